@@ -1,0 +1,32 @@
+// Concrete tensor shapes: extents in elements, outermost first.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tilewright {
+
+using Shape = std::vector<int64_t>;
+
+// Product of the extents, or nothing when one is negative or the product exceeds 2^62.
+inline std::optional<int64_t> element_count(const Shape& shape) {
+  int64_t n = 1;
+  bool zero = false;
+  for (int64_t d : shape) {
+    if (d < 0) return std::nullopt;
+    if (d == 0) { zero = true; continue; }
+    if (n > (int64_t{1} << 62) / d) return std::nullopt;
+    n *= d;
+  }
+  return zero ? 0 : n;
+}
+
+inline std::string to_string(const Shape& shape) {
+  std::string s = "[";
+  for (size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
+  return s + "]";
+}
+
+}  // namespace tilewright
