@@ -1,0 +1,349 @@
+#include "ir/loops/nodes.h"
+
+#include <cmath>
+#include <limits>
+
+namespace tilewright::ir {
+
+namespace {
+
+template <typename T>
+std::shared_ptr<T> make(ScalarType type) {
+  auto n = std::make_shared<T>();
+  n->kind = T::kKind;
+  n->type = type;
+  return n;
+}
+template <typename T>
+std::shared_ptr<T> make() {
+  auto n = std::make_shared<T>();
+  n->kind = T::kKind;
+  return n;
+}
+
+// Wraps a value to the range of an integer type.
+int64_t wrap(int64_t v, DType t) {
+  switch (t) {
+    case DType::kInt8: return static_cast<int8_t>(v);
+    case DType::kInt16: return static_cast<int16_t>(v);
+    case DType::kInt32: return static_cast<int32_t>(v);
+    case DType::kUInt8: return static_cast<uint8_t>(v);
+    case DType::kUInt16: return static_cast<uint16_t>(v);
+    case DType::kUInt32: return static_cast<uint32_t>(v);
+    case DType::kBool: return v != 0;
+    default: return v;
+  }
+}
+
+bool is_comparison(BinaryOp op) { return op >= BinaryOp::kEq; }
+
+Expr fold_integers(BinaryOp op, int64_t a, int64_t b, DType t) {
+  auto u = [](int64_t v) { return static_cast<uint64_t>(v); };
+  auto value = [&](uint64_t v) { return int_imm(wrap(static_cast<int64_t>(v), t), t); };
+  const bool less = t == DType::kUInt64 ? u(a) < u(b) : a < b;
+  switch (op) {
+    case BinaryOp::kAdd: return value(u(a) + u(b));
+    case BinaryOp::kSub: return value(u(a) - u(b));
+    case BinaryOp::kMul: return value(u(a) * u(b));
+    case BinaryOp::kDiv:
+    case BinaryOp::kTruncMod:
+    case BinaryOp::kFloorDiv:
+    case BinaryOp::kFloorMod: {
+      if (b == 0 || b == -1 || t == DType::kUInt64) return nullptr;
+      const int64_t q = a / b, r = a % b;
+      const bool adjust = r != 0 && (r < 0) != (b < 0);
+      if (op == BinaryOp::kDiv) return value(u(q));
+      if (op == BinaryOp::kTruncMod) return value(u(r));
+      return op == BinaryOp::kFloorDiv ? value(u(adjust ? q - 1 : q)) : value(u(adjust ? r + b : r));
+    }
+    case BinaryOp::kMin: return value(u(less ? a : b));
+    case BinaryOp::kMax: return value(u(less ? b : a));
+    case BinaryOp::kAnd: return value(u(a) & u(b));
+    case BinaryOp::kOr: return value(u(a) | u(b));
+    case BinaryOp::kXor: return value(u(a) ^ u(b));
+    case BinaryOp::kEq: return bool_imm(a == b);
+    case BinaryOp::kNe: return bool_imm(a != b);
+    case BinaryOp::kLt: return bool_imm(less);
+    case BinaryOp::kLe: return bool_imm(less || a == b);
+    case BinaryOp::kGt: return bool_imm(!less && a != b);
+    case BinaryOp::kGe: return bool_imm(!less);
+    case BinaryOp::kPow:
+    case BinaryOp::kShl:
+    case BinaryOp::kShr: return nullptr;
+  }
+  return nullptr;
+}
+
+// Identities of scalar integers and booleans; null when none applies. Floats keep their IEEE meaning.
+Expr fold_identity(BinaryOp op, const Expr& a, const Expr& b) {
+  const bool a0 = is_zero(a), b0 = is_zero(b);
+  switch (op) {
+    case BinaryOp::kAdd: return a0 ? b : b0 ? a : nullptr;
+    case BinaryOp::kSub: return b0 ? a : a.same_as(b) ? int_imm(0, a.dtype()) : nullptr;
+    case BinaryOp::kMul: return a0 || is_one(b) ? a : b0 || is_one(a) ? b : nullptr;
+    case BinaryOp::kDiv:
+    case BinaryOp::kFloorDiv: return is_one(b) ? a : nullptr;
+    case BinaryOp::kFloorMod:
+    case BinaryOp::kTruncMod: return is_one(b) ? int_imm(0, a.dtype()) : nullptr;
+    case BinaryOp::kMin:
+    case BinaryOp::kMax: return a.same_as(b) ? a : nullptr;
+    case BinaryOp::kAnd:
+      if (a.same_as(b)) return a;
+      if (a.dtype() != DType::kBool) return nullptr;
+      return a0 || is_one(b) ? a : b0 || is_one(a) ? b : nullptr;
+    case BinaryOp::kOr:
+      if (a.same_as(b)) return a;
+      if (a.dtype() != DType::kBool) return nullptr;
+      return a0 || is_one(b) ? b : b0 || is_one(a) ? a : nullptr;
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+Expr::Expr(int64_t value) : Expr(int_imm(value)) {}
+Var::Var(std::string name, ScalarType type) {
+  auto n = make<VarNode>(type);
+  n->name = std::move(name);
+  *static_cast<Expr*>(this) = Expr(std::shared_ptr<const VarNode>(n));
+}
+const std::string& Var::name() const { return static_cast<const VarNode*>(get())->name; }
+
+Layout permuted_layout(const std::vector<int>& order) {
+  Layout l;
+  for (int d : order) l.push_back({d});
+  return l;
+}
+
+Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape, Scope scope, Layout layout) {
+  return std::make_shared<const BufferNode>(BufferNode{std::move(name), dtype, std::move(shape), std::move(layout), scope});
+}
+
+Expr int_imm(int64_t value, DType dtype) {
+  auto n = make<IntImm>({dtype, 1});
+  n->value = wrap(value, dtype);
+  return std::shared_ptr<const IntImm>(n);
+}
+Expr float_imm(double value, DType dtype) {
+  auto n = make<FloatImm>({dtype, 1});
+  n->value = dtype == DType::kFloat32 ? static_cast<float>(value) : value;
+  return std::shared_ptr<const FloatImm>(n);
+}
+Expr bool_imm(bool value) { return int_imm(value, DType::kBool); }
+Expr constant(double value, DType dtype) {
+  return is_float(dtype) ? float_imm(value, dtype) : int_imm(static_cast<int64_t>(value), dtype);
+}
+
+Expr cast(DType dtype, Expr value) {
+  if (value.dtype() == dtype) return value;
+  if (const auto* i = value.as<IntImm>()) {
+    if (!is_float(dtype)) return int_imm(i->value, dtype);
+    if (value.dtype() != DType::kUInt64) return float_imm(static_cast<double>(i->value), dtype);
+  }
+  if (const auto* f = value.as<FloatImm>(); f && (dtype == DType::kFloat32 || dtype == DType::kFloat64))
+    return float_imm(f->value, dtype);
+  auto n = make<Cast>({dtype, value.lanes()});
+  n->value = std::move(value);
+  return std::shared_ptr<const Cast>(n);
+}
+Expr bitcast(DType dtype, Expr value) {
+  TW_CHECK(byte_size(dtype) == byte_size(value.dtype()));
+  if (value.dtype() == dtype) return value;
+  auto n = make<Bitcast>({dtype, value.lanes()});
+  n->value = std::move(value);
+  return std::shared_ptr<const Bitcast>(n);
+}
+
+Expr unary(UnaryOp op, Expr value) {
+  if (const auto* i = value.as<IntImm>()) {
+    if (op == UnaryOp::kNeg) return int_imm(-i->value, value.dtype());
+    if (op == UnaryOp::kNot) return value.dtype() == DType::kBool ? bool_imm(!i->value) : int_imm(~i->value, value.dtype());
+  }
+  if (const auto* f = value.as<FloatImm>(); f && op == UnaryOp::kNeg) return float_imm(-f->value, value.dtype());
+  const bool test = op == UnaryOp::kIsNan || op == UnaryOp::kIsInf;
+  auto n = make<Unary>({test ? DType::kBool : value.dtype(), value.lanes()});
+  n->op = op;
+  n->value = std::move(value);
+  return std::shared_ptr<const Unary>(n);
+}
+
+Expr binary(BinaryOp op, Expr a, Expr b) {
+  if (a.lanes() != b.lanes()) {
+    const int lanes = std::max(a.lanes(), b.lanes());
+    a = broadcast(a, lanes);
+    b = broadcast(b, lanes);
+  }
+  TW_CHECK(a.dtype() == b.dtype());
+  if (!is_float(a.dtype()) && a.lanes() == 1) {
+    const auto *ia = a.as<IntImm>(), *ib = b.as<IntImm>();
+    if (ia && ib)
+      if (Expr folded = fold_integers(op, ia->value, ib->value, a.dtype())) return folded;
+    if (Expr folded = fold_identity(op, a, b)) return folded;
+  }
+  auto n = make<Binary>({is_comparison(op) ? DType::kBool : a.dtype(), a.lanes()});
+  n->op = op;
+  n->a = std::move(a);
+  n->b = std::move(b);
+  return std::shared_ptr<const Binary>(n);
+}
+
+Expr select(Expr condition, Expr a, Expr b) {
+  if (const auto* c = condition.as<IntImm>()) return c->value ? a : b;
+  const int lanes = std::max({condition.lanes(), a.lanes(), b.lanes()});
+  TW_CHECK(a.dtype() == b.dtype() && condition.dtype() == DType::kBool);
+  if (a.same_as(b)) return a;
+  auto n = make<Select>({a.dtype(), lanes});
+  n->condition = broadcast(std::move(condition), lanes);
+  n->a = broadcast(std::move(a), lanes);
+  n->b = broadcast(std::move(b), lanes);
+  return std::shared_ptr<const Select>(n);
+}
+
+Expr load(Buffer buffer, std::vector<Expr> indices, Expr mask) {
+  int lanes = 1;
+  for (const Expr& i : indices) lanes = std::max(lanes, i.lanes());
+  auto n = make<Load>({buffer->dtype, lanes});
+  n->buffer = std::move(buffer);
+  n->indices = std::move(indices);
+  n->mask = std::move(mask);
+  return std::shared_ptr<const Load>(n);
+}
+Expr load_vector(Buffer buffer, Expr index, Expr mask) { return load(std::move(buffer), {std::move(index)}, std::move(mask)); }
+
+Expr ramp(Expr base, Expr stride, int lanes) {
+  auto n = make<Ramp>({base.dtype(), lanes});
+  n->base = std::move(base);
+  n->stride = std::move(stride);
+  return std::shared_ptr<const Ramp>(n);
+}
+Expr broadcast(Expr value, int lanes) {
+  if (value.lanes() == lanes) return value;
+  TW_CHECK(value.lanes() == 1);
+  auto n = make<Broadcast>({value.dtype(), lanes});
+  n->value = std::move(value);
+  return std::shared_ptr<const Broadcast>(n);
+}
+Expr reduce_lanes(BinaryOp op, Expr value) {
+  if (value.lanes() == 1) return value;
+  auto n = make<ReduceLanes>({value.dtype(), 1});
+  n->op = op;
+  n->value = std::move(value);
+  return std::shared_ptr<const ReduceLanes>(n);
+}
+
+Stmt store(Buffer buffer, std::vector<Expr> indices, Expr value, Expr mask) {
+  TW_CHECK(value.dtype() == buffer->dtype);
+  auto n = make<Store>();
+  n->buffer = std::move(buffer);
+  n->indices = std::move(indices);
+  n->value = std::move(value);
+  n->mask = std::move(mask);
+  return std::shared_ptr<const Store>(n);
+}
+Stmt let(Var var, Expr value, Stmt body) {
+  auto n = make<Let>();
+  n->var = std::move(var);
+  n->value = std::move(value);
+  n->body = std::move(body);
+  return std::shared_ptr<const Let>(n);
+}
+Stmt for_loop(Var var, Expr extent, Stmt body, LoopKind kind) {
+  auto n = make<For>();
+  n->var = std::move(var);
+  n->extent = std::move(extent);
+  n->loop_kind = kind;
+  n->body = std::move(body);
+  return std::shared_ptr<const For>(n);
+}
+Stmt while_loop(Expr condition, Stmt body) {
+  auto n = make<While>();
+  n->condition = std::move(condition);
+  n->body = std::move(body);
+  return std::shared_ptr<const While>(n);
+}
+Stmt if_then(Expr condition, Stmt then, Stmt otherwise) {
+  auto n = make<If>();
+  n->condition = std::move(condition);
+  n->then = std::move(then);
+  n->otherwise = std::move(otherwise);
+  return std::shared_ptr<const If>(n);
+}
+Stmt seq(std::vector<Stmt> stmts) {
+  std::vector<Stmt> flat;
+  for (Stmt& s : stmts) {
+    if (!s) continue;
+    if (const auto* inner = s.as<Seq>()) flat.insert(flat.end(), inner->stmts.begin(), inner->stmts.end());
+    else flat.push_back(std::move(s));
+  }
+  if (flat.size() == 1) return flat[0];
+  auto n = make<Seq>();
+  n->stmts = std::move(flat);
+  return std::shared_ptr<const Seq>(n);
+}
+Stmt allocate(Buffer buffer, Stmt body) {
+  auto n = make<Allocate>();
+  n->buffer = std::move(buffer);
+  n->body = std::move(body);
+  return std::shared_ptr<const Allocate>(n);
+}
+Stmt block(Block fields) {
+  TW_CHECK(fields.axes.size() == fields.bindings.size());
+  fields.kind = Block::kKind;
+  return std::make_shared<const Block>(std::move(fields));
+}
+
+namespace {
+// Immediates written in C++ are int64; they follow the type of the other side.
+void match(Expr& a, Expr& b) {
+  if (a.dtype() == b.dtype()) return;
+  if (a.as<IntImm>() && a.dtype() == DType::kInt64) a = cast(b.dtype(), a);
+  else if (b.as<IntImm>() && b.dtype() == DType::kInt64) b = cast(a.dtype(), b);
+}
+Expr matched(BinaryOp op, Expr a, Expr b) {
+  match(a, b);
+  return binary(op, std::move(a), std::move(b));
+}
+}  // namespace
+
+Expr operator+(Expr a, Expr b) { return matched(BinaryOp::kAdd, std::move(a), std::move(b)); }
+Expr operator-(Expr a, Expr b) { return matched(BinaryOp::kSub, std::move(a), std::move(b)); }
+Expr operator*(Expr a, Expr b) { return matched(BinaryOp::kMul, std::move(a), std::move(b)); }
+Expr operator/(Expr a, Expr b) { return matched(BinaryOp::kDiv, std::move(a), std::move(b)); }
+Expr operator-(Expr a) { return unary(UnaryOp::kNeg, std::move(a)); }
+Expr operator<(Expr a, Expr b) { return matched(BinaryOp::kLt, std::move(a), std::move(b)); }
+Expr operator<=(Expr a, Expr b) { return matched(BinaryOp::kLe, std::move(a), std::move(b)); }
+Expr operator>(Expr a, Expr b) { return matched(BinaryOp::kGt, std::move(a), std::move(b)); }
+Expr operator>=(Expr a, Expr b) { return matched(BinaryOp::kGe, std::move(a), std::move(b)); }
+Expr logical_and(Expr a, Expr b) { return binary(BinaryOp::kAnd, std::move(a), std::move(b)); }
+Expr logical_or(Expr a, Expr b) { return binary(BinaryOp::kOr, std::move(a), std::move(b)); }
+Expr logical_not(Expr a) { return unary(UnaryOp::kNot, std::move(a)); }
+Expr eq(Expr a, Expr b) { return matched(BinaryOp::kEq, std::move(a), std::move(b)); }
+Expr ne(Expr a, Expr b) { return matched(BinaryOp::kNe, std::move(a), std::move(b)); }
+Expr min(Expr a, Expr b) { return matched(BinaryOp::kMin, std::move(a), std::move(b)); }
+Expr max(Expr a, Expr b) { return matched(BinaryOp::kMax, std::move(a), std::move(b)); }
+Expr floordiv(Expr a, Expr b) { return matched(BinaryOp::kFloorDiv, std::move(a), std::move(b)); }
+Expr floormod(Expr a, Expr b) { return matched(BinaryOp::kFloorMod, std::move(a), std::move(b)); }
+Expr ceildiv(Expr a, Expr b) { return floordiv(a + (b - Expr(1)), b); }
+Expr clamp(Expr x, Expr low, Expr high) { return min(max(std::move(x), std::move(low)), std::move(high)); }
+
+std::optional<int64_t> as_int(const Expr& e) {
+  const auto* i = e.as<IntImm>();
+  return i ? std::optional<int64_t>(i->value) : std::nullopt;
+}
+bool is_zero(const Expr& e) { return as_int(e) == 0; }
+bool is_one(const Expr& e) { return as_int(e) == 1; }
+
+Expr lowest(DType t) {
+  if (is_float(t)) return float_imm(-std::numeric_limits<double>::infinity(), t);
+  if (is_unsigned(t) || t == DType::kBool) return int_imm(0, t);
+  return int_imm(-(int64_t{1} << (8 * byte_size(t) - 2)) * 2, t);
+}
+Expr highest(DType t) {
+  if (is_float(t)) return float_imm(std::numeric_limits<double>::infinity(), t);
+  if (t == DType::kBool) return int_imm(1, t);
+  if (t == DType::kUInt64) return int_imm(-1, t);
+  const int bits = 8 * byte_size(t) - (is_unsigned(t) ? 0 : 1);
+  return int_imm(bits >= 63 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << bits) - 1, t);
+}
+
+}  // namespace tilewright::ir
