@@ -5,6 +5,7 @@
 
 namespace tilewright::cpu {
 namespace lanes {
+namespace {
 
 F tanh_of(F x) {
   if (x.is_double()) {
@@ -18,8 +19,6 @@ F tanh_of(F x) {
   F large = 1.0 - 2.0 / (t + 1.0);
   return copysign(select(a < 0.55, small, large), x);
 }
-
-namespace {
 
 // Near 0 an odd polynomial; beyond, 1 - exp(log erfc |x|), the logarithm being a polynomial.
 F erf_float(F x) {
@@ -48,11 +47,47 @@ F erf_double(F x) {
   return select(abs(x) < 1.0, small, copysign(large, x));
 }
 
-}  // namespace
-
 F erf_of(F x) { return x.is_double() ? erf_double(x) : erf_float(x); }
 
-namespace {
+// The functions down to atanh_of are for double.
+F sinh_of(F x) {
+  F a = abs(x), z = x * x;
+  F small = fma(a * z, polynomial(z, {0.16666666666666669, 0.008333333333332965, 0.00019841269841536113,
+                                      2.755731912866835e-06, 2.505212713627562e-08, 1.6056978675468067e-10,
+                                      7.766552274413264e-13}), a);
+  F h = half_exp_of(a);
+  return copysign(select(a < 1.0, small, h - 0.25 / h), x);
+}
+
+F cosh_of(F x) {
+  F h = half_exp_of(abs(x));
+  return h + 0.25 / h;
+}
+
+constexpr double kLn2 = 0.6931471805599453;
+
+// log(2 large) where large beyond 2^60 stands for x + sqrt(x^2 +- 1) and x^2 might overflow, else log(1 + rest).
+F log_of_sum(F large, F rest) {
+  M is_large = large > 0x1p60;
+  return log1p_of(select(is_large, large, rest)) + select(is_large, constant(large, kLn2), 0.0);
+}
+
+F asinh_of(F x) {
+  F a = abs(x), square = a * a;
+  return copysign(log_of_sum(a, a + square / (sqrt(square + 1.0) + 1.0)), x);
+}
+
+F acosh_of(F x) {
+  F t = x - 1.0;
+  return select(x < 1.0, kNaN, log_of_sum(x, t + sqrt(t * (t + 2.0))));
+}
+
+F atanh_of(F x) {
+  F a = abs(x);
+  return copysign(log1p_of((a + a) / (1.0 - a)) * 0.5, x);
+}
+
+F through_double(F (*f)(F), F x) { return x.is_double() ? f(x) : narrow(f(widen(x))); }
 
 F math_of(MathOp op, F x) {
   switch (op) {
@@ -63,9 +98,20 @@ F math_of(MathOp op, F x) {
     case MathOp::kSigmoid: return sigmoid_of(x);
     case MathOp::kExpm1: return expm1_of(x);
     case MathOp::kLog1p: return log1p_of(x);
+    case MathOp::kSin: return sin_of(x);
+    case MathOp::kCos: return cos_of(x);
+    case MathOp::kTan: return tan_of(x);
+    case MathOp::kAsin: return through_double(asin_of, x);
+    case MathOp::kAcos: return through_double(acos_of, x);
+    case MathOp::kAtan: return through_double(atan_of, x);
+    case MathOp::kSinh: return through_double(sinh_of, x);
+    case MathOp::kCosh: return through_double(cosh_of, x);
+    case MathOp::kAsinh: return through_double(asinh_of, x);
+    case MathOp::kAcosh: return through_double(acosh_of, x);
+    case MathOp::kAtanh: return through_double(atanh_of, x);
     case MathOp::kRsqrt: return 1.0 / sqrt(x);
-    default: return x;
   }
+  __builtin_unreachable();
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // Elementary functions as inline vector code: polynomials, range reduction and selects, for any lane count.
 #pragma once
 
-#include <string_view>
-
 namespace llvm {
 class IRBuilderBase;
 class Value;
@@ -16,6 +14,9 @@ enum class MathOp {
   kSinh, kCosh, kAsinh, kAcosh, kAtanh, kRsqrt,
 };
 inline constexpr int kMathOpCount = static_cast<int>(MathOp::kRsqrt) + 1;
+
+// Up to here sin, cos and tan of double are accurate; beyond, sin and tan give 0 and cos 1. Float has no limit.
+inline constexpr double kLargestDoubleAngle = 0x1p45;
 
 struct MathOptions {
   bool has_fma = true;  // false: no llvm.fma is emitted (it would become a call of libm on such a target)

@@ -3,6 +3,8 @@
 // gives the same bits as a vector body.
 #pragma once
 
+#include "codegen/cpu/vector_math.h"
+
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
 
@@ -117,6 +119,10 @@ inline F widen(F x) { return {x.e, x.e->b.CreateFPExt(x.v, with_scalar(x.e->b.ge
 inline F narrow(F x) { return {x.e, x.e->b.CreateFPTrunc(x.v, with_scalar(x.e->b.getFloatTy(), x.type()))}; }
 inline I widen(I x) { return {x.e, x.e->b.CreateZExt(x.v, with_scalar(x.e->b.getInt64Ty(), x.type()))}; }
 inline I narrow(I x) { return {x.e, x.e->b.CreateTrunc(x.v, with_scalar(x.e->b.getInt32Ty(), x.type()))}; }
+inline F to_double(I x) { return {x.e, x.e->b.CreateSIToFP(x.v, with_scalar(x.e->b.getDoubleTy(), x.type()))}; }
+inline I funnel_shift_left(I high, I low, I count) {  // the high word of (high:low) << count
+  return {high.e, high.e->b.CreateIntrinsic(llvm::Intrinsic::fshl, {high.type()}, {high.v, low.v, count.v})};
+}
 inline F unary_intrinsic(llvm::Intrinsic::ID id, F x) { return {x.e, x.e->b.CreateUnaryIntrinsic(id, x.v)}; }
 inline F abs(F x) { return unary_intrinsic(llvm::Intrinsic::fabs, x); }
 inline F sqrt(F x) { return unary_intrinsic(llvm::Intrinsic::sqrt, x); }
@@ -187,16 +193,20 @@ inline F power_of_two(F like, I n) {  // n within the normal exponents
   return from_bits((n + exponent_bias(like)) << mantissa_bits(like));
 }
 
-// Families that use one another.
+// The families.
 enum class ExpRange { kFull, kModerate };  // kModerate: the result is normal
 F exp_of(F x, ExpRange range);
-F half_exp_of(F x);               // exp(x)/2, finite wherever that is
+F half_exp_of(F x);  // exp(x)/2, finite wherever that is
 F expm1_of(F x);
 F log_of(F x);
 F log1p_of(F x);
 F sigmoid_of(F x);
 F pow_of(F x, F y);
-F tanh_of(F x);
-F erf_of(F x);
-F trigonometric_of(int op, F x);
+F sin_of(F x);
+F cos_of(F x);
+F tan_of(F x);
+F asin_of(F x);  // these three: double only
+F acos_of(F x);
+F atan_of(F x);
+
 }  // namespace tilewright::cpu::lanes

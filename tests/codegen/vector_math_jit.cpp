@@ -77,10 +77,12 @@ void optimise(Module& m, TargetMachine& tm) {
 
 }  // namespace
 
-MathKernel compile_math(std::optional<MathOp> op, bool is_double, int width, const MathOptions& options) {
+MathKernel compile_math(std::optional<MathOp> op, bool is_double, int width, const MathOptions& options,
+                        std::string_view cpu) {
   static const bool initialised = [] { return !InitializeNativeTarget() && !InitializeNativeTargetAsmPrinter(); }();
   if (!initialised) report_fatal_error("no native target");
   auto host = exit_on_error(orc::JITTargetMachineBuilder::detectHost());
+  if (!cpu.empty()) host.setCPU(std::string(cpu)).getFeatures() = SubtargetFeatures();
   host.setCodeGenOptLevel(CodeGenOptLevel::Default);
   auto tm = exit_on_error(host.createTargetMachine());
   auto context = std::make_unique<LLVMContext>();

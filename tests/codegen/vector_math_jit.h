@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "codegen/cpu/vector_math.h"
 
@@ -19,7 +20,8 @@ struct MathKernel {
   std::unique_ptr<Code> code;
 };
 
-// op nullopt: pow. The emitted module may call nothing: a symbol left undefined fails the lookup.
-MathKernel compile_math(std::optional<MathOp> op, bool is_double, int width, const MathOptions& options = {});
+// op nullopt: pow; cpu empty: the host's. The emitted module may call nothing: a symbol left undefined fails the lookup.
+MathKernel compile_math(std::optional<MathOp> op, bool is_double, int width, const MathOptions& options = {},
+                        std::string_view cpu = {});
 
 }  // namespace tilewright::cpu
