@@ -31,7 +31,8 @@ void build_loop(Module& m, std::optional<MathOp> op, bool is_double, int width, 
   auto* f = Function::Create(FunctionType::get(b.getVoidTy(), {ptr, ptr, ptr, b.getInt64Ty()}, false),
                              Function::ExternalLinkage, "f", m);
   for (unsigned i = 0; i < 3; ++i) f->addParamAttr(i, Attribute::NoAlias);
-  auto *entry = BasicBlock::Create(m.getContext(), "entry", f), *loop = BasicBlock::Create(m.getContext(), "loop", f),
+  auto *entry = BasicBlock::Create(m.getContext(), "entry", f),
+       *loop = BasicBlock::Create(m.getContext(), "loop", f),
        *exit = BasicBlock::Create(m.getContext(), "exit", f);
   b.SetInsertPoint(entry);
   b.CreateBr(loop);
@@ -39,7 +40,9 @@ void build_loop(Module& m, std::optional<MathOp> op, bool is_double, int width, 
   auto* i = b.CreatePHI(b.getInt64Ty(), 2);
   i->addIncoming(b.getInt64(0), entry);
   const Align align(is_double ? 8 : 4);
-  auto load = [&](int arg) { return b.CreateAlignedLoad(lanes, b.CreateGEP(element, f->getArg(arg), i), align); };
+  auto load = [&](int arg) {
+    return b.CreateAlignedLoad(lanes, b.CreateGEP(element, f->getArg(arg), i), align);
+  };
   Value* x = load(0);
   FastMathFlags fast;
   fast.setFast();
@@ -79,7 +82,9 @@ void optimise(Module& m, TargetMachine& tm) {
 
 MathKernel compile_math(std::optional<MathOp> op, bool is_double, int width, const MathOptions& options,
                         std::string_view cpu) {
-  static const bool initialised = [] { return !InitializeNativeTarget() && !InitializeNativeTargetAsmPrinter(); }();
+  static const bool initialised = [] {
+    return !InitializeNativeTarget() && !InitializeNativeTargetAsmPrinter();
+  }();
   if (!initialised) report_fatal_error("no native target");
   auto host = exit_on_error(orc::JITTargetMachineBuilder::detectHost());
   if (!cpu.empty()) host.setCPU(std::string(cpu)).getFeatures() = SubtargetFeatures();
