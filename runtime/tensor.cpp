@@ -75,7 +75,7 @@ Result<Tensor> Tensor::allocate(DType dtype, Shape shape) {
   if (*count > kLargestAllocation / byte_size(dtype))
     return limit_error("a tensor " + std::string(name(dtype)) + to_string(shape) + " is too large");
   TW_ASSIGN(Storage storage, allocate_storage(*count * byte_size(dtype)));
-  return share(dtype, std::move(shape), storage.data, std::move(storage.owner));
+  return share(dtype, std::move(shape), std::move(storage));
 }
 
 Tensor Tensor::borrow(DType dtype, Shape shape, void* data) { return share(dtype, std::move(shape), data, nullptr); }
@@ -87,8 +87,16 @@ Tensor Tensor::share(DType dtype, Shape shape, void* data, std::shared_ptr<void>
   t.dtype_ = dtype;
   t.shape_ = std::move(shape);
   t.count_ = *count;
+  t.capacity_ = t.bytes();
   t.data_ = data ? data : empty_storage();
   t.owner_ = std::move(owner);
+  return t;
+}
+
+Tensor Tensor::share(DType dtype, Shape shape, Storage storage) {
+  Tensor t = share(dtype, std::move(shape), storage.data, std::move(storage.owner));
+  TW_CHECK(t.bytes() <= storage.capacity);
+  t.capacity_ = storage.capacity;
   return t;
 }
 

@@ -21,6 +21,7 @@ class Tensor {
   // The caller keeps `data` alive; at least element_count * byte_size(dtype) bytes.
   static Tensor borrow(DType dtype, Shape shape, void* data);
   static Tensor share(DType dtype, Shape shape, void* data, std::shared_ptr<void> owner);
+  static Tensor share(DType dtype, Shape shape, Storage storage);
 
   bool defined() const { return data_ != nullptr; }
   DType dtype() const { return dtype_; }
@@ -28,6 +29,7 @@ class Tensor {
   int64_t rank() const { return static_cast<int64_t>(shape_.size()); }
   int64_t element_count() const { return count_; }
   int64_t bytes() const { return count_ * byte_size(dtype_); }
+  int64_t capacity() const { return capacity_; }  // bytes that may be written; at least bytes()
   std::vector<int64_t> strides() const;  // in elements, row-major
 
   void* data() const { return data_; }
@@ -37,7 +39,7 @@ class Tensor {
  private:
   DType dtype_ = DType::kFloat32;
   Shape shape_;
-  int64_t count_ = 0;
+  int64_t count_ = 0, capacity_ = 0;
   void* data_ = nullptr;
   std::shared_ptr<void> owner_;
 };
