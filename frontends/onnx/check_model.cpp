@@ -71,8 +71,8 @@ class Checker {
       function_ = &f;
       if (auto status = check_function(f); !status) {
         Error& error = status.error();
-        error.location = "function " + quote(f.name) +
-                         (error.location.empty() ? "" : ", " + error.location);
+        error.location =
+            "function " + quote(f.name) + (error.location.empty() ? "" : ", " + error.location);
         return status;
       }
     }
@@ -104,7 +104,8 @@ class Checker {
     if (f.name.empty()) return invalid("function without a name");
     for (const auto& [name, value] : f.defaults)
       if (is_graph_or_reference(value))
-        return unsupported("the default of attribute " + quote(name) + " is a graph or a reference");
+        return unsupported("the default of attribute " + quote(name) +
+                           " is a graph or a reference");
     Scope scope;
     for (const std::string& name : f.inputs)
       TW_RETURN_IF_ERROR(define(scope, name, "function input"));

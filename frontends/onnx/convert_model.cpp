@@ -64,9 +64,8 @@ class Converter {
       TW_RETURN_IF_ERROR(
           add_initializer(tensor.name(), decode_tensor(tensor, source_), graph.initializers));
     for (const auto& sparse : proto.sparse_initializer())
-      TW_RETURN_IF_ERROR(add_initializer(sparse.values().name(),
-                                         decode_sparse_tensor(sparse, source_),
-                                         graph.initializers));
+      TW_RETURN_IF_ERROR(add_initializer(
+          sparse.values().name(), decode_sparse_tensor(sparse, source_), graph.initializers));
     return convert_nodes(proto.node(), opsets, graph.nodes);
   }
 

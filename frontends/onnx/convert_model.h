@@ -8,8 +8,8 @@
 
 namespace tilewright {
 
-// Checks versions, tensors and attributes, and that nothing is given twice (initializers, attributes,
-// opset imports); check_model does what concerns names and order.
+// Checks versions, tensors and attributes, and that nothing is given twice (initializers,
+// attributes, opset imports); check_model does what concerns names and order.
 Result<std::unique_ptr<OnnxModel>> convert_model(const onnx_format::ModelProto& proto,
                                                  TensorSource& source);
 

@@ -21,8 +21,8 @@ struct TensorSource {
   ExternalData external;
 };
 
-// Data that are stored as plain bytes become a view into the file, other data are decoded. Bools are
-// 0 or 1. Errors carry no location: the caller knows whose tensor it is.
+// Data that are stored as plain bytes become a view into the file, other data are decoded. Bools
+// are 0 or 1. Errors carry no location: the caller knows whose tensor it is.
 Result<TensorView> decode_tensor(const onnx_format::TensorProto& proto, TensorSource& source);
 
 // Dense, with zeros where the tensor has no values. kLimit beyond kMaxDenseBytes.

@@ -30,9 +30,7 @@ Result<fs::path> ExternalData::resolve(const std::string& location) const {
 Result<MappedRange> ExternalData::map(const ExternalRange& range) {
   TW_ASSIGN(fs::path path, resolve(range.location));
   auto& file = files_[path];
-  if (!file) {
-    TW_ASSIGN(file, MappedFile::open(path));
-  }
+  if (!file) { TW_ASSIGN(file, MappedFile::open(path)); }
   auto bytes = file->bytes();
   uint64_t available = range.offset <= bytes.size() ? bytes.size() - range.offset : 0;
   uint64_t length = range.length.value_or(available);

@@ -97,8 +97,7 @@ class Inliner {
     for (const auto& [name, value] : call.attributes) {
       bool known = f.defaults.contains(name) ||
                    std::find(f.attributes.begin(), f.attributes.end(), name) != f.attributes.end();
-      if (!known)
-        return invalid("function " + quote(f.name) + " has no attribute " + quote(name));
+      if (!known) return invalid("function " + quote(f.name) + " has no attribute " + quote(name));
       instance.attributes[name] = value;
     }
     return {};

@@ -27,7 +27,8 @@ class Instantiator {
     for (const OnnxNode& node : nodes) {
       OnnxNode copy{node.op_type, node.domain, node.overload, node.opset};
       copy.name = instance_.prefix + (node.name.empty() ? "" : "/" + node.name);
-      for (const std::string& in : node.inputs) copy.inputs.push_back(in.empty() ? in : names.at(in));
+      for (const std::string& in : node.inputs)
+        copy.inputs.push_back(in.empty() ? in : names.at(in));
       for (const auto& [name, value] : node.attributes) copy_attribute(name, value, names, copy);
       for (const std::string& out : node.outputs)
         copy.outputs.push_back(out.empty() ? out : define(out, names, level));

@@ -19,7 +19,8 @@ inline constexpr int64_t kMaxIrVersion = 14;
 // kUnsupported (newer IR version, element types unknown here), kLimit (depth, number of nodes).
 Result<std::unique_ptr<OnnxModel>> read_model(const std::filesystem::path& path);
 
-// The same from memory, which `owner` keeps alive. `folder` holds external data; empty: none allowed.
+// The same from memory, which `owner` keeps alive. `folder` holds external data; empty: none
+// allowed.
 Result<std::unique_ptr<OnnxModel>> parse_model(std::span<const uint8_t> bytes,
                                                std::shared_ptr<const void> owner,
                                                const std::filesystem::path& folder);

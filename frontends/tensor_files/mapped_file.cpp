@@ -14,7 +14,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::filesystem
   // O_NONBLOCK keeps a named pipe from blocking the open; it has no effect on regular files.
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return io_error(std::string("cannot open: ") + std::strerror(errno), path.string());
-  struct stat status {};
+  struct stat status{};
   const char* problem = nullptr;
   void* data = nullptr;
   if (::fstat(fd, &status) != 0) {

@@ -9,7 +9,7 @@ namespace tilewright {
 namespace {
 
 constexpr std::string_view kMagic{"\x93NUMPY", 6};
-constexpr size_t kMaxRank = 64;  // NumPy's own limit
+constexpr size_t kMaxRank = 64;     // NumPy's own limit
 constexpr size_t kNpyV1Start = 10;  // of the text: after magic, version and a 2-byte length
 
 struct NpyType {
@@ -17,9 +17,10 @@ struct NpyType {
   DType dtype;
 };
 constexpr NpyType kNpyTypes[] = {
-    {"f4", DType::kFloat32}, {"f8", DType::kFloat64}, {"f2", DType::kFloat16}, {"i1", DType::kInt8},
-    {"i2", DType::kInt16},   {"i4", DType::kInt32},   {"i8", DType::kInt64},   {"u1", DType::kUInt8},
-    {"u2", DType::kUInt16},  {"u4", DType::kUInt32},  {"u8", DType::kUInt64},  {"b1", DType::kBool},
+    {"f4", DType::kFloat32}, {"f8", DType::kFloat64}, {"f2", DType::kFloat16},
+    {"i1", DType::kInt8},    {"i2", DType::kInt16},   {"i4", DType::kInt32},
+    {"i8", DType::kInt64},   {"u1", DType::kUInt8},   {"u2", DType::kUInt16},
+    {"u4", DType::kUInt32},  {"u8", DType::kUInt64},  {"b1", DType::kBool},
 };
 
 // Reads the few forms of Python literal that a header may hold.
@@ -68,7 +69,8 @@ class LiteralReader {
 
  private:
   void skip_blanks() {
-    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\n')) rest_.remove_prefix(1);
+    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\n'))
+      rest_.remove_prefix(1);
   }
   std::string_view rest_;
 };
@@ -88,14 +90,16 @@ Status parse_descr(LiteralReader& in, NpyHeader& out) {
     out.big_endian = order == '>' && byte_size(t.dtype) > 1;
     return {};
   }
-  return unsupported("npy: element type '" + std::string(descr->substr(0, 40)) + "' is not supported");
+  return unsupported("npy: element type '" + std::string(descr->substr(0, 40)) +
+                     "' is not supported");
 }
 
 Status parse_shape(LiteralReader& in, NpyHeader& out) {
   if (!in.take('(')) return invalid("npy header: shape is not a tuple");
   while (!in.take(')')) {
     auto extent = in.take_extent();
-    if (!extent) return invalid("npy header: shape holds something other than non-negative integers");
+    if (!extent)
+      return invalid("npy header: shape holds something other than non-negative integers");
     if (out.shape.size() == kMaxRank) return limit_error("npy header: more than 64 dimensions");
     out.shape.push_back(*extent);
     // A comma must follow the only extent of a 1-d shape: without it Python sees a plain number.

@@ -12,8 +12,8 @@
 
 namespace tilewright {
 
-inline constexpr size_t kNpyPrefixBytes = 12;               // magic, version and the longest length field
-inline constexpr size_t kMaxNpyHeaderBytes = 64 << 10;      // longer ones are refused (kLimit)
+inline constexpr size_t kNpyPrefixBytes = 12;  // magic, version and the longest length field
+inline constexpr size_t kMaxNpyHeaderBytes = 64 << 10;  // longer ones are refused (kLimit)
 
 struct NpyHeader {
   DType dtype = DType::kFloat32;
@@ -27,9 +27,9 @@ struct NpyHeader {
 // when the file is shorter) of an array.
 Result<size_t> npy_header_length(std::span<const uint8_t> prefix);
 
-// `header` holds exactly npy_header_length bytes. The text must be the dictionary literal that NumPy
-// writes: the keys descr, fortran_order and shape, each once. Pickled (object), string, structured,
-// complex and time arrays are kUnsupported.
+// `header` holds exactly npy_header_length bytes. The text must be the dictionary literal that
+// NumPy writes: the keys descr, fortran_order and shape, each once. Pickled (object), string,
+// structured, complex and time arrays are kUnsupported.
 Result<NpyHeader> parse_npy_header(std::span<const uint8_t> header);
 
 // Format 1.0, padded to a multiple of 64 bytes as NumPy does. Errors: kUnsupported for bf16, which

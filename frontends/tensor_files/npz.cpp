@@ -81,9 +81,9 @@ Result<HostTensor> read_array(zip_file_t* file, uint64_t entry_bytes) {
   TW_RETURN_IF_ERROR(read_exactly(file, header.data() + prefix, length - prefix));
   TW_ASSIGN(NpyHeader npy, parse_npy_header(header));
   if (npy.data_bytes != entry_bytes - length)
-    return invalid("npy array has " + std::to_string(entry_bytes - length) + " bytes of data, shape " +
-                   to_string(npy.shape) + " of " + std::string(name(npy.dtype)) + " needs " +
-                   std::to_string(npy.data_bytes));
+    return invalid("npy array has " + std::to_string(entry_bytes - length) +
+                   " bytes of data, shape " + to_string(npy.shape) + " of " +
+                   std::string(name(npy.dtype)) + " needs " + std::to_string(npy.data_bytes));
   HostTensor tensor(npy.dtype, std::move(npy.shape));
   TW_RETURN_IF_ERROR(read_exactly(file, tensor.bytes.data(), tensor.bytes.size()));
   // Only the read that meets the end makes libzip compare the checksum.
@@ -129,7 +129,8 @@ Status add_entry(zip_t* archive, const std::string& key, const std::string& head
   zip_buffer_fragment_t parts[2] = {
       {reinterpret_cast<zip_uint8_t*>(const_cast<char*>(header.data())), header.size()},
       {const_cast<zip_uint8_t*>(tensor.bytes.data()), tensor.bytes.size()}};
-  zip_source_t* source = zip_source_buffer_fragment(archive, parts, tensor.bytes.empty() ? 1 : 2, 0);
+  zip_source_t* source =
+      zip_source_buffer_fragment(archive, parts, tensor.bytes.empty() ? 1 : 2, 0);
   if (!source) return io_error(zip_strerror(archive));
   std::string entry = key + std::string(kSuffix);
   zip_int64_t index = zip_file_add(archive, entry.c_str(), source, ZIP_FL_ENC_UTF_8);

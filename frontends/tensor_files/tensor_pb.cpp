@@ -15,8 +15,8 @@ using onnx_format::OptionalProto;
 using onnx_format::SequenceProto;
 using onnx_format::TensorProto;
 
-// Both directions below recurse over nested values; protobuf bounds the depth (100 messages) when it
-// parses, and kMaxNesting bounds it when values are written.
+// Both directions below recurse over nested values; protobuf bounds the depth (100 messages) when
+// it parses, and kMaxNesting bounds it when values are written.
 constexpr int kMaxNesting = 32;
 
 Result<HostValue> decode(const SequenceProto& proto);
@@ -116,7 +116,8 @@ Status write_proto(const std::filesystem::path& path, const std::string& name, P
   return {};
 }
 
-std::filesystem::path numbered(const std::filesystem::path& folder, const std::string& stem, size_t i) {
+std::filesystem::path numbered(const std::filesystem::path& folder, const std::string& stem,
+                               size_t i) {
   return folder / (stem + "_" + std::to_string(i) + ".pb");
 }
 
@@ -162,13 +163,15 @@ Result<NamedValues> read_pb_folder(const std::filesystem::path& folder, const st
 Status write_pb_folder(const std::filesystem::path& folder, const std::string& stem,
                        const std::vector<PbSlot>& slots, const std::vector<HostValue>& values) {
   if (slots.size() != values.size())
-    return invalid(std::to_string(values.size()) + " values, expected " + std::to_string(slots.size()),
-                   folder.string());
+    return invalid(
+        std::to_string(values.size()) + " values, expected " + std::to_string(slots.size()),
+        folder.string());
   std::error_code code;
   std::filesystem::create_directories(folder, code);
   if (code) return io_error("cannot make the folder: " + code.message(), folder.string());
   for (size_t i = 0; i < slots.size(); ++i)
-    TW_RETURN_IF_ERROR(write_pb(numbered(folder, stem, i), slots[i].name, values[i], slots[i].kind));
+    TW_RETURN_IF_ERROR(
+        write_pb(numbered(folder, stem, i), slots[i].name, values[i], slots[i].kind));
   return {};
 }
 

@@ -25,8 +25,8 @@ Result<HostValue> read_pb(const std::filesystem::path& path, PbKind kind);
 Status write_pb(const std::filesystem::path& path, const std::string& name, const HostValue& value,
                 PbKind kind);
 
-// STEM_0.pb to STEM_{n-1}.pb for the n slots; stem is "input" or "output". write_pb_folder makes the
-// folder where it is missing and wants as many values as slots.
+// STEM_0.pb to STEM_{n-1}.pb for the n slots; stem is "input" or "output". write_pb_folder makes
+// the folder where it is missing and wants as many values as slots.
 Result<NamedValues> read_pb_folder(const std::filesystem::path& folder, const std::string& stem,
                                    const std::vector<PbSlot>& slots);
 Status write_pb_folder(const std::filesystem::path& folder, const std::string& stem,

@@ -17,7 +17,8 @@ namespace tilewright {
 
 inline constexpr size_t kHostAlignment = 64;  // bytes; one cache line, one AVX-512 register
 
-// Allocates at kHostAlignment and leaves new elements uninitialised: tensors are written at once anyway.
+// Allocates at kHostAlignment and leaves new elements uninitialised: tensors are written at once
+// anyway.
 template <typename T>
 struct AlignedAllocator {
   using value_type = T;
@@ -29,11 +30,17 @@ struct AlignedAllocator {
   }
   void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t(kHostAlignment)); }
   template <typename U>
-  void construct(U* p) { ::new (static_cast<void*>(p)) U; }
+  void construct(U* p) {
+    ::new (static_cast<void*>(p)) U;
+  }
   template <typename U, typename... Args>
-  void construct(U* p, Args&&... args) { ::new (static_cast<void*>(p)) U(std::forward<Args>(args)...); }
+  void construct(U* p, Args&&... args) {
+    ::new (static_cast<void*>(p)) U(std::forward<Args>(args)...);
+  }
   template <typename U>
-  bool operator==(const AlignedAllocator<U>&) const { return true; }
+  bool operator==(const AlignedAllocator<U>&) const {
+    return true;
+  }
 };
 
 using AlignedBytes = std::vector<uint8_t, AlignedAllocator<uint8_t>>;
@@ -53,9 +60,13 @@ struct HostTensor {
 
   int64_t size() const { return static_cast<int64_t>(bytes.size()) / byte_size(dtype); }
   template <typename T>
-  T* data() { return reinterpret_cast<T*>(bytes.data()); }
+  T* data() {
+    return reinterpret_cast<T*>(bytes.data());
+  }
   template <typename T>
-  const T* data() const { return reinterpret_cast<const T*>(bytes.data()); }
+  const T* data() const {
+    return reinterpret_cast<const T*>(bytes.data());
+  }
   bool operator==(const HostTensor&) const = default;  // bit equality: NaNs equal themselves
 };
 

@@ -147,7 +147,8 @@ TEST(InlineFunctions, InnerGraphsAreRenamedAndExpanded) {
   auto model = inlined(proto);
   ASSERT_TRUE(model);
   EXPECT_EQ(lines(model->graph.nodes), (Names{"If(x)->y"}));
-  auto inner = std::get<std::shared_ptr<OnnxGraph>>(model->graph.nodes[0].attributes["then_branch"]);
+  auto inner =
+      std::get<std::shared_ptr<OnnxGraph>>(model->graph.nodes[0].attributes["then_branch"]);
   EXPECT_EQ(lines(inner->nodes), (Names{"Exp(x)->call/b", "Add(call/b,call/c)->call/d"}));
   EXPECT_TRUE(inner->initializers.contains("call/c"));
   EXPECT_EQ(inner->outputs[0].name, "call/d");
@@ -164,8 +165,9 @@ TEST(InlineFunctions, RefusesRecursionAndWrongCalls) {
   ModelProto wide = calling_model();
   wide.mutable_graph()->mutable_node(0)->add_input("x");
   add_node(add_function(wide, "outer", {"a"}, {"b"})->mutable_node(), "Neg", {"a"}, {"b"});
-  EXPECT_EQ(refused(wide).to_string(),
-            "node 'call' (f:outer): function 'outer' has 1 inputs and 1 outputs, the call has 2 and 1");
+  EXPECT_EQ(
+      refused(wide).to_string(),
+      "node 'call' (f:outer): function 'outer' has 1 inputs and 1 outputs, the call has 2 and 1");
 
   ModelProto stranger = calling_model();
   auto* a = stranger.mutable_graph()->mutable_node(0)->add_attribute();
@@ -204,8 +206,7 @@ TEST(InlineFunctions, BodiesAreCheckedAsGraphsAre) {
   ModelProto proto = calling_model();
   auto* outer = add_function(proto, "outer", {"a"}, {"b"});
   add_node(outer->mutable_node(), "Add", {"a", "x"}, {"b"});  // x belongs to the main graph
-  EXPECT_EQ(refused(proto).to_string(),
-            "function 'outer', node 0 (Add): input 'x' is not defined");
+  EXPECT_EQ(refused(proto).to_string(), "function 'outer', node 0 (Add): input 'x' is not defined");
   outer->mutable_node(0)->set_input(1, "a");
   *proto.add_functions() = *outer;
   EXPECT_EQ(refused(proto).message, "function 'outer' is given twice");

@@ -12,10 +12,10 @@ namespace tilewright {
 
 using Names = std::vector<std::string>;
 
-inline onnx_format::NodeProto* add_node(google::protobuf::RepeatedPtrField<onnx_format::NodeProto>* to,
-                                        const std::string& op, const Names& inputs,
-                                        const Names& outputs, const std::string& name = {},
-                                        const std::string& domain = {}) {
+inline onnx_format::NodeProto* add_node(
+    google::protobuf::RepeatedPtrField<onnx_format::NodeProto>* to, const std::string& op,
+    const Names& inputs, const Names& outputs, const std::string& name = {},
+    const std::string& domain = {}) {
   onnx_format::NodeProto* node = to->Add();
   node->set_op_type(op);
   if (!name.empty()) node->set_name(name);
@@ -63,7 +63,8 @@ inline onnx_format::ModelProto small_model() {
 inline Result<std::unique_ptr<OnnxModel>> parse(const std::string& bytes,
                                                 const std::filesystem::path& folder = {}) {
   auto owner = std::make_shared<std::string>(bytes);
-  return parse_model({reinterpret_cast<const uint8_t*>(owner->data()), owner->size()}, owner, folder);
+  return parse_model({reinterpret_cast<const uint8_t*>(owner->data()), owner->size()}, owner,
+                     folder);
 }
 
 inline Result<std::unique_ptr<OnnxModel>> parse(const onnx_format::ModelProto& model,

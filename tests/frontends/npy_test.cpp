@@ -9,7 +9,8 @@ std::string npy(const std::string& text, char major = 1) {
   std::string header{"\x93NUMPY", 6};
   header += major;
   header += '\0';
-  for (int i = 0; i < (major == 1 ? 2 : 4); ++i) header += static_cast<char>(text.size() >> (8 * i));
+  for (int i = 0; i < (major == 1 ? 2 : 4); ++i)
+    header += static_cast<char>(text.size() >> (8 * i));
   return header + text;
 }
 
@@ -19,7 +20,8 @@ Result<NpyHeader> parse(const std::string& header) {
 
 TEST(Npy, ReadsWhatNumpyWrites) {
   for (char major : {1, 2, 3}) {
-    auto header = parse(npy("{'descr': '>i2', 'fortran_order': True, 'shape': (3, 4), }   \n", major));
+    auto header =
+        parse(npy("{'descr': '>i2', 'fortran_order': True, 'shape': (3, 4), }   \n", major));
     ASSERT_TRUE(header.ok()) << header.error().to_string();
     EXPECT_EQ(header->dtype, DType::kInt16);
     EXPECT_TRUE(header->big_endian);
@@ -63,11 +65,13 @@ TEST(Npy, HostileHeadersAreRefused) {
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (-0,), }", "non-negative"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", "non-neg"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904,), }", "too large"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", "too large"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }",
+       "too large"},
       {"{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }", "neither True nor False"},
       {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "twice"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'x': 1}", "unknown key 'x'"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } import os", "after the dictionary"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } import os",
+       "after the dictionary"},
       {"{'descr' '<f4', 'fortran_order': False, 'shape': (2,), }", "expected 'key': value"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (2 3), }", "not a tuple"},
       {"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }", "never run"},

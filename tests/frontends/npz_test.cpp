@@ -133,7 +133,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 TEST(Npz, RefusesDuplicateNamesAndDamage) {
   ScratchFolder folder;
-  NamedTensors two{{"aaaa", HostTensor(DType::kInt32, {2})}, {"bbbb", HostTensor(DType::kInt32, {2})}};
+  NamedTensors two{{"aaaa", HostTensor(DType::kInt32, {2})},
+                   {"bbbb", HostTensor(DType::kInt32, {2})}};
   for (auto& [name, tensor] : two) std::memset(tensor.bytes.data(), 0x5A, 8);
   ASSERT_TRUE(write_npz(folder / "x.npz", two).ok());
   std::string bytes = read_file(folder / "x.npz");
@@ -151,7 +152,8 @@ TEST(Npz, RefusesDeclaredLengthsThatAreNotThere) {
   make_zip(folder / "x.npz", {{"x.npy", text}});
   std::string bytes = read_file(folder / "x.npz");
   ASSERT_LT(bytes.size(), text.size() / 100);  // deflated
-  for (const std::string& size : {std::string("\xFF\xFF\xFF\x7F", 4), std::string("\0\0\0\xF0", 4)}) {
+  for (const std::string& size :
+       {std::string("\xFF\xFF\xFF\x7F", 4), std::string("\0\0\0\xF0", 4)}) {
     write_file(folder / "x.npz", replaced(bytes, std::string("\0\0\x10\0", 4), size));
     auto tensors = read_npz(folder / "x.npz");
     ASSERT_FALSE(tensors.ok());

@@ -17,14 +17,20 @@ using onnx_format::ModelProto;
 
 TEST(ReadModel, GivesTheWholeModel) {
   ModelProto proto = small_model();
-  auto* shape = proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()
+  auto* shape = proto.mutable_graph()
+                    ->mutable_input(0)
+                    ->mutable_type()
+                    ->mutable_tensor_type()
                     ->mutable_shape();
   shape->add_dim()->set_dim_value(2);
   shape->add_dim()->set_dim_param("n");
   shape->add_dim();
   auto* sequence = proto.mutable_graph()->add_value_info();
   sequence->set_name("t");
-  sequence->mutable_type()->mutable_sequence_type()->mutable_elem_type()->mutable_tensor_type()
+  sequence->mutable_type()
+      ->mutable_sequence_type()
+      ->mutable_elem_type()
+      ->mutable_tensor_type()
       ->set_elem_type(7);
   auto read = parse(proto);
   ASSERT_TRUE(read.ok()) << read.error().to_string();
@@ -155,8 +161,10 @@ onnx_format::SparseTensorProto* add_sparse(ModelProto& proto, std::vector<int64_
 TEST(ReadModel, SparseTensorsBecomeDense) {
   for (bool linear : {true, false}) {
     ModelProto proto = small_model();
-    if (linear) add_sparse(proto, {1, 5}, {2});
-    else add_sparse(proto, {0, 1, 1, 2}, {2, 2});
+    if (linear)
+      add_sparse(proto, {1, 5}, {2});
+    else
+      add_sparse(proto, {0, 1, 1, 2}, {2, 2});
     auto model = parse(proto);
     ASSERT_TRUE(model.ok()) << model.error().to_string();
     const TensorView& s = (*model)->graph.initializers.at("s");
@@ -221,11 +229,13 @@ const BadCase kNameCases[] = {
      [](auto& m) { add_node(nodes(m), "Neg", {"nowhere"}, {"z"}, "bad"); }},
     {"output_undefined", ErrorKind::kInvalid, "graph output 'z' is not defined",
      [](auto& m) { add_value(m.mutable_graph()->mutable_output(), "z"); }},
-    {"unsorted", ErrorKind::kInvalid, "node 'relu' (Relu): input 't' is made only later, by node 'add'",
+    {"unsorted", ErrorKind::kInvalid,
+     "node 'relu' (Relu): input 't' is made only later, by node 'add'",
      [](auto& m) { nodes(m)->SwapElements(0, 1); }},
     {"cycle", ErrorKind::kInvalid, "node 'add' (Add): input 'y' depends on the node's own output",
      [](auto& m) { nodes(m)->Mutable(0)->set_input(0, "y"); }},
-    {"own_output", ErrorKind::kInvalid, "node 'add' (Add): input 't' depends on the node's own output",
+    {"own_output", ErrorKind::kInvalid,
+     "node 'add' (Add): input 't' depends on the node's own output",
      [](auto& m) { nodes(m)->Mutable(0)->set_input(0, "t"); }},
     {"no_operator", ErrorKind::kInvalid, "node 'add' (): no operator",
      [](auto& m) { nodes(m)->Mutable(0)->clear_op_type(); }},
@@ -248,7 +258,9 @@ const BadCase kTensorCases[] = {
     {"no_data", ErrorKind::kInvalid, "initializer 'w': 0 bytes of data",
      [](auto& m) { weight(m)->clear_raw_data(); }},
     {"dims_overflow", ErrorKind::kInvalid, "negative or too large",
-     [](auto& m) { for (int i = 0; i < 4; ++i) weight(m)->add_dims(1 << 30); }},
+     [](auto& m) {
+       for (int i = 0; i < 4; ++i) weight(m)->add_dims(1 << 30);
+     }},
     {"bytes_overflow", ErrorKind::kInvalid, "negative or too large",
      [](auto& m) { weight(m)->set_dims(0, int64_t{1} << 61); }},
     {"dims_negative", ErrorKind::kInvalid, "negative or too large",
@@ -320,7 +332,11 @@ TEST(ReadModel, InnerGraphsSeeOuterValuesToALimitedDepth) {
   ASSERT_FALSE(deeper.ok());
   EXPECT_EQ(deeper.error().kind, ErrorKind::kLimit);
   ModelProto bad = nested_model(1);
-  bad.mutable_graph()->mutable_node(2)->mutable_attribute(0)->mutable_g()->mutable_output(0)
+  bad.mutable_graph()
+      ->mutable_node(2)
+      ->mutable_attribute(0)
+      ->mutable_g()
+      ->mutable_output(0)
       ->set_name("z");
   EXPECT_EQ(parse(bad).error().to_string(),
             "node 2 (If), graph 'then_branch': graph output 'z' is not defined");

@@ -60,12 +60,14 @@ TEST(TensorPb, RefusesValuesOfAnotherKind) {
   HostValue sequence(HostSequence{tensor});
   EXPECT_FALSE(write_pb(folder / "v.pb", "v", sequence, PbKind::kTensor).ok());
   EXPECT_FALSE(write_pb(folder / "v.pb", "v", tensor, PbKind::kSequence).ok());
-  EXPECT_FALSE(write_pb(folder / "v.pb", "v", HostValue(HostSequence{tensor, sequence}),
-                        PbKind::kSequence).ok());
+  EXPECT_FALSE(
+      write_pb(folder / "v.pb", "v", HostValue(HostSequence{tensor, sequence}), PbKind::kSequence)
+          .ok());
   EXPECT_FALSE(write_pb_folder(folder.path(), "output", {{"a"}}, {}).ok());
   HostValue deep = tensor;
   for (int i = 0; i < 40; ++i) deep = HostValue(HostSequence{deep});
-  EXPECT_EQ(write_pb(folder / "v.pb", "v", deep, PbKind::kSequence).error().kind, ErrorKind::kLimit);
+  EXPECT_EQ(write_pb(folder / "v.pb", "v", deep, PbKind::kSequence).error().kind,
+            ErrorKind::kLimit);
 }
 
 onnx_format::TensorProto proto_of(int code, const Shape& dims) {
@@ -110,10 +112,12 @@ TEST(TensorElements, RefusesWrongAmountsAndShapes) {
   EXPECT_EQ(decode_host_tensor(typed).error().message,
             "1 elements of data, shape [3] of i64 needs 3");
   EXPECT_EQ(decode_host_tensor(proto_of(1, {-1})).error().kind, ErrorKind::kInvalid);
-  EXPECT_EQ(decode_host_tensor(proto_of(1, {1LL << 40, 1LL << 40})).error().kind, ErrorKind::kInvalid);
+  EXPECT_EQ(decode_host_tensor(proto_of(1, {1LL << 40, 1LL << 40})).error().kind,
+            ErrorKind::kInvalid);
   EXPECT_EQ(decode_host_tensor(proto_of(0, {1})).error().kind, ErrorKind::kInvalid);
   for (int code : {8, 14, 17, 22, 27, 99})
-    EXPECT_EQ(decode_host_tensor(proto_of(code, {1})).error().kind, ErrorKind::kUnsupported) << code;
+    EXPECT_EQ(decode_host_tensor(proto_of(code, {1})).error().kind, ErrorKind::kUnsupported)
+        << code;
 }
 
 TEST(TensorPb, EveryTruncationIsRefusedOrShorter) {
