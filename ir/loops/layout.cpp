@@ -1,0 +1,97 @@
+#include "ir/loops/layout.h"
+
+#include <cstring>
+
+#include "ir/loops/rewrite.h"
+
+namespace tilewright::ir {
+
+std::vector<PhysicalAxis> physical_axes(const Layout& layout, const Shape& shape) {
+  std::vector<PhysicalAxis> axes;
+  if (layout.empty()) {
+    for (size_t d = 0; d < shape.size(); ++d) axes.push_back({static_cast<int>(d), 1, 0, shape[d], 0});
+  } else {
+    for (const LayoutAxis& a : layout) {
+      TW_CHECK(a.dim >= 0 && static_cast<size_t>(a.dim) < shape.size() && a.divisor >= 1 && a.modulus >= 0);
+      const int64_t n = shape[static_cast<size_t>(a.dim)];
+      const int64_t blocks = n / a.divisor + (n % a.divisor > 0);
+      axes.push_back({a.dim, a.divisor, a.modulus, a.modulus ? a.modulus : blocks, 0});
+    }
+  }
+  uint64_t stride = 1;  // wraps for absurd extents; who allocates checks the size
+  for (size_t n = axes.size(); n-- > 0;) {
+    axes[n].stride = static_cast<int64_t>(stride);
+    stride *= static_cast<uint64_t>(axes[n].extent);
+  }
+  return axes;
+}
+
+int64_t storage_elements(const Layout& layout, const Shape& shape) {
+  int64_t n = 1;
+  for (const PhysicalAxis& a : physical_axes(layout, shape)) n *= a.extent;
+  return n;
+}
+int64_t storage_elements(const BufferNode& buffer, const Shape& shape) { return storage_elements(buffer.layout, shape); }
+
+int64_t storage_offset(const std::vector<PhysicalAxis>& axes, const int64_t* index) {
+  int64_t offset = 0;
+  for (const PhysicalAxis& a : axes) {
+    const int64_t i = index[a.dim] / a.divisor;
+    offset += (a.modulus ? i % a.modulus : i) * a.stride;
+  }
+  return offset;
+}
+
+namespace {
+
+// Calls f(row-major position, offset in storage) for each element.
+template <typename F>
+void for_each_element(const Shape& shape, const Layout& layout, F&& f) {
+  const std::vector<PhysicalAxis> axes = physical_axes(layout, shape);
+  const std::optional<int64_t> count = element_count(shape);
+  TW_CHECK(count);
+  std::vector<int64_t> index(shape.size() + 1, 0);
+  for (int64_t n = 0; n < *count; ++n) {
+    f(n, storage_offset(axes, index.data()));
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (++index[d] < shape[d]) break;
+      index[d] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<uint8_t> pack(const uint8_t* row_major, DType dtype, const Shape& shape, const Layout& layout) {
+  const int64_t size = byte_size(dtype);
+  std::vector<uint8_t> packed(static_cast<size_t>(storage_elements(layout, shape) * size), 0);
+  for_each_element(shape, layout, [&](int64_t n, int64_t offset) {
+    std::memcpy(packed.data() + offset * size, row_major + n * size, static_cast<size_t>(size));
+  });
+  return packed;
+}
+
+std::vector<uint8_t> unpack(const uint8_t* packed, DType dtype, const Shape& shape, const Layout& layout) {
+  const int64_t size = byte_size(dtype);
+  std::vector<uint8_t> row_major(static_cast<size_t>(element_count(shape).value_or(0) * size));
+  for_each_element(shape, layout, [&](int64_t n, int64_t offset) {
+    std::memcpy(row_major.data() + n * size, packed + offset * size, static_cast<size_t>(size));
+  });
+  return row_major;
+}
+
+bool is_flat(const Kernel& kernel) {
+  bool flat = true;
+  auto check = [&](const std::vector<Expr>& indices) { flat &= indices.size() == 1; };
+  for_each_stmt(kernel.body, [&](const Stmt& s) {
+    if (s.as<Block>()) flat = false;
+    if (const auto* store = s.as<Store>()) check(store->indices);
+  });
+  if (!flat) return false;
+  for_each_expr(kernel.body, [&](const Expr& e) {
+    if (const auto* load = e.as<Load>()) check(load->indices);
+  });
+  return flat;
+}
+
+}  // namespace tilewright::ir

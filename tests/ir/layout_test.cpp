@@ -1,0 +1,42 @@
+#include "ir/loops/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace tilewright::ir {
+namespace {
+
+TEST(Layout, RowMajorWhenEmpty) {
+  EXPECT_EQ(storage_elements(Layout{}, Shape{2, 3, 4}), 24);
+  const int64_t index[] = {1, 2, 3};
+  EXPECT_EQ(storage_offset(physical_axes({}, {2, 3, 4}), index), 23);
+  EXPECT_EQ(storage_elements(Layout{}, Shape{}), 1);
+}
+
+TEST(Layout, TwoLevelsOfBlocksPad) {
+  const Layout layout{{0, 8, 0}, {1, 1, 0}, {0, 2, 4}, {0, 1, 2}};
+  const Shape shape{11, 3};
+  EXPECT_EQ(storage_elements(layout, shape), 2 * 3 * 4 * 2);
+  const int64_t index[] = {10, 2};  // 10 = 1 * 8 + 1 * 2 + 0
+  EXPECT_EQ(storage_offset(physical_axes(layout, shape), index), ((1 * 3 + 2) * 4 + 1) * 2 + 0);
+}
+
+TEST(Layout, PackAndUnpackAreInverse) {
+  for (const Layout& layout : {Layout{}, permuted_layout({2, 0, 1}), Layout{{1, 4, 0}, {2, 1, 0}, {0, 1, 0}, {1, 1, 4}}}) {
+    const Shape shape{3, 6, 5};
+    std::vector<uint16_t> values(90);
+    std::iota(values.begin(), values.end(), uint16_t{1});
+    const auto* bytes = reinterpret_cast<const uint8_t*>(values.data());
+    const auto packed = pack(bytes, DType::kUInt16, shape, layout);
+    EXPECT_EQ(packed.size(), static_cast<size_t>(storage_elements(layout, shape)) * 2);
+    EXPECT_EQ(unpack(packed.data(), DType::kUInt16, shape, layout), std::vector<uint8_t>(bytes, bytes + 180));
+    const auto* elements = reinterpret_cast<const uint16_t*>(packed.data());
+    const auto zeros = std::count(elements, elements + packed.size() / 2, uint16_t{0});
+    EXPECT_EQ(zeros, storage_elements(layout, shape) - 90);
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::ir
