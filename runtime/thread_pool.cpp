@@ -41,11 +41,13 @@ bool spin_until(Done done) {
   if (awake_workers.load(std::memory_order_relaxed) > process_cpus()) return false;
   const auto end = std::chrono::steady_clock::now() + kSpin;
   do {
-    for (int i = 0; i < 32; ++i) {
+    for (int i = 0; i < 8; ++i) {
       if (done()) return true;
       pause_cpu();
     }
     if (awake_workers.load(std::memory_order_relaxed) > process_cpus()) return false;
+    // Whoever is waited for may have been put on this very CPU, and would not run before the spin ends.
+    std::this_thread::yield();
   } while (std::chrono::steady_clock::now() < end);
   return false;
 }
