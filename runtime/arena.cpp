@@ -9,15 +9,19 @@
 namespace tilewright {
 namespace {
 
-bool lives_meet(const LiveInterval& a, const LiveInterval& b) { return a.first <= b.last && b.first <= a.last; }
+bool lives_meet(const LiveInterval& a, const LiveInterval& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
 
 struct Placed {
   int64_t begin, end;
   size_t interval;
 };
 
-// `placed` is ordered by begin. Returns the start of the tightest gap, or of the space after the last neighbour.
-int64_t best_fit(const std::vector<Placed>& placed, std::span<const LiveInterval> intervals, size_t wanted) {
+// `placed` is ordered by begin. Returns the start of the tightest gap, or of the space after the
+// last neighbour.
+int64_t best_fit(const std::vector<Placed>& placed, std::span<const LiveInterval> intervals,
+                 size_t wanted) {
   const int64_t bytes = align_up(intervals[wanted].bytes);
   int64_t best = -1, best_gap = std::numeric_limits<int64_t>::max(), end = 0;
   for (const Placed& p : placed) {
@@ -39,7 +43,8 @@ Result<Storage> allocate_storage(int64_t bytes) {
     return limit_error("cannot allocate " + std::to_string(bytes) + " bytes");
   const int64_t capacity = std::max(align_up(bytes), kAlignment);
   void* data = std::aligned_alloc(kAlignment, static_cast<size_t>(capacity));
-  if (!data) return limit_error("out of memory: cannot allocate " + std::to_string(bytes) + " bytes");
+  if (!data)
+    return limit_error("out of memory: cannot allocate " + std::to_string(bytes) + " bytes");
   return Storage{std::shared_ptr<void>(data, std::free), static_cast<uint8_t*>(data), capacity};
 }
 
@@ -65,8 +70,10 @@ Result<ArenaPlan> plan_arena(std::span<const LiveInterval> intervals) {
     plan.bytes = std::max(plan.bytes, entry.end);
     if (plan.bytes > kLargestAllocation)
       return limit_error("the buffers need " + std::to_string(plan.bytes) + " bytes together");
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), entry,
-                                   [](const Placed& a, const Placed& b) { return a.begin < b.begin; }), entry);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), entry,
+                         [](const Placed& a, const Placed& b) { return a.begin < b.begin; }),
+        entry);
   }
   return plan;
 }

@@ -11,10 +11,13 @@
 
 namespace tilewright {
 
-inline constexpr int64_t kAlignment = 64;               // bytes: a cache line and an AVX-512 register
-inline constexpr int64_t kLargestAllocation = int64_t{1} << 40;  // bytes; more is refused, never tried
+inline constexpr int64_t kAlignment = 64;  // bytes: a cache line and an AVX-512 register
+inline constexpr int64_t kLargestAllocation = int64_t{1}
+                                              << 40;  // bytes; more is refused, never tried
 
-constexpr int64_t align_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+constexpr int64_t align_up(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 // A shared piece of memory, aligned to kAlignment and a whole number of cache lines long.
 struct Storage {
@@ -39,9 +42,9 @@ struct ArenaPlan {
   int64_t bytes = 0;
 };
 
-// Greedy by size: the largest interval first, each in the smallest gap that fits between those that live at the same
-// time (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020, section 5.2).
-// Errors: kLimit when the arena exceeds kLargestAllocation.
+// Greedy by size: the largest interval first, each in the smallest gap that fits between those that
+// live at the same time (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
+// Inference", 2020, section 5.2). Errors: kLimit when the arena exceeds kLargestAllocation.
 Result<ArenaPlan> plan_arena(std::span<const LiveInterval> intervals);
 
 }  // namespace tilewright

@@ -20,7 +20,8 @@ Binding bind(const Variant& v, std::span<const Tensor> inputs, std::vector<int64
     const Shape& shape = inputs[i].shape();
     if (dims.size() != shape.size()) return {Mismatch::kRank, i, 0};
     for (size_t d = 0; d < dims.size(); ++d) {
-      if (is_plain_constant(dims[d]) && dims[d][0].value != shape[d]) return {Mismatch::kConstant, i, d};
+      if (is_plain_constant(dims[d]) && dims[d][0].value != shape[d])
+        return {Mismatch::kConstant, i, d};
       if (!is_plain_symbol(dims[d])) continue;
       int64_t& symbol = symbols[dims[d][0].value];
       if (symbol != kUnknownSize && symbol != shape[d]) return {Mismatch::kConflict, i, d};
@@ -31,7 +32,8 @@ Binding bind(const Variant& v, std::span<const Tensor> inputs, std::vector<int64
     const std::vector<SizeExpr>& dims = v.buffers[v.inputs[i]].dims;
     for (size_t d = 0; d < dims.size(); ++d) {
       const bool plain = is_plain_constant(dims[d]) || is_plain_symbol(dims[d]);
-      if (!plain && evaluate(dims[d], symbols) != inputs[i].shape()[d]) return {Mismatch::kExpression, i, d};
+      if (!plain && evaluate(dims[d], symbols) != inputs[i].shape()[d])
+        return {Mismatch::kExpression, i, d};
     }
   }
   return {};
@@ -63,20 +65,26 @@ std::vector<ValueInfo> describe(const Variant& v, const std::vector<int32_t>& bu
 
 }  // namespace
 
-std::vector<ValueInfo> describe_inputs(const Executable& e) { return describe(e.variants.back(), e.variants.back().inputs); }
-std::vector<ValueInfo> describe_outputs(const Executable& e) { return describe(e.variants.back(), e.variants.back().outputs); }
+std::vector<ValueInfo> describe_inputs(const Executable& e) {
+  return describe(e.variants.back(), e.variants.back().inputs);
+}
+std::vector<ValueInfo> describe_outputs(const Executable& e) {
+  return describe(e.variants.back(), e.variants.back().outputs);
+}
 
 Status check_inputs(const Variant& v, std::span<const Tensor> inputs) {
   if (inputs.size() > v.inputs.size())
-    return invalid("got " + std::to_string(inputs.size()) + " inputs, expected " + std::to_string(v.inputs.size()));
+    return invalid("got " + std::to_string(inputs.size()) + " inputs, expected " +
+                   std::to_string(v.inputs.size()));
   for (size_t i = 0; i < v.inputs.size(); ++i) {
     if (i >= inputs.size() || !inputs[i].defined())
-      return invalid("missing input '" + input_name(v, i) + "' (input " + std::to_string(i + 1) + " of " +
-                     std::to_string(v.inputs.size()) + ")");
+      return invalid("missing input '" + input_name(v, i) + "' (input " + std::to_string(i + 1) +
+                     " of " + std::to_string(v.inputs.size()) + ")");
     const DType expected = v.buffers[v.inputs[i]].dtype;
     if (inputs[i].dtype() != expected)
-      return invalid("input '" + input_name(v, i) + "': element type is " + std::string(name(inputs[i].dtype())) +
-                     ", expected " + std::string(name(expected)));
+      return invalid("input '" + input_name(v, i) + "': element type is " +
+                     std::string(name(inputs[i].dtype())) + ", expected " +
+                     std::string(name(expected)));
     if (reinterpret_cast<uintptr_t>(inputs[i].data()) % byte_size(expected) != 0)
       return invalid("input '" + input_name(v, i) + "': data is not aligned to its elements");
   }
@@ -94,14 +102,17 @@ Error explain_mismatch(const Variant& v, std::span<const Tensor> inputs) {
   const std::vector<SizeExpr>& dims = v.buffers[v.inputs[b.input]].dims;
   const std::string who = "input '" + input_name(v, b.input) + "': ";
   if (b.mismatch == Mismatch::kRank)
-    return invalid(who + "rank is " + std::to_string(shape.size()) + ", expected " + std::to_string(dims.size()));
-  const std::string found = std::to_string(shape[b.dim]), extent = "extent " + std::to_string(b.dim) + " is " + found;
+    return invalid(who + "rank is " + std::to_string(shape.size()) + ", expected " +
+                   std::to_string(dims.size()));
+  const std::string found = std::to_string(shape[b.dim]),
+                    extent = "extent " + std::to_string(b.dim) + " is " + found;
   if (b.mismatch == Mismatch::kConstant)
     return invalid(who + extent + ", expected " + std::to_string(dims[b.dim][0].value));
   if (b.mismatch == Mismatch::kConflict) {
     const int64_t symbol = dims[b.dim][0].value;
-    return invalid(who + "symbol '" + v.symbols[symbol] + "' is " + found + " here but " + std::to_string(symbols[symbol]) +
-                   " at input '" + first_definer(v, symbol) + "'");
+    return invalid(who + "symbol '" + v.symbols[symbol] + "' is " + found + " here but " +
+                   std::to_string(symbols[symbol]) + " at input '" + first_definer(v, symbol) +
+                   "'");
   }
   TW_CHECK(b.mismatch == Mismatch::kExpression);
   const std::optional<int64_t> value = evaluate(dims[b.dim], symbols);

@@ -1,4 +1,5 @@
-// Matching the inputs of a run with a variant: element types, ranks, extents, and the symbols they define.
+// Matching the inputs of a run with a variant: element types, ranks, extents, and the symbols they
+// define.
 #pragma once
 
 #include <span>
@@ -25,9 +26,10 @@ std::vector<ValueInfo> describe_outputs(const Executable& executable);
 // Number, definedness and element types of the inputs; independent of the variant.
 Status check_inputs(const Variant& variant, std::span<const Tensor> inputs);
 
-// Writes the values of the input symbols to `symbols` (the others kUnknownSize) and returns true when all extents fit.
-// Allocates nothing once `symbols` has grown.
-bool bind_symbols(const Variant& variant, std::span<const Tensor> inputs, std::vector<int64_t>& symbols);
+// Writes the values of the input symbols to `symbols` (the others kUnknownSize) and returns true
+// when all extents fit. Allocates nothing once `symbols` has grown.
+bool bind_symbols(const Variant& variant, std::span<const Tensor> inputs,
+                  std::vector<int64_t>& symbols);
 
 // Why bind_symbols returned false, e.g. "input 'x': extent 1 is 3, expected 224".
 Error explain_mismatch(const Variant& variant, std::span<const Tensor> inputs);

@@ -1,4 +1,5 @@
-// Little-endian bytes: one list of fields per structure serves writing and reading (executable.cpp).
+// Little-endian bytes: one list of fields per structure serves writing and reading
+// (executable.cpp).
 #pragma once
 
 #include <bit>
@@ -11,7 +12,8 @@
 
 namespace tilewright {
 
-static_assert(std::endian::native == std::endian::little, "the serialised form is written as it lies in memory");
+static_assert(std::endian::native == std::endian::little,
+              "the serialised form is written as it lies in memory");
 
 // Both archives call `fields(archive, value)` for structures, found by argument-dependent lookup.
 
@@ -19,11 +21,15 @@ class ByteWriter {
  public:
   template <typename T>
   void operator()(T& value) {
-    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) append(&value, sizeof value);
-    else fields(*this, value);
+    if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
+      append(&value, sizeof value);
+    else
+      fields(*this, value);
   }
   template <typename E>
-  void enumeration(E& value, E) { (*this)(value); }
+  void enumeration(E& value, E) {
+    (*this)(value);
+  }
   void operator()(std::string& text) {
     write_count(text.size());
     append(text.data(), text.size());

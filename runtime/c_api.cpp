@@ -52,9 +52,7 @@ tw_status guarded(Body body) noexcept {
     return status.ok() ? TW_OK : fail(status.error());
   } catch (const std::bad_alloc&) {
     return fail(TW_LIMIT, "out of memory");
-  } catch (const std::exception& e) {
-    return fail(TW_INTERNAL, e.what());
-  } catch (...) {
+  } catch (const std::exception& e) { return fail(TW_INTERNAL, e.what()); } catch (...) {
     return fail(TW_INTERNAL, "unknown exception");
   }
 }
@@ -72,15 +70,20 @@ std::vector<CValue> make_values(std::vector<ValueInfo> infos) {
 tw_status query(const std::vector<CValue>& values, size_t index, tw_value_info* info) {
   if (!info || index >= values.size()) return fail(TW_INVALID, "no such input or output");
   const CValue& v = values[index];
-  *info = {v.info.name.c_str(), to_dlpack(v.info.dtype), static_cast<int32_t>(v.info.extents.size()), v.info.extents.data(),
-           v.dim_names.data()};
+  *info = {v.info.name.c_str(), to_dlpack(v.info.dtype),
+           static_cast<int32_t>(v.info.extents.size()), v.info.extents.data(), v.dim_names.data()};
   return TW_OK;
 }
 
 void describe(CTensor& c) {
   c.shape = c.tensor.shape();
-  c.view = {c.tensor.data(), {kDLCPU, 0}, static_cast<int32_t>(c.shape.size()), to_dlpack(c.tensor.dtype()), c.shape.data(),
-            nullptr, 0};
+  c.view = {c.tensor.data(),
+            {kDLCPU, 0},
+            static_cast<int32_t>(c.shape.size()),
+            to_dlpack(c.tensor.dtype()),
+            c.shape.data(),
+            nullptr,
+            0};
 }
 
 }  // namespace
@@ -92,7 +95,7 @@ struct tw_model {
 
 struct tw_session {
   std::unique_ptr<Session> session;
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;            // guards what follows
   std::vector<CTensor> owned;  // one per output
   std::string table;
 };
@@ -112,23 +115,28 @@ Result<std::vector<Tensor>> import_inputs(const DLTensor* const* inputs, size_t 
 Result<Tensor> borrow_output(const DLTensor& tensor, const std::string& name) {
   TW_ASSIGN(Tensor t, import_dltensor(tensor));
   if (t.bytes() > 0 && t.data() != static_cast<uint8_t*>(tensor.data) + tensor.byte_offset)
-    return invalid("output '" + name + "': the tensor given is not row-major or not aligned to its elements");
+    return invalid("output '" + name +
+                   "': the tensor given is not row-major or not aligned to its elements");
   return t;
 }
 
 // Replaces a tensor of the caller that does not fit by an error.
 Status check_kept(const Tensor& given, const Tensor& now, const std::string& name) {
-  if (now.data() == given.data() && now.dtype() == given.dtype() && now.shape() == given.shape()) return {};
-  return invalid("output '" + name + "': is " + std::string(tilewright::name(now.dtype())) + to_string(now.shape()) +
-                 ", the tensor given is " + std::string(tilewright::name(given.dtype())) + to_string(given.shape()));
+  if (now.data() == given.data() && now.dtype() == given.dtype() && now.shape() == given.shape())
+    return {};
+  return invalid("output '" + name + "': is " + std::string(tilewright::name(now.dtype())) +
+                 to_string(now.shape()) + ", the tensor given is " +
+                 std::string(tilewright::name(given.dtype())) + to_string(given.shape()));
 }
 
 Status check_output_count(const Session& session, const void* outputs, size_t count) {
   if (outputs && count == session.outputs().size()) return {};
-  return invalid("got " + std::to_string(outputs ? count : 0) + " outputs, expected " + std::to_string(session.outputs().size()));
+  return invalid("got " + std::to_string(outputs ? count : 0) + " outputs, expected " +
+                 std::to_string(session.outputs().size()));
 }
 
-Status run(tw_session& s, const DLTensor* const* inputs, size_t input_count, DLTensor** outputs, size_t output_count) {
+Status run(tw_session& s, const DLTensor* const* inputs, size_t input_count, DLTensor** outputs,
+           size_t output_count) {
   std::lock_guard lock(s.mutex);
   TW_RETURN_IF_ERROR(check_output_count(*s.session, outputs, output_count));
   TW_ASSIGN(const std::vector<Tensor> in, import_inputs(inputs, input_count));
@@ -151,8 +159,8 @@ Status run(tw_session& s, const DLTensor* const* inputs, size_t input_count, DLT
   return {};
 }
 
-Status run_managed(tw_session& s, const DLTensor* const* inputs, size_t input_count, DLManagedTensorVersioned** outputs,
-                   size_t output_count) {
+Status run_managed(tw_session& s, const DLTensor* const* inputs, size_t input_count,
+                   DLManagedTensorVersioned** outputs, size_t output_count) {
   TW_RETURN_IF_ERROR(check_output_count(*s.session, outputs, output_count));
   TW_ASSIGN(const std::vector<Tensor> in, import_inputs(inputs, input_count));
   std::vector<Tensor> out;
@@ -193,24 +201,30 @@ void tw_model_free(tw_model* model) { delete model; }
 
 size_t tw_model_input_count(const tw_model* model) { return model ? model->inputs.size() : 0; }
 size_t tw_model_output_count(const tw_model* model) { return model ? model->outputs.size() : 0; }
-const char* tw_model_name(const tw_model* model) { return model ? model->executable->model_name.c_str() : ""; }
+const char* tw_model_name(const tw_model* model) {
+  return model ? model->executable->model_name.c_str() : "";
+}
 
 tw_status tw_model_input(const tw_model* model, size_t index, tw_value_info* info) {
-  return model ? query(model->inputs, index, info) : fail(TW_INVALID, "tw_model_input: the model is null");
+  return model ? query(model->inputs, index, info)
+               : fail(TW_INVALID, "tw_model_input: the model is null");
 }
 
 tw_status tw_model_output(const tw_model* model, size_t index, tw_value_info* info) {
-  return model ? query(model->outputs, index, info) : fail(TW_INVALID, "tw_model_output: the model is null");
+  return model ? query(model->outputs, index, info)
+               : fail(TW_INVALID, "tw_model_output: the model is null");
 }
 
-tw_status tw_session_create(const tw_model* model, const tw_session_options* options, tw_session** session) {
+tw_status tw_session_create(const tw_model* model, const tw_session_options* options,
+                            tw_session** session) {
   if (!model || !session) return fail(TW_INVALID, "tw_session_create: an argument is null");
   *session = nullptr;
   if (options && options->struct_size < sizeof(tw_session_options))
     return fail(TW_INVALID, "tw_session_create: struct_size of the options is not set");
   return guarded([&]() -> Status {
     auto s = std::make_unique<tw_session>();
-    TW_ASSIGN(s->session, Session::create(model->executable, options ? convert(*options) : SessionOptions{}));
+    TW_ASSIGN(s->session,
+              Session::create(model->executable, options ? convert(*options) : SessionOptions{}));
     s->owned.resize(s->session->outputs().size());
     *session = s.release();
     return {};
@@ -227,14 +241,15 @@ tw_status tw_session_set_threads(tw_session* session, int32_t threads) {
   });
 }
 
-tw_status tw_session_run(tw_session* session, const DLTensor* const* inputs, size_t input_count, DLTensor** outputs,
-                         size_t output_count) {
+tw_status tw_session_run(tw_session* session, const DLTensor* const* inputs, size_t input_count,
+                         DLTensor** outputs, size_t output_count) {
   if (!session) return fail(TW_INVALID, "tw_session_run: the session is null");
   return guarded([&] { return run(*session, inputs, input_count, outputs, output_count); });
 }
 
-tw_status tw_session_run_managed(tw_session* session, const DLTensor* const* inputs, size_t input_count,
-                                 DLManagedTensorVersioned** outputs, size_t output_count) {
+tw_status tw_session_run_managed(tw_session* session, const DLTensor* const* inputs,
+                                 size_t input_count, DLManagedTensorVersioned** outputs,
+                                 size_t output_count) {
   if (!session) return fail(TW_INVALID, "tw_session_run_managed: the session is null");
   return guarded([&] { return run_managed(*session, inputs, input_count, outputs, output_count); });
 }

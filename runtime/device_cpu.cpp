@@ -30,44 +30,82 @@ struct FeatureBit {
 
 // Intel SDM volume 2A, CPUID; AMD APM volume 3, appendix E. Names as in LLVM's X86.td.
 constexpr FeatureBit kFeatures[] = {
-    {"cx8", 1, 0, kEdx, 8, kAnyState},          {"cmov", 1, 0, kEdx, 15, kAnyState},
-    {"mmx", 1, 0, kEdx, 23, kAnyState},         {"fxsr", 1, 0, kEdx, 24, kAnyState},
-    {"sse", 1, 0, kEdx, 25, kAnyState},         {"sse2", 1, 0, kEdx, 26, kAnyState},
-    {"sse3", 1, 0, kEcx, 0, kAnyState},         {"pclmul", 1, 0, kEcx, 1, kAnyState},
-    {"ssse3", 1, 0, kEcx, 9, kAnyState},        {"fma", 1, 0, kEcx, 12, kAvxState},
-    {"cx16", 1, 0, kEcx, 13, kAnyState},        {"sse4.1", 1, 0, kEcx, 19, kAnyState},
-    {"sse4.2", 1, 0, kEcx, 20, kAnyState},      {"crc32", 1, 0, kEcx, 20, kAnyState},
-    {"movbe", 1, 0, kEcx, 22, kAnyState},       {"popcnt", 1, 0, kEcx, 23, kAnyState},
-    {"aes", 1, 0, kEcx, 25, kAnyState},         {"xsave", 1, 0, kEcx, 27, kAnyState},
-    {"avx", 1, 0, kEcx, 28, kAvxState},         {"f16c", 1, 0, kEcx, 29, kAvxState},
-    {"rdrnd", 1, 0, kEcx, 30, kAnyState},       {"fsgsbase", 7, 0, kEbx, 0, kAnyState},
-    {"bmi", 7, 0, kEbx, 3, kAnyState},          {"avx2", 7, 0, kEbx, 5, kAvxState},
-    {"bmi2", 7, 0, kEbx, 8, kAnyState},         {"invpcid", 7, 0, kEbx, 10, kAnyState},
-    {"avx512f", 7, 0, kEbx, 16, kAvx512State},  {"avx512dq", 7, 0, kEbx, 17, kAvx512State},
-    {"rdseed", 7, 0, kEbx, 18, kAnyState},      {"adx", 7, 0, kEbx, 19, kAnyState},
-    {"avx512ifma", 7, 0, kEbx, 21, kAvx512State}, {"clflushopt", 7, 0, kEbx, 23, kAnyState},
-    {"clwb", 7, 0, kEbx, 24, kAnyState},        {"avx512cd", 7, 0, kEbx, 28, kAvx512State},
-    {"sha", 7, 0, kEbx, 29, kAnyState},         {"avx512bw", 7, 0, kEbx, 30, kAvx512State},
-    {"avx512vl", 7, 0, kEbx, 31, kAvx512State}, {"avx512vbmi", 7, 0, kEcx, 1, kAvx512State},
-    {"pku", 7, 0, kEcx, 4, kAnyState},          {"waitpkg", 7, 0, kEcx, 5, kAnyState},
-    {"avx512vbmi2", 7, 0, kEcx, 6, kAvx512State}, {"shstk", 7, 0, kEcx, 7, kAnyState},
-    {"gfni", 7, 0, kEcx, 8, kAnyState},         {"vaes", 7, 0, kEcx, 9, kAvxState},
-    {"vpclmulqdq", 7, 0, kEcx, 10, kAvxState},  {"avx512vnni", 7, 0, kEcx, 11, kAvx512State},
-    {"avx512bitalg", 7, 0, kEcx, 12, kAvx512State}, {"avx512vpopcntdq", 7, 0, kEcx, 14, kAvx512State},
-    {"rdpid", 7, 0, kEcx, 22, kAnyState},       {"cldemote", 7, 0, kEcx, 25, kAnyState},
-    {"movdiri", 7, 0, kEcx, 27, kAnyState},     {"movdir64b", 7, 0, kEcx, 28, kAnyState},
-    {"avx512vp2intersect", 7, 0, kEdx, 8, kAvx512State}, {"serialize", 7, 0, kEdx, 14, kAnyState},
-    {"amx-bf16", 7, 0, kEdx, 22, kAmxState},    {"avx512fp16", 7, 0, kEdx, 23, kAvx512State},
-    {"amx-tile", 7, 0, kEdx, 24, kAmxState},    {"amx-int8", 7, 0, kEdx, 25, kAmxState},
-    {"avxvnni", 7, 1, kEax, 4, kAvxState},      {"avx512bf16", 7, 1, kEax, 5, kAvx512State},
-    {"amx-fp16", 7, 1, kEax, 21, kAmxState},    {"avxifma", 7, 1, kEax, 23, kAvxState},
-    {"avxvnniint8", 7, 1, kEdx, 4, kAvxState},  {"avxneconvert", 7, 1, kEdx, 5, kAvxState},
-    {"prefetchi", 7, 1, kEdx, 14, kAnyState},   {"xsaveopt", 13, 1, kEax, 0, kAnyState},
-    {"xsavec", 13, 1, kEax, 1, kAnyState},      {"xsaves", 13, 1, kEax, 3, kAnyState},
-    {"sahf", 0x80000001, 0, kEcx, 0, kAnyState}, {"lzcnt", 0x80000001, 0, kEcx, 5, kAnyState},
-    {"sse4a", 0x80000001, 0, kEcx, 6, kAnyState}, {"prfchw", 0x80000001, 0, kEcx, 8, kAnyState},
-    {"mwaitx", 0x80000001, 0, kEcx, 29, kAnyState}, {"64bit", 0x80000001, 0, kEdx, 29, kAnyState},
-    {"clzero", 0x80000008, 0, kEbx, 0, kAnyState}, {"rdpru", 0x80000008, 0, kEbx, 4, kAnyState},
+    {"cx8", 1, 0, kEdx, 8, kAnyState},
+    {"cmov", 1, 0, kEdx, 15, kAnyState},
+    {"mmx", 1, 0, kEdx, 23, kAnyState},
+    {"fxsr", 1, 0, kEdx, 24, kAnyState},
+    {"sse", 1, 0, kEdx, 25, kAnyState},
+    {"sse2", 1, 0, kEdx, 26, kAnyState},
+    {"sse3", 1, 0, kEcx, 0, kAnyState},
+    {"pclmul", 1, 0, kEcx, 1, kAnyState},
+    {"ssse3", 1, 0, kEcx, 9, kAnyState},
+    {"fma", 1, 0, kEcx, 12, kAvxState},
+    {"cx16", 1, 0, kEcx, 13, kAnyState},
+    {"sse4.1", 1, 0, kEcx, 19, kAnyState},
+    {"sse4.2", 1, 0, kEcx, 20, kAnyState},
+    {"crc32", 1, 0, kEcx, 20, kAnyState},
+    {"movbe", 1, 0, kEcx, 22, kAnyState},
+    {"popcnt", 1, 0, kEcx, 23, kAnyState},
+    {"aes", 1, 0, kEcx, 25, kAnyState},
+    {"xsave", 1, 0, kEcx, 27, kAnyState},
+    {"avx", 1, 0, kEcx, 28, kAvxState},
+    {"f16c", 1, 0, kEcx, 29, kAvxState},
+    {"rdrnd", 1, 0, kEcx, 30, kAnyState},
+    {"fsgsbase", 7, 0, kEbx, 0, kAnyState},
+    {"bmi", 7, 0, kEbx, 3, kAnyState},
+    {"avx2", 7, 0, kEbx, 5, kAvxState},
+    {"bmi2", 7, 0, kEbx, 8, kAnyState},
+    {"invpcid", 7, 0, kEbx, 10, kAnyState},
+    {"avx512f", 7, 0, kEbx, 16, kAvx512State},
+    {"avx512dq", 7, 0, kEbx, 17, kAvx512State},
+    {"rdseed", 7, 0, kEbx, 18, kAnyState},
+    {"adx", 7, 0, kEbx, 19, kAnyState},
+    {"avx512ifma", 7, 0, kEbx, 21, kAvx512State},
+    {"clflushopt", 7, 0, kEbx, 23, kAnyState},
+    {"clwb", 7, 0, kEbx, 24, kAnyState},
+    {"avx512cd", 7, 0, kEbx, 28, kAvx512State},
+    {"sha", 7, 0, kEbx, 29, kAnyState},
+    {"avx512bw", 7, 0, kEbx, 30, kAvx512State},
+    {"avx512vl", 7, 0, kEbx, 31, kAvx512State},
+    {"avx512vbmi", 7, 0, kEcx, 1, kAvx512State},
+    {"pku", 7, 0, kEcx, 4, kAnyState},
+    {"waitpkg", 7, 0, kEcx, 5, kAnyState},
+    {"avx512vbmi2", 7, 0, kEcx, 6, kAvx512State},
+    {"shstk", 7, 0, kEcx, 7, kAnyState},
+    {"gfni", 7, 0, kEcx, 8, kAnyState},
+    {"vaes", 7, 0, kEcx, 9, kAvxState},
+    {"vpclmulqdq", 7, 0, kEcx, 10, kAvxState},
+    {"avx512vnni", 7, 0, kEcx, 11, kAvx512State},
+    {"avx512bitalg", 7, 0, kEcx, 12, kAvx512State},
+    {"avx512vpopcntdq", 7, 0, kEcx, 14, kAvx512State},
+    {"rdpid", 7, 0, kEcx, 22, kAnyState},
+    {"cldemote", 7, 0, kEcx, 25, kAnyState},
+    {"movdiri", 7, 0, kEcx, 27, kAnyState},
+    {"movdir64b", 7, 0, kEcx, 28, kAnyState},
+    {"avx512vp2intersect", 7, 0, kEdx, 8, kAvx512State},
+    {"serialize", 7, 0, kEdx, 14, kAnyState},
+    {"amx-bf16", 7, 0, kEdx, 22, kAmxState},
+    {"avx512fp16", 7, 0, kEdx, 23, kAvx512State},
+    {"amx-tile", 7, 0, kEdx, 24, kAmxState},
+    {"amx-int8", 7, 0, kEdx, 25, kAmxState},
+    {"avxvnni", 7, 1, kEax, 4, kAvxState},
+    {"avx512bf16", 7, 1, kEax, 5, kAvx512State},
+    {"amx-fp16", 7, 1, kEax, 21, kAmxState},
+    {"avxifma", 7, 1, kEax, 23, kAvxState},
+    {"avxvnniint8", 7, 1, kEdx, 4, kAvxState},
+    {"avxneconvert", 7, 1, kEdx, 5, kAvxState},
+    {"prefetchi", 7, 1, kEdx, 14, kAnyState},
+    {"xsaveopt", 13, 1, kEax, 0, kAnyState},
+    {"xsavec", 13, 1, kEax, 1, kAnyState},
+    {"xsaves", 13, 1, kEax, 3, kAnyState},
+    {"sahf", 0x80000001, 0, kEcx, 0, kAnyState},
+    {"lzcnt", 0x80000001, 0, kEcx, 5, kAnyState},
+    {"sse4a", 0x80000001, 0, kEcx, 6, kAnyState},
+    {"prfchw", 0x80000001, 0, kEcx, 8, kAnyState},
+    {"mwaitx", 0x80000001, 0, kEcx, 29, kAnyState},
+    {"64bit", 0x80000001, 0, kEdx, 29, kAnyState},
+    {"clzero", 0x80000008, 0, kEbx, 0, kAnyState},
+    {"rdpru", 0x80000008, 0, kEbx, 4, kAnyState},
     {"wbnoinvd", 0x80000008, 0, kEbx, 9, kAnyState},
 };
 
@@ -89,7 +127,8 @@ std::vector<std::string> detect_features() {
   const uint64_t state = saved_state();
   std::vector<std::string> names;
   for (const FeatureBit& f : kFeatures)
-    if ((cpuid(f.leaf, f.subleaf)[f.reg] >> f.bit & 1) && (state & f.state) == f.state) names.push_back(f.name);
+    if ((cpuid(f.leaf, f.subleaf)[f.reg] >> f.bit & 1) && (state & f.state) == f.state)
+      names.push_back(f.name);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -125,7 +164,8 @@ std::string read_word(const std::string& path) {
 int64_t parse_size(const std::string& text) {
   int64_t n = 0;
   size_t i = 0;
-  for (; i < text.size() && text[i] >= '0' && text[i] <= '9' && n < (1 << 30); ++i) n = n * 10 + (text[i] - '0');
+  for (; i < text.size() && text[i] >= '0' && text[i] <= '9' && n < (1 << 30); ++i)
+    n = n * 10 + (text[i] - '0');
   if (i < text.size() && text[i] == 'K') return n << 10;
   if (i < text.size() && text[i] == 'M') return n << 20;
   return n;
@@ -173,7 +213,8 @@ Status check_cpu_features(const std::vector<std::string>& required) {
   for (const std::string& f : required)
     if (!cpu_has(f)) missing += (missing.empty() ? "" : ", ") + f;
   if (missing.empty()) return {};
-  return unsupported("this CPU (" + cpu_info().model + ") lacks " + missing + ", which the model was compiled for");
+  return unsupported("this CPU (" + cpu_info().model + ") lacks " + missing +
+                     ", which the model was compiled for");
 }
 
 }  // namespace tilewright

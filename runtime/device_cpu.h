@@ -10,10 +10,11 @@
 namespace tilewright {
 
 struct CpuInfo {
-  std::string model;                  // "AMD EPYC 9654 96-Core Processor"
-  std::vector<std::string> features;  // LLVM's names, sorted: "avx2", "avx512f", ...; what the system also saves
-  int available_cpus = 1;             // that this process may use
-  int vector_bytes = 16;              // of the widest usable register
+  std::string model;  // "AMD EPYC 9654 96-Core Processor"
+  std::vector<std::string>
+      features;  // LLVM's names, sorted: "avx2", "avx512f", ...; what the system also saves
+  int available_cpus = 1;                                 // that this process may use
+  int vector_bytes = 16;                                  // of the widest usable register
   int64_t l1_data_bytes = 0, l2_bytes = 0, l3_bytes = 0;  // of one core's view; 0: unknown
 };
 

@@ -1,5 +1,6 @@
-/* The structures of DLPack 1.x (https://dmlc.github.io/dlpack/latest/c_api.html), so that tensors pass between
-   libraries without copies. A program that includes the original dlpack.h includes it before this header. */
+/* The structures of DLPack 1.x (https://dmlc.github.io/dlpack/latest/c_api.html), so that tensors
+   pass between libraries without copies. A program that includes the original dlpack.h includes it
+   before this header. */
 #ifndef TILEWRIGHT_DLPACK_ABI_H_
 #define TILEWRIGHT_DLPACK_ABI_H_
 

@@ -10,7 +10,8 @@ constexpr uint32_t kMagic = 0x45585754;  // "TWXE"
 
 }  // namespace
 
-// The fields of each structure, in the order of the file. Serving both directions, they take non-const references.
+// The fields of each structure, in the order of the file. Serving both directions, they take
+// non-const references.
 
 template <typename A>
 void fields(A& a, SizeStep& s) {
@@ -117,14 +118,16 @@ Result<Executable> deserialize_executable(const uint8_t* data, size_t size) {
   reader(version);
   if (!reader.ok() || magic != kMagic) return invalid("not the metadata of a tilewright model");
   if (version != kExecutableAbi)
-    return unsupported("the model has format version " + std::to_string(version) + ", this runtime reads version " +
-                       std::to_string(kExecutableAbi));
+    return unsupported("the model has format version " + std::to_string(version) +
+                       ", this runtime reads version " + std::to_string(kExecutableAbi));
   Executable executable;
   reader(executable);
   if (!reader.ok())
-    return invalid("damaged model metadata: what stands at byte " + std::to_string(reader.position()) + " " + reader.problem());
+    return invalid("damaged model metadata: what stands at byte " +
+                   std::to_string(reader.position()) + " " + reader.problem());
   if (!reader.at_end())
-    return invalid("damaged model metadata: " + std::to_string(size - reader.position()) + " bytes too many");
+    return invalid("damaged model metadata: " + std::to_string(size - reader.position()) +
+                   " bytes too many");
   Status status = check_executable(executable);
   if (!status.ok()) return std::move(status.error());
   return executable;

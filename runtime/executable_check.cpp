@@ -11,12 +11,15 @@
 namespace tilewright {
 namespace {
 
-bool in_range(int64_t index, size_t count) { return index >= 0 && index < static_cast<int64_t>(count); }
+bool in_range(int64_t index, size_t count) {
+  return index >= 0 && index < static_cast<int64_t>(count);
+}
 
 // One variant's rules, checked in the order in which later ones rely on earlier ones.
 class VariantCheck {
  public:
-  VariantCheck(const Executable& executable, const Variant& variant) : executable_(executable), v_(variant) {}
+  VariantCheck(const Executable& executable, const Variant& variant)
+      : executable_(executable), v_(variant) {}
 
   Status run() {
     TW_RETURN_IF_ERROR(check_buffers());
@@ -40,27 +43,32 @@ class VariantCheck {
   Status check_buffers() {
     for (const BufferDesc& b : v_.buffers) {
       const std::string what = "buffer '" + b.name + "'";
-      if (b.dims.size() > kRankLimit) return wrong(what + " has rank " + std::to_string(b.dims.size()));
+      if (b.dims.size() > kRankLimit)
+        return wrong(what + " has rank " + std::to_string(b.dims.size()));
       for (const SizeExpr& d : b.dims) {
         if (d.empty()) return wrong(what + " has an empty extent");
         TW_RETURN_IF_ERROR(check_expr(d, what));
       }
       TW_RETURN_IF_ERROR(check_expr(b.bytes, what));
-      if (b.alias_of != -1 && !in_range(b.alias_of, v_.buffers.size())) return wrong(what + ": bad alias");
+      if (b.alias_of != -1 && !in_range(b.alias_of, v_.buffers.size()))
+        return wrong(what + ": bad alias");
     }
     return check_aliases();
   }
 
   Status check_aliases() {
-    std::vector<int8_t> state(v_.buffers.size(), 0);  // 1: on the chain being followed, 2: known to end
+    std::vector<int8_t> state(v_.buffers.size(),
+                              0);  // 1: on the chain being followed, 2: known to end
     for (size_t start = 0; start < v_.buffers.size(); ++start) {
       int32_t b = static_cast<int32_t>(start);
       while (b >= 0 && state[b] == 0) {
         state[b] = 1;
         b = buffer(b).alias_of;
       }
-      if (b >= 0 && state[b] == 1) return wrong("buffer '" + buffer(b).name + "' is an alias of itself");
-      for (b = static_cast<int32_t>(start); b >= 0 && state[b] == 1; b = buffer(b).alias_of) state[b] = 2;
+      if (b >= 0 && state[b] == 1)
+        return wrong("buffer '" + buffer(b).name + "' is an alias of itself");
+      for (b = static_cast<int32_t>(start); b >= 0 && state[b] == 1; b = buffer(b).alias_of)
+        state[b] = 2;
     }
     return {};
   }
@@ -68,13 +76,15 @@ class VariantCheck {
   Status check_signature() {
     std::set<int32_t> seen;
     for (int32_t b : v_.inputs) {
-      if (!in_range(b, v_.buffers.size()) || !seen.insert(b).second) return wrong("bad table of inputs");
+      if (!in_range(b, v_.buffers.size()) || !seen.insert(b).second)
+        return wrong("bad table of inputs");
       if (buffer(b).kind != BufferKind::kInput || buffer(b).alias_of >= 0 || buffer(b).dynamic)
         return wrong("input '" + buffer(b).name + "' is not an input buffer of its own");
     }
     for (size_t b = 0; b < v_.buffers.size(); ++b)
       if (v_.buffers[b].kind == BufferKind::kInput && !seen.count(static_cast<int32_t>(b)))
-        return wrong("buffer '" + v_.buffers[b].name + "' is an input that the table of inputs lacks");
+        return wrong("buffer '" + v_.buffers[b].name +
+                     "' is an input that the table of inputs lacks");
     for (int32_t b : v_.outputs)
       if (!in_range(b, v_.buffers.size())) return wrong("bad table of outputs");
     return {};
@@ -85,17 +95,23 @@ class VariantCheck {
     if (b.kind == BufferKind::kInput || b.alias_of >= 0 || b.dynamic) return {};
     bool run_sized = depends_on_run(b.bytes, from_input_);
     for (const SizeExpr& d : b.dims) run_sized |= depends_on_run(d, from_input_);
-    if (run_sized) return wrong("buffer '" + b.name + "' depends on a symbol that the run defines, but is not dynamic");
+    if (run_sized)
+      return wrong("buffer '" + b.name +
+                   "' depends on a symbol that the run defines, but is not dynamic");
     return {};
   }
 
   Status check_constant(const BufferDesc& b) const {
     const std::optional<int64_t> bytes = evaluate(b.bytes, {}), logical = logical_bytes(b, {});
-    if (b.alias_of >= 0 || b.dynamic || !bytes || !logical) return wrong("constant '" + b.name + "' has no fixed size");
+    if (b.alias_of >= 0 || b.dynamic || !bytes || !logical)
+      return wrong("constant '" + b.name + "' has no fixed size");
     const int64_t size = std::max(*bytes, *logical), total = executable_.constants_bytes;
-    if (*bytes < 0 || b.constant_offset < 0 || b.constant_offset > total || size > total - b.constant_offset)
-      return wrong("constant '" + b.name + "' exceeds the constant section of " + std::to_string(total) + " bytes");
-    if (b.constant_offset % byte_size(b.dtype) != 0) return wrong("constant '" + b.name + "' is not aligned");
+    if (*bytes < 0 || b.constant_offset < 0 || b.constant_offset > total ||
+        size > total - b.constant_offset)
+      return wrong("constant '" + b.name + "' exceeds the constant section of " +
+                   std::to_string(total) + " bytes");
+    if (b.constant_offset % byte_size(b.dtype) != 0)
+      return wrong("constant '" + b.name + "' is not aligned");
     return {};
   }
 
@@ -119,7 +135,8 @@ class VariantCheck {
 
   // `top` is the instruction of the main block that encloses this one, -1 in the main block itself.
   Status check_block(int32_t block, int32_t top, int depth) {
-    if (depth > kBlockDepthLimit) return limit_error("executable: blocks nest deeper than " + std::to_string(kBlockDepthLimit));
+    if (depth > kBlockDepthLimit)
+      return limit_error("executable: blocks nest deeper than " + std::to_string(kBlockDepthLimit));
     if (block_used_[block]) return wrong("block " + std::to_string(block) + " is used twice");
     block_used_[block] = true;
     for (size_t i = 0; i < v_.blocks[block].size(); ++i) {
@@ -139,24 +156,28 @@ class VariantCheck {
     for_each_buffer(v_, instruction, [&](int32_t b) {
       const int32_t root = storage_root(v_, b);
       const BufferKind kind = buffer(root).kind;
-      if (kind == BufferKind::kInput || kind == BufferKind::kConstant || is_output_root_[root]) return;
+      if (kind == BufferKind::kInput || kind == BufferKind::kConstant || is_output_root_[root])
+        return;
       const LiveInterval& life = live_[root];
       if (top >= life.first && top <= life.last) return;
-      status = wrong("buffer '" + buffer(b).name + "' is used by instruction " + std::to_string(top) + ", outside its life [" +
-                     std::to_string(life.first) + ", " + std::to_string(life.last) + "]");
+      status = wrong("buffer '" + buffer(b).name + "' is used by instruction " +
+                     std::to_string(top) + ", outside its life [" + std::to_string(life.first) +
+                     ", " + std::to_string(life.last) + "]");
     });
     return status;
   }
 
   Status check_instruction(const Instruction& i) const {
     for (int32_t b : i.buffers)
-      if (!in_range(b, v_.buffers.size())) return wrong("an instruction names buffer " + std::to_string(b));
+      if (!in_range(b, v_.buffers.size()))
+        return wrong("an instruction names buffer " + std::to_string(b));
     if (i.profile != -1 && !in_range(i.profile, v_.profile.size())) return wrong("bad profile row");
     for (const SizeExpr& s : i.scalars) TW_RETURN_IF_ERROR(check_expr(s, "scalar of a call"));
     switch (i.op) {
       case Op::kCall: return check_call(i);
       case Op::kDefineSymbol: return check_define(i);
-      case Op::kAllocate: return i.buffers.size() == 1 ? Status() : wrong("allocate takes one buffer");
+      case Op::kAllocate:
+        return i.buffers.size() == 1 ? Status() : wrong("allocate takes one buffer");
       case Op::kCopy: return check_copy(i);
       case Op::kIf: return check_if(i);
       case Op::kLoop: return check_loop(i);
@@ -165,7 +186,8 @@ class VariantCheck {
   }
 
   Status check_call(const Instruction& i) const {
-    if (!in_range(i.target, v_.kernels.size())) return wrong("a call names kernel " + std::to_string(i.target));
+    if (!in_range(i.target, v_.kernels.size()))
+      return wrong("a call names kernel " + std::to_string(i.target));
     const KernelDesc& k = v_.kernels[i.target];
     for (const SizeExpr* e : {&k.call_workspace, &k.worker_workspace}) {
       Status s = check_size_expr(*e, static_cast<int64_t>(i.scalars.size()));
@@ -181,8 +203,10 @@ class VariantCheck {
   }
 
   Status check_defined_symbol(int32_t symbol) const {
-    if (!in_range(symbol, v_.symbols.size())) return wrong("an instruction defines symbol " + std::to_string(symbol));
-    if (from_input_[symbol]) return wrong("symbol '" + v_.symbols[symbol] + "' is defined by an input and by the run");
+    if (!in_range(symbol, v_.symbols.size()))
+      return wrong("an instruction defines symbol " + std::to_string(symbol));
+    if (from_input_[symbol])
+      return wrong("symbol '" + v_.symbols[symbol] + "' is defined by an input and by the run");
     return {};
   }
 
@@ -199,9 +223,11 @@ class VariantCheck {
   }
 
   Status check_if(const Instruction& i) const {
-    if (i.buffers.size() != 1 || buffer(i.buffers[0]).dtype != DType::kBool) return wrong("if takes one bool buffer");
+    if (i.buffers.size() != 1 || buffer(i.buffers[0]).dtype != DType::kBool)
+      return wrong("if takes one bool buffer");
     for (int32_t b : {i.block_a, i.block_b})
-      if (b != -1 && !in_range(b, v_.blocks.size())) return wrong("if names block " + std::to_string(b));
+      if (b != -1 && !in_range(b, v_.blocks.size()))
+        return wrong("if names block " + std::to_string(b));
     return {};
   }
 
@@ -212,7 +238,8 @@ class VariantCheck {
   }
 
   Status check_loop(const Instruction& i) const {
-    if (!in_range(i.target, v_.loops.size())) return wrong("a loop instruction names loop " + std::to_string(i.target));
+    if (!in_range(i.target, v_.loops.size()))
+      return wrong("a loop instruction names loop " + std::to_string(i.target));
     const LoopDesc& l = v_.loops[i.target];
     TW_RETURN_IF_ERROR(check_scalar(l.trip_count, DType::kInt64, "trip count"));
     TW_RETURN_IF_ERROR(check_scalar(l.initial_cond, DType::kBool, "initial condition"));
@@ -221,7 +248,8 @@ class VariantCheck {
     if (!in_range(l.body, v_.blocks.size())) return wrong("loop without a body");
     if (l.trip_count < 0 && l.body_cond < 0) return wrong("loop without an end");
     if (l.iteration >= 0) TW_RETURN_IF_ERROR(check_written(l.iteration));
-    for (const auto& [state, computed] : l.carried) TW_RETURN_IF_ERROR(check_carried(state, computed));
+    for (const auto& [state, computed] : l.carried)
+      TW_RETURN_IF_ERROR(check_carried(state, computed));
     for (const LoopDesc::Scan& s : l.scans) {
       if (!in_range(s.element, v_.buffers.size()) || !in_range(s.result, v_.buffers.size()))
         return wrong("loop: bad scan");
@@ -237,7 +265,8 @@ class VariantCheck {
       return wrong("loop: bad carried value");
     TW_RETURN_IF_ERROR(check_written(state));
     if (buffer(storage_root(v_, state)).dynamic)
-      return unsupported("loop: the carried value '" + buffer(state).name + "' has a shape that the run defines");
+      return unsupported("loop: the carried value '" + buffer(state).name +
+                         "' has a shape that the run defines");
     return {};
   }
 
@@ -261,7 +290,8 @@ Status check_same_signature(const Variant& a, const Variant& b) {
 
 Status check_executable(const Executable& executable) {
   if (executable.variants.empty()) return internal_error("executable: no variant");
-  if (executable.constants_bytes < 0) return internal_error("executable: negative size of the constant section");
+  if (executable.constants_bytes < 0)
+    return internal_error("executable: negative size of the constant section");
   for (size_t i = 0; i < executable.variants.size(); ++i) {
     Status s = VariantCheck(executable, executable.variants[i]).run();
     if (s.ok()) s = check_same_signature(executable.variants[0], executable.variants[i]);
@@ -288,8 +318,9 @@ std::vector<bool> input_symbols(const Variant& variant) {
 }
 
 bool depends_on_run(const SizeExpr& expr, const std::vector<bool>& from_input) {
-  return std::any_of(expr.begin(), expr.end(),
-                     [&](const SizeStep& s) { return s.op == SizeOp::kSymbol && !from_input[s.value]; });
+  return std::any_of(expr.begin(), expr.end(), [&](const SizeStep& s) {
+    return s.op == SizeOp::kSymbol && !from_input[s.value];
+  });
 }
 
 std::optional<int64_t> logical_bytes(const BufferDesc& buffer, std::span<const int64_t> symbols) {
@@ -298,8 +329,10 @@ std::optional<int64_t> logical_bytes(const BufferDesc& buffer, std::span<const i
   for (const SizeExpr& d : buffer.dims) {
     const std::optional<int64_t> extent = evaluate(d, symbols);
     if (!extent || *extent < 0) return std::nullopt;
-    if (*extent == 0) zero = true;
-    else if (__builtin_mul_overflow(bytes, *extent, &bytes)) return std::nullopt;
+    if (*extent == 0)
+      zero = true;
+    else if (__builtin_mul_overflow(bytes, *extent, &bytes))
+      return std::nullopt;
   }
   return zero ? 0 : bytes;
 }
@@ -307,7 +340,9 @@ std::optional<int64_t> logical_bytes(const BufferDesc& buffer, std::span<const i
 bool needs_staging(const Variant& variant, const LoopDesc& loop) {
   for (size_t i = 0; i < loop.carried.size(); ++i)
     for (size_t j = i + 1; j < loop.carried.size(); ++j)
-      if (storage_root(variant, loop.carried[i].first) == storage_root(variant, loop.carried[j].second)) return true;
+      if (storage_root(variant, loop.carried[i].first) ==
+          storage_root(variant, loop.carried[j].second))
+        return true;
   return false;
 }
 

@@ -12,9 +12,9 @@ namespace tilewright {
 inline constexpr int kBlockDepthLimit = 64;  // of nested branches and loops
 inline constexpr int kRankLimit = 64;
 
-// Indices lie in their tables, expressions are well formed, element types fit, blocks form a tree under block 0, and
-// each temporary is used only within its stated life. Does not ask for resolved kernels. The error's location is the
-// variant.
+// Indices lie in their tables, expressions are well formed, element types fit, blocks form a tree
+// under block 0, and each temporary is used only within its stated life. Does not ask for resolved
+// kernels. The error's location is the variant.
 Status check_executable(const Executable& executable);
 
 // The buffer that owns the storage of `buffer`. Requires a checked variant.
@@ -29,7 +29,8 @@ bool depends_on_run(const SizeExpr& expr, const std::vector<bool>& from_input);
 // Product of the extents times the element size, or nothing.
 std::optional<int64_t> logical_bytes(const BufferDesc& buffer, std::span<const int64_t> symbols);
 
-// Whether some state of the loop is read as another pair's computed value: then the copies need a staging area.
+// Whether some state of the loop is read as another pair's computed value: then the copies need a
+// staging area.
 bool needs_staging(const Variant& variant, const LoopDesc& loop);
 
 // Calls visit(buffer) for each buffer that an instruction itself names (not those in its blocks).

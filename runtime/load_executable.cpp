@@ -1,5 +1,5 @@
-// Loads a model compiled to a shared object. The order matters: the file, the ABI, the metadata and the CPU are checked
-// before a kernel can run.
+// Loads a model compiled to a shared object. The order matters: the file, the ABI, the metadata and
+// the CPU are checked before a kernel can run.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -21,7 +21,7 @@ struct Range {
 int find_range(dl_phdr_info* info, size_t, void* data) {
   auto* range = static_cast<Range*>(data);
   for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& p = info->dlpi_phdr[i];
+    const ElfW(Phdr) & p = info->dlpi_phdr[i];
     const uintptr_t begin = info->dlpi_addr + p.p_vaddr;
     if (p.p_type != PT_LOAD || range->begin < begin || range->begin - begin > p.p_memsz) continue;
     range->found |= range->bytes <= p.p_memsz - (range->begin - begin);
@@ -49,10 +49,12 @@ class Library {
   // The exported object `name` of `bytes` bytes.
   Result<const uint8_t*> find(const char* name, uint64_t bytes) const {
     void* symbol = dlsym(handle_.get(), name);
-    if (!symbol) return invalid(std::string("not a tilewright model: it does not export ") + name, path_);
+    if (!symbol)
+      return invalid(std::string("not a tilewright model: it does not export ") + name, path_);
     Range range{reinterpret_cast<uintptr_t>(symbol), bytes};
     dl_iterate_phdr(find_range, &range);
-    if (!range.found) return invalid(std::string("damaged: ") + name + " exceeds its segment", path_);
+    if (!range.found)
+      return invalid(std::string("damaged: ") + name + " exceeds its segment", path_);
     return static_cast<const uint8_t*>(symbol);
   }
 
@@ -74,8 +76,8 @@ class Library {
 Result<Executable> read_metadata(const Library& library) {
   TW_ASSIGN(const uint32_t abi, library.read<uint32_t>("tilewright_abi"));
   if (abi != kExecutableAbi)
-    return unsupported("compiled for runtime ABI " + std::to_string(abi) + ", this runtime has ABI " +
-                       std::to_string(kExecutableAbi));
+    return unsupported("compiled for runtime ABI " + std::to_string(abi) +
+                       ", this runtime has ABI " + std::to_string(kExecutableAbi));
   TW_ASSIGN(const uint64_t bytes, library.read<uint64_t>("tilewright_metadata_size"));
   TW_ASSIGN(const uint8_t* data, library.find("tilewright_metadata", bytes));
   TW_ASSIGN(Executable executable, deserialize_executable(data, bytes));
@@ -89,7 +91,8 @@ Status attach_constants(const Library& library, Executable& executable) {
     return invalid("damaged: " + std::to_string(bytes) + " bytes of constants, expected " +
                    std::to_string(executable.constants_bytes));
   TW_ASSIGN(executable.constants, library.find("tilewright_constants", bytes));
-  if (reinterpret_cast<uintptr_t>(executable.constants) % kAlignment != 0) return invalid("damaged: the constants are not aligned");
+  if (reinterpret_cast<uintptr_t>(executable.constants) % kAlignment != 0)
+    return invalid("damaged: the constants are not aligned");
   return {};
 }
 
@@ -98,7 +101,8 @@ Status attach_kernels(const Library& library, Executable& executable) {
   uint64_t expected = 0;
   for (const Variant& v : executable.variants) expected += v.kernels.size();
   if (count != expected)
-    return invalid("damaged: " + std::to_string(count) + " kernels, expected " + std::to_string(expected));
+    return invalid("damaged: " + std::to_string(count) + " kernels, expected " +
+                   std::to_string(expected));
   TW_ASSIGN(const uint8_t* table, library.find("tilewright_kernels", count * sizeof(TwKernel)));
   for (Variant& v : executable.variants)
     for (KernelDesc& k : v.kernels) {

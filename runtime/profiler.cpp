@@ -33,10 +33,12 @@ int64_t now_nanoseconds() {
 
 int32_t Profiler::find_slot(const Variant& variant, int32_t row) {
   // Calls come in program order, so the slot sought mostly follows the one found last.
-  const size_t n = keys_.size(), start = events_.empty() ? 0 : static_cast<size_t>(events_.back().slot) + 1;
+  const size_t n = keys_.size(),
+               start = events_.empty() ? 0 : static_cast<size_t>(events_.back().slot) + 1;
   for (size_t k = 0; k < n; ++k) {
     const size_t slot = (start + k) % n;
-    if (keys_[slot].variant == &variant && keys_[slot].row == row) return static_cast<int32_t>(slot);
+    if (keys_[slot].variant == &variant && keys_[slot].row == row)
+      return static_cast<int32_t>(slot);
   }
   const ProfileRow& source = variant.profile[row];
   keys_.push_back({&variant, row});
@@ -44,7 +46,8 @@ int32_t Profiler::find_slot(const Variant& variant, int32_t row) {
   return static_cast<int32_t>(n);
 }
 
-void Profiler::record(const Variant& variant, int32_t row, int64_t start, int64_t end, int64_t flops, int64_t bytes) {
+void Profiler::record(const Variant& variant, int32_t row, int64_t start, int64_t end,
+                      int64_t flops, int64_t bytes) {
   const int32_t slot = find_slot(variant, row);
   Row& r = rows_[slot];
   r.fastest = r.calls == 0 ? end - start : std::min(r.fastest, end - start);
@@ -64,8 +67,9 @@ void Profiler::clear() {
 std::vector<Profiler::Row> Profiler::rows() const {
   std::vector<Row> merged;
   for (const Row& r : rows_) {
-    auto same = std::find_if(merged.begin(), merged.end(),
-                             [&](const Row& m) { return m.nodes == r.nodes && m.kernel == r.kernel; });
+    auto same = std::find_if(merged.begin(), merged.end(), [&](const Row& m) {
+      return m.nodes == r.nodes && m.kernel == r.kernel;
+    });
     if (same == merged.end()) {
       merged.push_back(r);
       continue;
@@ -76,7 +80,8 @@ std::vector<Profiler::Row> Profiler::rows() const {
     same->flops += r.flops;
     same->bytes += r.bytes;
   }
-  std::stable_sort(merged.begin(), merged.end(), [](const Row& a, const Row& b) { return a.nanoseconds > b.nanoseconds; });
+  std::stable_sort(merged.begin(), merged.end(),
+                   [](const Row& a, const Row& b) { return a.nanoseconds > b.nanoseconds; });
   return merged;
 }
 
@@ -84,12 +89,14 @@ std::string Profiler::table() const {
   const std::vector<Row> all = rows();
   int64_t total = 0;
   for (const Row& r : all) total += r.nanoseconds;
-  std::string text = " share     total ms    calls   fastest us   GFLOP/s      GB/s  kernel: nodes\n";
+  std::string text =
+      " share     total ms    calls   fastest us   GFLOP/s      GB/s  kernel: nodes\n";
   for (const Row& r : all) {
     char line[128];
     const double ns = static_cast<double>(std::max<int64_t>(r.nanoseconds, 1));
-    std::snprintf(line, sizeof line, "%5.1f%% %12.3f %8lld %12.3f %9.2f %9.2f  ", 100.0 * ns / static_cast<double>(std::max<int64_t>(total, 1)),
-                  ns / 1e6, static_cast<long long>(r.calls), static_cast<double>(r.fastest) / 1e3,
+    std::snprintf(line, sizeof line, "%5.1f%% %12.3f %8lld %12.3f %9.2f %9.2f  ",
+                  100.0 * ns / static_cast<double>(std::max<int64_t>(total, 1)), ns / 1e6,
+                  static_cast<long long>(r.calls), static_cast<double>(r.fastest) / 1e3,
                   static_cast<double>(r.flops) / ns, static_cast<double>(r.bytes) / ns);
     text += line + r.kernel + ": " + r.nodes + "\n";
   }
@@ -103,8 +110,10 @@ std::string Profiler::trace_json() const {
     const Event& e = events_[i];
     char times[96];
     std::snprintf(times, sizeof times, "\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":%.3f,\"dur\":%.3f",
-                  static_cast<double>(e.start - origin) / 1e3, static_cast<double>(e.end - e.start) / 1e3);
-    text += (i ? ",\n" : "\n") + std::string("{\"name\":") + json_string(rows_[e.slot].kernel) + ",\"cat\":\"kernel\"," + times +
+                  static_cast<double>(e.start - origin) / 1e3,
+                  static_cast<double>(e.end - e.start) / 1e3);
+    text += (i ? ",\n" : "\n") + std::string("{\"name\":") + json_string(rows_[e.slot].kernel) +
+            ",\"cat\":\"kernel\"," + times +
             ",\"args\":{\"nodes\":" + json_string(rows_[e.slot].nodes) + "}}";
   }
   return text + "\n]}\n";

@@ -1,4 +1,5 @@
-// Times of kernel calls: a table by the model's own nodes and a trace for Perfetto or chrome://tracing.
+// Times of kernel calls: a table by the model's own nodes and a trace for Perfetto or
+// chrome://tracing.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,15 @@ class Profiler {
     int64_t flops = 0, bytes = 0;                     // of all calls together
   };
 
-  // Records one call. `row` is an index in the variant's profile table. The trace keeps the first kTraceLimit calls.
-  void record(const Variant& variant, int32_t row, int64_t start, int64_t end, int64_t flops, int64_t bytes);
+  // Records one call. `row` is an index in the variant's profile table. The trace keeps the first
+  // kTraceLimit calls.
+  void record(const Variant& variant, int32_t row, int64_t start, int64_t end, int64_t flops,
+              int64_t bytes);
   void clear();
 
-  std::vector<Row> rows() const;  // the slowest first, calls of the same nodes and kernel in one row
-  std::string table() const;      // rows as text: share, time, calls, GFLOP/s, GB/s, kernel, nodes
+  std::vector<Row> rows()
+      const;                  // the slowest first, calls of the same nodes and kernel in one row
+  std::string table() const;  // rows as text: share, time, calls, GFLOP/s, GB/s, kernel, nodes
   std::string trace_json() const;  // Chrome trace event format, microseconds
   Status write_trace(const std::string& path) const;
 

@@ -5,7 +5,9 @@
 
 namespace tilewright {
 
-void ProgramRunner::begin(const Executable& executable, const VariantLayout& layout, Plan& plan, uint8_t* arena) {
+void ProgramRunner::begin(const Executable& executable, const VariantLayout& layout, Plan& plan,
+                          uint8_t* arena) {
+  end();  // an exception may have ended the run before
   variant_ = layout.variant;
   layout_ = &layout;
   plan_ = &plan;
@@ -20,7 +22,9 @@ void ProgramRunner::begin(const Executable& executable, const VariantLayout& lay
   for (size_t b = 0; b < count; ++b) {
     const BufferDesc& desc = variant_->buffers[b];
     if (layout.home[b] == Home::kConstant && desc.alias_of < 0)
-      root_data_[b] = executable.constants ? const_cast<uint8_t*>(executable.constants) + desc.constant_offset : empty_storage();
+      root_data_[b] = executable.constants
+                          ? const_cast<uint8_t*>(executable.constants) + desc.constant_offset
+                          : empty_storage();
     if (layout.home[b] == Home::kArena && desc.alias_of < 0)
       root_data_[b] = plan.root_bytes[b] > 0 ? arena + plan.offsets[b] : empty_storage();
   }
@@ -36,7 +40,8 @@ Status ProgramRunner::run(ThreadPool& pool, Profiler* profiler) {
   profiler_ = profiler;
   context_.pool = &pool;
   context_.abi.worker_count = pool.worker_count();
-  context_.abi.parallel = [](TwKernelContext* c, int64_t count, TwParallelBody body, void* closure) {
+  context_.abi.parallel = [](TwKernelContext* c, int64_t count, TwParallelBody body,
+                             void* closure) {
     reinterpret_cast<KernelContext*>(c)->pool->parallel(c, count, body, closure);
   };
   const std::vector<Instruction>& main = variant_->blocks[0];
@@ -54,7 +59,8 @@ Status ProgramRunner::run(ThreadPool& pool, Profiler* profiler) {
 Status ProgramRunner::run_block(int32_t block) {
   if (block < 0) return {};
   const std::vector<Instruction>& code = variant_->blocks[block];
-  for (size_t i = 0; i < code.size(); ++i) TW_RETURN_IF_ERROR(step(code[i], plan_->calls[block][i]));
+  for (size_t i = 0; i < code.size(); ++i)
+    TW_RETURN_IF_ERROR(step(code[i], plan_->calls[block][i]));
   return {};
 }
 
@@ -78,7 +84,8 @@ Status ProgramRunner::run_call(const Instruction& instruction, CallPlan& call) {
   for (size_t i = 0; i < arguments_.size(); ++i) {
     arguments_[i] = pointers_[instruction.buffers[i]];
     if (!arguments_[i])
-      return internal_error("kernel '" + kernel.name + "' uses '" + name(instruction.buffers[i]) + "' before it is allocated");
+      return internal_error("kernel '" + kernel.name + "' uses '" + name(instruction.buffers[i]) +
+                            "' before it is allocated");
   }
   if (!profiler_ || instruction.profile < 0) {
     kernel.function(&context_.abi, arguments_.data(), call.scalars.data());
@@ -88,7 +95,8 @@ Status ProgramRunner::run_call(const Instruction& instruction, CallPlan& call) {
   kernel.function(&context_.abi, arguments_.data(), call.scalars.data());
   const int64_t stop = now_nanoseconds();
   const ProfileRow& row = variant_->profile[instruction.profile];
-  profiler_->record(*variant_, instruction.profile, start, stop, evaluate(row.flops, symbols_).value_or(0),
+  profiler_->record(*variant_, instruction.profile, start, stop,
+                    evaluate(row.flops, symbols_).value_or(0),
                     evaluate(row.bytes, symbols_).value_or(0));
   return {};
 }
@@ -97,9 +105,7 @@ Status ProgramRunner::set_workspace(const CallPlan& call) {
   uint8_t* base = arena_ + call.workspace_offset;
   if (call.at_run) {
     const int64_t bytes = call.workspace_bytes(static_cast<int>(context_.abi.worker_count));
-    if (bytes > run_workspace_.capacity) {
-      TW_ASSIGN(run_workspace_, allocate_storage(bytes));
-    }
+    if (bytes > run_workspace_.capacity) { TW_ASSIGN(run_workspace_, allocate_storage(bytes)); }
     base = run_workspace_.data;
   }
   context_.abi.call_workspace = base;
@@ -122,13 +128,16 @@ void ProgramRunner::share_pointer(int32_t root) {
   for (int32_t b : layout_->members[root]) pointers_[b] = dynamic_[root].data;
 }
 
-// Makes room for `bytes`, keeping the first `keep`; counts what all dynamic buffers hold against the limit.
-Status ProgramRunner::grow(Storage& storage, int64_t bytes, int64_t keep, const std::string& buffer) {
+// Makes room for `bytes`, keeping the first `keep`; counts what all dynamic buffers hold against
+// the limit.
+Status ProgramRunner::grow(Storage& storage, int64_t bytes, int64_t keep,
+                           const std::string& buffer) {
   if (storage.data && bytes <= storage.capacity) return {};
   const int64_t others = dynamic_bytes_ - storage.capacity;
   if (bytes > dynamic_limit_ - others)
-    return limit_error("buffer '" + buffer + "' needs " + std::to_string(bytes) + " bytes, " + std::to_string(others) +
-                       " are in use and the limit is " + std::to_string(dynamic_limit_));
+    return limit_error("buffer '" + buffer + "' needs " + std::to_string(bytes) + " bytes, " +
+                       std::to_string(others) + " are in use and the limit is " +
+                       std::to_string(dynamic_limit_));
   Result<Storage> larger = allocate_storage(bytes);
   if (!larger.ok()) return limit_error("buffer '" + buffer + "': " + larger.error().message);
   if (keep > 0) std::memcpy(larger->data, storage.data, keep);
@@ -143,9 +152,12 @@ Status ProgramRunner::allocate(int32_t buffer) {
   int64_t bytes = -1;
   for (int32_t b : layout_->members[root]) {
     const BufferDesc& desc = variant_->buffers[b];
-    const std::optional<int64_t> logical = logical_bytes(desc, symbols_), storage = evaluate(desc.bytes, symbols_);
-    if (logical && storage) bytes = std::max({bytes, *logical, *storage});
-    else if (b == root) return internal_error("buffer '" + name(b) + "' is allocated before its size is known");
+    const std::optional<int64_t> logical = logical_bytes(desc, symbols_),
+                                 storage = evaluate(desc.bytes, symbols_);
+    if (logical && storage)
+      bytes = std::max({bytes, *logical, *storage});
+    else if (b == root)
+      return internal_error("buffer '" + name(b) + "' is allocated before its size is known");
   }
   TW_RETURN_IF_ERROR(grow(dynamic_[root], bytes, 0, name(root)));
   share_pointer(root);
@@ -153,12 +165,15 @@ Status ProgramRunner::allocate(int32_t buffer) {
 }
 
 Result<int64_t> ProgramRunner::bytes_of(int32_t buffer) const {
-  if (!pointers_[buffer]) return internal_error("buffer '" + name(buffer) + "' is used before it is allocated");
+  if (!pointers_[buffer])
+    return internal_error("buffer '" + name(buffer) + "' is used before it is allocated");
   if (plan_->bytes[buffer] != kUnknownSize) return plan_->bytes[buffer];
   const std::optional<int64_t> bytes = logical_bytes(variant_->buffers[buffer], symbols_);
-  if (!bytes) return internal_error("buffer '" + name(buffer) + "' is used before its size is known");
+  if (!bytes)
+    return internal_error("buffer '" + name(buffer) + "' is used before its size is known");
   const int32_t root = layout_->root[buffer];
-  const int64_t room = layout_->home[root] == Home::kDynamic ? dynamic_[root].capacity : plan_->root_bytes[root];
+  const int64_t room =
+      layout_->home[root] == Home::kDynamic ? dynamic_[root].capacity : plan_->root_bytes[root];
   if (*bytes > room && *bytes > plan_->bytes[root])
     return internal_error("buffer '" + name(buffer) + "' has outgrown its storage");
   return *bytes;
@@ -166,7 +181,8 @@ Result<int64_t> ProgramRunner::bytes_of(int32_t buffer) const {
 
 Result<int64_t> ProgramRunner::read_i64(int32_t buffer, int64_t index) const {
   TW_ASSIGN(const int64_t bytes, bytes_of(buffer));
-  if (index >= bytes / 8) return internal_error("buffer '" + name(buffer) + "' has no element " + std::to_string(index));
+  if (index >= bytes / 8)
+    return internal_error("buffer '" + name(buffer) + "' has no element " + std::to_string(index));
   int64_t value = 0;
   std::memcpy(&value, static_cast<const uint8_t*>(pointers_[buffer]) + index * 8, sizeof value);
   return value;
@@ -182,8 +198,8 @@ Status ProgramRunner::copy(int32_t to, int32_t from) {
   TW_ASSIGN(const int64_t room, bytes_of(to));
   TW_ASSIGN(const int64_t bytes, bytes_of(from));
   if (room != bytes)
-    return internal_error("copy of " + std::to_string(bytes) + " bytes of '" + name(from) + "' to " + std::to_string(room) +
-                          " of '" + name(to) + "'");
+    return internal_error("copy of " + std::to_string(bytes) + " bytes of '" + name(from) +
+                          "' to " + std::to_string(room) + " of '" + name(to) + "'");
   std::memmove(pointers_[to], pointers_[from], bytes);
   return {};
 }

@@ -1,4 +1,5 @@
-// Executes the program of a variant: calls, symbols, copies, branches, loops and memory that the run sizes itself.
+// Executes the program of a variant: calls, symbols, copies, branches, loops and memory that the
+// run sizes itself.
 #pragma once
 
 #include "runtime/profiler.h"
@@ -11,7 +12,8 @@ class ProgramRunner {
  public:
   explicit ProgramRunner(int64_t dynamic_limit) : dynamic_limit_(dynamic_limit) {}
 
-  // Prepares for a run: pointers of constants and of arena buffers are set; inputs and outputs follow by set_root.
+  // Prepares for a run: pointers of constants and of arena buffers are set; inputs and outputs
+  // follow by set_root.
   void begin(const Executable& executable, const VariantLayout& layout, Plan& plan, uint8_t* arena);
   void set_root(int32_t root, void* data) { root_data_[root] = data; }
 
@@ -60,9 +62,9 @@ class ProgramRunner {
   } context_;
   std::vector<void*> root_data_, pointers_, arguments_;
   std::vector<int64_t> symbols_;
-  std::vector<Storage> dynamic_;  // per root
+  std::vector<Storage> dynamic_;               // per root
   std::vector<std::vector<ScanState>> scans_;  // per loop
-  Storage run_workspace_;         // for calls whose scalars the run defines
+  Storage run_workspace_;                      // for calls whose scalars the run defines
   int64_t dynamic_bytes_ = 0;
 };
 

@@ -8,11 +8,13 @@ namespace {
 
 bool overlap(const Tensor& a, const Tensor& b) {
   const auto x = reinterpret_cast<uintptr_t>(a.data()), y = reinterpret_cast<uintptr_t>(b.data());
-  return a.bytes() > 0 && b.bytes() > 0 && x < y + static_cast<uintptr_t>(b.bytes()) && y < x + static_cast<uintptr_t>(a.bytes());
+  return a.bytes() > 0 && b.bytes() > 0 && x < y + static_cast<uintptr_t>(b.bytes()) &&
+         y < x + static_cast<uintptr_t>(a.bytes());
 }
 
 // Kernels rely on aligned outputs that share memory with nothing else.
-bool is_writable_in_place(std::span<const Tensor> inputs, const std::vector<Tensor>& outputs, size_t i) {
+bool is_writable_in_place(std::span<const Tensor> inputs, const std::vector<Tensor>& outputs,
+                          size_t i) {
   const Tensor& t = outputs[i];
   if (reinterpret_cast<uintptr_t>(t.data()) % kAlignment != 0) return false;
   for (const Tensor& in : inputs)
@@ -32,7 +34,8 @@ std::shared_ptr<ThreadPool> make_pool(int threads) {
 
 }  // namespace
 
-Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Executable> executable, SessionOptions options) {
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Executable> executable,
+                                                 SessionOptions options) {
   TW_RETURN_IF_ERROR(check_executable(*executable));
   for (const Variant& v : executable->variants)
     for (const KernelDesc& k : v.kernels)
@@ -76,7 +79,8 @@ Status Session::run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs
   std::lock_guard lock(mutex_);
   TW_RETURN_IF_ERROR(check_inputs(executable_->variants[0], inputs));
   if (!outputs.empty() && outputs.size() != output_infos_.size())
-    return invalid("got " + std::to_string(outputs.size()) + " outputs, expected " + std::to_string(output_infos_.size()));
+    return invalid("got " + std::to_string(outputs.size()) + " outputs, expected " +
+                   std::to_string(output_infos_.size()));
   outputs.resize(output_infos_.size());
   TW_ASSIGN(layout_, choose_variant(inputs));
   TW_ASSIGN(plan_, find_plan(*layout_));
@@ -96,7 +100,9 @@ Result<const VariantLayout*> Session::choose_variant(std::span<const Tensor> inp
     for (const VariantLayout& l : layouts_)
       if (l.fixed == fixed && bind_symbols(*l.variant, inputs, symbols_)) return &l;
   Error error = explain_mismatch(*layouts_.back().variant, inputs);
-  if (layouts_.size() > 1) error.notes.push_back("none of the model's " + std::to_string(layouts_.size()) + " variants fits");
+  if (layouts_.size() > 1)
+    error.notes.push_back("none of the model's " + std::to_string(layouts_.size()) +
+                          " variants fits");
   return error;
 }
 
@@ -114,10 +120,12 @@ Result<Plan*> Session::find_plan(const VariantLayout& layout) {
 
 Status Session::run_planned(std::span<const Tensor> inputs, std::vector<Tensor>& outputs) {
   runner_.begin(*executable_, *layout_, *plan_, arena_.data);
-  for (size_t i = 0; i < inputs.size(); ++i) runner_.set_root(layout_->variant->inputs[i], inputs[i].data());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    runner_.set_root(layout_->variant->inputs[i], inputs[i].data());
   TW_RETURN_IF_ERROR(prepare_outputs(inputs, outputs));
   TW_RETURN_IF_ERROR(runner_.run(*pool_, profiling_ ? &profiler_ : nullptr));
-  // A tensor that may overlap an input is filled last: another output may still have to be copied from that input.
+  // A tensor that may overlap an input is filled last: another output may still have to be copied
+  // from that input.
   for (const bool isolated : {true, false})
     for (size_t i = 0; i < outputs.size(); ++i)
       if (slots_[i].isolated == isolated) TW_RETURN_IF_ERROR(deliver(i, outputs[i]));
@@ -134,35 +142,37 @@ Status Session::set_shape(size_t output) {
   for (size_t d = 0; d < shape.size(); ++d) {
     const std::optional<int64_t> extent = evaluate(desc.dims[d], symbols);
     if (!extent || *extent < 0)
-      return internal_error("output '" + desc.name + "': extent " + std::to_string(d) + " has no value");
+      return internal_error("output '" + desc.name + "': extent " + std::to_string(d) +
+                            " has no value");
     shape[d] = *extent;
   }
   return {};
 }
 
-Status Session::prepare_outputs(std::span<const Tensor> inputs, const std::vector<Tensor>& outputs) {
+Status Session::prepare_outputs(std::span<const Tensor> inputs,
+                                const std::vector<Tensor>& outputs) {
   const Variant& v = *layout_->variant;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const int32_t buffer = v.outputs[i], root = layout_->root[buffer];
     OutputSlot& slot = slots_[i];
     slot.isolated = !outputs[i].defined() || is_writable_in_place(inputs, outputs, i);
-    if (layout_->home[root] != Home::kOutput || layout_->output_of_root[root] != static_cast<int32_t>(i)) continue;
+    if (layout_->home[root] != Home::kOutput ||
+        layout_->output_of_root[root] != static_cast<int32_t>(i))
+      continue;
     bool in_place = plan_->bytes[buffer] != kUnknownSize && outputs[i].defined() && slot.isolated;
     if (in_place) {
       TW_RETURN_IF_ERROR(set_shape(i));
       in_place = has_type(outputs[i], v.buffers[buffer].dtype, slot.shape) &&
                  plan_->root_bytes[root] <= outputs[i].capacity();
     }
-    if (!in_place) {
-      TW_ASSIGN(slot.storage, allocate_storage(plan_->root_bytes[root]));
-    }
+    if (!in_place) { TW_ASSIGN(slot.storage, allocate_storage(plan_->root_bytes[root])); }
     runner_.set_root(root, in_place ? outputs[i].data() : slot.storage.data);
   }
   return {};
 }
 
-// Brings the elements of an output to where the caller finds them. Storage that moves into one output's tensor stays
-// where it is, so that other outputs can still be copied from it.
+// Brings the elements of an output to where the caller finds them. Storage that moves into one
+// output's tensor stays where it is, so that other outputs can still be copied from it.
 Status Session::deliver(size_t output, Tensor& tensor) {
   TW_RETURN_IF_ERROR(set_shape(output));
   const Variant& v = *layout_->variant;
@@ -173,14 +183,16 @@ Status Session::deliver(size_t output, Tensor& tensor) {
   if (!source) return internal_error("output '" + desc.name + "' was never allocated");
   if (!has_type(tensor, desc.dtype, slot.shape)) {
     const bool owns_root = layout_->output_of_root[root] == static_cast<int32_t>(output);
-    if (owns_root && layout_->home[root] == Home::kDynamic) slot.storage = runner_.take_dynamic(root);
+    if (owns_root && layout_->home[root] == Home::kDynamic)
+      slot.storage = runner_.take_dynamic(root);
     if (slot.storage.data) {
       tensor = Tensor::share(desc.dtype, slot.shape, std::move(slot.storage));
       return {};
     }
     TW_ASSIGN(tensor, Tensor::allocate(desc.dtype, slot.shape));
   }
-  if (tensor.data() != source) std::memmove(tensor.data(), source, static_cast<size_t>(tensor.bytes()));
+  if (tensor.data() != source)
+    std::memmove(tensor.data(), source, static_cast<size_t>(tensor.bytes()));
   return {};
 }
 

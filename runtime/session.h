@@ -1,4 +1,5 @@
-// A session runs an executable: it picks the variant, plans memory, calls the kernels and hands out the results.
+// A session runs an executable: it picks the variant, plans memory, calls the kernels and hands out
+// the results.
 #pragma once
 
 #include <memory>
@@ -14,8 +15,8 @@
 namespace tilewright {
 
 struct SessionOptions {
-  int threads = 0;                          // workers, the calling thread included; 0: one per available CPU
-  std::shared_ptr<ThreadPool> pool;         // to share one among sessions; null: a pool of its own
+  int threads = 0;  // workers, the calling thread included; 0: one per available CPU
+  std::shared_ptr<ThreadPool> pool;          // to share one among sessions; null: a pool of its own
   int64_t dynamic_limit = int64_t{8} << 30;  // bytes of buffers whose sizes the run decides
   bool profile = false;
 };
@@ -24,15 +25,16 @@ struct SessionOptions {
 class Session {
  public:
   // Errors: an executable that breaks a rule, a kernel that is not resolved.
-  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Executable> executable, SessionOptions options = {});
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Executable> executable,
+                                                 SessionOptions options = {});
 
   const std::vector<ValueInfo>& inputs() const { return input_infos_; }
   const std::vector<ValueInfo>& outputs() const { return output_infos_; }
 
-  // Inputs in the model's order. `outputs` is empty or has one tensor per output: one of the right element type and
-  // shape is written into, any other is replaced by a new tensor. A run that is given its outputs (aligned to 64 bytes,
-  // not overlapping inputs) and meets only sizes it has planned for allocates nothing. After an error the contents of
-  // given outputs are undefined.
+  // Inputs in the model's order. `outputs` is empty or has one tensor per output: one of the right
+  // element type and shape is written into, any other is replaced by a new tensor. A run that is
+  // given its outputs (aligned to 64 bytes, not overlapping inputs) and meets only sizes it has
+  // planned for allocates nothing. After an error the contents of given outputs are undefined.
   // Errors: invalid inputs (named), kLimit for memory.
   Status run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs);
 
@@ -69,7 +71,7 @@ class Session {
   bool profiling_ = false;
   Profiler profiler_;
   std::vector<VariantLayout> layouts_;
-  std::vector<CachedPlan> plans_;  // the latest used last
+  std::vector<CachedPlan> plans_;          // the latest used last
   const VariantLayout* layout_ = nullptr;  // of the run under way
   Plan* plan_ = nullptr;
   Storage arena_;

@@ -12,10 +12,12 @@ Home home_of(const BufferDesc& root, bool is_output) {
   return is_output ? Home::kOutput : Home::kArena;
 }
 
-// Builds the arena: one interval per temporary, per call's workspace and per staging area of a loop.
+// Builds the arena: one interval per temporary, per call's workspace and per staging area of a
+// loop.
 class PlanBuilder {
  public:
-  PlanBuilder(const VariantLayout& layout, int workers) : layout_(layout), v_(*layout.variant), workers_(workers) {}
+  PlanBuilder(const VariantLayout& layout, int workers)
+      : layout_(layout), v_(*layout.variant), workers_(workers) {}
 
   Result<Plan> build(std::vector<int64_t> symbols) {
     plan_.symbols = std::move(symbols);
@@ -42,7 +44,8 @@ class PlanBuilder {
       if (logical) plan_.bytes[b] = *logical;
       if (!logical || !storage) {
         const bool fixed = desc.alias_of < 0 && !desc.dynamic;
-        if (fixed) return internal_error("buffer '" + desc.name + "' has a negative or too large extent");
+        if (fixed)
+          return internal_error("buffer '" + desc.name + "' has a negative or too large extent");
         continue;
       }
       int64_t& root = plan_.root_bytes[layout_.root[b]];
@@ -57,7 +60,8 @@ class PlanBuilder {
       const int32_t root = layout_.root[b];
       const bool borrowed = layout_.home[b] == Home::kInput || layout_.home[b] == Home::kConstant;
       if (borrowed && plan_.bytes[b] > plan_.bytes[root])
-        return internal_error("buffer '" + v_.buffers[b].name + "' is larger than '" + v_.buffers[root].name + "'");
+        return internal_error("buffer '" + v_.buffers[b].name + "' is larger than '" +
+                              v_.buffers[root].name + "'");
     }
     return {};
   }
@@ -84,7 +88,8 @@ class PlanBuilder {
     for (size_t i = 0; i < v_.blocks[block].size(); ++i) {
       const Instruction& instruction = v_.blocks[block][i];
       const int32_t here = top >= 0 ? top : static_cast<int32_t>(i);
-      if (instruction.op == Op::kCall) TW_RETURN_IF_ERROR(add_call(instruction, here, plan_.calls[block][i]));
+      if (instruction.op == Op::kCall)
+        TW_RETURN_IF_ERROR(add_call(instruction, here, plan_.calls[block][i]));
       if (instruction.op == Op::kLoop) TW_RETURN_IF_ERROR(add_loop(instruction.target, here));
       const auto [a, b] = blocks_of(v_, instruction);
       if (a >= 0) TW_RETURN_IF_ERROR(add_block(a, here));
@@ -94,10 +99,12 @@ class PlanBuilder {
   }
 
   Status add_call(const Instruction& instruction, int32_t top, CallPlan& call) {
-    call.at_run = std::any_of(instruction.scalars.begin(), instruction.scalars.end(),
-                              [&](const SizeExpr& s) { return depends_on_run(s, layout_.from_input); });
+    call.at_run =
+        std::any_of(instruction.scalars.begin(), instruction.scalars.end(),
+                    [&](const SizeExpr& s) { return depends_on_run(s, layout_.from_input); });
     if (call.at_run) return {};
-    TW_RETURN_IF_ERROR(evaluate_call(v_.kernels[instruction.target], instruction, plan_.symbols, call));
+    TW_RETURN_IF_ERROR(
+        evaluate_call(v_.kernels[instruction.target], instruction, plan_.symbols, call));
     const int64_t bytes = call.workspace_bytes(workers_);
     if (bytes > 0) add_interval(bytes, top, top, &call.workspace_offset);
     return {};
@@ -108,7 +115,8 @@ class PlanBuilder {
     int64_t bytes = 0;
     for (const auto& [state, computed] : loop.carried) {
       if (plan_.bytes[state] == kUnknownSize)
-        return unsupported("loop: the carried value '" + v_.buffers[state].name + "' has a shape that the run defines");
+        return unsupported("loop: the carried value '" + v_.buffers[state].name +
+                           "' has a shape that the run defines");
       bytes += align_up(plan_.bytes[state]);
     }
     if (needs_staging(v_, loop)) add_interval(bytes, top, top, &plan_.staging[index]);
@@ -135,7 +143,8 @@ VariantLayout make_layout(const Variant& v) {
   const auto count = static_cast<int32_t>(v.buffers.size());
   for (int32_t b = 0; b < count; ++b) l.root.push_back(storage_root(v, b));
   l.output_of_root.assign(count, -1);
-  for (size_t i = v.outputs.size(); i-- > 0;) l.output_of_root[l.root[v.outputs[i]]] = static_cast<int32_t>(i);
+  for (size_t i = v.outputs.size(); i-- > 0;)
+    l.output_of_root[l.root[v.outputs[i]]] = static_cast<int32_t>(i);
   for (int32_t b = 0; b < count; ++b)
     l.home.push_back(home_of(v.buffers[l.root[b]], l.output_of_root[l.root[b]] >= 0));
   l.members.resize(count);
@@ -144,7 +153,8 @@ VariantLayout make_layout(const Variant& v) {
 
   l.released_after.resize(v.blocks[0].size());
   std::vector<int32_t> last(count, -1);
-  for (int32_t b = 0; b < count; ++b) last[l.root[b]] = std::max(last[l.root[b]], v.buffers[b].last_use);
+  for (int32_t b = 0; b < count; ++b)
+    last[l.root[b]] = std::max(last[l.root[b]], v.buffers[b].last_use);
   for (int32_t b = 0; b < count; ++b) {
     const bool dies = l.root[b] == b && l.home[b] == Home::kDynamic && l.output_of_root[b] < 0;
     if (dies && last[b] >= 0 && last[b] < static_cast<int32_t>(l.released_after.size()))
@@ -157,18 +167,21 @@ Result<Plan> make_plan(const VariantLayout& layout, std::vector<int64_t> symbols
   return PlanBuilder(layout, workers).build(std::move(symbols));
 }
 
-Status evaluate_call(const KernelDesc& kernel, const Instruction& instruction, std::span<const int64_t> symbols,
-                     CallPlan& call) {
+Status evaluate_call(const KernelDesc& kernel, const Instruction& instruction,
+                     std::span<const int64_t> symbols, CallPlan& call) {
   call.scalars.resize(instruction.scalars.size());
   for (size_t i = 0; i < call.scalars.size(); ++i) {
     const std::optional<int64_t> value = evaluate(instruction.scalars[i], symbols);
-    if (!value) return internal_error("kernel '" + kernel.name + "': scalar " + std::to_string(i) + " has no value");
+    if (!value)
+      return internal_error("kernel '" + kernel.name + "': scalar " + std::to_string(i) +
+                            " has no value");
     call.scalars[i] = *value;
   }
   const std::optional<int64_t> shared = evaluate(kernel.call_workspace, call.scalars);
   const std::optional<int64_t> each = evaluate(kernel.worker_workspace, call.scalars);
   constexpr int64_t kMost = kLargestAllocation / 2048;  // so that no product below overflows
-  if (!shared || !each || *shared < 0 || *each < 0 || *shared > kLargestAllocation / 2 || *each > kMost)
+  if (!shared || !each || *shared < 0 || *each < 0 || *shared > kLargestAllocation / 2 ||
+      *each > kMost)
     return internal_error("kernel '" + kernel.name + "' wants a workspace of no legal size");
   call.call_bytes = *shared;
   call.worker_stride = align_up(*each);

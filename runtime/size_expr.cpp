@@ -11,9 +11,19 @@ int operand_count(SizeOp op) {
     case SizeOp::kSymbol: return 0;
     case SizeOp::kNot: return 1;
     case SizeOp::kSelect: return 3;
-    case SizeOp::kAdd: case SizeOp::kSub: case SizeOp::kMul: case SizeOp::kFloorDiv: case SizeOp::kFloorMod:
-    case SizeOp::kMin: case SizeOp::kMax: case SizeOp::kEq: case SizeOp::kNe: case SizeOp::kLt: case SizeOp::kLe:
-    case SizeOp::kAnd: case SizeOp::kOr: return 2;
+    case SizeOp::kAdd:
+    case SizeOp::kSub:
+    case SizeOp::kMul:
+    case SizeOp::kFloorDiv:
+    case SizeOp::kFloorMod:
+    case SizeOp::kMin:
+    case SizeOp::kMax:
+    case SizeOp::kEq:
+    case SizeOp::kNe:
+    case SizeOp::kLt:
+    case SizeOp::kLe:
+    case SizeOp::kAnd:
+    case SizeOp::kOr: return 2;
   }
   return -1;
 }
@@ -40,7 +50,10 @@ int64_t apply(SizeOp op, int64_t a, int64_t b) {
     case SizeOp::kLe: return a <= b;
     case SizeOp::kAnd: return a != 0 && b != 0;
     case SizeOp::kOr: return a != 0 || b != 0;
-    case SizeOp::kConstant: case SizeOp::kSymbol: case SizeOp::kNot: case SizeOp::kSelect: break;
+    case SizeOp::kConstant:
+    case SizeOp::kSymbol:
+    case SizeOp::kNot:
+    case SizeOp::kSelect: break;
   }
   return kUnknownSize;
 }
@@ -66,7 +79,11 @@ const char* infix(SizeOp op) {
     case SizeOp::kLe: return " <= ";
     case SizeOp::kAnd: return " and ";
     case SizeOp::kOr: return " or ";
-    case SizeOp::kMin: case SizeOp::kMax: case SizeOp::kConstant: case SizeOp::kSymbol: case SizeOp::kNot:
+    case SizeOp::kMin:
+    case SizeOp::kMax:
+    case SizeOp::kConstant:
+    case SizeOp::kSymbol:
+    case SizeOp::kNot:
     case SizeOp::kSelect: break;
   }
   return nullptr;
@@ -116,26 +133,35 @@ Status check_size_expr(const SizeExpr& expr, int64_t symbol_count) {
     if (n < 0) return invalid("size expression: unknown operation " + std::to_string(int(step.op)));
     if (n > depth) return invalid("size expression: an operation lacks operands");
     depth += 1 - n;
-    if (depth > kSizeStackLimit) return limit_error("size expression: deeper than " + std::to_string(kSizeStackLimit));
+    if (depth > kSizeStackLimit)
+      return limit_error("size expression: deeper than " + std::to_string(kSizeStackLimit));
     if (step.op == SizeOp::kSymbol && (step.value < 0 || step.value >= symbol_count))
-      return invalid("size expression: symbol " + std::to_string(step.value) + " of " + std::to_string(symbol_count));
+      return invalid("size expression: symbol " + std::to_string(step.value) + " of " +
+                     std::to_string(symbol_count));
   }
-  if (!expr.empty() && depth != 1) return invalid("size expression: leaves " + std::to_string(depth) + " values");
+  if (!expr.empty() && depth != 1)
+    return invalid("size expression: leaves " + std::to_string(depth) + " values");
   return {};
 }
 
 bool is_constant(const SizeExpr& expr) {
-  return std::none_of(expr.begin(), expr.end(), [](const SizeStep& s) { return s.op == SizeOp::kSymbol; });
+  return std::none_of(expr.begin(), expr.end(),
+                      [](const SizeStep& s) { return s.op == SizeOp::kSymbol; });
 }
-bool is_plain_symbol(const SizeExpr& expr) { return expr.size() == 1 && expr[0].op == SizeOp::kSymbol; }
-bool is_plain_constant(const SizeExpr& expr) { return expr.size() == 1 && expr[0].op == SizeOp::kConstant; }
+bool is_plain_symbol(const SizeExpr& expr) {
+  return expr.size() == 1 && expr[0].op == SizeOp::kSymbol;
+}
+bool is_plain_constant(const SizeExpr& expr) {
+  return expr.size() == 1 && expr[0].op == SizeOp::kConstant;
+}
 
 std::string to_string(const SizeExpr& expr, const std::vector<std::string>& symbol_names) {
   std::vector<std::string> stack;
   for (const SizeStep& step : expr) {
     const int n = operand_count(step.op);
     if (n < 0 || n > static_cast<int>(stack.size())) return "<malformed>";
-    std::string text = n == 0 ? leaf_text(step, symbol_names) : step_text(step.op, &stack[stack.size() - n]);
+    std::string text =
+        n == 0 ? leaf_text(step, symbol_names) : step_text(step.op, &stack[stack.size() - n]);
     stack.resize(stack.size() - n);
     stack.push_back(std::move(text));
   }

@@ -1,4 +1,5 @@
-// Integer expressions over the symbols of a variant (SizeExpr, executable.h): checking, evaluating, printing.
+// Integer expressions over the symbols of a variant (SizeExpr, executable.h): checking, evaluating,
+// printing.
 #pragma once
 
 #include <limits>
@@ -16,8 +17,8 @@ inline constexpr int64_t kUnknownSize = std::numeric_limits<int64_t>::min();
 // Operands on the stack at once; check_size_expr refuses deeper expressions.
 inline constexpr int kSizeStackLimit = 64;
 
-// The value of the expression; 0 for an empty one. Nothing when it overflows, divides by zero or needs a symbol that
-// is not defined (in the branch of a select that is taken). Allocates nothing.
+// The value of the expression; 0 for an empty one. Nothing when it overflows, divides by zero or
+// needs a symbol that is not defined (in the branch of a select that is taken). Allocates nothing.
 std::optional<int64_t> evaluate(const SizeExpr& expr, std::span<const int64_t> symbols);
 
 // Whether the postfix form is well formed and names symbols below symbol_count only.

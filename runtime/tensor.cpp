@@ -16,9 +16,11 @@ bool is_row_major(const DLTensor& t) {
 }
 
 // Copies the elements of a strided tensor in row-major order, one innermost row after the other.
-void copy_strided(const DLTensor& from, const uint8_t* source, int64_t size, int64_t count, uint8_t* target) {
+void copy_strided(const DLTensor& from, const uint8_t* source, int64_t size, int64_t count,
+                  uint8_t* target) {
   std::vector<int64_t> position(from.ndim, 0);
-  const Tensor layout = Tensor::borrow(DType::kUInt8, Shape(from.shape, from.shape + from.ndim), target);
+  const Tensor layout =
+      Tensor::borrow(DType::kUInt8, Shape(from.shape, from.shape + from.ndim), target);
   const std::vector<int64_t> row_major = layout.strides();
   const int64_t* strides = from.strides ? from.strides : row_major.data();
   for (int64_t n = 0; n < count; ++n) {
@@ -50,7 +52,9 @@ Managed* make_export(const Tensor& tensor) {
   t.strides = e->strides.data();
   t.byte_offset = 0;
   e->managed.manager_ctx = e;
-  e->managed.deleter = [](Managed* self) { delete static_cast<Export<Managed>*>(self->manager_ctx); };
+  e->managed.deleter = [](Managed* self) {
+    delete static_cast<Export<Managed>*>(self->manager_ctx);
+  };
   return &e->managed;
 }
 
@@ -78,7 +82,9 @@ Result<Tensor> Tensor::allocate(DType dtype, Shape shape) {
   return share(dtype, std::move(shape), std::move(storage));
 }
 
-Tensor Tensor::borrow(DType dtype, Shape shape, void* data) { return share(dtype, std::move(shape), data, nullptr); }
+Tensor Tensor::borrow(DType dtype, Shape shape, void* data) {
+  return share(dtype, std::move(shape), data, nullptr);
+}
 
 Tensor Tensor::share(DType dtype, Shape shape, void* data, std::shared_ptr<void> owner) {
   const std::optional<int64_t> count = tilewright::element_count(shape);
@@ -123,16 +129,18 @@ Result<DType> from_dlpack(DLDataType dtype) {
     const DLDataType d = to_dlpack(i.dtype);
     if (d.code == dtype.code && d.bits == dtype.bits && dtype.lanes == 1) return i.dtype;
   }
-  return unsupported("dlpack element type: code " + std::to_string(dtype.code) + ", " + std::to_string(dtype.bits) +
-                     " bits, " + std::to_string(dtype.lanes) + " lanes");
+  return unsupported("dlpack element type: code " + std::to_string(dtype.code) + ", " +
+                     std::to_string(dtype.bits) + " bits, " + std::to_string(dtype.lanes) +
+                     " lanes");
 }
 
 Result<Tensor> import_dltensor(const DLTensor& tensor, std::shared_ptr<void> owner) {
   if (tensor.device.device_type != kDLCPU && tensor.device.device_type != kDLCUDAHost)
-    return unsupported("dlpack tensor is on device type " + std::to_string(int(tensor.device.device_type)) +
-                       ", expected CPU memory");
+    return unsupported("dlpack tensor is on device type " +
+                       std::to_string(int(tensor.device.device_type)) + ", expected CPU memory");
   TW_ASSIGN(const DType dtype, from_dlpack(tensor.dtype));
-  if (tensor.ndim < 0 || (tensor.ndim > 0 && !tensor.shape)) return invalid("dlpack tensor without a shape");
+  if (tensor.ndim < 0 || (tensor.ndim > 0 && !tensor.shape))
+    return invalid("dlpack tensor without a shape");
   Shape shape(tensor.shape, tensor.shape + tensor.ndim);
   const std::optional<int64_t> count = element_count(shape);
   if (!count) return invalid("no tensor has the shape " + to_string(shape));
@@ -155,7 +163,9 @@ Result<Tensor> import_dlpack(DLManagedTensorVersioned* managed) {
   return import_managed(managed);
 }
 
-DLManagedTensor* export_dlpack(const Tensor& tensor) { return make_export<DLManagedTensor>(tensor); }
+DLManagedTensor* export_dlpack(const Tensor& tensor) {
+  return make_export<DLManagedTensor>(tensor);
+}
 
 DLManagedTensorVersioned* export_dlpack_versioned(const Tensor& tensor) {
   auto* m = make_export<DLManagedTensorVersioned>(tensor);

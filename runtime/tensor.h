@@ -1,4 +1,5 @@
-// Tensors in CPU memory: an element type, a shape and row-major data that the tensor shares or borrows.
+// Tensors in CPU memory: an element type, a shape and row-major data that the tensor shares or
+// borrows.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,8 @@
 
 namespace tilewright {
 
-// Copies of a Tensor share its data. A default-made tensor is not defined: it stands for "no tensor".
+// Copies of a Tensor share its data. A default-made tensor is not defined: it stands for "no
+// tensor".
 class Tensor {
  public:
   Tensor() = default;
@@ -30,11 +32,13 @@ class Tensor {
   int64_t element_count() const { return count_; }
   int64_t bytes() const { return count_ * byte_size(dtype_); }
   int64_t capacity() const { return capacity_; }  // bytes that may be written; at least bytes()
-  std::vector<int64_t> strides() const;  // in elements, row-major
+  std::vector<int64_t> strides() const;           // in elements, row-major
 
   void* data() const { return data_; }
   template <typename T>
-  T* data_as() const { return static_cast<T*>(data_); }
+  T* data_as() const {
+    return static_cast<T*>(data_);
+  }
 
  private:
   DType dtype_ = DType::kFloat32;
@@ -47,15 +51,18 @@ class Tensor {
 DLDataType to_dlpack(DType dtype);
 Result<DType> from_dlpack(DLDataType dtype);
 
-// A view of `tensor`'s data when it is row-major and aligned to its elements, else a copy. A view shares `owner` (null:
-// borrows). Errors: not in CPU memory, an element type Tilewright lacks, an inconsistent shape.
+// A view of `tensor`'s data when it is row-major and aligned to its elements, else a copy. A view
+// shares `owner` (null: borrows). Errors: not in CPU memory, an element type Tilewright lacks, an
+// inconsistent shape.
 Result<Tensor> import_dltensor(const DLTensor& tensor, std::shared_ptr<void> owner = nullptr);
 
-// These take over `managed` when they succeed: its deleter runs when the last copy of the tensor goes.
+// These take over `managed` when they succeed: its deleter runs when the last copy of the tensor
+// goes.
 Result<Tensor> import_dlpack(DLManagedTensor* managed);
 Result<Tensor> import_dlpack(DLManagedTensorVersioned* managed);
 
-// The consumer calls the deleter. Requires a defined tensor. The data lives as long as the longest user.
+// The consumer calls the deleter. Requires a defined tensor. The data lives as long as the longest
+// user.
 DLManagedTensor* export_dlpack(const Tensor& tensor);
 DLManagedTensorVersioned* export_dlpack_versioned(const Tensor& tensor);
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
+#include <system_error>
 
 namespace tilewright {
 namespace {
@@ -41,17 +41,20 @@ bool spin_until(Done done) {
   if (awake_workers.load(std::memory_order_relaxed) > process_cpus()) return false;
   const auto end = std::chrono::steady_clock::now() + kSpin;
   do {
-    for (int i = 0; i < 32; ++i) {
+    for (int i = 0; i < 8; ++i) {
       if (done()) return true;
       pause_cpu();
     }
     if (awake_workers.load(std::memory_order_relaxed) > process_cpus()) return false;
+    // Whoever is waited for may have been put on this very CPU, and would not run before the spin ends.
+    std::this_thread::yield();
   } while (std::chrono::steady_clock::now() < end);
   return false;
 }
 
 // Serial, but marked as a part, so that what it calls is nested too.
-void run_serially(TwKernelContext* context, int64_t count, TwParallelBody body, void* closure, const ThreadPool* pool) {
+void run_serially(TwKernelContext* context, int64_t count, TwParallelBody body, void* closure,
+                  const ThreadPool* pool) {
   const Here before = here;
   here = {pool, before.pool == pool ? before.worker : 0};
   body(context, closure, 0, count, here.worker);
@@ -63,7 +66,8 @@ int quota_cpus(int cpus) {
   if (!file) return cpus;
   long long quota = 0, period = 0;
   if (std::fscanf(file, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0)
-    cpus = static_cast<int>(std::min<long long>(cpus, std::max<long long>((quota + period - 1) / period, 1)));
+    cpus = static_cast<int>(
+        std::min<long long>(cpus, std::max<long long>((quota + period - 1) / period, 1)));
   std::fclose(file);
   return cpus;
 }
@@ -80,7 +84,11 @@ int available_cpus() {
 
 ThreadPool::ThreadPool(int workers) : worker_count_(std::clamp(workers, 1, kMaxWorkers)) {
   threads_.reserve(worker_count_ - 1);
-  for (int w = 1; w < worker_count_; ++w) threads_.emplace_back([this, w] { run_worker(w); });
+  try {
+    for (int w = 1; w < worker_count_; ++w) threads_.emplace_back([this, w] { run_worker(w); });
+  } catch (const std::system_error&) {
+    worker_count_ = static_cast<int>(threads_.size()) + 1;  // the system gives no more threads
+  }
 }
 
 ThreadPool::~ThreadPool() {
@@ -92,10 +100,12 @@ ThreadPool::~ThreadPool() {
   for (std::thread& t : threads_) t.join();
 }
 
-void ThreadPool::parallel(TwKernelContext* context, int64_t count, TwParallelBody body, void* closure) {
+void ThreadPool::parallel(TwKernelContext* context, int64_t count, TwParallelBody body,
+                          void* closure) {
   if (count <= 0) return;
   const int parts = static_cast<int>(std::min<int64_t>(count, worker_count_));
-  if (parts == 1 || here.pool || !busy_.try_lock()) return run_serially(context, count, body, closure, this);
+  if (parts == 1 || here.pool || !busy_.try_lock())
+    return run_serially(context, count, body, closure, this);
   std::lock_guard lock(busy_, std::adopt_lock);
   job_ = {context, body, closure, count, parts};
   awake_workers.fetch_add(1, std::memory_order_relaxed);
@@ -108,7 +118,8 @@ void ThreadPool::parallel(TwKernelContext* context, int64_t count, TwParallelBod
 void ThreadPool::fork(int parts) {
   unfinished_.store(parts - 1, std::memory_order_relaxed);
   const uint64_t generation = (epoch_.load(std::memory_order_relaxed) >> 16) + 1;
-  // Sequentially consistent with sleepers_: either this sees the sleeper, or the sleeper sees the new epoch.
+  // Sequentially consistent with sleepers_: either this sees the sleeper, or the sleeper sees the
+  // new epoch.
   epoch_.store(generation << 16 | static_cast<uint64_t>(parts));
   if (sleepers_.load() == 0) return;
   { std::lock_guard lock(sleep_mutex_); }
@@ -133,7 +144,9 @@ void ThreadPool::run_part(const Job& job, int worker) {
 }
 
 uint64_t ThreadPool::wait_for_job(uint64_t seen) {
-  auto changed = [&] { return epoch_.load(std::memory_order_acquire) != seen || stop_.load(std::memory_order_relaxed); };
+  auto changed = [&] {
+    return epoch_.load(std::memory_order_acquire) != seen || stop_.load(std::memory_order_relaxed);
+  };
   if (!spin_until(changed)) {
     awake_workers.fetch_sub(1, std::memory_order_relaxed);
     std::unique_lock lock(sleep_mutex_);
@@ -154,7 +167,8 @@ void ThreadPool::run_worker(int worker) {
     seen = epoch;
     if (worker >= static_cast<int>(epoch & kPartsMask)) continue;
     run_part(job_, worker);
-    // The last one out wakes a caller that gave up spinning. The pool outlives this: its destructor joins.
+    // The last one out wakes a caller that gave up spinning. The pool outlives this: its destructor
+    // joins.
     if (unfinished_.fetch_sub(1) == 1 && caller_sleeps_.load()) {
       { std::lock_guard lock(sleep_mutex_); }
       wake_caller_.notify_one();

@@ -28,7 +28,8 @@ TEST(Arena, BuffersThatLiveTogetherNeverOverlap) {
       for (size_t b = 0; b < a; ++b) {
         const LiveInterval &x = intervals[a], &y = intervals[b];
         if (x.last < y.first || y.last < x.first || x.bytes == 0 || y.bytes == 0) continue;
-        EXPECT_TRUE(plan.offsets[a] + x.bytes <= plan.offsets[b] || plan.offsets[b] + y.bytes <= plan.offsets[a])
+        EXPECT_TRUE(plan.offsets[a] + x.bytes <= plan.offsets[b] ||
+                    plan.offsets[b] + y.bytes <= plan.offsets[a])
             << "intervals " << a << " and " << b << " of round " << round;
       }
     }
@@ -42,8 +43,10 @@ TEST(Arena, AChainNeedsRoomForTwoNeighbours) {
 }
 
 TEST(Arena, TakesTheTightestGap) {
-  // 0, 2 and 4 stay; 1 (of 640) and 3 (of 320) leave gaps; the last one of 128 belongs into the smaller.
-  const std::vector<LiveInterval> v{{1024, 0, 9}, {640, 0, 1}, {600, 0, 9}, {320, 0, 1}, {256, 0, 9}, {128, 5, 6}};
+  // 0, 2 and 4 stay; 1 (of 640) and 3 (of 320) leave gaps; the last one of 128 belongs into the
+  // smaller.
+  const std::vector<LiveInterval> v{{1024, 0, 9}, {640, 0, 1}, {600, 0, 9},
+                                    {320, 0, 1},  {256, 0, 9}, {128, 5, 6}};
   const ArenaPlan plan = plan_arena(v).value();
   EXPECT_EQ(plan.offsets[5], plan.offsets[3]);
 }

@@ -1,4 +1,5 @@
-/* The C interface from C11: no C++ here. Usage: test_runtime_c_api MODEL. Prints what fails and returns 1. */
+/* The C interface from C11: no C++ here. Usage: test_runtime_c_api MODEL. Prints what fails and
+ * returns 1. */
 #include "runtime/c_api.h"
 
 #include <stdalign.h>
@@ -7,12 +8,13 @@
 
 static int failures = 0;
 
-#define EXPECT(condition)                                                                          \
-  do {                                                                                             \
-    if (!(condition)) {                                                                            \
-      printf("%s:%d: failed: %s (last error: %s)\n", __FILE__, __LINE__, #condition, tw_last_error()); \
-      ++failures;                                                                                  \
-    }                                                                                              \
+#define EXPECT(condition)                                                            \
+  do {                                                                               \
+    if (!(condition)) {                                                              \
+      printf("%s:%d: failed: %s (last error: %s)\n", __FILE__, __LINE__, #condition, \
+             tw_last_error());                                                       \
+      ++failures;                                                                    \
+    }                                                                                \
   } while (0)
 
 static DLTensor floats(float* data, int64_t* shape, int32_t rank) {
@@ -57,10 +59,12 @@ static void test_runs(tw_session* session) {
   EXPECT(y[0] == 2.5f && y[3] == 10.0f);
 
   EXPECT(tw_session_run(session, inputs, 1, owned, 1) == TW_OK);
-  EXPECT(owned[0] && owned[0]->ndim == 1 && owned[0]->shape[0] == 4 && ((float*)owned[0]->data)[1] == 5.0f);
+  EXPECT(owned[0] && owned[0]->ndim == 1 && owned[0]->shape[0] == 4 &&
+         ((float*)owned[0]->data)[1] == 5.0f);
 
   EXPECT(tw_session_run_managed(session, inputs, 1, managed, 1) == TW_OK);
-  EXPECT(managed[0] && managed[0]->version.major == 1 && ((float*)managed[0]->dl_tensor.data)[2] == 7.5f);
+  EXPECT(managed[0] && managed[0]->version.major == 1 &&
+         ((float*)managed[0]->dl_tensor.data)[2] == 7.5f);
   if (managed[0]) managed[0]->deleter(managed[0]);
 
   int64_t stride[1] = {2}, two[1] = {2};

@@ -15,7 +15,8 @@ namespace tilewright::testing {
 namespace {
 
 std::vector<Executable> all_models() {
-  return {add_relu_model(), add_relu_two_variants(), compact_model(), branch_model(), fibonacci_model()};
+  return {add_relu_model(), add_relu_two_variants(), compact_model(), branch_model(),
+          fibonacci_model()};
 }
 
 std::string read_file(const std::string& path) {
@@ -28,16 +29,18 @@ std::string read_file(const std::string& path) {
 class TemporaryFile {
  public:
   TemporaryFile() {
-    const int fd = mkstemps(path_, 3);
+    const int fd = mkstemps(path_.data(), 3);
     EXPECT_GE(fd, 0);
     if (fd >= 0) close(fd);
   }
-  ~TemporaryFile() { std::remove(path_); }
-  void write(const std::string& bytes) { std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes; }
+  ~TemporaryFile() { std::remove(path_.c_str()); }
+  void write(const std::string& bytes) {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
+  }
   std::string path() const { return path_; }
 
  private:
-  char path_[32] = "/tmp/tilewright_XXXXXX.so";
+  std::string path_ = ::testing::TempDir() + "tilewright_XXXXXX.so";
 };
 
 std::string load_error(const std::string& path) {
@@ -63,8 +66,11 @@ TEST(Executable, RunsAfterSerialisation) {
   const std::vector<uint8_t> bytes = serialize_executable(original);
   Executable e = std::move(*deserialize_executable(bytes.data(), bytes.size()));
   e.variants[0].kernels[0].function = original.variants[0].kernels[0].function;
-  auto session = std::move(*Session::create(std::make_shared<Executable>(std::move(e)), {.threads = 1}));
-  std::vector<Tensor> in{integers({}, {0}), integers({}, {1}), integers({}, {10}), integers({}, {1000})}, out;
+  auto session =
+      std::move(*Session::create(std::make_shared<Executable>(std::move(e)), {.threads = 1}));
+  std::vector<Tensor> in{integers({}, {0}), integers({}, {1}), integers({}, {10}),
+                         integers({}, {1000})},
+      out;
   ASSERT_TRUE(session->run(in, out).ok());
   EXPECT_EQ(*out[0].data_as<int64_t>(), 55);
 }
@@ -73,7 +79,8 @@ TEST(Executable, EveryTruncationIsAnError) {
   for (const Executable& e : all_models()) {
     const std::vector<uint8_t> bytes = serialize_executable(e);
     for (size_t n = 0; n < bytes.size(); ++n) {
-      const std::vector<uint8_t> part(bytes.begin(), bytes.begin() + n);  // its own allocation: overruns show
+      const std::vector<uint8_t> part(bytes.begin(),
+                                      bytes.begin() + n);  // its own allocation: overruns show
       ASSERT_FALSE(deserialize_executable(part.data(), n).ok()) << n;
     }
     std::vector<uint8_t> longer = bytes;
@@ -90,7 +97,8 @@ TEST(Executable, DamageNeverCrashes) {
     const std::vector<uint8_t> bytes = serialize_executable(e);
     for (int round = 0; round < 3000; ++round) {
       std::vector<uint8_t> damaged = bytes;
-      for (uint32_t k = 0; k <= random() % 3; ++k) damaged[random() % damaged.size()] = static_cast<uint8_t>(random() % 4 ? random() : 0xff);
+      for (uint32_t k = 0; k <= random() % 3; ++k)
+        damaged[random() % damaged.size()] = static_cast<uint8_t>(random() % 4 ? random() : 0xff);
       auto result = deserialize_executable(damaged.data(), damaged.size());
       refused += !result.ok();
       if (!result.ok()) continue;
@@ -119,24 +127,26 @@ TEST(LoadExecutable, LoadsAndRunsASharedObject) {
 
 TEST(LoadExecutable, RefusesForeignFiles) {
   EXPECT_EQ(load_error("/nonexistent/model.so"), "cannot read the file");
-  EXPECT_EQ(load_error("/tmp"), "not a shared object");
+  EXPECT_EQ(load_error(::testing::TempDir()), "not a shared object");
   EXPECT_EQ(load_error(TILEWRIGHT_SOURCE_DIR "/CMakeLists.txt"), "not a shared object");
   EXPECT_EQ(load_error(OTHER_LIBRARY), "not a tilewright model: it does not export tilewright_abi");
   EXPECT_EQ(load_error(OTHER_ABI_MODEL), "compiled for runtime ABI 999, this runtime has ABI 1");
 }
 
 TEST(LoadExecutable, RefusesACpuThatLacksAFeature) {
-  EXPECT_EQ(load_error(OTHER_CPU_MODEL), "this CPU (" + cpu_info().model + ") lacks avx9999, which the model was compiled for");
+  EXPECT_EQ(load_error(OTHER_CPU_MODEL),
+            "this CPU (" + cpu_info().model + ") lacks avx9999, which the model was compiled for");
 }
 
 TEST(LoadExecutable, EveryTruncationIsAnError) {
   const std::string bytes = read_file(TEST_MODEL);
   TemporaryFile file;
   const size_t step = std::max<size_t>(bytes.size() / 500, 1);
-  for (size_t n = 0; n < bytes.size(); n += n + 200 > bytes.size() || n < 200 ? 1 : step) {
+  for (size_t n = 0; n<bytes.size(); n += n + 200> bytes.size() || n < 200 ? 1 : step) {
     file.write(bytes.substr(0, n));
     const std::string error = load_error(file.path());
-    EXPECT_TRUE(error == "not a shared object" || error.starts_with("truncated: ")) << n << ": " << error;
+    EXPECT_TRUE(error == "not a shared object" || error.starts_with("truncated: "))
+        << n << ": " << error;
   }
   file.write(bytes);
   EXPECT_EQ(load_error(file.path()), "no error");

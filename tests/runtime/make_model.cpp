@@ -51,8 +51,11 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   std::FILE* file = std::fopen(argv[1], "w");
   if (!file) return 1;
-  const std::vector<uint8_t> metadata = serialize_executable(scale_model(argc > 3 ? argv[3] : nullptr));
-  std::fprintf(file, "#include \"runtime/kernel_abi.h\"\n%sEXPORT const uint32_t tilewright_abi = %s;\n", kKernel, argv[2]);
+  const std::vector<uint8_t> metadata =
+      serialize_executable(scale_model(argc > 3 ? argv[3] : nullptr));
+  std::fprintf(file,
+               "#include \"runtime/kernel_abi.h\"\n%sEXPORT const uint32_t tilewright_abi = %s;\n",
+               kKernel, argv[2]);
   std::fprintf(file, "EXPORT const uint64_t tilewright_metadata_size = %zu;\n", metadata.size());
   std::fprintf(file, "EXPORT const uint8_t tilewright_metadata[] = {");
   for (uint8_t b : metadata) std::fprintf(file, "%d,", b);

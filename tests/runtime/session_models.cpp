@@ -18,7 +18,8 @@ void relu(TwKernelContext* context, void* const* buffers, const int64_t* scalars
       context, scalars[0],
       [](TwKernelContext* c, void* data, int64_t begin, int64_t end, int64_t worker) {
         const auto* k = static_cast<const Closure*>(data);
-        auto* slot = reinterpret_cast<float*>(c->worker_workspace + worker * c->worker_workspace_stride);
+        auto* slot =
+            reinterpret_cast<float*>(c->worker_workspace + worker * c->worker_workspace_stride);
         for (int64_t i = begin; i < end; ++i) {
           *slot = std::max(k->x[i], 0.0f);
           k->t[i] = *slot;
@@ -45,7 +46,8 @@ Variant add_relu_variant(const SizeExpr& batch, std::vector<std::string> symbols
   v.buffers[1].constant_offset = 0;
   v.inputs = {0};
   v.outputs = {3};
-  v.kernels = {{"relu", relu, constant_size(100), constant_size(4)}, {"add_bias", add_bias, {}, {}}};
+  v.kernels = {{"relu", relu, constant_size(100), constant_size(4)},
+               {"add_bias", add_bias, {}, {}}};
   SizeExpr count = batch;
   count.insert(count.end(), {{SizeOp::kConstant, 4}, {SizeOp::kMul}});
   v.blocks = {{call(0, {0, 2}, {count}), call(1, {2, 1, 3}, {count})}};
@@ -63,7 +65,8 @@ void set_constants(Executable& e) {
 // buffers: x, n (i64 scalar); scalars: batch.
 void count_positive(TwKernelContext*, void* const* buffers, const int64_t* scalars) {
   const auto* x = static_cast<const float*>(buffers[0]);
-  *static_cast<int64_t*>(buffers[1]) = std::count_if(x, x + scalars[0], [](float f) { return f > 0; });
+  *static_cast<int64_t*>(buffers[1]) =
+      std::count_if(x, x + scalars[0], [](float f) { return f > 0; });
 }
 
 // buffers: x, y; scalars: batch, n. Goes through the call workspace of n floats.
@@ -75,7 +78,8 @@ void keep_positive(TwKernelContext* context, void* const* buffers, const int64_t
 }
 
 void twice(TwKernelContext*, void* const* buffers, const int64_t*) {
-  for (int i = 0; i < 3; ++i) static_cast<float*>(buffers[1])[i] = 2 * static_cast<const float*>(buffers[0])[i];
+  for (int i = 0; i < 3; ++i)
+    static_cast<float*>(buffers[1])[i] = 2 * static_cast<const float*>(buffers[0])[i];
 }
 void square(TwKernelContext*, void* const* buffers, const int64_t*) {
   for (int i = 0; i < 3; ++i) {
@@ -86,7 +90,8 @@ void square(TwKernelContext*, void* const* buffers, const int64_t*) {
 
 // buffers: a, b, limit, sum, cond.
 void add_and_compare(TwKernelContext*, void* const* buffers, const int64_t*) {
-  const int64_t sum = *static_cast<const int64_t*>(buffers[0]) + *static_cast<const int64_t*>(buffers[1]);
+  const int64_t sum =
+      *static_cast<const int64_t*>(buffers[0]) + *static_cast<const int64_t*>(buffers[1]);
   *static_cast<int64_t*>(buffers[3]) = sum;
   *static_cast<uint8_t*>(buffers[4]) = sum <= *static_cast<const int64_t*>(buffers[2]);
 }
@@ -119,7 +124,10 @@ Executable compact_model() {
   v.inputs = {0};
   v.outputs = {2};
   v.kernels = {{"count_positive", count_positive, {}, {}},
-               {"keep_positive", keep_positive, {{SizeOp::kSymbol, 1}, {SizeOp::kConstant, 4}, {SizeOp::kMul}}, {}}};
+               {"keep_positive",
+                keep_positive,
+                {{SizeOp::kSymbol, 1}, {SizeOp::kConstant, 4}, {SizeOp::kMul}},
+                {}}};
   v.blocks = {{call(0, {0, 1}, {symbol_size(0)}), define(1, 1, 0, 1000), allocate(2),
                call(1, {0, 2}, {symbol_size(0), symbol_size(1)})}};
   e.variants = {std::move(v)};
@@ -145,11 +153,17 @@ Executable fibonacci_model() {
   Executable e;
   Variant v;
   v.symbols = {"count"};
-  auto scalar = [](const char* name, BufferKind kind, DType t = DType::kInt64) { return make_buffer(name, t, {}, kind); };
-  v.buffers = {scalar("a0", BufferKind::kInput),     scalar("b0", BufferKind::kInput),
-               scalar("trips", BufferKind::kInput),  scalar("limit", BufferKind::kInput),
-               scalar("a", BufferKind::kOutput),     scalar("b", BufferKind::kOutput),
-               scalar("sum", BufferKind::kTemporary), scalar("more", BufferKind::kTemporary, DType::kBool),
+  auto scalar = [](const char* name, BufferKind kind, DType t = DType::kInt64) {
+    return make_buffer(name, t, {}, kind);
+  };
+  v.buffers = {scalar("a0", BufferKind::kInput),
+               scalar("b0", BufferKind::kInput),
+               scalar("trips", BufferKind::kInput),
+               scalar("limit", BufferKind::kInput),
+               scalar("a", BufferKind::kOutput),
+               scalar("b", BufferKind::kOutput),
+               scalar("sum", BufferKind::kTemporary),
+               scalar("more", BufferKind::kTemporary, DType::kBool),
                make_buffer("seen", DType::kInt64, {symbol_size(0)}, BufferKind::kOutput),
                scalar("i", BufferKind::kTemporary),
                make_buffer("numbers", DType::kInt64, {symbol_size(0)}, BufferKind::kOutput)};

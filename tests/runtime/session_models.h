@@ -20,7 +20,8 @@ inline SizeExpr size_of(std::initializer_list<SizeExpr> dims, DType dtype) {
 }
 
 // A buffer that lives through the whole program.
-inline BufferDesc make_buffer(const char* name, DType dtype, std::initializer_list<SizeExpr> dims, BufferKind kind) {
+inline BufferDesc make_buffer(const char* name, DType dtype, std::initializer_list<SizeExpr> dims,
+                              BufferKind kind) {
   BufferDesc b;
   b.name = name;
   b.dtype = dtype;
@@ -32,7 +33,8 @@ inline BufferDesc make_buffer(const char* name, DType dtype, std::initializer_li
   return b;
 }
 
-inline Instruction call(int32_t kernel, std::vector<int32_t> buffers, std::vector<SizeExpr> scalars = {}) {
+inline Instruction call(int32_t kernel, std::vector<int32_t> buffers,
+                        std::vector<SizeExpr> scalars = {}) {
   Instruction i;
   i.op = Op::kCall;
   i.target = kernel;
@@ -112,7 +114,8 @@ Executable add_relu_two_variants();
 Executable compact_model();
 // y = flag ? x + x : x * x, element-wise over [3].
 Executable branch_model();
-// Fibonacci: (a, b) <- (b, a + b) from inputs a, b: trips times or until b > limit; scan of a. Symbol 0: count (run).
+// Fibonacci: (a, b) <- (b, a + b) from inputs a, b: trips times or until b > limit; scan of a.
+// Symbol 0: count (run).
 Executable fibonacci_model();
 
 }  // namespace tilewright::testing

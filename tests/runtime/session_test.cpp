@@ -19,8 +19,13 @@ std::atomic<int64_t> allocations{0};
   if (void* p = std::malloc(size)) return p;
   throw std::bad_alloc();
 }
+[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(size);
+}
 [[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
 
 namespace tilewright::testing {
 namespace {
@@ -31,7 +36,8 @@ std::unique_ptr<Session> open(Executable e, SessionOptions options = {.threads =
   return std::move(*session);
 }
 
-std::string error_of(Session& session, std::vector<Tensor> inputs, ErrorKind kind = ErrorKind::kInvalid) {
+std::string error_of(Session& session, std::vector<Tensor> inputs,
+                     ErrorKind kind = ErrorKind::kInvalid) {
   std::vector<Tensor> outputs;
   const Status s = session.run(inputs, outputs);
   if (s.ok()) return "no error";
@@ -53,7 +59,8 @@ TEST(Session, CallsKernelsForEverySizeOfASymbol) {
       std::vector<Tensor> in{floats({batch, 4}, x)}, out;
       ASSERT_TRUE(session->run(in, out).ok());
       ASSERT_EQ(out[0].shape(), (Shape{batch, 4}));
-      for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(out[0].data_as<float>()[i], std::max(x[i], 0.0f) + float(i % 4 + 1));
+      for (size_t i = 0; i < x.size(); ++i)
+        EXPECT_EQ(out[0].data_as<float>()[i], std::max(x[i], 0.0f) + float(i % 4 + 1));
     }
   }
 }
@@ -69,7 +76,8 @@ TEST(Session, DescribesItsValues) {
 
 TEST(Session, TakesTheSpecialisedVariantFirst) {
   auto session = open(add_relu_two_variants(), {.threads = 1, .profile = true});
-  std::vector<Tensor> two{floats({2, 4}, std::vector<float>(8, 1))}, three{floats({3, 4}, std::vector<float>(12, 1))}, out;
+  std::vector<Tensor> two{floats({2, 4}, std::vector<float>(8, 1))},
+      three{floats({3, 4}, std::vector<float>(12, 1))}, out;
   ASSERT_TRUE(session->run(two, out).ok());
   ASSERT_TRUE(session->run(three, out).ok());
   int64_t specialised = 0, general = 0;
@@ -122,7 +130,9 @@ TEST(Session, AnOutputMayLieOverAnInput) {
 TEST(Session, OutputsThatAliasAreCopied) {
   Executable e = add_relu_model();
   Variant& v = e.variants[0];
-  v.buffers.push_back(make_buffer("flat", DType::kFloat32, {{{SizeOp::kSymbol, 0}, {SizeOp::kConstant, 4}, {SizeOp::kMul}}}, BufferKind::kOutput));
+  v.buffers.push_back(make_buffer("flat", DType::kFloat32,
+                                  {{{SizeOp::kSymbol, 0}, {SizeOp::kConstant, 4}, {SizeOp::kMul}}},
+                                  BufferKind::kOutput));
   v.buffers.back().alias_of = 3;
   v.outputs = {0, 3, 3, 4, 1};  // an input, an output twice, a view of it, a constant
   auto session = open(std::move(e));
@@ -155,7 +165,8 @@ TEST(Session, AllocatesWhatTheRunSizes) {
 TEST(Session, BoundsWhatTheRunSizes) {
   const Tensor x = floats({100}, std::vector<float>(100, 1));
   auto small = open(compact_model(), {.threads = 1, .dynamic_limit = 399});
-  EXPECT_EQ(error_of(*small, {x}, ErrorKind::kLimit), "buffer 'y' needs 400 bytes, 0 are in use and the limit is 399");
+  EXPECT_EQ(error_of(*small, {x}, ErrorKind::kLimit),
+            "buffer 'y' needs 400 bytes, 0 are in use and the limit is 399");
   auto enough = open(compact_model(), {.threads = 1, .dynamic_limit = 448});
   EXPECT_EQ(error_of(*enough, {x}), "no error");
   const Tensor many = floats({1001}, std::vector<float>(1001, 1));
@@ -178,7 +189,9 @@ void expect_fibonacci(bool swap_carried) {
   auto session = open(std::move(e));
   for (const auto& [trips, limit, count] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{
            {5, 1000, 5}, {0, 1000, 0}, {-3, 10, 0}, {1000, 50, 9}, {80, int64_t{1} << 60, 80}}) {
-    std::vector<Tensor> in{integers({}, {0}), integers({}, {1}), integers({}, {trips}), integers({}, {limit})}, out;
+    std::vector<Tensor> in{integers({}, {0}), integers({}, {1}), integers({}, {trips}),
+                           integers({}, {limit})},
+        out;
     const Status s = session->run(in, out);
     ASSERT_TRUE(s.ok()) << s.error().to_string();
     std::vector<int64_t> seen, numbers;
@@ -202,7 +215,9 @@ TEST(Session, ScansObeyTheLimit) {
   auto session = open(fibonacci_model(), {.threads = 1, .dynamic_limit = 1024});
   const Tensor zero = integers({}, {0});
   EXPECT_EQ(error_of(*session, {zero, zero, integers({}, {64}), zero}), "no error");
-  EXPECT_NE(error_of(*session, {zero, zero, integers({}, {65}), zero}, ErrorKind::kLimit).find("the limit is 1024"), std::string::npos);
+  EXPECT_NE(error_of(*session, {zero, zero, integers({}, {65}), zero}, ErrorKind::kLimit)
+                .find("the limit is 1024"),
+            std::string::npos);
   EXPECT_EQ(error_of(*session, {zero, zero, integers({}, {64}), zero}), "no error");
 }
 
@@ -213,8 +228,10 @@ TEST(Session, SaysWhatIsWrongWithInputs) {
   EXPECT_EQ(error_of(*session, {Tensor(), x}), "missing input 'flag' (input 1 of 2)");
   EXPECT_EQ(error_of(*session, {flag, x, x}), "got 3 inputs, expected 2");
   EXPECT_EQ(error_of(*session, {x, x}), "input 'flag': element type is f32, expected bool");
-  EXPECT_EQ(error_of(*session, {flag, floats({1, 3}, {1, 2, 3})}), "input 'x': rank is 2, expected 1");
-  EXPECT_EQ(error_of(*session, {flag, floats({2}, {1, 2})}), "input 'x': extent 0 is 2, expected 3");
+  EXPECT_EQ(error_of(*session, {flag, floats({1, 3}, {1, 2, 3})}),
+            "input 'x': rank is 2, expected 1");
+  EXPECT_EQ(error_of(*session, {flag, floats({2}, {1, 2})}),
+            "input 'x': extent 0 is 2, expected 3");
   alignas(8) char bytes[32] = {};
   EXPECT_EQ(error_of(*session, {flag, Tensor::borrow(DType::kFloat32, {3}, bytes + 1)}),
             "input 'x': data is not aligned to its elements");
@@ -235,8 +252,10 @@ TEST(Session, ChecksSymbolsAcrossInputs) {
   auto session = open(std::move(e));
   const Tensor one = floats({1}, {1}), two = floats({2}, {1, 2});
   EXPECT_EQ(error_of(*session, {two, one, one}), "no error");
-  EXPECT_EQ(error_of(*session, {two, one, two}), "input 'x': symbol 'batch' is 2 here but 1 at input 'y'");
-  EXPECT_EQ(error_of(*session, {one, one, one}), "input 'z': extent 0 is 1, expected 2 = batch * 2");
+  EXPECT_EQ(error_of(*session, {two, one, two}),
+            "input 'x': symbol 'batch' is 2 here but 1 at input 'y'");
+  EXPECT_EQ(error_of(*session, {one, one, one}),
+            "input 'z': extent 0 is 1, expected 2 = batch * 2");
 }
 
 TEST(Session, RefusesExecutablesThatBreakRules) {
@@ -246,10 +265,12 @@ TEST(Session, RefusesExecutablesThatBreakRules) {
   EXPECT_EQ(refusal(e), "kernel 'relu' is not resolved");
   e = add_relu_model();
   e.variants[0].buffers[2].last_use = 0;
-  EXPECT_EQ(refusal(e), "variant 0: executable: buffer 't' is used by instruction 1, outside its life [0, 0]");
+  EXPECT_EQ(refusal(e),
+            "variant 0: executable: buffer 't' is used by instruction 1, outside its life [0, 0]");
   e = add_relu_model();
   e.constants_bytes = 15;
-  EXPECT_EQ(refusal(e), "variant 0: executable: constant 'c' exceeds the constant section of 15 bytes");
+  EXPECT_EQ(refusal(e),
+            "variant 0: executable: constant 'c' exceeds the constant section of 15 bytes");
   e = add_relu_model();
   e.variants[0].buffers[2].alias_of = 3;
   e.variants[0].buffers[3].alias_of = 2;
@@ -259,7 +280,9 @@ TEST(Session, RefusesExecutablesThatBreakRules) {
   EXPECT_EQ(refusal(e), "variant 0: executable: block 1 is used twice");
   e = compact_model();
   e.variants[0].buffers[2].dynamic = false;
-  EXPECT_EQ(refusal(e), "variant 0: executable: buffer 'y' depends on a symbol that the run defines, but is not dynamic");
+  EXPECT_EQ(refusal(e),
+            "variant 0: executable: buffer 'y' depends on a symbol that the run defines, but is "
+            "not dynamic");
   e = fibonacci_model();
   e.variants[0].loops[0].trip_count = e.variants[0].loops[0].body_cond = -1;
   EXPECT_EQ(refusal(e), "variant 0: executable: loop without an end");
@@ -269,7 +292,8 @@ TEST(Session, UseBeforeAllocationIsAnError) {
   Executable e = compact_model();
   e.variants[0].blocks[0].erase(e.variants[0].blocks[0].begin() + 2);
   auto session = open(std::move(e));
-  EXPECT_EQ(error_of(*session, {floats({1}, {1})}, ErrorKind::kInternal), "kernel 'keep_positive' uses 'y' before it is allocated");
+  EXPECT_EQ(error_of(*session, {floats({1}, {1})}, ErrorKind::kInternal),
+            "kernel 'keep_positive' uses 'y' before it is allocated");
 }
 
 TEST(Session, ManySessionsOfOneExecutableRunAtOnce) {
@@ -285,7 +309,8 @@ TEST(Session, ManySessionsOfOneExecutableRunAtOnce) {
         const int64_t batch = 1 + (round + t) % 5;
         std::vector<Tensor> in{floats({batch, 4}, std::vector<float>(batch * 4, float(t)))}, out;
         ASSERT_TRUE(session->run(in, out).ok());
-        for (int64_t i = 0; i < batch * 4; ++i) ASSERT_EQ(out[0].data_as<float>()[i], float(t) + float(i % 4 + 1));
+        for (int64_t i = 0; i < batch * 4; ++i)
+          ASSERT_EQ(out[0].data_as<float>()[i], float(t) + float(i % 4 + 1));
       }
     });
   for (std::thread& t : threads) t.join();

@@ -48,10 +48,12 @@ TEST(SizeExpr, HasNoValueWhereArithmeticHasNone) {
   EXPECT_EQ(evaluate({c(big), c(2), op(SizeOp::kMul)}, {}), std::nullopt);
   EXPECT_EQ(evaluate({c(1), c(0), op(SizeOp::kFloorDiv)}, {}), std::nullopt);
   EXPECT_EQ(evaluate({c(1), c(0), op(SizeOp::kFloorMod)}, {}), std::nullopt);
-  EXPECT_EQ(evaluate({c(std::numeric_limits<int64_t>::min()), c(-1), op(SizeOp::kFloorDiv)}, {}), std::nullopt);
+  EXPECT_EQ(evaluate({c(std::numeric_limits<int64_t>::min()), c(-1), op(SizeOp::kFloorDiv)}, {}),
+            std::nullopt);
   const std::vector<int64_t> unknown{kUnknownSize, 3};
   EXPECT_EQ(evaluate({s(0), c(1), op(SizeOp::kAdd)}, unknown), std::nullopt);
-  EXPECT_EQ(evaluate({s(1), s(1), s(0), op(SizeOp::kSelect)}, unknown), 3);  // the branch not taken may be unknown
+  EXPECT_EQ(evaluate({s(1), s(1), s(0), op(SizeOp::kSelect)}, unknown),
+            3);  // the branch not taken may be unknown
 }
 
 TEST(SizeExpr, ChecksTheForm) {
@@ -70,7 +72,8 @@ TEST(SizeExpr, MalformedOnesNeverCrash) {
   int valued = 0;
   for (int round = 0; round < 20000; ++round) {
     SizeExpr e(random() % 12);
-    for (SizeStep& step : e) step = {static_cast<SizeOp>(random() % 18), static_cast<int64_t>(random() % 5) - 1};
+    for (SizeStep& step : e)
+      step = {static_cast<SizeOp>(random() % 18), static_cast<int64_t>(random() % 5) - 1};
     const std::vector<int64_t> symbols{3, 0};
     const std::optional<int64_t> value = evaluate(e, symbols);
     if (value) {
@@ -83,7 +86,8 @@ TEST(SizeExpr, MalformedOnesNeverCrash) {
 
 TEST(SizeExpr, PrintsInfix) {
   const std::vector<std::string> names{"batch", "seq"};
-  EXPECT_EQ(to_string({s(0), s(1), c(1), op(SizeOp::kAdd), op(SizeOp::kMul)}, names), "batch * (seq + 1)");
+  EXPECT_EQ(to_string({s(0), s(1), c(1), op(SizeOp::kAdd), op(SizeOp::kMul)}, names),
+            "batch * (seq + 1)");
   EXPECT_EQ(to_string({s(0), c(4), op(SizeOp::kMin)}, names), "min(batch, 4)");
   EXPECT_EQ(to_string({c(7)}, names), "7");
 }

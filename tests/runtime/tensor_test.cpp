@@ -40,7 +40,8 @@ TEST(Tensor, RefusesImpossibleShapes) {
 }
 
 TEST(Tensor, ElementTypesMapToDlpackAndBack) {
-  for (const DTypeInfo& i : kDTypes) EXPECT_EQ(from_dlpack(to_dlpack(i.dtype)).value(), i.dtype) << i.name;
+  for (const DTypeInfo& i : kDTypes)
+    EXPECT_EQ(from_dlpack(to_dlpack(i.dtype)).value(), i.dtype) << i.name;
   EXPECT_FALSE(from_dlpack({kDLFloat, 32, 4}).ok());
   EXPECT_FALSE(from_dlpack({kDLFloat, 8, 1}).ok());
 }
@@ -66,7 +67,9 @@ TEST(Tensor, TheDeleterRunsOnceWithTheLastCopy) {
   deleted = 0;
   float data[4] = {};
   int64_t shape[1] = {4};
-  DLManagedTensor m{{data, {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, shape, nullptr, 0}, nullptr, [](DLManagedTensor*) { ++deleted; }};
+  DLManagedTensor m{{data, {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, shape, nullptr, 0},
+                    nullptr,
+                    [](DLManagedTensor*) { ++deleted; }};
   {
     Tensor a = import_dlpack(&m).value(), b = a;
     a = {};
@@ -81,7 +84,8 @@ TEST(Tensor, TheDeleterRunsOnceWithTheLastCopy) {
 TEST(Tensor, StridedAndMisalignedTensorsAreCopied) {
   const Tensor t = iota({2, 3});
   int64_t shape[2] = {3, 2}, strides[2] = {1, 3};
-  const DLTensor transposed{t.data(), {kDLCPU, 0}, 2, to_dlpack(DType::kFloat32), shape, strides, 0};
+  const DLTensor transposed{t.data(), {kDLCPU, 0}, 2, to_dlpack(DType::kFloat32),
+                            shape,    strides,     0};
   const Tensor copy = import_dltensor(transposed).value();
   EXPECT_NE(copy.data(), t.data());
   const float expected[] = {0, 3, 1, 4, 2, 5};

@@ -43,7 +43,8 @@ TEST(ThreadPool, SplitsNearlyEvenlyEvenWhenTheCountIsHuge) {
   ThreadPool pool(3);
   const int64_t count = std::numeric_limits<int64_t>::max();
   std::vector<int64_t> sizes(3, 0);
-  run(pool, count, [&](int64_t begin, int64_t end, int64_t worker) { sizes[worker] = end - begin; });
+  run(pool, count,
+      [&](int64_t begin, int64_t end, int64_t worker) { sizes[worker] = end - begin; });
   EXPECT_EQ(sizes[0], count / 3 + 1);
   EXPECT_EQ(sizes[0] + sizes[1] + sizes[2], count);
 }
@@ -67,7 +68,9 @@ TEST(ThreadPool, NestedCallsRunSeriallyOnTheCallingWorker) {
 TEST(ThreadPool, NestedInASingleIterationIsSerialToo) {
   ThreadPool pool(4);
   int calls = 0;
-  run(pool, 1, [&](int64_t, int64_t, int64_t) { run(pool, 100, [&](int64_t, int64_t, int64_t) { ++calls; }); });
+  run(pool, 1, [&](int64_t, int64_t, int64_t) {
+    run(pool, 100, [&](int64_t, int64_t, int64_t) { ++calls; });
+  });
   EXPECT_EQ(calls, 1);
 }
 
@@ -93,7 +96,9 @@ TEST(ThreadPool, PoolsSideBySideAndSleepingWorkersWake) {
   ThreadPool a(3), b(3);
   for (int round = 0; round < 20; ++round) {
     std::atomic<int> n{0};
-    run(a, 3, [&](int64_t, int64_t, int64_t) { run(b, 5, [&](int64_t begin, int64_t end, int64_t) { n += end - begin; }); });
+    run(a, 3, [&](int64_t, int64_t, int64_t) {
+      run(b, 5, [&](int64_t begin, int64_t end, int64_t) { n += end - begin; });
+    });
     EXPECT_EQ(n, 15);
     std::this_thread::sleep_for(std::chrono::microseconds(300));  // longer than the spin: all sleep
   }
@@ -110,7 +115,8 @@ TEST(ThreadPool, CostOfACall) {
     for (int round = 0; round < 200; ++round) {
       const auto begin = std::chrono::steady_clock::now();
       for (int i = 0; i < 100; ++i)
-        pool.parallel(nullptr, count, [](TwKernelContext*, void*, int64_t, int64_t, int64_t) {}, nullptr);
+        pool.parallel(
+            nullptr, count, [](TwKernelContext*, void*, int64_t, int64_t, int64_t) {}, nullptr);
       const std::chrono::duration<double, std::nano> t = std::chrono::steady_clock::now() - begin;
       best = std::min(best, t.count() / 100);
     }
