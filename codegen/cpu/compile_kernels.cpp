@@ -37,7 +37,7 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const ir::MachineDescription
   TW_CHECK(target);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(triple, machine.cpu, features, options, llvm::Reloc::PIC_,
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(triple, "x86-64", features, options, llvm::Reloc::PIC_,
                                                                           std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 

@@ -132,7 +132,9 @@ class Emitter {
     auto* f = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false), linkage, name, module_);
     std::string features;
     for (const std::string& x : machine_.features) features += (features.empty() ? "+" : ",+") + x;
-    f->addFnAttr("target-cpu", machine_.cpu);
+    // Only the listed features: the file names all that it needs. The CPU itself steers instruction order alone.
+    f->addFnAttr("target-cpu", "x86-64");
+    f->addFnAttr("tune-cpu", machine_.cpu);
     if (!features.empty()) f->addFnAttr("target-features", features);
     f->addFnAttr("prefer-vector-width", std::to_string(8 * machine_.vector_bytes));
     f->addFnAttr(llvm::Attribute::NoUnwind);
