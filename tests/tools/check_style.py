@@ -36,7 +36,8 @@ NOT_A_FUNCTION = re.compile(
 
 
 def long_functions(lines):
-    """(name, first line, length) of top-level functions over the limit; a body ends with a brace in column one."""
+    """(name, first line, length) of the top-level functions over the limit: a body ends with the
+    first closing brace in column one."""
     start = None
     for number, line in enumerate(lines, 1):
         opens = line.endswith("{") and line[:1] not in (" ", "}", "/", "#")
