@@ -1,0 +1,95 @@
+// The graph: typed values, nodes in topological order, subgraphs for control flow. Plain data; passes build new graphs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/loops/nodes.h"
+#include "runtime/core/result.h"
+#include "runtime/core/shape.h"
+
+namespace tilewright::ir {
+
+struct OpDef;
+struct Graph;
+
+// A dense row-major tensor of known contents. The bytes belong to `owner` (a mapped file, a vector).
+struct Constant {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  const uint8_t* data = nullptr;
+  size_t bytes = 0;
+  std::shared_ptr<const void> owner;
+};
+using ConstantRef = std::shared_ptr<const Constant>;
+ConstantRef make_constant(DType dtype, Shape shape, std::vector<uint8_t> bytes);
+template <typename T>
+ConstantRef make_constant_of(DType dtype, Shape shape, const std::vector<T>& values) {
+  const auto* p = reinterpret_cast<const uint8_t*>(values.data());
+  return make_constant(dtype, std::move(shape), std::vector<uint8_t>(p, p + values.size() * sizeof(T)));
+}
+// Element i of an integer or bool constant.
+int64_t integer_at(const Constant& c, int64_t i);
+// Element i of any constant as a double.
+double number_at(const Constant& c, int64_t i);
+
+struct TensorType {
+  DType dtype = DType::kFloat32;
+  std::vector<Expr> dims;  // int64 expressions over symbols
+  int rank() const { return static_cast<int>(dims.size()); }
+};
+std::string to_string(const TensorType& type);  // f32[batch, 3, 224]
+std::string to_string(const Expr& dim);
+// The extents when all are constant.
+std::optional<Shape> constant_shape(const TensorType& type);
+Expr element_count(const TensorType& type);
+
+using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>, ConstantRef>;
+using Attributes = std::map<std::string, Attribute>;
+
+using ValueId = int32_t;
+inline constexpr ValueId kNone = -1;  // an optional operand that is absent
+
+struct Value {
+  std::string name;
+  TensorType type;
+  Layout layout;                           // empty: row-major
+  std::optional<std::vector<Expr>> known;  // elements of a small integer, bool or scalar float tensor, in row-major order
+  ConstantRef constant;                    // set for constants
+  int32_t producer = -1;                   // node, or -1 for inputs and constants
+};
+
+struct Node {
+  const OpDef* op = nullptr;
+  std::vector<ValueId> inputs;   // kNone where an optional operand is absent
+  std::vector<ValueId> outputs;  // kNone where an output is not wanted
+  Attributes attributes;
+  std::vector<std::shared_ptr<const Graph>> regions;  // bodies of control flow; all they use comes through their inputs
+  std::vector<std::string> sources;                   // names of the source model's nodes that this one came from
+  std::vector<Var> defined_symbols;  // symbols whose value this node's execution defines (extents that depend on data)
+  int32_t group = -1;                // fused group; set by fuse_operators
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Value> values;
+  std::vector<Node> nodes;  // topological
+  std::vector<ValueId> inputs, outputs;
+  std::vector<std::string> output_names;
+
+  ValueId add_value(std::string name, TensorType type);
+  ValueId add_constant(std::string name, ConstantRef constant);
+  const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
+  Value& value(ValueId id) { return values[static_cast<size_t>(id)]; }
+  // Number of uses by nodes and graph outputs, per value.
+  std::vector<int> use_counts() const;
+};
+
+// "matmul 'fc1'": how errors name a node.
+std::string describe(const Node& node);
+
+}  // namespace tilewright::ir

@@ -1,0 +1,110 @@
+// The operator record: everything there is to know about a graph operator, in one value.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "ir/graph/graph.h"
+
+namespace tilewright::ir {
+
+class InferContext;
+class ComputeContext;
+
+struct OperandDef {
+  std::string_view name;
+  enum Kind : uint8_t { kRequired, kOptional, kVariadic } kind = kRequired;
+};
+enum class AttributeKind : uint8_t { kInt, kFloat, kString, kInts, kFloats, kStrings, kTensor };
+struct AttributeDef {
+  std::string_view name;
+  AttributeKind kind = AttributeKind::kInt;
+  std::string_view doc;
+};
+
+// A small call of the operator: documentation, and a test (compiled against interpreted, and verified).
+struct OpExample {
+  std::vector<TensorType> inputs;
+  Attributes attributes;
+  // Values for operands that must be known or lie in a range; operand n is filled by values[n], repeated; empty: random.
+  std::vector<std::vector<double>> values;
+  int outputs = 1;
+};
+
+// How fusion may treat a call. Pointwise: each output element depends on one element of each operand, at the same index
+// up to broadcasting. Injective: at some other index (transpose, slice). Reduction: contains reduction axes.
+// Contraction: a reduction of products, worth a tile in registers. Opaque: never fused.
+enum class FusionKind : uint8_t { kPointwise, kInjective, kReduction, kContraction, kOpaque };
+
+struct OpDef {
+  std::string_view name;
+  std::string_view summary;
+  std::vector<OperandDef> operands;
+  std::vector<AttributeDef> attributes;
+  std::string_view outputs = "y";  // names, comma-separated; a last "*" means any number
+  FusionKind fusion = FusionKind::kOpaque;
+  // Checks operands and attributes and gives the output types. Called again whenever more is known of the operands.
+  Status (*infer_type)(InferContext&) = nullptr;
+  // Writes the loops of one call: the operator's single meaning. Null only for control flow.
+  void (*compute)(ComputeContext&) = nullptr;
+  // For extents that depend on data: writes the value of each of the node's defined symbols into an int64 buffer.
+  void (*compute_symbols)(ComputeContext&) = nullptr;
+  OpExample example;
+  std::string_view source;  // where the meaning is defined
+};
+
+// All operators, in the order of their families (ir/ops/*.cpp).
+const std::vector<const OpDef*>& all_ops();
+const OpDef* find_op(std::string_view name);
+
+// Access to attributes, shared by inference and compute.
+class NodeView {
+ public:
+  NodeView(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+  const Node& node() const { return node_; }
+  int num_inputs() const { return static_cast<int>(node_.inputs.size()); }
+  int num_outputs() const { return static_cast<int>(node_.outputs.size()); }
+  bool has(int i) const { return i < num_inputs() && node_.inputs[static_cast<size_t>(i)] != kNone; }
+  bool wants(int output) const { return output < num_outputs() && node_.outputs[static_cast<size_t>(output)] != kNone; }
+  const Value& value(int i) const { return graph_.value(node_.inputs[static_cast<size_t>(i)]); }
+  const TensorType& type(int i) const { return value(i).type; }
+  int rank(int i) const { return type(i).rank(); }
+  Expr dim(int i, int d) const { return type(i).dims[static_cast<size_t>(d)]; }
+  // Elements of operand i when known at compile time.
+  std::optional<std::vector<Expr>> known(int i) const;
+  std::optional<std::vector<int64_t>> known_ints(int i) const;  // all constant
+
+  bool has_attribute(const std::string& name) const { return node_.attributes.count(name) != 0; }
+  int64_t attr_int(const std::string& name, int64_t fallback = 0) const;
+  double attr_float(const std::string& name, double fallback = 0) const;
+  std::string attr_string(const std::string& name, const std::string& fallback = "") const;
+  std::vector<int64_t> attr_ints(const std::string& name, std::vector<int64_t> fallback = {}) const;
+  // Attribute "axis" brought into [0, rank).
+  int axis(int rank, int64_t fallback = 0) const;
+
+ protected:
+  const Graph& graph_;
+  const Node& node_;
+};
+
+class InferContext : public NodeView {
+ public:
+  InferContext(const Graph& graph, Node& node) : NodeView(graph, node), mutable_node_(node) {}
+  void set_output(int i, TensorType type);
+  void set_output(int i, DType dtype, std::vector<Expr> dims) { set_output(i, TensorType{dtype, std::move(dims)}); }
+  const std::vector<TensorType>& outputs() const { return outputs_; }
+  // A symbol for an extent that only the run knows; compute_symbols writes it. The same one each time it is asked for.
+  Var data_dependent_symbol(int index, const std::string& name);
+  // invalid("matmul 'fc1': ...")
+  Error error(const std::string& message) const;
+  Error unsupported(const std::string& message) const;
+
+ private:
+  Node& mutable_node_;
+  std::vector<TensorType> outputs_;
+};
+
+// Numpy broadcasting of dimensions. Two different symbols that must agree: the first is taken (the run checks inputs).
+Result<std::vector<Expr>> broadcast_dims(const std::vector<Expr>& a, const std::vector<Expr>& b);
+
+}  // namespace tilewright::ir

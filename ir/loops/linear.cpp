@@ -1,0 +1,136 @@
+#include "ir/loops/linear.h"
+
+#include <algorithm>
+
+#include "ir/loops/rewrite.h"
+
+namespace tilewright::ir {
+
+bool same_expr(const Expr& a, const Expr& b) {
+  if (a.same_as(b)) return true;
+  if (a.kind() != b.kind() || a.type() != b.type()) return false;
+  if (const auto* x = a.as<IntImm>()) return x->value == b.as<IntImm>()->value;
+  if (const auto* x = a.as<FloatImm>()) return x->value == b.as<FloatImm>()->value;
+  if (const auto* x = a.as<Binary>()) {
+    const auto* y = b.as<Binary>();
+    return x->op == y->op && same_expr(x->a, y->a) && same_expr(x->b, y->b);
+  }
+  if (const auto* x = a.as<Unary>()) return x->op == b.as<Unary>()->op && same_expr(x->value, b.as<Unary>()->value);
+  if (const auto* x = a.as<Cast>()) return same_expr(x->value, b.as<Cast>()->value);
+  if (const auto* x = a.as<Select>()) {
+    const auto* y = b.as<Select>();
+    return same_expr(x->condition, y->condition) && same_expr(x->a, y->a) && same_expr(x->b, y->b);
+  }
+  if (const auto* x = a.as<Load>()) {
+    const auto* y = b.as<Load>();
+    if (x->buffer != y->buffer || x->indices.size() != y->indices.size() || x->mask || y->mask) return false;
+    for (size_t i = 0; i < x->indices.size(); ++i)
+      if (!same_expr(x->indices[i], y->indices[i])) return false;
+    return true;
+  }
+  return false;
+}
+
+namespace {
+bool same_product(std::vector<Expr> a, const std::vector<Expr>& b) {
+  if (a.size() != b.size()) return false;
+  for (const Expr& f : b) {
+    auto it = std::find_if(a.begin(), a.end(), [&](const Expr& x) { return same_expr(x, f); });
+    if (it == a.end()) return false;
+    a.erase(it);
+  }
+  return true;
+}
+}  // namespace
+
+void Linear::add(std::vector<Expr> factors, int64_t coefficient) {
+  if (coefficient == 0) return;
+  if (factors.empty()) { constant += coefficient; return; }
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (!same_product(terms[i].factors, factors)) continue;
+    terms[i].coefficient += coefficient;
+    if (terms[i].coefficient == 0) terms.erase(terms.begin() + static_cast<long>(i));
+    return;
+  }
+  terms.push_back({std::move(factors), coefficient});
+}
+
+void Linear::add(const Linear& other, int64_t scale) {
+  constant += other.constant * scale;
+  for (const LinearTerm& t : other.terms) add(t.factors, t.coefficient * scale);
+}
+
+Linear Linear::times(const Linear& other) const {
+  Linear r;
+  r.add(other, constant);
+  for (const LinearTerm& t : terms) {
+    r.add(t.factors, t.coefficient * other.constant);
+    for (const LinearTerm& o : other.terms) {
+      std::vector<Expr> product = t.factors;
+      product.insert(product.end(), o.factors.begin(), o.factors.end());
+      r.add(std::move(product), t.coefficient * o.coefficient);
+    }
+  }
+  return r;
+}
+
+std::optional<Linear> Linear::coefficient_of(const Var& v) const {
+  Linear r;
+  for (const LinearTerm& t : terms) {
+    std::vector<Expr> rest;
+    int degree = 0;
+    for (const Expr& f : t.factors) {
+      if (f.same_as(v)) ++degree;
+      else if (uses_var(f, v)) return std::nullopt;
+      else rest.push_back(f);
+    }
+    if (degree > 1) return std::nullopt;
+    if (degree == 1) r.add(rest, t.coefficient);
+  }
+  return r;
+}
+
+Linear Linear::without(const Var& v) const {
+  Linear r;
+  r.constant = constant;
+  for (const LinearTerm& t : terms)
+    if (std::none_of(t.factors.begin(), t.factors.end(), [&](const Expr& f) { return f.same_as(v); })) r.terms.push_back(t);
+  return r;
+}
+
+Linear to_linear(const Expr& e) {
+  Linear l;
+  if (auto i = as_int(e)) { l.constant = *i; return l; }
+  if (const auto* b = e.as<Binary>(); b && !is_float(e.dtype()) && e.lanes() == 1) {
+    if (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub) {
+      l = to_linear(b->a);
+      l.add(to_linear(b->b), b->op == BinaryOp::kAdd ? 1 : -1);
+      return l;
+    }
+    if (b->op == BinaryOp::kMul) return to_linear(b->a).times(to_linear(b->b));
+  }
+  if (const auto* u = e.as<Unary>(); u && u->op == UnaryOp::kNeg && !is_float(e.dtype())) {
+    l.add(to_linear(u->value), -1);
+    return l;
+  }
+  l.add({e}, 1);
+  return l;
+}
+
+Expr to_expr(const Linear& l) {
+  Expr sum;
+  for (const LinearTerm& t : l.terms) {
+    Expr product;
+    for (const Expr& f : t.factors) product = product ? product * f : f;
+    const int64_t c = t.coefficient;
+    if (!sum) sum = c == 1 ? product : product * Expr(c);
+    else if (c < 0) sum = sum - (c == -1 ? product : product * Expr(-c));
+    else sum = sum + (c == 1 ? product : product * Expr(c));
+  }
+  if (!sum) return Expr(l.constant);
+  if (l.constant > 0) return sum + Expr(l.constant);
+  if (l.constant < 0) return sum - Expr(-l.constant);
+  return sum;
+}
+
+}  // namespace tilewright::ir

@@ -1,0 +1,347 @@
+#include "ir/loops/simplify.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir/loops/rewrite.h"
+
+namespace tilewright::ir {
+
+namespace {
+
+constexpr int64_t kHuge = int64_t{1} << 56;  // interval arithmetic gives up beyond this
+
+std::optional<int64_t> bounded(__int128 v) {
+  if (v > kHuge || v < -kHuge) return std::nullopt;
+  return static_cast<int64_t>(v);
+}
+int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
+
+Interval add(const Interval& a, const Interval& b) {
+  Interval r;
+  if (a.low && b.low) r.low = bounded(static_cast<__int128>(*a.low) + *b.low);
+  if (a.high && b.high) r.high = bounded(static_cast<__int128>(*a.high) + *b.high);
+  return r;
+}
+Interval scale(const Interval& a, int64_t c) {
+  if (c == 0) return {0, 0};
+  Interval r;
+  if (a.low) (c > 0 ? r.low : r.high) = bounded(static_cast<__int128>(*a.low) * c);
+  if (a.high) (c > 0 ? r.high : r.low) = bounded(static_cast<__int128>(*a.high) * c);
+  return r;
+}
+Interval multiply(const Interval& a, const Interval& b) {
+  if (a.low && a.high && *a.low == *a.high) return scale(b, *a.low);
+  if (b.low && b.high && *b.low == *b.high) return scale(a, *b.low);
+  if (!a.low || !b.low || *a.low < 0 || *b.low < 0) return {};
+  Interval r;
+  r.low = bounded(static_cast<__int128>(*a.low) * *b.low);
+  if (a.high && b.high) r.high = bounded(static_cast<__int128>(*a.high) * *b.high);
+  return r;
+}
+
+class Intervals {
+ public:
+  explicit Intervals(const Ranges& ranges) : ranges_(ranges) {}
+
+  Interval of(const Expr& e) {
+    if (auto i = as_int(e)) return {*i, *i};
+    if (is_float(e.dtype()) || e.lanes() != 1) return {};
+    if (e.kind() == NodeKind::kVar) return of_var(e);
+    if (const auto* b = e.as<Binary>()) return of_binary(*b);
+    if (const auto* s = e.as<Select>()) return join(of(s->a), of(s->b));
+    if (const auto* c = e.as<Cast>(); c && !is_float(c->value.dtype()) && byte_size(c->value.dtype()) <= byte_size(e.dtype()))
+      return of(c->value);
+    if (e.dtype() == DType::kBool) return {0, 1};
+    return {};
+  }
+
+ private:
+  Interval of_var(const Expr& e) {
+    const Ranges::Range* r = ranges_.find(e);
+    if (!r) return e.dtype() == DType::kInt64 ? Interval{0, std::nullopt} : Interval{};
+    Interval low = of(r->min), extent = of(r->extent);
+    Interval result{low.low, std::nullopt};
+    if (low.high && extent.high) result.high = bounded(static_cast<__int128>(*low.high) + *extent.high - 1);
+    return result;
+  }
+  static Interval join(const Interval& a, const Interval& b) {
+    Interval r;
+    if (a.low && b.low) r.low = std::min(*a.low, *b.low);
+    if (a.high && b.high) r.high = std::max(*a.high, *b.high);
+    return r;
+  }
+  Interval of_binary(const Binary& b) {
+    if (b.type.dtype == DType::kBool) return {0, 1};
+    switch (b.op) {
+      case BinaryOp::kAdd:
+      case BinaryOp::kSub: {
+        Linear l = to_linear(std::make_shared<const Binary>(b));
+        Interval sum{l.constant, l.constant};
+        for (const LinearTerm& t : l.terms) {
+          Interval p{1, 1};
+          for (const Expr& f : t.factors) p = multiply(p, of(f));
+          sum = add(sum, scale(p, t.coefficient));
+        }
+        return sum;
+      }
+      case BinaryOp::kMul: return multiply(of(b.a), of(b.b));
+      case BinaryOp::kFloorDiv: {
+        Interval a = of(b.a);
+        auto c = as_int(b.b);
+        if (!c || *c <= 0) return a.low && *a.low >= 0 ? Interval{0, a.high} : Interval{};
+        return {a.low ? std::optional(floor_div(*a.low, *c)) : std::nullopt, a.high ? std::optional(floor_div(*a.high, *c)) : std::nullopt};
+      }
+      case BinaryOp::kFloorMod: {
+        Interval m = of(b.b), a = of(b.a);
+        if (!m.low || *m.low < 0) return {};
+        Interval r{0, m.high ? std::optional(*m.high - 1) : std::nullopt};
+        if (a.low && *a.low >= 0 && a.high && (!r.high || *a.high < *r.high)) r.high = a.high;
+        return r;
+      }
+      case BinaryOp::kMin: {
+        Interval a = of(b.a), c = of(b.b), r;
+        if (a.low && c.low) r.low = std::min(*a.low, *c.low);
+        if (a.high || c.high) r.high = !a.high ? c.high : !c.high ? a.high : std::optional(std::min(*a.high, *c.high));
+        return r;
+      }
+      case BinaryOp::kMax: {
+        Interval a = of(b.a), c = of(b.b), r;
+        if (a.high && c.high) r.high = std::max(*a.high, *c.high);
+        if (a.low || c.low) r.low = !a.low ? c.low : !c.low ? a.low : std::optional(std::max(*a.low, *c.low));
+        return r;
+      }
+      default: return {};
+    }
+  }
+  const Ranges& ranges_;
+};
+
+// Bounds of a sum when each ranged variable takes its extreme value; ranges may be symbolic.
+std::optional<Linear> extreme(Linear l, const Ranges& over, bool upper, int depth = 0) {
+  if (depth > 24) return std::nullopt;
+  for (const LinearTerm& t : l.terms) {
+    for (const Expr& f : t.factors) {
+      if (f.kind() != NodeKind::kVar || !over.find(f)) continue;
+      auto c = l.coefficient_of(Var(f));
+      if (!c) return std::nullopt;
+      Interval sign = interval(to_expr(*c), over);
+      const bool positive = sign.low && *sign.low >= 0, negative = sign.high && *sign.high <= 0;
+      if (!positive && !negative) return std::nullopt;
+      const Ranges::Range& r = *over.find(f);
+      Linear value = to_linear(positive == upper ? r.min + r.extent - Expr(1) : r.min);
+      Linear next = l.without(Var(f));
+      next.add(c->times(value));
+      return extreme(std::move(next), over, upper, depth + 1);
+    }
+  }
+  return l;
+}
+
+class Simplify : public Rewriter {
+ public:
+  explicit Simplify(const Ranges& ranges) : ranges_(ranges) {}
+  using Rewriter::rewrite;
+
+  Expr rewrite(const Expr& e) override {
+    if (e.kind() == NodeKind::kVar) {
+      const Ranges::Range* r = ranges_.find(e);
+      return r && is_one(r->extent) ? r->min : e;
+    }
+    Expr x = Rewriter::rewrite(e);
+    if (x.lanes() != 1) return x;
+    if (const auto* b = x.as<Binary>()) return simplify_binary(x, *b);
+    if (const auto* u = x.as<Unary>(); u && u->op == UnaryOp::kNeg && !is_float(x.dtype())) return sum(to_linear(x));
+    return x;
+  }
+
+ private:
+  Expr simplify_binary(const Expr& e, const Binary& b) {
+    if (is_float(b.a.dtype())) return e;
+    if (b.a.dtype() != DType::kInt64) return e;
+    switch (b.op) {
+      case BinaryOp::kAdd:
+      case BinaryOp::kSub:
+      case BinaryOp::kMul: return sum(to_linear(e));
+      case BinaryOp::kFloorDiv: return divide(b.a, b.b);
+      case BinaryOp::kFloorMod: return modulo(b.a, b.b);
+      case BinaryOp::kDiv: {
+        Interval a = interval(b.a, ranges_), d = interval(b.b, ranges_);
+        if (a.low && *a.low >= 0 && d.low && *d.low >= 0) return divide(b.a, b.b);
+        return e;
+      }
+      case BinaryOp::kTruncMod: {
+        Interval a = interval(b.a, ranges_), d = interval(b.b, ranges_);
+        if (a.low && *a.low >= 0 && d.low && *d.low >= 0) return modulo(b.a, b.b);
+        return e;
+      }
+      case BinaryOp::kMin:
+        if (nonnegative(b.b - b.a)) return b.a;
+        return nonnegative(b.a - b.b) ? b.b : e;
+      case BinaryOp::kMax:
+        if (nonnegative(b.b - b.a)) return b.b;
+        return nonnegative(b.a - b.b) ? b.a : e;
+      case BinaryOp::kLt: return decide(e, b.b - b.a - Expr(1), b.a - b.b);
+      case BinaryOp::kLe: return decide(e, b.b - b.a, b.a - b.b - Expr(1));
+      case BinaryOp::kGt: return decide(e, b.a - b.b - Expr(1), b.b - b.a);
+      case BinaryOp::kGe: return decide(e, b.a - b.b, b.b - b.a - Expr(1));
+      case BinaryOp::kEq:
+      case BinaryOp::kNe: {
+        Expr d = rewrite_sum(b.a - b.b);
+        const bool equal = is_zero(d);
+        if (equal) return bool_imm(b.op == BinaryOp::kEq);
+        if (nonnegative(d - Expr(1)) || nonnegative(Expr(-1) - d)) return bool_imm(b.op == BinaryOp::kNe);
+        return e;
+      }
+      default: return e;
+    }
+  }
+  Expr rewrite_sum(const Expr& e) { return sum(to_linear(e)); }
+  Expr decide(const Expr& e, const Expr& true_if_nonnegative, const Expr& false_if_nonnegative) {
+    if (nonnegative(true_if_nonnegative)) return bool_imm(true);
+    if (nonnegative(false_if_nonnegative)) return bool_imm(false);
+    return e;
+  }
+  bool nonnegative(const Expr& e) {
+    Interval i = interval(rewrite_sum(e), ranges_);
+    if (i.low && *i.low >= 0) return true;
+    auto low = extreme(to_linear(rewrite_sum(e)), ranges_, false);
+    if (!low) return false;
+    i = interval(sum(*low), ranges_);
+    return i.low && *i.low >= 0;
+  }
+
+  // k * c * floordiv(x, c) + k * floormod(x, c) = k * x
+  Expr sum(Linear l) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t i = 0; i < l.terms.size() && !changed; ++i) {
+        for (const Expr& f : l.terms[i].factors) {
+          const auto* mod = f.as<Binary>();
+          if (!mod || mod->op != BinaryOp::kFloorMod) continue;
+          if (merge_division(l, i, f, *mod)) { changed = true; break; }
+        }
+      }
+    }
+    return to_expr(l);
+  }
+  bool merge_division(Linear& l, size_t i, const Expr& mod_expr, const Binary& mod) {
+    LinearTerm t = l.terms[i];
+    std::vector<Expr> rest;
+    bool removed = false;
+    for (const Expr& f : t.factors) {
+      if (!removed && f.same_as(mod_expr)) { removed = true; continue; }
+      rest.push_back(f);
+    }
+    Expr quotient = floordiv(mod.a, mod.b);
+    Linear wanted = to_linear(quotient).times(to_linear(mod.b));
+    Linear outer;
+    outer.add(rest, t.coefficient);
+    wanted = wanted.times(outer);
+    if (wanted.terms.size() != 1 || wanted.constant != 0) return false;
+    Linear test = l;
+    test.add(wanted, -1);
+    if (test.terms.size() != l.terms.size() - 1) return false;
+    Linear mod_term;
+    mod_term.add(t.factors, t.coefficient);
+    test.add(mod_term, -1);
+    test.add(to_linear(mod.a).times(outer));
+    l = std::move(test);
+    return true;
+  }
+
+  // Splits a sum into q * d + r: terms that d divides, and the rest.
+  void split(const Linear& l, const Expr& d, Linear& q, Linear& r) {
+    if (auto c = as_int(d)) {
+      q.constant = floor_div(l.constant, *c);
+      r.constant = floor_mod(l.constant, *c);
+      for (const LinearTerm& t : l.terms) {
+        if (t.coefficient % *c == 0) q.add(t.factors, t.coefficient / *c);
+        else r.add(t.factors, t.coefficient);
+      }
+      return;
+    }
+    Linear divisor = to_linear(d);
+    r.constant = l.constant;
+    for (const LinearTerm& t : l.terms) {
+      bool done = false;
+      if (divisor.terms.size() == 1 && divisor.constant == 0 && t.coefficient % divisor.terms[0].coefficient == 0) {
+        std::vector<Expr> rest = t.factors;
+        done = true;
+        for (const Expr& f : divisor.terms[0].factors) {
+          auto it = std::find_if(rest.begin(), rest.end(), [&](const Expr& x) { return same_expr(x, f); });
+          if (it == rest.end()) { done = false; break; }
+          rest.erase(it);
+        }
+        if (done) q.add(rest, t.coefficient / divisor.terms[0].coefficient);
+      }
+      if (!done) r.add(t.factors, t.coefficient);
+    }
+  }
+  bool within(const Expr& r, const Expr& d) { return nonnegative(r) && nonnegative(d - r - Expr(1)); }
+
+  Expr divide(const Expr& a, const Expr& d) {
+    auto c = as_int(d);
+    if (c && *c <= 0) return floordiv(a, d);
+    if (const auto* inner = a.as<Binary>(); c && inner && inner->op == BinaryOp::kFloorDiv && as_int(inner->b).value_or(0) > 0)
+      return divide(inner->a, Expr(*as_int(inner->b) * *c));
+    Linear q, r;
+    split(to_linear(a), d, q, r);
+    Expr rest = sum(r);
+    if (within(rest, d)) return sum(q);
+    if (c) reduce_by_gcd(r, *c, rest, d, q);
+    else q.add({floordiv(rest, d)}, 1);
+    return sum(q);
+  }
+  // floordiv(g * x + k, g * c) = floordiv(x + floordiv(k, g), c)
+  void reduce_by_gcd(const Linear& r, int64_t c, const Expr& rest, const Expr& d, Linear& q) {
+    int64_t g = c;
+    for (const LinearTerm& t : r.terms) g = std::gcd(g, t.coefficient);
+    if (g <= 1) { q.add({floordiv(rest, d)}, 1); return; }
+    Linear small;
+    small.constant = floor_div(r.constant, g);
+    for (const LinearTerm& t : r.terms) small.add(t.factors, t.coefficient / g);
+    q.add(to_linear(divide(sum(small), Expr(c / g))));
+  }
+
+  Expr modulo(const Expr& a, const Expr& d) {
+    auto c = as_int(d);
+    if (c && *c <= 0) return floormod(a, d);
+    if (const auto* inner = a.as<Binary>(); c && inner && inner->op == BinaryOp::kFloorMod && as_int(inner->b).value_or(0) > 0 &&
+                                            *as_int(inner->b) % *c == 0)
+      return modulo(inner->a, d);
+    Linear q, r;
+    split(to_linear(a), d, q, r);
+    Expr rest = sum(r);
+    if (within(rest, d)) return rest;
+    return floormod(rest, d);
+  }
+
+  const Ranges& ranges_;
+};
+
+}  // namespace
+
+Expr simplify(const Expr& e, const Ranges& ranges) { return Simplify(ranges).rewrite(e); }
+Interval interval(const Expr& e, const Ranges& ranges) { return Intervals(ranges).of(e); }
+bool can_prove(const Expr& condition, const Ranges& ranges) { return is_one(simplify(condition, ranges)); }
+
+namespace {
+Expr bound(const Expr& e, const Ranges& over, bool upper) {
+  if (auto l = extreme(to_linear(simplify(e, over)), over, upper)) {
+    Expr result = simplify(to_expr(*l), over);
+    bool ranged = false;  // a variable inside a quotient or a minimum is not eliminated
+    for_each_expr(result, [&](const Expr& x) { ranged |= x.kind() == NodeKind::kVar && over.find(x); });
+    if (!ranged) return result;
+  }
+  Interval i = interval(e, over);
+  if (upper) return i.high ? Expr(*i.high) : Expr();
+  return i.low ? Expr(*i.low) : Expr();
+}
+}  // namespace
+
+Expr upper_bound(const Expr& e, const Ranges& over) { return bound(e, over, true); }
+Expr lower_bound(const Expr& e, const Ranges& over) { return bound(e, over, false); }
+
+}  // namespace tilewright::ir

@@ -1,0 +1,18 @@
+// The families of operators. To add an operator, write one OpDef in its family's file; to add a family, one line here
+// and one in all_ops.cpp.
+#pragma once
+
+#include <vector>
+
+#include "ir/graph/op.h"
+
+namespace tilewright::ir {
+
+const std::vector<OpDef>& pointwise_ops();
+const std::vector<OpDef>& contraction_ops();
+const std::vector<OpDef>& window_ops();
+const std::vector<OpDef>& reduction_ops();
+const std::vector<OpDef>& normalization_ops();
+const std::vector<OpDef>& movement_ops();
+
+}  // namespace tilewright::ir

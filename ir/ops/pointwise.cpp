@@ -1,0 +1,191 @@
+// Operators that work element by element, with numpy broadcasting.
+#include "ir/graph/compute.h"
+#include "ir/graph/op.h"
+#include "ir/ops/families.h"
+
+namespace tilewright::ir {
+namespace {
+
+constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
+TensorType f32(std::vector<Expr> dims) { return {DType::kFloat32, std::move(dims)}; }
+
+Status infer_unary(InferContext& c) {
+  c.set_output(0, c.type(0));
+  return {};
+}
+Status infer_test(InferContext& c) {
+  c.set_output(0, DType::kBool, c.type(0).dims);
+  return {};
+}
+Status infer_broadcast(InferContext& c, int first, DType dtype) {
+  std::vector<Expr> dims = c.type(first).dims;
+  for (int i = first + 1; i < c.num_inputs(); ++i) {
+    auto joined = broadcast_dims(dims, c.type(i).dims);
+    if (!joined.ok())
+      return c.error("operand shapes " + to_string(c.type(first)) + " and " + to_string(c.type(i)) + ": " + joined.error().message);
+    dims = std::move(joined).value();
+  }
+  c.set_output(0, dtype, std::move(dims));
+  return {};
+}
+Status same_dtypes(InferContext& c, int first) {
+  for (int i = first + 1; i < c.num_inputs(); ++i)
+    if (c.type(i).dtype != c.type(first).dtype)
+      return c.error("operands differ in type: " + to_string(c.type(first)) + " and " + to_string(c.type(i)));
+  return {};
+}
+Status infer_binary(InferContext& c) {
+  TW_RETURN_IF_ERROR(same_dtypes(c, 0));
+  return infer_broadcast(c, 0, c.type(0).dtype);
+}
+Status infer_comparison(InferContext& c) {
+  TW_RETURN_IF_ERROR(same_dtypes(c, 0));
+  return infer_broadcast(c, 0, DType::kBool);
+}
+
+template <UnaryOp op>
+void compute_unary(ComputeContext& c) {
+  c.b.compute(c.out(), [&](const Axes& i) { return unary(op, load(c.in(0), i)); }, std::string(name(op)));
+}
+template <BinaryOp op>
+void compute_binary(ComputeContext& c) {
+  c.b.compute(c.out(), [&](const Axes& i) { return binary(op, c.read(0, i), c.read(1, i)); }, "binary");
+}
+
+template <UnaryOp op>
+OpDef unary_op(std::string_view op_name, std::string_view summary) {
+  const bool test = op == UnaryOp::kIsNan || op == UnaryOp::kIsInf;
+  return {.name = op_name, .summary = summary, .operands = {{"x"}}, .fusion = FusionKind::kPointwise,
+          .infer_type = test ? infer_test : infer_unary, .compute = compute_unary<op>,
+          .example = {.inputs = {op == UnaryOp::kNot ? TensorType{DType::kBool, {3, 37}} : f32({3, 37})}}, .source = kOnnx};
+}
+template <BinaryOp op>
+OpDef binary_op(std::string_view op_name, std::string_view summary, DType example = DType::kFloat32) {
+  return {.name = op_name, .summary = summary, .operands = {{"a"}, {"b"}}, .fusion = FusionKind::kPointwise,
+          .infer_type = op >= BinaryOp::kEq ? infer_comparison : infer_binary, .compute = compute_binary<op>,
+          .example = {.inputs = {{example, {3, 17}}, {example, {3, 1}}}}, .source = kOnnx};
+}
+
+// relu keeps NaN: x < 0 ? 0 : x.
+void compute_relu(ComputeContext& c) {
+  c.b.compute(c.out(), [&](const Axes& i) {
+    Expr x = load(c.in(0), i);
+    return select(x < constant(0, x.dtype()), constant(0, x.dtype()), x);
+  }, "relu");
+}
+Status infer_clip(InferContext& c) {
+  for (int i : {1, 2})
+    if (c.has(i) && c.type(i).dtype != c.type(0).dtype) return c.error("bound is " + to_string(c.type(i)) + ", x is " + to_string(c.type(0)));
+  return infer_unary(c);
+}
+// Like min(max(x, low), high), but NaN in x stays: each step keeps x unless it is beyond the bound.
+void compute_clip(ComputeContext& c) {
+  c.b.compute(c.out(), [&](const Axes& i) {
+    Expr x = load(c.in(0), i);
+    auto bound = [&](int operand) { return load(c.in(operand), Axes(static_cast<size_t>(c.rank(operand)), Expr(0))); };
+    if (c.has(1)) { Expr low = bound(1); x = select(x < low, low, x); }
+    if (c.has(2)) { Expr high = bound(2); x = select(x > high, high, x); }
+    return x;
+  }, "clip");
+}
+Status infer_where(InferContext& c) {
+  if (c.type(0).dtype != DType::kBool) return c.error("condition is " + to_string(c.type(0)) + ", expected bool");
+  TW_RETURN_IF_ERROR(same_dtypes(c, 1));
+  return infer_broadcast(c, 0, c.type(1).dtype);
+}
+void compute_where(ComputeContext& c) {
+  c.b.compute(c.out(), [&](const Axes& i) { return select(c.read(0, i), c.read(1, i), c.read(2, i)); }, "where");
+}
+Status infer_cast(InferContext& c) {
+  auto to = dtype_from_name(c.attr_string("to"));
+  if (!to) return c.unsupported("cast to '" + c.attr_string("to") + "'");
+  c.set_output(0, *to, c.type(0).dims);
+  return {};
+}
+void compute_cast(ComputeContext& c) {
+  c.b.compute(c.out(), [&](const Axes& i) { return cast(c.out()->dtype, load(c.in(0), i)); }, "cast");
+}
+void compute_identity(ComputeContext& c) {
+  c.b.compute(c.out(), [&](const Axes& i) { return load(c.in(0), i); }, "identity");
+}
+
+std::vector<OpDef> unary_family() {
+  return {
+      unary_op<UnaryOp::kNeg>("neg", "-x"),
+      unary_op<UnaryOp::kNot>("not", "logical not; bitwise for integers"),
+      unary_op<UnaryOp::kAbs>("abs", "|x|"),
+      unary_op<UnaryOp::kSqrt>("sqrt", "square root"),
+      unary_op<UnaryOp::kExp>("exp", "e to the x"),
+      unary_op<UnaryOp::kLog>("log", "natural logarithm"),
+      unary_op<UnaryOp::kSin>("sin", "sine of radians"),
+      unary_op<UnaryOp::kCos>("cos", "cosine of radians"),
+      unary_op<UnaryOp::kTan>("tan", "tangent of radians"),
+      unary_op<UnaryOp::kAsin>("asin", "arc sine"),
+      unary_op<UnaryOp::kAcos>("acos", "arc cosine"),
+      unary_op<UnaryOp::kAtan>("atan", "arc tangent"),
+      unary_op<UnaryOp::kSinh>("sinh", "hyperbolic sine"),
+      unary_op<UnaryOp::kCosh>("cosh", "hyperbolic cosine"),
+      unary_op<UnaryOp::kTanh>("tanh", "hyperbolic tangent"),
+      unary_op<UnaryOp::kAsinh>("asinh", "inverse hyperbolic sine"),
+      unary_op<UnaryOp::kAcosh>("acosh", "inverse hyperbolic cosine"),
+      unary_op<UnaryOp::kAtanh>("atanh", "inverse hyperbolic tangent"),
+      unary_op<UnaryOp::kErf>("erf", "Gauss error function"),
+      unary_op<UnaryOp::kSigmoid>("sigmoid", "1 / (1 + exp(-x))"),
+      unary_op<UnaryOp::kFloor>("floor", "largest integer not above x"),
+      unary_op<UnaryOp::kCeil>("ceil", "smallest integer not below x"),
+      unary_op<UnaryOp::kRoundEven>("round", "nearest integer, halves to even"),
+      unary_op<UnaryOp::kTrunc>("trunc", "integer part"),
+      unary_op<UnaryOp::kIsNan>("is_nan", "x is NaN"),
+      unary_op<UnaryOp::kIsInf>("is_inf", "x is an infinity"),
+      {.name = "relu", .summary = "max(x, 0), NaN kept", .operands = {{"x"}}, .fusion = FusionKind::kPointwise,
+       .infer_type = infer_unary, .compute = compute_relu, .example = {.inputs = {f32({5, 7})}}, .source = kOnnx},
+      {.name = "clip", .summary = "x limited to [low, high]", .operands = {{"x"}, {"low", OperandDef::kOptional}, {"high", OperandDef::kOptional}},
+       .fusion = FusionKind::kPointwise, .infer_type = infer_clip, .compute = compute_clip,
+       .example = {.inputs = {f32({5, 7}), f32({}), f32({})}, .values = {{}, {-0.5}, {0.5}}}, .source = kOnnx},
+      {.name = "cast", .summary = "conversion of type", .operands = {{"x"}}, .attributes = {{"to", AttributeKind::kString, "element type by name"}},
+       .fusion = FusionKind::kPointwise, .infer_type = infer_cast, .compute = compute_cast,
+       .example = {.inputs = {f32({5, 7})}, .attributes = {{"to", std::string("i32")}}}, .source = kOnnx},
+      {.name = "identity", .summary = "a copy of x", .operands = {{"x"}}, .fusion = FusionKind::kPointwise,
+       .infer_type = infer_unary, .compute = compute_identity, .example = {.inputs = {f32({5, 7})}}, .source = kOnnx},
+  };
+}
+std::vector<OpDef> binary_family() {
+  return {
+      binary_op<BinaryOp::kAdd>("add", "a + b"),
+      binary_op<BinaryOp::kSub>("sub", "a - b"),
+      binary_op<BinaryOp::kMul>("mul", "a * b"),
+      binary_op<BinaryOp::kDiv>("div", "a / b; integers towards zero"),
+      binary_op<BinaryOp::kFloorMod>("mod", "remainder with the sign of b"),
+      binary_op<BinaryOp::kTruncMod>("fmod", "remainder with the sign of a"),
+      binary_op<BinaryOp::kPow>("pow", "a to the b"),
+      binary_op<BinaryOp::kMin>("min", "smaller of a and b, NaN when either is"),
+      binary_op<BinaryOp::kMax>("max", "larger of a and b, NaN when either is"),
+      binary_op<BinaryOp::kAnd>("and", "logical and; bitwise for integers", DType::kBool),
+      binary_op<BinaryOp::kOr>("or", "logical or; bitwise for integers", DType::kBool),
+      binary_op<BinaryOp::kXor>("xor", "exclusive or; bitwise for integers", DType::kBool),
+      binary_op<BinaryOp::kShl>("shift_left", "a * 2^b, bits beyond the type lost", DType::kUInt32),
+      binary_op<BinaryOp::kShr>("shift_right", "a / 2^b rounded down", DType::kUInt32),
+      binary_op<BinaryOp::kEq>("equal", "a == b"),
+      binary_op<BinaryOp::kNe>("not_equal", "a != b"),
+      binary_op<BinaryOp::kLt>("less", "a < b"),
+      binary_op<BinaryOp::kLe>("less_equal", "a <= b"),
+      binary_op<BinaryOp::kGt>("greater", "a > b"),
+      binary_op<BinaryOp::kGe>("greater_equal", "a >= b"),
+      {.name = "where", .summary = "condition ? a : b", .operands = {{"condition"}, {"a"}, {"b"}}, .fusion = FusionKind::kPointwise,
+       .infer_type = infer_where, .compute = compute_where,
+       .example = {.inputs = {{DType::kBool, {3, 1}}, f32({3, 5}), f32({5})}}, .source = kOnnx},
+  };
+}
+
+}  // namespace
+
+const std::vector<OpDef>& pointwise_ops() {
+  static const auto* const ops = [] {
+    auto* all = new std::vector<OpDef>(unary_family());
+    for (OpDef& op : binary_family()) all->push_back(std::move(op));
+    return all;
+  }();
+  return *ops;
+}
+
+}  // namespace tilewright::ir

@@ -1,0 +1,229 @@
+// Convolution and pooling.
+#include "ir/ops/window.h"
+
+#include "ir/graph/compute.h"
+#include "ir/loops/simplify.h"
+#include "ir/ops/families.h"
+
+namespace tilewright::ir {
+
+Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<Expr>& input, std::vector<int64_t> kernel) {
+  const size_t n = input.size() - 2;
+  WindowGeometry g;
+  g.kernel = std::move(kernel);
+  g.strides = view.attr_ints("strides", std::vector<int64_t>(n, 1));
+  g.dilations = view.attr_ints("dilations", std::vector<int64_t>(n, 1));
+  std::vector<int64_t> pads = view.attr_ints("pads", std::vector<int64_t>(2 * n, 0));
+  if (g.kernel.size() != n || g.strides.size() != n || g.dilations.size() != n || pads.size() != 2 * n)
+    return invalid("window attributes do not fit " + std::to_string(n) + " spatial dimensions");
+  const std::string mode = view.attr_string("auto_pad", "NOTSET");
+  for (size_t d = 0; d < n; ++d) {
+    if (g.kernel[d] < 1 || g.strides[d] < 1 || g.dilations[d] < 1) return invalid("kernel, strides and dilations must be at least 1");
+    if (pads[d] < 0 || pads[d + n] < 0) return invalid("negative pads");
+    const Expr x = input[d + 2];
+    const int64_t reach = (g.kernel[d] - 1) * g.dilations[d] + 1;
+    Expr begin = pads[d], end = pads[d + n], out;
+    if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
+      out = ceildiv(x, g.strides[d]);
+      Expr total = max((out - 1) * g.strides[d] + reach - x, 0);
+      Expr small = floordiv(total, 2);
+      begin = mode == "SAME_UPPER" ? small : total - small;
+      end = total - begin;
+    } else {
+      if (mode == "VALID") begin = end = 0;
+      Expr room = x + begin + end - reach;
+      out = floordiv(room, g.strides[d]) + 1;
+      if (view.attr_int("ceil_mode")) {
+        out = ceildiv(room, g.strides[d]) + 1;
+        // A window that would start in the padding at the end is dropped.
+        out = select((out - 1) * g.strides[d] >= x + begin, out - 1, out);
+      }
+      if (auto o = as_int(simplify(out)); o && *o < 0) return invalid("window of " + std::to_string(reach) + " is larger than the padded input");
+    }
+    g.pads_begin.push_back(simplify(begin));
+    g.pads_end.push_back(simplify(end));
+    g.out.push_back(simplify(out));
+  }
+  return g;
+}
+
+namespace {
+
+Result<WindowGeometry> conv_geometry(const NodeView& c) {
+  const auto& w = c.type(1).dims;
+  std::vector<int64_t> kernel;
+  for (size_t d = 2; d < w.size(); ++d) {
+    auto k = as_int(w[d]);
+    if (!k) return unsupported("convolution with kernel extents unknown at compile time");
+    kernel.push_back(*k);
+  }
+  return window_geometry(c, c.type(0).dims, kernel);
+}
+
+// x: [n, c, spatial...], w: [o, c / group, kernel...], bias: [o]
+Status infer_conv(InferContext& c) {
+  const auto &x = c.type(0), &w = c.type(1);
+  if (x.rank() < 3 || w.rank() != x.rank()) return c.error("x is " + to_string(x) + ", w is " + to_string(w) + ": expected [n, c, spatial...] and [o, c / group, kernel...]");
+  if (x.dtype != w.dtype && !c.has_attribute("out_dtype")) return c.error("x is " + to_string(x) + ", w is " + to_string(w) + ": types differ");
+  const int64_t group = c.attr_int("group", 1);
+  auto o = as_int(w.dims[0]), ci = as_int(w.dims[1]), cx = as_int(x.dims[1]);
+  if (group < 1 || (o && *o % group) || (ci && cx && *ci * group != *cx))
+    return c.error("channels do not fit: x is " + to_string(x) + ", w is " + to_string(w) + ", group is " + std::to_string(group));
+  auto g = conv_geometry(c);
+  if (!g.ok()) return c.error(g.error().message);
+  std::vector<Expr> dims{x.dims[0], w.dims[0]};
+  dims.insert(dims.end(), g->out.begin(), g->out.end());
+  DType out = x.dtype;
+  if (c.has_attribute("out_dtype")) out = *dtype_from_name(c.attr_string("out_dtype"));
+  c.set_output(0, out, std::move(dims));
+  return {};
+}
+
+bool any_padding(const WindowGeometry& g) {
+  for (size_t d = 0; d < g.out.size(); ++d)
+    if (!is_zero(g.pads_begin[d]) || !is_zero(g.pads_end[d])) return true;
+  return false;
+}
+
+// x with its zero padding written out, in x's type; x itself when there is none.
+Buffer padded_input(ComputeContext& c, const WindowGeometry& g) {
+  const Buffer& x = c.in(0);
+  if (!any_padding(g)) return x;
+  std::vector<Expr> shape{x->shape[0], x->shape[1]};
+  for (size_t d = 0; d < g.out.size(); ++d) shape.push_back(simplify(x->shape[d + 2] + g.pads_begin[d] + g.pads_end[d]));
+  Buffer padded = c.b.temp("padded", x->dtype, shape, c.out()->layout);
+  c.b.compute(padded, [&](const Axes& i) {
+    Axes at{i[0], i[1]};
+    Expr inside = bool_imm(true);
+    for (size_t d = 0; d < g.out.size(); ++d) {
+      Expr p = i[d + 2] - g.pads_begin[d];
+      at.push_back(p);
+      if (!is_zero(g.pads_begin[d])) inside = logical_and(inside, p >= Expr(0));
+      if (!is_zero(g.pads_end[d])) inside = logical_and(inside, p < x->shape[d + 2]);
+    }
+    return select(inside, load(x, at), constant(0, x->dtype));
+  }, "pad");
+  return padded;
+}
+
+void compute_conv(ComputeContext& c) {
+  const WindowGeometry g = conv_geometry(c).value();
+  const int64_t group = c.attr_int("group", 1);
+  const Buffer x = padded_input(c, g), &w = c.in(1);
+  const bool depthwise = is_one(w->shape[1]);
+  const Expr outs_per_group = floordiv(w->shape[0], group);
+  const bool one_to_one = depthwise && is_one(simplify(outs_per_group));
+  std::vector<Expr> reduce;
+  if (!depthwise) reduce.push_back(w->shape[1]);
+  for (int64_t k : g.kernel) reduce.push_back(k);
+  const DType dtype = c.out()->dtype;
+  const bool half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+  const DType acc = half ? DType::kFloat32 : dtype;
+  Buffer sum = half ? c.b.temp("acc", acc, c.out()->shape, c.out()->layout) : c.out();
+  auto value = [&](const Axes& i, const Axes& r) {
+    const size_t first = depthwise ? 0 : 1;
+    Expr ic = depthwise ? Expr(0) : r[0];
+    Expr channel = group == 1 ? ic : one_to_one ? i[1] : simplify(floordiv(i[1], outs_per_group) * w->shape[1] + ic);
+    Axes at_x{i[0], channel}, at_w{i[1], ic};
+    for (size_t d = 0; d < g.kernel.size(); ++d) {
+      at_x.push_back(i[d + 2] * Expr(g.strides[d]) + r[first + d] * Expr(g.dilations[d]));
+      at_w.push_back(r[first + d]);
+    }
+    return cast(acc, load(x, at_x)) * cast(acc, load(w, at_w));
+  };
+  c.b.reduce(sum, reduce, Combiner::kSum, value, depthwise ? "depthwise" : "conv");
+  if (half) c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(sum, i)); }, "round");
+}
+
+Status infer_pool(InferContext& c) {
+  const auto& x = c.type(0);
+  if (x.rank() < 3) return c.error("x is " + to_string(x) + ", expected [n, c, spatial...]");
+  auto g = window_geometry(c, x.dims, c.attr_ints("kernel_shape"));
+  if (!g.ok()) return c.error(g.error().message);
+  std::vector<Expr> dims{x.dims[0], x.dims[1]};
+  dims.insert(dims.end(), g->out.begin(), g->out.end());
+  c.set_output(0, x.dtype, std::move(dims));
+  return {};
+}
+// Position of window element r of output i, and whether it lies inside x.
+Axes window_position(const WindowGeometry& g, const Buffer& x, const Axes& i, const Axes& r, Expr& inside) {
+  Axes at{i[0], i[1]};
+  inside = bool_imm(true);
+  for (size_t d = 0; d < g.kernel.size(); ++d) {
+    Expr p = i[d + 2] * Expr(g.strides[d]) + r[d] * Expr(g.dilations[d]) - g.pads_begin[d];
+    at.push_back(p);
+    Expr last = simplify((g.out[d] - 1) * g.strides[d] + (g.kernel[d] - 1) * g.dilations[d] - g.pads_begin[d]);
+    if (!is_zero(g.pads_begin[d])) inside = logical_and(inside, p >= Expr(0));
+    if (!can_prove(last < x->shape[d + 2])) inside = logical_and(inside, p < x->shape[d + 2]);
+  }
+  return at;
+}
+std::vector<Expr> window_extents(const WindowGeometry& g) { return {g.kernel.begin(), g.kernel.end()}; }
+
+void compute_max_pool(ComputeContext& c) {
+  const WindowGeometry g = window_geometry(c, c.type(0).dims, c.attr_ints("kernel_shape")).value();
+  c.b.reduce(c.out(), window_extents(g), Combiner::kMax, [&](const Axes& i, const Axes& r) {
+    Expr inside;
+    Axes at = window_position(g, c.in(0), i, r, inside);
+    return select(inside, load(c.in(0), at), lowest(c.in(0)->dtype));
+  }, "max_pool");
+}
+void compute_average_pool(ComputeContext& c) {
+  const WindowGeometry g = window_geometry(c, c.type(0).dims, c.attr_ints("kernel_shape")).value();
+  const Buffer& x = c.in(0);
+  const bool half = byte_size(x->dtype) == 2;
+  const DType acc = half ? DType::kFloat32 : x->dtype;
+  Buffer sum = c.b.temp("sum", acc, c.out()->shape, c.out()->layout);
+  c.b.reduce(sum, window_extents(g), Combiner::kSum, [&](const Axes& i, const Axes& r) {
+    Expr inside;
+    Axes at = window_position(g, x, i, r, inside);
+    return cast(acc, select(inside, load(x, at), constant(0, x->dtype)));
+  }, "average_pool");
+  const bool count_pads = c.attr_int("count_include_pad") != 0;
+  c.b.compute(c.out(), [&](const Axes& i) {
+    Expr n = 1;
+    for (size_t d = 0; d < g.kernel.size(); ++d) {
+      // Elements of the window that count: inside x, or inside the padded x.
+      Expr start = i[d + 2] * Expr(g.strides[d]) - g.pads_begin[d];
+      Expr low = count_pads ? Expr(0) - g.pads_begin[d] : Expr(0);
+      Expr high = count_pads ? x->shape[d + 2] + g.pads_end[d] : x->shape[d + 2];
+      Expr dilation = g.dilations[d];
+      Expr first = max(ceildiv(low - start, dilation), 0);
+      Expr last = min(floordiv(high - 1 - start, dilation), g.kernel[d] - 1);
+      n = n * (last - first + 1);
+    }
+    return cast(x->dtype, load(sum, i) / cast(acc, n));
+  }, "divide");
+}
+
+}  // namespace
+
+const std::vector<OpDef>& window_ops() {
+  static const std::vector<AttributeDef> window_attributes{
+      {"kernel_shape", AttributeKind::kInts, "extents of the window"}, {"strides", AttributeKind::kInts, "default 1"},
+      {"pads", AttributeKind::kInts, "begin of each spatial dimension, then end of each; default 0"},
+      {"dilations", AttributeKind::kInts, "default 1"}, {"auto_pad", AttributeKind::kString, "NOTSET, VALID, SAME_UPPER or SAME_LOWER"},
+      {"ceil_mode", AttributeKind::kInt, "output extents rounded up"}};
+  static const std::vector<OpDef> ops{
+      {.name = "conv", .summary = "convolution of x: [n, c, spatial...] with w: [o, c / group, kernel...]", .operands = {{"x"}, {"w"}},
+       .attributes = [] { auto a = window_attributes; a.push_back({"group", AttributeKind::kInt, "default 1"}); return a; }(),
+       .fusion = FusionKind::kContraction, .infer_type = infer_conv, .compute = compute_conv,
+       .example = {.inputs = {{DType::kFloat32, {2, 5, 9, 11}}, {DType::kFloat32, {7, 5, 3, 3}}},
+                   .attributes = {{"pads", std::vector<int64_t>{1, 1, 1, 1}}, {"strides", std::vector<int64_t>{2, 1}}}},
+       .source = "https://onnx.ai/onnx/operators/onnx__Conv.html"},
+      {.name = "max_pool", .summary = "largest element of each window", .operands = {{"x"}}, .attributes = window_attributes,
+       .fusion = FusionKind::kReduction, .infer_type = infer_pool, .compute = compute_max_pool,
+       .example = {.inputs = {{DType::kFloat32, {1, 3, 9, 9}}},
+                   .attributes = {{"kernel_shape", std::vector<int64_t>{3, 2}}, {"pads", std::vector<int64_t>{1, 0, 1, 0}}}},
+       .source = "https://onnx.ai/onnx/operators/onnx__MaxPool.html"},
+      {.name = "average_pool", .summary = "mean of each window", .operands = {{"x"}},
+       .attributes = [] { auto a = window_attributes; a.push_back({"count_include_pad", AttributeKind::kInt, "padding counts as zeros"}); return a; }(),
+       .fusion = FusionKind::kReduction, .infer_type = infer_pool, .compute = compute_average_pool,
+       .example = {.inputs = {{DType::kFloat32, {1, 3, 9, 9}}},
+                   .attributes = {{"kernel_shape", std::vector<int64_t>{3, 2}}, {"pads", std::vector<int64_t>{1, 0, 1, 0}}}},
+       .source = "https://onnx.ai/onnx/operators/onnx__AveragePool.html"},
+  };
+  return ops;
+}
+
+}  // namespace tilewright::ir
