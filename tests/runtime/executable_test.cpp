@@ -28,7 +28,7 @@ std::string read_file(const std::string& path) {
 class TemporaryFile {
  public:
   TemporaryFile() {
-    const int fd = mkstemps(path_, 3);
+    const int fd = mkstemps(path_.data(), 3);
     EXPECT_GE(fd, 0);
     if (fd >= 0) close(fd);
   }
@@ -37,7 +37,7 @@ class TemporaryFile {
   std::string path() const { return path_; }
 
  private:
-  char path_[32] = "/tmp/tilewright_XXXXXX.so";
+  std::string path_ = testing::TempDir() + "tilewright_XXXXXX.so";
 };
 
 std::string load_error(const std::string& path) {

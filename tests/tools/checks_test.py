@@ -57,6 +57,9 @@ class Layering(unittest.TestCase):
     def test_third_party(self):
         self.check("ir/bad.cpp", "#include <llvm/IR/Module.h>", "allowed in codegen/cpu")
         self.check("codegen/cpu/bad.h", "#include <llvm/IR/Module.h>", "LLVM headers stay in .cpp")
+        private = "codegen/cpu/vector_math_lanes.h"
+        self.check(private, "#include <llvm/IR/IRBuilder.h>", "")
+        self.check("codegen/bad.cpp", f'#include "{private}"', "private to its folder")
         self.check("passes/bad.cpp", "#include <google/protobuf/message_lite.h>", "allowed in frontends")
         self.check("frontends/compiler/bad.cpp", "#include <CLI/CLI.hpp>", "allowed in frontends/cli")
         self.check("runtime/bad.cpp", "#include <boost/any.hpp>", "not in the tables")
