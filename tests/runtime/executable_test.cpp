@@ -32,12 +32,12 @@ class TemporaryFile {
     EXPECT_GE(fd, 0);
     if (fd >= 0) close(fd);
   }
-  ~TemporaryFile() { std::remove(path_); }
+  ~TemporaryFile() { std::remove(path_.c_str()); }
   void write(const std::string& bytes) { std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes; }
   std::string path() const { return path_; }
 
  private:
-  std::string path_ = testing::TempDir() + "tilewright_XXXXXX.so";
+  std::string path_ = ::testing::TempDir() + "tilewright_XXXXXX.so";
 };
 
 std::string load_error(const std::string& path) {

@@ -22,6 +22,8 @@ def verdict(case):
 
 def reason(case):
     """The line of a skipped test that says why."""
+    if case.get("status") == "disabled":
+        return "disabled"
     output = case.findtext("system-out") or ""
     lines = [line.strip() for line in output.splitlines()]
     said = [line for line in lines if line.startswith("skipped:")]
