@@ -92,10 +92,10 @@ Result<std::shared_ptr<Executable>> assemble_in_memory(const std::vector<ir::Pro
   auto owner = std::make_shared<Owner>();
   TW_ASSIGN(owner->code, cpu::load_code(parts.code.objects));
   TW_ASSIGN(owner->constants, allocate_storage(std::max<int64_t>(parts.constants.bytes(), 64)));
-  std::memset(owner->constants.get(), 0, static_cast<size_t>(parts.constants.bytes()));
-  parts.constants.write_to(owner->constants.get());
+  std::memset(owner->constants.data, 0, static_cast<size_t>(parts.constants.bytes()));
+  parts.constants.write_to(owner->constants.data);
   auto executable = std::make_shared<Executable>(std::move(parts.executable));
-  executable->constants = owner->constants.get();
+  executable->constants = owner->constants.data;
   size_t next = 0;
   for (Variant& v : executable->variants)
     for (KernelDesc& k : v.kernels) {

@@ -1,0 +1,231 @@
+// Opening models for a run; inputs and outputs in .npz files and folders of .pb files.
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <random>
+
+#include "frontends/cli/cli.h"
+#include "frontends/tensor_files/npz.h"
+#include "frontends/tensor_files/tensor_pb.h"
+
+namespace tilewright::cli {
+
+int report(const Error& error) {
+  std::cerr << "tilewright: " << error.to_string() << "\n";
+  return error.kind == ErrorKind::kUnsupported ? kUnsupportedModel : kError;
+}
+
+namespace {
+
+bool is_compiled(const std::string& path) { return std::filesystem::path(path).extension() == ".so"; }
+
+Tensor to_tensor(HostTensor tensor) {
+  auto keep = std::make_shared<HostTensor>(std::move(tensor));
+  return Tensor::share(keep->dtype, keep->shape, keep->bytes.data(), keep);
+}
+
+struct InputInfo { std::string name; DType dtype; std::vector<int64_t> extents; };
+
+std::vector<InputInfo> inputs_of(const OnnxModel& model) {
+  std::vector<InputInfo> infos;
+  for (const OnnxValueInfo& v : model.graph.inputs) {
+    if (model.graph.initializers.count(v.name)) continue;
+    InputInfo info{v.name, dtype_from_onnx(v.type.onnx_code).value_or(DType::kFloat32), {}};
+    if (v.type.shape)
+      for (const OnnxDimension& d : *v.type.shape) info.extents.push_back(std::holds_alternative<int64_t>(d) ? std::get<int64_t>(d) : -1);
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+HostTensor random_tensor(DType dtype, const Shape& shape, uint64_t seed) {
+  HostTensor t(dtype, shape);
+  std::mt19937_64 engine(seed);
+  std::normal_distribution<double> normal;
+  for (int64_t i = 0; i < t.size(); ++i) {
+    uint8_t* at = t.bytes.data() + i * byte_size(dtype);
+    if (dtype == DType::kFloat32) { auto v = static_cast<float>(normal(engine)); std::memcpy(at, &v, 4); }
+    else if (dtype == DType::kFloat64) { double v = normal(engine); std::memcpy(at, &v, 8); }
+    else if (is_float(dtype)) { uint16_t v = dtype == DType::kFloat16 ? 0x3800 : 0x3f00; std::memcpy(at, &v, 2); }  // 0.5
+    else { uint64_t v = engine() % 2; std::memcpy(at, &v, static_cast<size_t>(byte_size(dtype))); }
+  }
+  return t;
+}
+
+Result<NamedTensors> read_inputs(const std::string& path, const OnnxModel* model, const std::vector<InputInfo>& infos) {
+  if (!std::filesystem::is_directory(path)) return read_npz(path);
+  std::vector<PbSlot> slots;
+  for (const InputInfo& i : infos) slots.push_back({i.name, PbKind::kTensor});
+  if (model) {
+    size_t k = 0;
+    for (const OnnxValueInfo& v : model->graph.inputs) {
+      if (model->graph.initializers.count(v.name)) continue;
+      if (v.type.kind != OnnxTypeKind::kTensor) return unsupported("input '" + v.name + "' is no tensor");
+      ++k;
+    }
+    (void)k;
+  }
+  // A folder may hold fewer files than the model has inputs when the last ones have defaults.
+  while (!slots.empty() && !std::filesystem::exists(std::filesystem::path(path) / ("input_" + std::to_string(slots.size() - 1) + ".pb"))) slots.pop_back();
+  TW_ASSIGN(NamedValues values, read_pb_folder(path, "input", slots));
+  NamedTensors tensors;
+  for (auto& [name, value] : values) {
+    if (!value.tensor()) return unsupported("input '" + name + "' is no tensor");
+    tensors.emplace_back(name, std::move(std::get<HostTensor>(value.data)));
+  }
+  return tensors;
+}
+
+// In the model's order; a missing one is an error.
+Result<std::vector<Tensor>> order_inputs(NamedTensors tensors, const std::vector<InputInfo>& infos) {
+  std::vector<Tensor> ordered;
+  for (const InputInfo& info : infos) {
+    auto it = std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.first == info.name; });
+    if (it == tensors.end()) {
+      std::string given;
+      for (const auto& [name, t] : tensors) given += (given.empty() ? "" : ", ") + name;
+      return invalid("input '" + info.name + "' is not among the given ones: " + (given.empty() ? "none" : given));
+    }
+    ordered.push_back(to_tensor(std::move(it->second)));
+  }
+  return ordered;
+}
+
+Result<NamedTensors> random_inputs(const std::vector<InputInfo>& infos, const Binding& binding, const OnnxModel* model) {
+  NamedTensors tensors;
+  std::cerr << "tilewright: no inputs given, using random ones (seed 0)\n";
+  uint64_t seed = 0;
+  for (const InputInfo& info : infos) {
+    Shape shape = info.extents;
+    auto given = binding.shapes.find(info.name);
+    if (given != binding.shapes.end()) shape = given->second;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (shape[d] >= 0) continue;
+      shape[d] = 1;
+      if (!model) continue;
+      for (const OnnxValueInfo& v : model->graph.inputs)
+        if (v.name == info.name && v.type.shape)
+          if (const auto* symbol = std::get_if<std::string>(&(*v.type.shape)[d]); symbol && binding.symbols.count(*symbol)) shape[d] = binding.symbols.at(*symbol);
+    }
+    tensors.emplace_back(info.name, random_tensor(info.dtype, shape, seed++));
+  }
+  return tensors;
+}
+
+// Small integer inputs: shapes may depend on their values.
+void add_values(Binding& binding, const std::vector<InputInfo>& infos, const std::vector<Tensor>& inputs) {
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const Tensor& t = inputs[i];
+    if (t.rank() > 1 || t.element_count() > 64) continue;
+    if (is_float(t.dtype()) && t.element_count() > 8) continue;
+    const auto* p = t.data_as<const uint8_t>();
+    binding.values[infos[i].name] = ir::make_constant(t.dtype(), t.shape(), std::vector<uint8_t>(p, p + t.bytes()));
+  }
+}
+
+Status check_types(const std::vector<InputInfo>& infos, const std::vector<Tensor>& inputs) {
+  for (size_t i = 0; i < infos.size(); ++i)
+    if (inputs[i].dtype() != infos[i].dtype)
+      return invalid("input '" + infos[i].name + "' is " + std::string(name(inputs[i].dtype())) + ", expected " + std::string(name(infos[i].dtype)));
+  return {};
+}
+
+}  // namespace
+
+Result<Binding> parse_shapes(const OnnxModel& model, const std::vector<std::string>& shapes) {
+  Binding b;
+  std::map<std::string, bool> symbols;
+  for (const OnnxValueInfo& v : model.graph.inputs)
+    if (v.type.shape)
+      for (const OnnxDimension& d : *v.type.shape)
+        if (const auto* s = std::get_if<std::string>(&d)) symbols[*s] = true;
+  for (const std::string& text : shapes) {
+    const size_t at = text.find_last_of('=');
+    if (at == std::string::npos) return invalid("--shape " + text + ": expected NAME=1x3x224x224 or SYMBOL=N");
+    const std::string name = text.substr(0, at);
+    Shape shape;
+    std::string rest = text.substr(at + 1);
+    for (size_t from = 0; from <= rest.size() && !rest.empty();) {
+      const size_t x = std::min(rest.find('x', from), rest.size());
+      const std::string part = rest.substr(from, x - from);
+      if (part.empty() || part.size() > 12 || part.find_first_not_of("0123456789") != std::string::npos)
+        return invalid("--shape " + text + ": '" + part + "' is no extent");
+      shape.push_back(std::stoll(part));
+      from = x + 1;
+    }
+    const bool is_input = std::any_of(model.graph.inputs.begin(), model.graph.inputs.end(), [&](const auto& v) { return v.name == name; });
+    if (is_input) {
+      b.shapes[name] = shape;
+    } else if (symbols.count(name) && shape.size() == 1) {
+      auto [it, fresh] = b.symbols.emplace(name, shape[0]);
+      if (!fresh && it->second != shape[0])
+        return invalid("--shape: symbol '" + name + "' is bound to " + std::to_string(it->second) + " and to " + std::to_string(shape[0]));
+    } else {
+      std::string known;
+      for (const auto& v : model.graph.inputs) known += (known.empty() ? "" : ", ") + v.name;
+      for (const auto& [s, unused] : symbols) known += ", " + s;
+      return invalid("--shape " + text + ": the model has no input or symbol '" + name + "' (it has " + known + ")");
+    }
+  }
+  return b;
+}
+
+Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& inputs, bool profile) {
+  OpenedModel opened;
+  std::vector<InputInfo> infos;
+  NamedTensors tensors;
+  SessionOptions session_options;
+  session_options.threads = options.threads;
+  session_options.profile = profile;
+  if (is_compiled(options.model)) {
+    TW_ASSIGN(opened.executable, load_executable(options.model));
+    for (const ValueInfo& v : describe_inputs(*opened.executable)) infos.push_back({v.name, v.dtype, v.extents});
+    if (inputs.empty()) { TW_ASSIGN(tensors, random_inputs(infos, {}, nullptr)); }
+    else { TW_ASSIGN(tensors, read_inputs(inputs, nullptr, infos)); }
+    TW_ASSIGN(opened.inputs, order_inputs(std::move(tensors), infos));
+  } else {
+    TW_ASSIGN(std::unique_ptr<OnnxModel> model, open_model(options.model));
+    TW_ASSIGN(Binding binding, parse_shapes(*model, options.shapes));
+    infos = inputs_of(*model);
+    if (inputs.empty()) { TW_ASSIGN(tensors, random_inputs(infos, binding, model.get())); }
+    else { TW_ASSIGN(tensors, read_inputs(inputs, model.get(), infos)); }
+    TW_ASSIGN(opened.inputs, order_inputs(std::move(tensors), infos));
+    TW_RETURN_IF_ERROR(check_types(infos, opened.inputs));
+    for (size_t i = 0; i < infos.size(); ++i) {
+      auto bound = binding.shapes.find(infos[i].name);
+      if (bound != binding.shapes.end() && bound->second != opened.inputs[i].shape())
+        return invalid("input '" + infos[i].name + "' is " + to_string(opened.inputs[i].shape()) + ", but --shape gives " + to_string(bound->second));
+      binding.shapes[infos[i].name] = opened.inputs[i].shape();
+    }
+    add_values(binding, infos, opened.inputs);
+    CompileOptions compile;
+    compile.cpu = options.cpu;
+    compile.schedule_threads = options.threads > 0 ? options.threads : available_cpus();
+    TW_ASSIGN(opened.executable, compile_in_memory(*model, binding, compile));
+    for (const OnnxValueInfo& v : model->graph.outputs) opened.output_names.push_back(v.name);
+  }
+  for (const InputInfo& i : infos) opened.input_names.push_back(i.name);
+  TW_ASSIGN(opened.session, Session::create(opened.executable, session_options));
+  if (opened.output_names.empty())
+    for (const ValueInfo& v : opened.session->outputs()) opened.output_names.push_back(v.name);
+  return opened;
+}
+
+Status write_outputs(const std::string& path, const std::vector<std::string>& names, const std::vector<Tensor>& outputs) {
+  NamedTensors tensors;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    HostTensor t(outputs[i].dtype(), outputs[i].shape());
+    if (!t.bytes.empty()) std::memcpy(t.bytes.data(), outputs[i].data(), t.bytes.size());
+    tensors.emplace_back(names[i], std::move(t));
+  }
+  if (std::filesystem::path(path).extension() == ".npz") return write_npz(path, tensors);
+  std::vector<PbSlot> slots;
+  std::vector<HostValue> values;
+  for (auto& [name, t] : tensors) {
+    slots.push_back({name, PbKind::kTensor});
+    values.emplace_back(std::move(t));
+  }
+  return write_pb_folder(path, "output", slots, values);
+}
+
+}  // namespace tilewright::cli

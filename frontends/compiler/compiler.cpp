@@ -1,0 +1,92 @@
+#include "frontends/compiler/compiler.h"
+
+#include "codegen/assemble_executable.h"
+#include "codegen/cpu/compile_kernels.h"
+#include "frontends/onnx/inline_functions.h"
+#include "frontends/onnx/read_model.h"
+#include "runtime/session.h"
+
+namespace tilewright {
+
+namespace {
+
+Result<passes::LowerOptions> lower_options(const CompileOptions& options);
+
+int compile_threads(const CompileOptions& options) { return options.compile_threads > 0 ? options.compile_threads : available_cpus(); }
+
+// Runs a graph without inputs on this machine, whatever the target.
+Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph, const CompileOptions& options) {
+  CompileOptions host = options;
+  host.cpu = "native";
+  TW_ASSIGN(passes::LowerOptions lower, lower_options(host));
+  lower.fold = false;
+  TW_ASSIGN(ir::Program program, passes::lower(graph, lower));
+  codegen::AssembleOptions assemble{lower.machine, compile_threads(options), graph.name};
+  TW_ASSIGN(std::shared_ptr<Executable> executable, codegen::assemble_in_memory({std::move(program)}, assemble));
+  TW_ASSIGN(std::unique_ptr<Session> session, Session::create(executable, {}));
+  std::vector<Tensor> outputs;
+  TW_RETURN_IF_ERROR(session->run({}, outputs));
+  std::vector<ir::ConstantRef> constants;
+  for (const Tensor& t : outputs) {
+    auto keep = std::make_shared<Tensor>(t);
+    constants.push_back(std::make_shared<const ir::Constant>(
+        ir::Constant{t.dtype(), t.shape(), static_cast<const uint8_t*>(t.data()), static_cast<size_t>(t.bytes()), keep}));
+  }
+  return constants;
+}
+
+Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
+  passes::LowerOptions lower;
+  TW_ASSIGN(lower.machine, cpu::describe_machine(options.cpu));
+  lower.machine.threads = options.schedule_threads;
+  lower.fuse = options.fuse;
+  lower.schedule = options.schedule;
+  lower.run_constants = [options](const ir::Graph& g) { return run_constants(g, options); };
+  return lower;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path) {
+  TW_ASSIGN(std::unique_ptr<OnnxModel> model, read_model(path));
+  TW_RETURN_IF_ERROR(inline_functions(*model));
+  return model;
+}
+
+Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding, std::vector<std::string>* specialised) {
+  ImportOptions options{binding.shapes, binding.symbols, {}};
+  Result<ir::Graph> graph = import_graph(model, options);
+  if (graph.ok() || binding.values.empty() || graph.error().to_string().find("not known at compile time") == std::string::npos) return graph;
+  options.input_values = binding.values;
+  Result<ir::Graph> again = import_graph(model, options);
+  if (!again.ok()) return again;
+  if (specialised)
+    for (const auto& [name, value] : binding.values) specialised->push_back(name);
+  return again;
+}
+
+Result<ir::Program> compile_program(const OnnxModel& model, const Binding& binding, const CompileOptions& options) {
+  TW_ASSIGN(ir::Graph graph, build_graph(model, binding));
+  TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
+  return passes::lower(std::move(graph), lower);
+}
+
+Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model, const Binding& binding, const CompileOptions& options) {
+  TW_ASSIGN(ir::Program program, compile_program(model, binding, options));
+  TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
+  std::vector<ir::Program> programs;
+  programs.push_back(std::move(program));
+  return codegen::assemble_in_memory(programs, {lower.machine, compile_threads(options), model.graph.name});
+}
+
+Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindings, const CompileOptions& options, const std::string& path) {
+  std::vector<ir::Program> programs;
+  for (const Binding& b : bindings) {
+    TW_ASSIGN(ir::Program p, compile_program(model, b, options));
+    programs.push_back(std::move(p));
+  }
+  TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
+  return codegen::assemble_shared_object(programs, {lower.machine, compile_threads(options), model.graph.name}, path);
+}
+
+}  // namespace tilewright

@@ -1,0 +1,44 @@
+// The driver: calls all stages, from an ONNX file to an executable.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frontends/onnx/import_graph.h"
+#include "frontends/onnx/model.h"
+#include "ir/program/program.h"
+#include "passes/lower.h"
+#include "runtime/core/host_tensor.h"
+#include "runtime/executable.h"
+
+namespace tilewright {
+
+struct CompileOptions {
+  std::string cpu = "native";
+  int schedule_threads = 1;  // what schedules assume
+  int compile_threads = 0;   // 0: as many as this process may use
+  bool fuse = true, schedule = true;
+};
+
+// One set of input shapes: by input name (`shapes`) or by symbol (`symbols`). Empty: extents stay symbolic.
+struct Binding {
+  std::map<std::string, Shape> shapes;
+  std::map<std::string, int64_t> symbols;
+  std::map<std::string, ir::ConstantRef> values;  // tried only where a shape depends on the value of an input
+};
+
+Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path);
+
+// The typed graph under a binding. Where a shape depends on values of inputs that the binding has, the graph is
+// specialised to them; `specialised` (may be null) names these inputs.
+Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding, std::vector<std::string>* specialised = nullptr);
+
+Result<ir::Program> compile_program(const OnnxModel& model, const Binding& binding, const CompileOptions& options);
+
+Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model, const Binding& binding, const CompileOptions& options);
+// One variant per binding, in this order.
+Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindings, const CompileOptions& options, const std::string& path);
+
+}  // namespace tilewright
