@@ -11,7 +11,8 @@ namespace tilewright::ir {
 
 class RandomKernel {
  public:
-  explicit RandomKernel(uint32_t seed) : random_(seed) {}
+  // odd_sequences: also sequences that the makers of nodes.h would flatten.
+  explicit RandomKernel(uint32_t seed, bool odd_sequences = true) : random_(seed), odd_sequences_(odd_sequences) {}
 
   Kernel make() {
     Kernel k;
@@ -121,7 +122,7 @@ class RandomKernel {
         return allocate(b, body);
       }
       case 5: return block_of(depth);
-      case 6: return raw_seq(depth);
+      case 6: return odd_sequences_ ? raw_seq(depth) : store_of();
       default: return seq({stmt(depth - 1), stmt(depth - 1), pick(2) ? stmt(depth - 2) : Stmt()});
     }
   }
@@ -160,6 +161,7 @@ class RandomKernel {
   }
 
   std::mt19937 random_;
+  bool odd_sequences_;
   std::vector<Expr> scalars_, vars_;
   std::vector<Buffer> buffers_;
 };
