@@ -54,7 +54,11 @@ struct Instruction {
   int32_t profile = -1;             // row of Executable::profile, or -1
 };
 
-// kLoop: for (i = 0; i < trip_count && cond; ++i) { iteration <- i; run body; carried[k].first <- carried[k].second; append scans }
+// kLoop: for (i = 0; i < trip_count && cond; ++i) {
+//   iteration <- i; run body; append scans; cond <- body_cond;
+//   carried[k].first <- carried[k].second, all at once }
+// What the body computed is read before any state changes, so a scan element, the condition and
+// the computed values may be views of state buffers.
 struct LoopDesc {
   int32_t trip_count = -1;      // int64 scalar buffer; -1: no bound
   int32_t initial_cond = -1;    // bool scalar buffer; -1: true
@@ -62,7 +66,9 @@ struct LoopDesc {
   int32_t body = -1;            // block
   int32_t body_cond = -1;       // bool scalar buffer the body writes; -1: true
   std::vector<std::pair<int32_t, int32_t>> carried;  // (state buffer, buffer the body computed): copied after each iteration
-  struct Scan { int32_t element, result; };          // element: written by each iteration; result: dynamic, [iterations, element...]
+  // element: written by each iteration; result: dynamic and no view, [iterations, element...],
+  // allocated by the loop itself
+  struct Scan { int32_t element, result; };
   std::vector<Scan> scans;
   int32_t count_symbol = -1;    // symbol that holds the number of iterations run, defined after the loop; -1: unused
 };
@@ -80,8 +86,6 @@ struct ProfileRow {
   SizeExpr flops, bytes;
 };
 
-struct InputDesc { int32_t buffer; std::vector<std::string> dim_names; };
-
 // One compiled form of the model. A model has several variants: specialised ones (all input extents fixed) come first.
 struct Variant {
   std::vector<std::string> symbols;        // names; input symbols first
@@ -93,7 +97,10 @@ struct Variant {
   std::vector<ProfileRow> profile;
 };
 
-// Memory that an executable keeps alive: JIT code, a loaded library, a mapped file.
+// Value of the symbol tilewright_abi of a compiled model; changes with kernel_abi.h, this header
+// or the serialised form.
+inline constexpr uint32_t kExecutableAbi = 1;
+
 struct Executable {
   std::string producer;                  // "tilewright 0.1.0"
   std::string model_name;
@@ -103,15 +110,20 @@ struct Executable {
   std::vector<Variant> variants;
   const uint8_t* constants = nullptr;    // 64-byte aligned
   int64_t constants_bytes = 0;
-  std::shared_ptr<void> owner;
+  std::shared_ptr<void> owner;  // keeps code and constants alive: JIT code, a library, a file
 };
 
 // Serialised form of everything but code and constants: little-endian, versioned, checked when read.
 std::vector<uint8_t> serialize_executable(const Executable& executable);
 Result<Executable> deserialize_executable(const uint8_t* data, size_t size);
 
-// Opens a model compiled to a shared object. Errors: not a Tilewright model, truncated, another ABI version, a CPU that
-// lacks a required feature (named).
+// Opens a model compiled to a shared object, which exports
+//   uint32_t tilewright_abi;
+//   uint8_t tilewright_metadata[]; uint64_t tilewright_metadata_size;    (the serialised form)
+//   uint8_t tilewright_constants[]; uint64_t tilewright_constants_size;  (64-byte aligned)
+//   TwKernel tilewright_kernels[]; uint64_t tilewright_kernel_count;     (over all variants)
+// Errors: not a Tilewright model, truncated, another ABI version, a CPU that lacks a required
+// feature (named).
 Result<std::shared_ptr<Executable>> load_executable(const std::string& path);
 
 }  // namespace tilewright

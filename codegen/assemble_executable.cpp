@@ -1,0 +1,139 @@
+#include "codegen/assemble_executable.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "codegen/cpu/compile_kernels.h"
+#include "codegen/elf_data.h"
+#include "codegen/flatten_program.h"
+#include "runtime/arena.h"
+
+namespace tilewright::codegen {
+
+namespace {
+
+struct Parts {
+  Executable executable;
+  ConstantSection constants;
+  cpu::CompiledKernels code;
+  std::vector<std::string> symbols;  // of all kernels, variant by variant
+};
+
+// Kernel names are unique within a program; the variant's number makes them so within the file.
+Result<Parts> make_parts(const std::vector<ir::Program>& programs, const AssembleOptions& options) {
+  Parts parts;
+  std::vector<ir::Kernel> kernels;
+  std::vector<const ir::Kernel*> pointers;
+  for (size_t v = 0; v < programs.size(); ++v) {
+    TW_ASSIGN(Variant variant, flatten_program(programs[v], parts.constants));
+    parts.executable.variants.push_back(std::move(variant));
+    for (ir::Kernel k : programs[v].kernels) {
+      k.name = "v" + std::to_string(v) + "_" + k.name;
+      parts.symbols.push_back(k.name);
+      kernels.push_back(std::move(k));
+    }
+  }
+  for (const ir::Kernel& k : kernels) pointers.push_back(&k);
+  TW_ASSIGN(parts.code, cpu::compile_kernels(pointers, options.machine, options.compile_threads));
+  size_t next = 0;
+  for (Variant& v : parts.executable.variants)
+    for (KernelDesc& k : v.kernels) {
+      const cpu::KernelWorkspace& w = parts.code.workspaces[next];
+      TW_ASSIGN(k.call_workspace, flatten_size(w.call, kernels[next].scalars));
+      TW_ASSIGN(k.worker_workspace, flatten_size(w.worker, kernels[next].scalars));
+      ++next;
+    }
+  parts.executable.producer = "tilewright " TILEWRIGHT_VERSION;
+  parts.executable.model_name = options.model_name;
+  parts.executable.cpu = options.machine.cpu;
+  parts.executable.cpu_features = options.machine.features;
+  parts.executable.schedule_threads = options.machine.threads;
+  parts.executable.constants_bytes = parts.constants.bytes();
+  return parts;
+}
+
+// A folder of our own that goes away with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "tilewright-XXXXXX").string();
+    if (mkdtemp(pattern.data())) path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  bool ok() const { return !path_.empty(); }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+Status write_file(const std::string& path, const std::vector<uint8_t>& bytes) {
+  std::ofstream f(path, std::ios::binary);
+  f.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!f) return io_error("cannot write '" + path + "'");
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Executable>> assemble_in_memory(const std::vector<ir::Program>& programs, const AssembleOptions& options) {
+  TW_ASSIGN(Parts parts, make_parts(programs, options));
+  struct Owner {
+    std::shared_ptr<cpu::LoadedCode> code;
+    Storage constants;
+  };
+  auto owner = std::make_shared<Owner>();
+  TW_ASSIGN(owner->code, cpu::load_code(parts.code.objects));
+  TW_ASSIGN(owner->constants, allocate_storage(std::max<int64_t>(parts.constants.bytes(), 64)));
+  std::memset(owner->constants.get(), 0, static_cast<size_t>(parts.constants.bytes()));
+  parts.constants.write_to(owner->constants.get());
+  auto executable = std::make_shared<Executable>(std::move(parts.executable));
+  executable->constants = owner->constants.get();
+  size_t next = 0;
+  for (Variant& v : executable->variants)
+    for (KernelDesc& k : v.kernels) {
+      k.function = reinterpret_cast<TwKernel>(owner->code->find(parts.symbols[next]));
+      if (!k.function) return internal_error("kernel '" + parts.symbols[next] + "' is not in the loaded code");
+      ++next;
+    }
+  executable->owner = owner;
+  return executable;
+}
+
+Status assemble_shared_object(const std::vector<ir::Program>& programs, const AssembleOptions& options, const std::string& path) {
+  TW_ASSIGN(Parts parts, make_parts(programs, options));
+  TemporaryFolder folder;
+  if (!folder.ok()) return io_error("cannot make a temporary folder");
+  std::vector<std::string> files;
+  for (size_t i = 0; i < parts.code.objects.size(); ++i) {
+    files.push_back(folder.file("kernel" + std::to_string(i) + ".o"));
+    TW_RETURN_IF_ERROR(write_file(files.back(), parts.code.objects[i]));
+  }
+  TW_ASSIGN(std::vector<uint8_t> table, cpu::emit_function_table(parts.symbols, "tilewright_kernels", "tilewright_kernel_count", options.machine));
+  files.push_back(folder.file("table.o"));
+  TW_RETURN_IF_ERROR(write_file(files.back(), table));
+  const std::vector<uint8_t> metadata = serialize_executable(parts.executable);
+  auto add_data = [&](const std::string& name, int64_t bytes, const std::function<void(uint8_t*)>& fill) {
+    files.push_back(folder.file(name + ".o"));
+    return write_elf_data(files.back(), name, bytes, fill);
+  };
+  TW_RETURN_IF_ERROR(add_data("tilewright_metadata", static_cast<int64_t>(metadata.size()), [&](uint8_t* at) { std::memcpy(at, metadata.data(), metadata.size()); }));
+  TW_RETURN_IF_ERROR(add_data("tilewright_constants", parts.constants.bytes(), [&](uint8_t* at) { parts.constants.write_to(at); }));
+  TW_RETURN_IF_ERROR(add_data("tilewright_abi", 4, [&](uint8_t* at) { std::memcpy(at, &kExecutableAbi, 4); }));
+  // Linked beside the target and renamed: no reader ever sees half a file.
+  const std::string partial = path + ".partial";
+  TW_RETURN_IF_ERROR(cpu::link_shared_object(files, partial));
+  std::error_code error;
+  std::filesystem::rename(partial, path, error);
+  if (error) return io_error("cannot write '" + path + "': " + error.message());
+  return {};
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,27 @@
+// Programs and machine code to an executable: in memory, or as a shared object.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/machine.h"
+#include "ir/program/program.h"
+#include "runtime/core/result.h"
+#include "runtime/executable.h"
+
+namespace tilewright::codegen {
+
+struct AssembleOptions {
+  ir::MachineDescription machine;
+  int compile_threads = 1;
+  std::string model_name;
+};
+
+// One variant per program, in the order in which a session tries them.
+Result<std::shared_ptr<Executable>> assemble_in_memory(const std::vector<ir::Program>& programs, const AssembleOptions& options);
+
+// Writes a shared object that the runtime's load_executable opens. Equal programs and options give equal bytes.
+Status assemble_shared_object(const std::vector<ir::Program>& programs, const AssembleOptions& options, const std::string& path);
+
+}  // namespace tilewright::codegen

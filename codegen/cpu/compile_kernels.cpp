@@ -1,0 +1,165 @@
+#include "codegen/cpu/compile_kernels.h"
+
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/SmallVectorMemoryBuffer.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+namespace tilewright::cpu {
+
+namespace {
+
+void initialize_llvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();
+  });
+}
+
+std::unique_ptr<llvm::TargetMachine> target_machine(const ir::MachineDescription& machine) {
+  initialize_llvm();
+  std::string error, features;
+  for (const std::string& f : machine.features) features += (features.empty() ? "+" : ",+") + f;
+  const llvm::Triple triple("x86_64-unknown-linux-gnu");
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
+  TW_CHECK(target);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(triple, "x86-64", features, options, llvm::Reloc::PIC_,
+                                                                          std::nullopt, llvm::CodeGenOptLevel::Default));
+}
+
+// What this code needs and no more: scalars out of memory, redundant address arithmetic away, invariants out of loops.
+// The schedule has decided on vectors and unrolling.
+constexpr const char* kPipeline =
+    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm<allowspeculation>),"
+    "early-cse<memssa>,sroa,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion),simplifycfg,adce)";
+
+Status optimize(llvm::Module& module, llvm::TargetMachine& target) {
+  llvm::LoopAnalysisManager lam;
+  llvm::FunctionAnalysisManager fam;
+  llvm::CGSCCAnalysisManager cgam;
+  llvm::ModuleAnalysisManager mam;
+  llvm::PassBuilder pb(&target);
+  pb.registerModuleAnalyses(mam);
+  pb.registerCGSCCAnalyses(cgam);
+  pb.registerFunctionAnalyses(fam);
+  pb.registerLoopAnalyses(lam);
+  pb.crossRegisterProxies(lam, fam, cgam, mam);
+  llvm::ModulePassManager passes;
+  if (auto error = pb.parsePassPipeline(passes, kPipeline)) return internal_error(llvm::toString(std::move(error)));
+  passes.run(module, mam);
+  return {};
+}
+
+Status verify_module(llvm::Module& module, const std::string& name) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (llvm::verifyModule(module, &os)) return internal_error("LLVM IR of kernel '" + name + "' is not valid: " + os.str());
+  return {};
+}
+
+Result<std::vector<uint8_t>> emit_file(llvm::Module& module, llvm::TargetMachine& target, llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> buffer;
+  llvm::raw_svector_ostream os(buffer);
+  llvm::legacy::PassManager passes;
+  if (target.addPassesToEmitFile(passes, os, nullptr, type)) return internal_error("LLVM cannot emit code for this target");
+  passes.run(module);
+  return std::vector<uint8_t>(buffer.begin(), buffer.end());
+}
+
+std::unique_ptr<llvm::Module> new_module(llvm::LLVMContext& context, const std::string& name, llvm::TargetMachine& target) {
+  auto module = std::make_unique<llvm::Module>(name, context);
+  module->setTargetTriple(target.getTargetTriple());
+  module->setDataLayout(target.createDataLayout());
+  return module;
+}
+
+struct Compiled {
+  std::vector<uint8_t> object;
+  KernelWorkspace workspace;
+};
+Result<Compiled> compile_one(const ir::Kernel& kernel, const ir::MachineDescription& machine, llvm::TargetMachine& target) {
+  llvm::LLVMContext context;
+  auto module = new_module(context, kernel.name, target);
+  Compiled result;
+  TW_ASSIGN(result.workspace, emit_kernel(kernel, machine, *module));
+  TW_RETURN_IF_ERROR(verify_module(*module, kernel.name));
+  TW_RETURN_IF_ERROR(optimize(*module, target));
+  TW_ASSIGN(result.object, emit_file(*module, target, llvm::CodeGenFileType::ObjectFile));
+  return result;
+}
+
+}  // namespace
+
+Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine, int threads) {
+  initialize_llvm();
+  std::vector<Result<Compiled>> results(kernels.size(), Result<Compiled>(internal_error("not compiled")));
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    auto target = target_machine(machine);
+    for (size_t i = next++; i < kernels.size(); i = next++) results[i] = compile_one(*kernels[i], machine, *target);
+  };
+  std::vector<std::thread> workers;
+  for (int t = 1; t < threads && static_cast<size_t>(t) < kernels.size(); ++t) workers.emplace_back(work);
+  work();
+  for (std::thread& t : workers) t.join();
+  CompiledKernels all;
+  for (auto& r : results) {
+    if (!r.ok()) return std::move(r.error());
+    all.objects.push_back(std::move(r->object));
+    all.workspaces.push_back(std::move(r->workspace));
+  }
+  return all;
+}
+
+Result<std::string> print_code(const ir::Kernel& kernel, const ir::MachineDescription& machine, CodeForm form) {
+  auto target = target_machine(machine);
+  llvm::LLVMContext context;
+  auto module = new_module(context, kernel.name, *target);
+  TW_RETURN_IF_ERROR(emit_kernel(kernel, machine, *module));
+  TW_RETURN_IF_ERROR(verify_module(*module, kernel.name));
+  TW_RETURN_IF_ERROR(optimize(*module, *target));
+  if (form == CodeForm::kLlvm) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    module->print(os, nullptr);
+    return os.str();
+  }
+  TW_ASSIGN(std::vector<uint8_t> text, emit_file(*module, *target, llvm::CodeGenFileType::AssemblyFile));
+  return std::string(text.begin(), text.end());
+}
+
+Result<std::vector<uint8_t>> emit_function_table(const std::vector<std::string>& functions, const std::string& name,
+                                                 const std::string& count_name, const ir::MachineDescription& machine) {
+  auto target = target_machine(machine);
+  llvm::LLVMContext context;
+  auto module = new_module(context, name, *target);
+  auto* pointer = llvm::PointerType::get(context, 0);
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
+  std::vector<llvm::Constant*> entries;
+  for (const std::string& f : functions) {
+    auto* fn = llvm::Function::Create(type, llvm::Function::ExternalLinkage, f, *module);
+    fn->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    entries.push_back(fn);
+  }
+  auto* array = llvm::ArrayType::get(pointer, entries.size());
+  new llvm::GlobalVariable(*module, array, true, llvm::GlobalValue::ExternalLinkage, llvm::ConstantArray::get(array, entries), name);
+  auto* i64 = llvm::Type::getInt64Ty(context);
+  new llvm::GlobalVariable(*module, i64, true, llvm::GlobalValue::ExternalLinkage, llvm::ConstantInt::get(i64, entries.size()), count_name);
+  return emit_file(*module, *target, llvm::CodeGenFileType::ObjectFile);
+}
+
+}  // namespace tilewright::cpu

@@ -1,0 +1,42 @@
+// Kernels to machine code: LLVM optimisation and code emission, in-memory loading, linking of shared objects.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/cpu/emit_llvm.h"
+#include "ir/loops/nodes.h"
+#include "ir/machine.h"
+#include "runtime/core/result.h"
+
+namespace tilewright::cpu {
+
+// The CPU this process runs on, or one by LLVM's name ("x86-64-v3", "skylake-avx512", "znver4").
+Result<ir::MachineDescription> describe_machine(const std::string& cpu = "native");
+
+struct CompiledKernels {
+  std::vector<std::vector<uint8_t>> objects;  // relocatable ELF
+  std::vector<KernelWorkspace> workspaces;    // one per kernel
+};
+// `threads`: how many compile at once. The result depends on neither their number nor their timing.
+Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine, int threads);
+
+enum class CodeForm { kLlvm, kAssembly };
+Result<std::string> print_code(const ir::Kernel& kernel, const ir::MachineDescription& machine, CodeForm form);
+
+// Code in memory of this process; alive as long as the object.
+class LoadedCode {
+ public:
+  virtual ~LoadedCode() = default;
+  virtual void* find(const std::string& symbol) = 0;
+};
+Result<std::shared_ptr<LoadedCode>> load_code(const std::vector<std::vector<uint8_t>>& objects);
+
+// A table of functions in read-only data: `name`, an array of pointers to the named functions, and `count_name`.
+Result<std::vector<uint8_t>> emit_function_table(const std::vector<std::string>& functions, const std::string& name,
+                                                 const std::string& count_name, const ir::MachineDescription& machine);
+// Links relocatable ELF files to a shared object that needs nothing; only symbols starting with "tilewright_" are visible.
+Status link_shared_object(const std::vector<std::string>& object_paths, const std::string& output_path);
+
+}  // namespace tilewright::cpu

@@ -1,0 +1,28 @@
+// The program's symbolic sizes and instructions as the executable's plain tables.
+#pragma once
+
+#include <vector>
+
+#include "ir/program/program.h"
+#include "runtime/core/result.h"
+#include "runtime/executable.h"
+
+namespace tilewright::codegen {
+
+// The bytes of all constants, each stored once, at 64-byte aligned offsets.
+class ConstantSection {
+ public:
+  int64_t add(const ir::ConstantRef& constant, const ir::Layout& layout);
+  int64_t bytes() const { return bytes_; }
+  void write_to(uint8_t* at) const;  // `bytes()` of them, zeroed before
+
+ private:
+  struct Item { ir::ConstantRef constant; ir::Layout layout; int64_t offset, size; };
+  std::vector<Item> items_;
+  int64_t bytes_ = 0;
+};
+
+Result<Variant> flatten_program(const ir::Program& program, ConstantSection& constants);
+Result<SizeExpr> flatten_size(const ir::Expr& e, const std::vector<ir::Var>& symbols);
+
+}  // namespace tilewright::codegen

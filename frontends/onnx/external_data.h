@@ -1,0 +1,42 @@
+// Tensor data in files beside the model.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "frontends/tensor_files/mapped_file.h"
+#include "runtime/core/result.h"
+
+namespace tilewright {
+
+struct ExternalRange {
+  std::string location;            // relative to the model's folder, '/' between names
+  uint64_t offset = 0;             // bytes
+  std::optional<uint64_t> length;  // nothing: to the end of the file
+};
+
+struct MappedRange {
+  std::span<const uint8_t> bytes;
+  std::shared_ptr<const MappedFile> file;
+};
+
+// Maps each file once. A model must not be able to make others' files readable: absolute locations,
+// "..", and links that lead outside the folder are refused.
+class ExternalData {
+ public:
+  // An empty folder: the model may have no external data.
+  explicit ExternalData(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  Result<MappedRange> map(const ExternalRange& range);
+
+ private:
+  Result<std::filesystem::path> resolve(const std::string& location) const;
+  std::filesystem::path folder_;
+  std::map<std::filesystem::path, std::shared_ptr<const MappedFile>> files_;
+};
+
+}  // namespace tilewright

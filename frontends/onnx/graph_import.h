@@ -1,0 +1,35 @@
+// The state of one import: the graph being built and the names in scope.
+#pragma once
+
+#include "frontends/onnx/node_import.h"
+
+namespace tilewright::onnx {
+
+class GraphImport {
+ public:
+  GraphImport(const OnnxModel& model, const ImportOptions& options) : model_(model), options_(options) {}
+  Result<ir::Graph> run();
+
+  // Imports nodes of a graph into the current graph under a new scope; the values of its outputs.
+  std::vector<ir::ValueId> import_body(const OnnxGraph& graph, ImportScope& scope);
+  ir::Graph& graph() { return graph_; }
+  ImportScope* scope() { return scope_; }
+  std::vector<std::string>& sources() { return sources_; }
+
+ private:
+  void import_inputs(const OnnxGraph& graph, ImportScope& scope);
+  void import_initializers(const OnnxGraph& graph, ImportScope& scope);
+  void import_node(const OnnxNode& node, size_t index, ImportScope& scope);
+  ir::TensorType input_type(const OnnxValueInfo& info);
+  ir::Expr symbol(const std::string& name);
+
+  const OnnxModel& model_;
+  const ImportOptions& options_;
+  ir::Graph graph_;
+  ImportScope* scope_ = nullptr;
+  std::vector<std::string> sources_;
+  std::map<std::string, ir::Expr> symbols_;
+  std::vector<Error> unsupported_;
+};
+
+}  // namespace tilewright::onnx

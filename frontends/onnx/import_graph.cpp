@@ -1,0 +1,184 @@
+#include "frontends/onnx/import_graph.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "frontends/onnx/graph_import.h"
+#include "ir/graph/op.h"
+
+namespace tilewright {
+namespace onnx {
+
+using ir::ValueId;
+
+// The bytes stay where the model file is mapped; only those that are not aligned to their type are copied.
+ir::ConstantRef to_constant(const TensorView& t) {
+  const DType dtype = *t.dtype();
+  if (reinterpret_cast<uintptr_t>(t.data) % static_cast<size_t>(byte_size(dtype)) != 0)
+    return ir::make_constant(dtype, t.shape, std::vector<uint8_t>(t.data, t.data + t.bytes));
+  return std::make_shared<const ir::Constant>(ir::Constant{dtype, t.shape, t.data, t.bytes, t.owner});
+}
+
+ir::Expr GraphImport::symbol(const std::string& name) {
+  auto bound = options_.symbols.find(name);
+  if (bound != options_.symbols.end()) return ir::Expr(bound->second);
+  auto [it, fresh] = symbols_.emplace(name, ir::Expr());
+  if (fresh) it->second = ir::Var(name);
+  return it->second;
+}
+
+ir::TensorType GraphImport::input_type(const OnnxValueInfo& info) {
+  auto fail = [&](const std::string& what) { throw ImportFailure{unsupported("input '" + info.name + "': " + what)}; };
+  if (info.type.kind != OnnxTypeKind::kTensor) fail("is no tensor");
+  auto dtype = dtype_from_onnx(info.type.onnx_code);
+  if (!dtype) fail("element type " + std::to_string(info.type.onnx_code));
+  ir::TensorType type{*dtype, {}};
+  auto given = options_.input_shapes.find(info.name);
+  if (!info.type.shape) {
+    if (given == options_.input_shapes.end()) fail("rank is unknown: give its shape");
+    for (int64_t d : given->second) type.dims.push_back(ir::Expr(d));
+    return type;
+  }
+  const auto& dims = *info.type.shape;
+  if (given != options_.input_shapes.end() && given->second.size() != dims.size())
+    throw ImportFailure{invalid("input '" + info.name + "': shape " + to_string(given->second) + " has rank " +
+                                std::to_string(given->second.size()) + ", the model declares rank " + std::to_string(dims.size()))};
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const int64_t* fixed = std::get_if<int64_t>(&dims[d]);
+    const std::string* named = std::get_if<std::string>(&dims[d]);
+    if (given != options_.input_shapes.end()) {
+      const int64_t want = given->second[d];
+      if (fixed && *fixed != want)
+        throw ImportFailure{invalid("input '" + info.name + "': extent " + std::to_string(d) + " is " + std::to_string(want) +
+                                    ", expected " + std::to_string(*fixed))};
+      type.dims.push_back(ir::Expr(want));
+      if (named && !named->empty()) {
+        auto [it, fresh] = symbols_.emplace(*named, ir::Expr(want));
+        if (!fresh && ir::as_int(it->second) && *ir::as_int(it->second) != want)
+          throw ImportFailure{invalid("input '" + info.name + "': symbol '" + *named + "' is " + std::to_string(want) + " here but " +
+                                      std::to_string(*ir::as_int(it->second)) + " at another input")};
+      }
+    } else if (fixed) {
+      type.dims.push_back(ir::Expr(*fixed));
+    } else {
+      type.dims.push_back(symbol(named && !named->empty() ? *named : info.name + "." + std::to_string(d)));
+    }
+  }
+  return type;
+}
+
+void GraphImport::import_inputs(const OnnxGraph& graph, ImportScope& scope) {
+  for (const OnnxValueInfo& info : graph.inputs) {
+    if (graph.initializers.count(info.name)) continue;  // a constant with a declaration
+    ValueId v = graph_.add_value(info.name, input_type(info));
+    graph_.inputs.push_back(v);
+    scope.values[info.name] = v;
+    auto value = options_.input_values.find(info.name);
+    if (value == options_.input_values.end()) continue;
+    std::vector<ir::Expr> elements;
+    const ir::Constant& c = *value->second;
+    for (int64_t i = 0; i < element_count(c.shape).value_or(0); ++i)
+      elements.push_back(is_float(c.dtype) ? ir::float_imm(ir::number_at(c, i), c.dtype) : ir::int_imm(ir::integer_at(c, i), c.dtype));
+    graph_.value(v).known = std::move(elements);
+  }
+}
+
+void GraphImport::import_initializers(const OnnxGraph& graph, ImportScope& scope) {
+  for (const auto& [name, tensor] : graph.initializers) {
+    if (!tensor.dtype()) {
+      unsupported_.push_back(unsupported("initializer '" + name + "': element type " + std::to_string(tensor.onnx_code)));
+      continue;
+    }
+    scope.values[name] = graph_.add_constant(name, to_constant(tensor));
+  }
+}
+
+void GraphImport::import_node(const OnnxNode& node, size_t index, ImportScope& scope) {
+  // What hangs on something unsupported is passed over; the cause is reported already.
+  if (!unsupported_.empty())
+    for (const std::string& name : node.inputs)
+      if (!name.empty() && scope.find(name) == ir::kNone) return;
+  const std::string where = describe_node(node, index);
+  const OpMapping* mapping = find_mapping(node);
+  if (!mapping) {
+    unsupported_.push_back(unsupported("unsupported operator " + (node.domain.empty() ? "" : node.domain + ":") + node.op_type +
+                                       " (opset " + std::to_string(node.opset) + ")", where));
+    return;
+  }
+  auto saved = sources_;
+  sources_ = {node.name.empty() ? (node.outputs.empty() ? node.op_type : node.outputs[0]) : node.name};
+  try {
+    NodeImport import(*this, node, where);
+    mapping->import(import);
+  } catch (ImportFailure& f) {
+    sources_ = saved;
+    if (f.error.location.empty()) f.error.location = where;
+    if (f.error.kind != ErrorKind::kUnsupported) throw;
+    unsupported_.push_back(f.error);
+    return;
+  }
+  sources_ = saved;
+}
+
+std::vector<ValueId> GraphImport::import_body(const OnnxGraph& graph, ImportScope& scope) {
+  ImportScope* saved = scope_;
+  scope_ = &scope;
+  import_initializers(graph, scope);
+  const size_t before = unsupported_.size();
+  for (size_t i = 0; i < graph.nodes.size(); ++i) import_node(graph.nodes[i], i, scope);
+  std::vector<ValueId> outputs;
+  for (const OnnxValueInfo& o : graph.outputs) {
+    ValueId v = scope.find(o.name);
+    if (v == ir::kNone && unsupported_.size() == before && unsupported_.empty())
+      throw ImportFailure{invalid("output '" + o.name + "' is not defined")};
+    outputs.push_back(v);
+  }
+  scope_ = saved;
+  if (saved && unsupported_.size() > before) {  // inside a node: that node is unsupported for this reason
+    Error first = unsupported_.back();
+    unsupported_.pop_back();
+    throw ImportFailure{first};
+  }
+  return outputs;
+}
+
+namespace {
+
+Error join(const std::vector<Error>& errors) {
+  if (errors.size() == 1) return errors[0];
+  Error all = unsupported("the model needs " + std::to_string(errors.size()) + " things that are unsupported");
+  std::set<std::string> seen;
+  for (const Error& e : errors)
+    if (seen.insert(e.message).second) all.notes.push_back(e.to_string());
+  return all;
+}
+
+}  // namespace
+
+Result<ir::Graph> GraphImport::run() {
+  graph_.name = model_.graph.name;
+  ImportScope scope;
+  try {
+    import_inputs(model_.graph, scope);
+    std::vector<ValueId> outputs = import_body(model_.graph, scope);
+    if (!unsupported_.empty()) return join(unsupported_);
+    graph_.outputs = outputs;
+  } catch (ImportFailure& f) {
+    return f.error;
+  }
+  for (const OnnxValueInfo& o : model_.graph.outputs) {
+    graph_.output_names.push_back(o.name);
+    if (o.type.kind != OnnxTypeKind::kTensor && o.type.kind != OnnxTypeKind::kUnknown)
+      return unsupported("output '" + o.name + "' is no tensor");
+  }
+  return std::move(graph_);
+}
+
+}  // namespace onnx
+
+Result<ir::Graph> import_graph(const OnnxModel& model, const ImportOptions& options) {
+  return onnx::GraphImport(model, options).run();
+}
+
+}  // namespace tilewright

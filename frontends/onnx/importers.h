@@ -1,0 +1,16 @@
+// The tables of importers, one per family. To add an ONNX operator, write one row in its family's file.
+#pragma once
+
+#include <span>
+
+#include "frontends/onnx/node_import.h"
+
+namespace tilewright::onnx {
+
+std::span<const OpMapping> math_mappings();
+std::span<const OpMapping> activation_mappings();
+std::span<const OpMapping> nn_mappings();
+std::span<const OpMapping> reduction_mappings();
+std::span<const OpMapping> shape_mappings();
+
+}  // namespace tilewright::onnx

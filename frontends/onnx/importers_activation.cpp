@@ -1,0 +1,99 @@
+// Activation functions, defined by smaller operators as in their ONNX function bodies.
+#include <array>
+#include <cmath>
+
+#include "frontends/onnx/importers.h"
+
+namespace tilewright::onnx {
+namespace {
+
+using ir::ValueId;
+
+// Arithmetic on graph values, so that the formulas read as formulas.
+struct V {
+  NodeImport& n;
+  ValueId id;
+  V make(std::string_view op, std::vector<ValueId> in) const { return {n, n.op(op, std::move(in))}; }
+  V number(double v) const { return {n, n.scalar_like(v, id)}; }
+};
+V operator+(V a, V b) { return a.make("add", {a.id, b.id}); }
+V operator-(V a, V b) { return a.make("sub", {a.id, b.id}); }
+V operator*(V a, V b) { return a.make("mul", {a.id, b.id}); }
+V operator/(V a, V b) { return a.make("div", {a.id, b.id}); }
+V operator+(V a, double b) { return a + a.number(b); }
+V operator-(V a, double b) { return a - a.number(b); }
+V operator*(V a, double b) { return a * a.number(b); }
+V operator/(V a, double b) { return a / a.number(b); }
+V operator+(double a, V b) { return b.number(a) + b; }
+V operator/(double a, V b) { return b.number(a) / b; }
+V apply(std::string_view op, V x) { return x.make(op, {x.id}); }
+V less(V a, double b) { return a.make("less", {a.id, a.number(b).id}); }
+V where(V c, V a, V b) { return a.make("where", {c.id, a.id, b.id}); }
+V limit(V x, double low, double high) { return x.make("clip", {x.id, x.number(low).id, x.number(high).id}); }
+V softplus_of(V x) {  // max(x, 0) + log(1 + exp(-|x|)): no overflow
+  return apply("relu", x) + apply("log", 1.0 + apply("exp", apply("neg", apply("abs", x))));
+}
+V tanh_gelu(V x) { return x * 0.5 * (apply("tanh", (x + x * x * x * 0.044715) * std::sqrt(2 / M_PI)) + 1.0); }
+V erf_gelu(V x) { return x * 0.5 * (apply("erf", x * std::sqrt(0.5)) + 1.0); }
+
+template <V (*formula)(NodeImport&, V)>
+void activation(NodeImport& n) { n.out(0, formula(n, V{n, n.required(0)}).id); }
+
+V relu(NodeImport&, V x) { return apply("relu", x); }
+V sigmoid(NodeImport&, V x) { return apply("sigmoid", x); }
+V leaky_relu(NodeImport& n, V x) { return where(less(x, 0), x * n.float_attr("alpha", 0.01), x); }
+V thresholded_relu(NodeImport& n, V x) {
+  V above{n, n.op("greater", {x.id, x.number(n.float_attr("alpha", 1)).id})};
+  return where(above, x, x.number(0));
+}
+V elu(NodeImport& n, V x) { return where(less(x, 0), (apply("exp", x) - 1) * n.float_attr("alpha", 1), x); }
+V celu(NodeImport& n, V x) {
+  const double a = n.float_attr("alpha", 1);
+  return where(less(x, 0), (apply("exp", x / a) - 1) * a, x);
+}
+V selu(NodeImport& n, V x) {
+  const double a = n.float_attr("alpha", 1.67326319217681884765625), g = n.float_attr("gamma", 1.05070102214813232421875);
+  return where(less(x, 0), (apply("exp", x) - 1) * (a * g), x * g);
+}
+V hard_sigmoid(NodeImport& n, V x) { return limit(x * n.float_attr("alpha", 0.2) + n.float_attr("beta", 0.5), 0, 1); }
+V hard_swish(NodeImport&, V x) { return x * limit(x * (1.0 / 6) + 0.5, 0, 1); }
+V softplus(NodeImport&, V x) { return softplus_of(x); }
+V softsign(NodeImport&, V x) { return x / (1.0 + apply("abs", x)); }
+V mish(NodeImport&, V x) { return x * apply("tanh", softplus_of(x)); }
+V swish(NodeImport& n, V x) {
+  const double a = n.float_attr("alpha", 1);
+  return x * apply("sigmoid", a == 1 ? x : x * a);
+}
+V gelu(NodeImport& n, V x) {
+  const std::string kind = n.string_attr("approximate", "none");
+  if (kind == "tanh") return tanh_gelu(x);
+  if (kind != "none") n.fail("approximate '" + kind + "', expected none or tanh");
+  return erf_gelu(x);
+}
+V fast_gelu(NodeImport& n, V x) { return tanh_gelu(n.has(1) ? x + V{n, n.in(1)} : x); }
+V bias_gelu(NodeImport& n, V x) { return erf_gelu(n.has(1) ? x + V{n, n.in(1)} : x); }
+V quick_gelu(NodeImport& n, V x) { return x * apply("sigmoid", x * n.float_attr("alpha", 1.702)); }
+V prelu(NodeImport& n, V x) { return where(less(x, 0), x * V{n, n.required(1)}, x); }
+V shrink(NodeImport& n, V x) {
+  const double bias = n.float_attr("bias", 0), lambda = n.float_attr("lambd", 0.5);
+  V above{n, n.op("greater", {x.id, x.number(lambda).id})};
+  V inner = where(above, x - bias, x.number(0));
+  return where(less(x, -lambda), x + bias, inner);
+}
+
+constexpr auto kRows = std::to_array<OpMapping>({
+    {"", "Relu", 1, activation<relu>}, {"", "Sigmoid", 1, activation<sigmoid>}, {"", "LeakyRelu", 1, activation<leaky_relu>},
+    {"", "ThresholdedRelu", 1, activation<thresholded_relu>}, {"", "Elu", 1, activation<elu>}, {"", "Celu", 12, activation<celu>},
+    {"", "Selu", 1, activation<selu>}, {"", "HardSigmoid", 1, activation<hard_sigmoid>}, {"", "HardSwish", 14, activation<hard_swish>},
+    {"", "Softplus", 1, activation<softplus>}, {"", "Softsign", 1, activation<softsign>}, {"", "Mish", 18, activation<mish>},
+    {"", "Swish", 24, activation<swish>}, {"", "Gelu", 20, activation<gelu>}, {"", "PRelu", 7, activation<prelu>},
+    {"", "Shrink", 9, activation<shrink>}, {"com.microsoft", "Gelu", 1, activation<gelu>},
+    {"com.microsoft", "FastGelu", 1, activation<fast_gelu>}, {"com.microsoft", "BiasGelu", 1, activation<bias_gelu>},
+    {"com.microsoft", "QuickGelu", 1, activation<quick_gelu>},
+});
+
+}  // namespace
+
+std::span<const OpMapping> activation_mappings() { return kRows; }
+
+}  // namespace tilewright::onnx

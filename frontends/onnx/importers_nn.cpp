@@ -1,0 +1,137 @@
+// Convolution, pooling, matrix products and normalisation.
+#include <array>
+
+#include "frontends/onnx/importers.h"
+#include "ir/loops/simplify.h"
+
+namespace tilewright::onnx {
+namespace {
+
+using ir::Attributes;
+using ir::Expr;
+using ir::ValueId;
+
+// A per-channel vector [c] as [1, c, 1, ...] for values of `rank` dimensions.
+ValueId per_channel(NodeImport& n, ValueId v, int rank) {
+  std::vector<Expr> dims(static_cast<size_t>(rank) - 1, Expr(1));
+  dims[0] = n.dim(v, 0);
+  return n.reshape(v, dims);
+}
+
+Attributes window_attributes(NodeImport& n) {
+  Attributes a;
+  for (const char* name : {"kernel_shape", "strides", "dilations", "pads"})
+    if (n.has_attr(name)) a[name] = n.ints_attr(name);
+  if (n.has_attr("auto_pad")) a["auto_pad"] = n.string_attr("auto_pad", "NOTSET");
+  if (n.int_attr("ceil_mode", 0)) a["ceil_mode"] = int64_t{1};
+  return a;
+}
+
+void conv(NodeImport& n) {
+  ValueId x = n.required(0), w = n.required(1);
+  Attributes a = window_attributes(n);
+  if (n.has_attr("kernel_shape")) {
+    auto k = n.ints_attr("kernel_shape");
+    for (size_t d = 0; d < k.size(); ++d)
+      if (static_cast<int>(d) + 2 >= n.rank(w) || ir::as_int(n.dim(w, static_cast<int>(d) + 2)).value_or(k[d]) != k[d])
+        n.fail("kernel_shape does not fit w, which is " + to_string(n.type(w)));
+  }
+  a.erase("kernel_shape");
+  a["group"] = n.int_attr("group", 1);
+  ValueId y = n.op("conv", {x, w}, a);
+  if (n.has(2)) y = n.op("add", {y, per_channel(n, n.in(2), n.rank(x))});
+  n.out(0, y);
+}
+
+void max_pool(NodeImport& n) {
+  if (n.wants(1)) n.unsupported("the output Indices of MaxPool");
+  if (n.int_attr("storage_order", 0)) n.unsupported("storage_order 1");
+  n.out(0, n.op("max_pool", {n.required(0)}, window_attributes(n)));
+}
+void average_pool(NodeImport& n) {
+  Attributes a = window_attributes(n);
+  a["count_include_pad"] = n.int_attr("count_include_pad", 0);
+  n.out(0, n.op("average_pool", {n.required(0)}, a));
+}
+template <bool largest>
+void global_pool(NodeImport& n) {
+  ValueId x = n.required(0);
+  std::vector<int64_t> axes;
+  for (int d = 2; d < n.rank(x); ++d) axes.push_back(d);
+  n.out(0, n.op(largest ? "reduce_max" : "reduce_mean", {x}, {{"axes", axes}, {"keepdims", int64_t{1}}}));
+}
+
+void matmul(NodeImport& n) { n.out(0, n.op("matmul", {n.required(0), n.required(1)})); }
+// y = alpha * a' * b' + beta * c
+void gemm(NodeImport& n) {
+  ValueId a = n.required(0), b = n.required(1);
+  if (n.rank(a) != 2 || n.rank(b) != 2) n.fail("operands must be matrices: a is " + to_string(n.type(a)) + ", b is " + to_string(n.type(b)));
+  ValueId y = n.op("matmul", {a, b}, {{"trans_a", n.int_attr("transA", 0)}, {"trans_b", n.int_attr("transB", 0)}});
+  const double alpha = n.float_attr("alpha", 1), beta = n.float_attr("beta", 1);
+  auto scaled = [&](ValueId v, double s) { return s == 1 ? v : n.op("mul", {v, n.scalar_like(s, v)}); };
+  y = scaled(y, alpha);
+  if (n.has(2) && beta != 0) y = n.op("add", {y, scaled(n.in(2), beta)});
+  n.out(0, y);
+}
+
+// Inference: (x - mean) / sqrt(var + epsilon) * scale + bias, in the type of the statistics.
+void batch_norm(NodeImport& n) {
+  if (n.int_attr("training_mode", 0)) n.unsupported("training_mode 1");
+  ValueId x = n.required(0), scale = n.required(1), bias = n.required(2), mean = n.required(3), var = n.required(4);
+  const DType t = n.dtype(var), out = n.dtype(x);
+  ValueId factor = n.op("div", {n.cast(scale, t), n.op("sqrt", {n.op("add", {var, n.scalar_like(n.float_attr("epsilon", 1e-5), var)})})});
+  ValueId shift = n.op("sub", {n.cast(bias, t), n.op("mul", {n.cast(mean, t), factor})});
+  const int rank = n.rank(x);
+  if (rank == 2) {
+    n.out(0, n.cast(n.op("add", {n.op("mul", {n.cast(x, t), factor}), shift}), out));
+    return;
+  }
+  ValueId y = n.op("mul", {n.cast(x, t), per_channel(n, factor, rank)});
+  n.out(0, n.cast(n.op("add", {y, per_channel(n, shift, rank)}), out));
+}
+
+void layer_norm(NodeImport& n) {
+  ValueId x = n.required(0);
+  Attributes a{{"axis", n.int_attr("axis", -1)}, {"epsilon", n.float_attr("epsilon", 1e-5)}};
+  auto y = n.ops("layer_norm", {x, n.in(1), n.in(2)}, a, n.wants(1) || n.wants(2) ? 3 : 1);
+  for (size_t i = 0; i < y.size(); ++i) n.out(static_cast<int>(i), y[i]);
+}
+void rms_norm(NodeImport& n) {
+  n.out(0, n.op("layer_norm", {n.required(0), n.in(1)},
+                {{"axis", n.int_attr("axis", -1)}, {"epsilon", n.float_attr("epsilon", 1e-5)}, {"rms", int64_t{1}}}));
+}
+// Before opset 13 softmax works on the input made two-dimensional at `axis`.
+template <bool logarithm>
+void softmax(NodeImport& n) {
+  const char* op = logarithm ? "log_softmax" : "softmax";
+  ValueId x = n.required(0);
+  if (n.opset() >= 13) {
+    n.out(0, n.op(op, {x}, {{"axis", n.int_attr("axis", -1)}}));
+    return;
+  }
+  const int rank = n.rank(x);
+  const int64_t axis = n.int_attr("axis", 1) + (n.int_attr("axis", 1) < 0 ? rank : 0);
+  if (axis < 0 || axis > rank) n.fail("axis " + std::to_string(axis) + " of " + to_string(n.type(x)));
+  if (axis == rank - 1) {
+    n.out(0, n.op(op, {x}, {{"axis", axis}}));
+    return;
+  }
+  const std::vector<Expr> dims = n.type(x).dims;
+  Expr rows = 1, columns = 1;
+  for (int d = 0; d < rank; ++d) (d < axis ? rows : columns) = (d < axis ? rows : columns) * dims[static_cast<size_t>(d)];
+  ValueId flat = n.op(op, {n.reshape(x, {simplify(rows), simplify(columns)})}, {{"axis", int64_t{1}}});
+  n.out(0, n.reshape(flat, dims));
+}
+
+constexpr auto kRows = std::to_array<OpMapping>({
+    {"", "Conv", 1, conv}, {"", "MaxPool", 1, max_pool}, {"", "AveragePool", 1, average_pool}, {"", "GlobalAveragePool", 1, global_pool<false>},
+    {"", "GlobalMaxPool", 1, global_pool<true>}, {"", "MatMul", 1, matmul}, {"", "Gemm", 7, gemm}, {"", "BatchNormalization", 7, batch_norm},
+    {"", "LayerNormalization", 17, layer_norm}, {"", "RMSNormalization", 23, rms_norm}, {"", "Softmax", 1, softmax<false>},
+    {"", "LogSoftmax", 1, softmax<true>},
+});
+
+}  // namespace
+
+std::span<const OpMapping> nn_mappings() { return kRows; }
+
+}  // namespace tilewright::onnx

@@ -1,0 +1,109 @@
+// An ONNX model as read from its file and checked: plain structs, no protobuf.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/core/dtype.h"
+#include "runtime/core/shape.h"
+
+namespace tilewright {
+
+// A constant tensor, usually a part of the mapped model file.
+struct TensorView {
+  int onnx_code = 0;  // element type; element_type.h of tensor_files names those outside DType
+  Shape shape;
+  const uint8_t* data = nullptr;  // row-major, little-endian; may be unaligned: copy with memcpy
+  size_t bytes = 0;
+  std::shared_ptr<const void> owner;  // keeps data alive
+  std::vector<std::string> strings;   // the elements of a string tensor, which has no data
+
+  std::optional<DType> dtype() const { return dtype_from_onnx(onnx_code); }
+};
+
+// Nothing: unknown. A string: a symbol, equal wherever the name is the same.
+using OnnxDimension = std::variant<std::monostate, int64_t, std::string>;
+
+enum class OnnxTypeKind { kUnknown, kTensor, kSparseTensor, kSequence, kOptional, kMap, kOpaque };
+
+struct OnnxType {
+  OnnxTypeKind kind = OnnxTypeKind::kUnknown;
+  int onnx_code = 0;  // of tensors the element type, 0 when unknown; of maps the type of the keys
+  std::optional<std::vector<OnnxDimension>> shape;  // of tensors; nothing: unknown rank
+  std::shared_ptr<const OnnxType> element;          // of sequences and optionals; of maps the value
+};
+
+struct OnnxValueInfo {
+  std::string name;
+  OnnxType type;
+};
+
+struct OnnxGraph;
+
+// Inside a function body: the attribute has the value of this attribute of the function.
+struct OnnxAttributeReference {
+  std::string attribute;
+};
+
+using OnnxAttribute =
+    std::variant<int64_t, float, std::string, TensorView, std::shared_ptr<OnnxGraph>, OnnxType,
+                 std::vector<int64_t>, std::vector<float>, std::vector<std::string>,
+                 std::vector<TensorView>, std::vector<std::shared_ptr<OnnxGraph>>,
+                 std::vector<OnnxType>, OnnxAttributeReference>;
+
+struct OnnxNode {
+  std::string op_type;
+  std::string domain;    // "" for the standard operators, never "ai.onnx"
+  std::string overload;
+  int64_t opset = 0;     // version of the domain where the node was written; 0: calls a function
+  std::string name;      // may be empty, need not be unique
+  std::vector<std::string> inputs;   // "" where an optional input is left out
+  std::vector<std::string> outputs;  // "" where an optional output is left out
+  std::map<std::string, OnnxAttribute> attributes;
+};
+
+// Nodes are in topological order, each name is defined once in its graph, and every name that is
+// used is defined before: in this graph or, for graphs in attributes, in one around it.
+struct OnnxGraph {
+  std::string name;
+  std::vector<OnnxValueInfo> inputs;  // one that is also an initializer has that as its default
+  std::vector<OnnxValueInfo> outputs;
+  std::vector<OnnxValueInfo> value_info;
+  std::map<std::string, TensorView> initializers;
+  std::vector<OnnxNode> nodes;
+};
+
+struct OnnxFunction {
+  std::string domain;
+  std::string name;
+  std::string overload;
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::vector<std::string> attributes;             // names without a default
+  std::map<std::string, OnnxAttribute> defaults;  // attributes with one
+  std::vector<OnnxNode> nodes;                    // same rules as in OnnxGraph
+};
+
+struct OnnxModel {
+  int64_t ir_version = 0;
+  std::map<std::string, int64_t> opset_imports;  // by domain, "" for the standard operators
+  std::string producer;                          // name and version
+  OnnxGraph graph;
+  std::vector<OnnxFunction> functions;
+};
+
+// The name in quotes; long ones are cut, since they come from outside and end in messages.
+std::string quote(std::string_view name);
+
+// "node 'fc1' (Gemm)", or "node 12 (Gemm)" by its index where it has no name.
+std::string describe_node(const OnnxNode& node, size_t index);
+
+}  // namespace tilewright

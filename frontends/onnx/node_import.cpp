@@ -1,0 +1,185 @@
+#include "frontends/onnx/node_import.h"
+
+#include <cstring>
+
+#include "frontends/onnx/graph_import.h"
+#include "ir/graph/op.h"
+#include "ir/loops/simplify.h"
+
+namespace tilewright::onnx {
+
+using ir::ValueId;
+
+ValueId ImportScope::find(const std::string& name) const {
+  auto it = values.find(name);
+  if (it != values.end()) return it->second;
+  return parent ? parent->find(name) : ir::kNone;
+}
+
+ir::Graph& NodeImport::graph() { return owner_.graph(); }
+
+ValueId NodeImport::in(int i) const {
+  if (!has(i)) return ir::kNone;
+  ValueId v = owner_.scope()->find(node.inputs[static_cast<size_t>(i)]);
+  if (v == ir::kNone) fail("input '" + node.inputs[static_cast<size_t>(i)] + "' depends on something unsupported");
+  return v;
+}
+ValueId NodeImport::required(int i) const {
+  if (!has(i)) fail("input " + std::to_string(i) + " is missing");
+  return in(i);
+}
+std::vector<ValueId> NodeImport::all_inputs() const {
+  std::vector<ValueId> r;
+  for (int i = 0; i < num_inputs(); ++i) r.push_back(in(i));
+  return r;
+}
+
+const ir::TensorType& NodeImport::type(ValueId v) const { return owner_.graph().value(v).type; }
+std::optional<std::vector<ir::Expr>> NodeImport::known(ValueId v) const {
+  ir::Node probe;
+  probe.inputs = {v};
+  return ir::NodeView(owner_.graph(), probe).known(0);
+}
+std::optional<std::vector<int64_t>> NodeImport::known_ints(ValueId v) const {
+  ir::Node probe;
+  probe.inputs = {v};
+  return ir::NodeView(owner_.graph(), probe).known_ints(0);
+}
+std::vector<int64_t> NodeImport::must_know_ints(ValueId v, const char* what) const {
+  auto r = known_ints(v);
+  if (!r) unsupported(std::string(what) + " is not known at compile time");
+  return *r;
+}
+std::optional<std::vector<double>> NodeImport::known_floats(ValueId v) const {
+  auto elements = known(v);
+  if (!elements) return std::nullopt;
+  std::vector<double> r;
+  for (const ir::Expr& e : *elements) {
+    if (const auto* f = e.as<ir::FloatImm>()) r.push_back(f->value);
+    else if (auto i = ir::as_int(e)) r.push_back(static_cast<double>(*i));
+    else return std::nullopt;
+  }
+  return r;
+}
+
+namespace {
+template <typename T>
+const T* attribute(const OnnxNode& node, const std::string& name) {
+  auto it = node.attributes.find(name);
+  return it == node.attributes.end() ? nullptr : std::get_if<T>(&it->second);
+}
+}  // namespace
+
+int64_t NodeImport::int_attr(const std::string& name, int64_t fallback) const {
+  const auto* v = attribute<int64_t>(node, name);
+  return v ? *v : fallback;
+}
+double NodeImport::float_attr(const std::string& name, double fallback) const {
+  const auto* v = attribute<float>(node, name);
+  return v ? static_cast<double>(*v) : static_cast<double>(static_cast<float>(fallback));
+}
+std::string NodeImport::string_attr(const std::string& name, const std::string& fallback) const {
+  const auto* v = attribute<std::string>(node, name);
+  return v ? *v : fallback;
+}
+std::vector<int64_t> NodeImport::ints_attr(const std::string& name, std::vector<int64_t> fallback) const {
+  const auto* v = attribute<std::vector<int64_t>>(node, name);
+  return v ? *v : std::move(fallback);
+}
+std::vector<double> NodeImport::floats_attr(const std::string& name, std::vector<double> fallback) const {
+  const auto* v = attribute<std::vector<float>>(node, name);
+  return v ? std::vector<double>(v->begin(), v->end()) : std::move(fallback);
+}
+std::vector<std::string> NodeImport::strings_attr(const std::string& name) const {
+  const auto* v = attribute<std::vector<std::string>>(node, name);
+  return v ? *v : std::vector<std::string>{};
+}
+ir::ConstantRef to_constant(const TensorView& t);
+ir::ConstantRef NodeImport::tensor_attr(const std::string& name) const {
+  const auto* v = attribute<TensorView>(node, name);
+  if (!v) return nullptr;
+  if (!v->dtype()) unsupported("attribute '" + name + "' has element type " + std::to_string(v->onnx_code));
+  return to_constant(*v);
+}
+const OnnxGraph* NodeImport::graph_attr(const std::string& name) const {
+  const auto* v = attribute<std::shared_ptr<OnnxGraph>>(node, name);
+  return v ? v->get() : nullptr;
+}
+std::optional<std::vector<int64_t>> NodeImport::axes(int input, int64_t input_since) const {
+  if (opset() >= input_since) {
+    if (!has(input)) return std::nullopt;
+    return must_know_ints(in(input), "axes");
+  }
+  if (!has_attr("axes")) return std::nullopt;
+  return ints_attr("axes");
+}
+
+std::vector<ValueId> NodeImport::ops(std::string_view name, std::vector<ValueId> inputs, ir::Attributes attributes, int outputs) {
+  std::string label = where_;
+  for (const std::string& o : node.outputs)
+    if (!o.empty()) { label = o; break; }
+  auto r = ir::add_node(graph(), name, std::move(inputs), std::move(attributes), outputs, label, owner_.sources());
+  if (!r.ok()) throw ImportFailure{std::move(r.error())};
+  return std::move(r).value();
+}
+ValueId NodeImport::op(std::string_view name, std::vector<ValueId> inputs, ir::Attributes attributes) {
+  return ops(name, std::move(inputs), std::move(attributes), 1)[0];
+}
+ValueId NodeImport::constant(ir::ConstantRef c) { return graph().add_constant("", std::move(c)); }
+ValueId NodeImport::ints(const std::vector<int64_t>& values) {
+  return constant(ir::make_constant_of(DType::kInt64, {static_cast<int64_t>(values.size())}, values));
+}
+ValueId NodeImport::scalar(double value, DType dtype) {
+  std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(dtype)));
+  auto put = [&](auto v) { std::memcpy(bytes.data(), &v, bytes.size()); };
+  const auto i = static_cast<int64_t>(value);
+  switch (dtype) {
+    case DType::kFloat32: put(static_cast<float>(value)); break;
+    case DType::kFloat64: put(value); break;
+    case DType::kFloat16:
+    case DType::kBFloat16: return cast(scalar(value, DType::kFloat32), dtype);
+    default: put(i); break;  // little-endian: the low bytes
+  }
+  return constant(ir::make_constant(dtype, {}, std::move(bytes)));
+}
+ValueId NodeImport::cast(ValueId v, DType to) {
+  if (dtype(v) == to) return v;
+  return op("cast", {v}, {{"to", std::string(name(to))}});
+}
+ValueId NodeImport::reshape(ValueId v, const std::vector<ir::Expr>& dims) {
+  ValueId shape = graph().add_value("", {DType::kInt64, {ir::Expr(static_cast<int64_t>(dims.size()))}});
+  bool constant_dims = true;
+  std::vector<int64_t> numbers;
+  for (const ir::Expr& d : dims) {
+    constant_dims &= ir::as_int(d).has_value();
+    numbers.push_back(ir::as_int(d).value_or(0));
+  }
+  if (constant_dims) shape = ints(numbers);
+  else graph().value(shape).known = dims;
+  return op("reshape", {v, shape}, {{"allowzero", int64_t{1}}});
+}
+ValueId NodeImport::reshape(ValueId v, const std::vector<int64_t>& dims) {
+  return op("reshape", {v, ints(dims)}, {{"allowzero", int64_t{1}}});
+}
+ValueId NodeImport::transpose(ValueId v, const std::vector<int64_t>& perm) { return op("transpose", {v}, {{"perm", perm}}); }
+ValueId NodeImport::slice(ValueId v, int axis, int64_t start, int64_t end, int64_t step) {
+  return op("slice", {v, ints({start}), ints({end}), ints({axis}), ints({step})});
+}
+void NodeImport::out(int i, ValueId v) {
+  if (!wants(i)) return;
+  const std::string& name = node.outputs[static_cast<size_t>(i)];
+  owner_.scope()->values[name] = v;
+  ir::Value& value = graph().value(v);
+  if (value.name.empty()) value.name = name;
+}
+std::vector<ValueId> NodeImport::inline_graph(const OnnxGraph& nested, const std::map<std::string, ValueId>& inputs) {
+  ImportScope inner;
+  inner.parent = owner_.scope();
+  inner.values = inputs;
+  return owner_.import_body(nested, inner);
+}
+
+void NodeImport::fail(const std::string& message) const { throw ImportFailure{invalid(message, where_)}; }
+void NodeImport::unsupported(const std::string& message) const { throw ImportFailure{tilewright::unsupported(message, where_)}; }
+
+}  // namespace tilewright::onnx

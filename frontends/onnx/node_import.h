@@ -1,0 +1,106 @@
+// What an importer sees of one ONNX node: operands as graph values, attributes, and a way to add graph nodes. Importers
+// throw ImportFailure (through op, fail and unsupported); import_graph turns it into a Result.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frontends/onnx/import_graph.h"
+#include "ir/graph/infer.h"
+
+namespace tilewright::onnx {
+
+using ir::kNone;
+
+struct ImportFailure {
+  Error error;
+};
+
+// Names visible at one place of the model; the graphs of If, Loop and Scan see those around them.
+struct ImportScope {
+  ImportScope* parent = nullptr;
+  std::map<std::string, ir::ValueId> values;
+  ir::ValueId find(const std::string& name) const;
+};
+
+class GraphImport;
+
+class NodeImport {
+ public:
+  NodeImport(GraphImport& owner, const OnnxNode& node, std::string where) : owner_(owner), node(node), where_(std::move(where)) {}
+
+  // --- operands
+  int num_inputs() const { return static_cast<int>(node.inputs.size()); }
+  int num_outputs() const { return static_cast<int>(node.outputs.size()); }
+  bool has(int i) const { return i < num_inputs() && !node.inputs[static_cast<size_t>(i)].empty(); }
+  bool wants(int output) const { return output < num_outputs() && !node.outputs[static_cast<size_t>(output)].empty(); }
+  ir::ValueId in(int i) const;           // kNone when absent
+  ir::ValueId required(int i) const;     // fails when absent
+  std::vector<ir::ValueId> all_inputs() const;
+  int64_t opset() const { return node.opset; }
+
+  // --- types and known elements of any value
+  const ir::TensorType& type(ir::ValueId v) const;
+  DType dtype(ir::ValueId v) const { return type(v).dtype; }
+  int rank(ir::ValueId v) const { return type(v).rank(); }
+  ir::Expr dim(ir::ValueId v, int d) const { return type(v).dims[static_cast<size_t>(d)]; }
+  std::optional<std::vector<ir::Expr>> known(ir::ValueId v) const;
+  std::optional<std::vector<int64_t>> known_ints(ir::ValueId v) const;
+  std::vector<int64_t> must_know_ints(ir::ValueId v, const char* what) const;  // fails: "... is not known at compile time"
+  std::optional<std::vector<double>> known_floats(ir::ValueId v) const;
+
+  // --- attributes
+  bool has_attr(const std::string& name) const { return node.attributes.count(name) != 0; }
+  int64_t int_attr(const std::string& name, int64_t fallback) const;
+  double float_attr(const std::string& name, double fallback) const;
+  std::string string_attr(const std::string& name, const std::string& fallback) const;
+  std::vector<int64_t> ints_attr(const std::string& name, std::vector<int64_t> fallback = {}) const;
+  std::vector<double> floats_attr(const std::string& name, std::vector<double> fallback = {}) const;
+  std::vector<std::string> strings_attr(const std::string& name) const;
+  ir::ConstantRef tensor_attr(const std::string& name) const;
+  const OnnxGraph* graph_attr(const std::string& name) const;
+  // Axes from attribute (old opsets) or input (new ones), as given; nothing when neither is there.
+  std::optional<std::vector<int64_t>> axes(int input, int64_t input_since) const;
+
+  // --- building
+  ir::ValueId op(std::string_view name, std::vector<ir::ValueId> inputs, ir::Attributes attributes = {});
+  std::vector<ir::ValueId> ops(std::string_view name, std::vector<ir::ValueId> inputs, ir::Attributes attributes, int outputs);
+  ir::ValueId ints(const std::vector<int64_t>& values);                 // i64[n]
+  ir::ValueId scalar(double value, DType dtype);                        // dtype[]
+  ir::ValueId scalar_like(double value, ir::ValueId like) { return scalar(value, dtype(like)); }
+  ir::ValueId constant(ir::ConstantRef c);
+  ir::ValueId cast(ir::ValueId v, DType to);
+  ir::ValueId reshape(ir::ValueId v, const std::vector<ir::Expr>& dims);
+  ir::ValueId reshape(ir::ValueId v, const std::vector<int64_t>& dims);
+  ir::ValueId transpose(ir::ValueId v, const std::vector<int64_t>& perm);
+  ir::ValueId slice(ir::ValueId v, int axis, int64_t start, int64_t end, int64_t step = 1);
+  void out(int i, ir::ValueId v);
+  // Imports a nested graph in place (a branch that is always taken); the values of its outputs.
+  std::vector<ir::ValueId> inline_graph(const OnnxGraph& graph, const std::map<std::string, ir::ValueId>& inputs = {});
+
+  [[noreturn]] void fail(const std::string& message) const;         // the model breaks a rule
+  [[noreturn]] void unsupported(const std::string& message) const;  // it is legal, but not supported
+  ir::Graph& graph();
+  GraphImport& owner() { return owner_; }
+
+ private:
+  GraphImport& owner_;
+
+ public:
+  const OnnxNode& node;
+
+ private:
+  std::string where_;
+};
+
+struct OpMapping {
+  std::string_view domain, op_type;
+  int since;  // first opset of the row; the row with the largest `since` not above the node's opset holds
+  void (*import)(NodeImport&);
+};
+const OpMapping* find_mapping(const OnnxNode& node);
+std::vector<std::string> mapped_ops();  // "Conv", "com.microsoft:Gelu", sorted
+
+}  // namespace tilewright::onnx

@@ -1,0 +1,28 @@
+// An ONNX file -> checked OnnxModel. The file is untrusted.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "frontends/onnx/model.h"
+#include "runtime/core/result.h"
+
+namespace tilewright {
+
+inline constexpr int64_t kMaxIrVersion = 14;
+
+// Large constants are views into the mapped file, so that peak memory stays near its size. External
+// data may lie only inside the model's own folder.
+// Errors: kIo (a file cannot be read), kInvalid (not a model, or it breaks a rule of the format),
+// kUnsupported (newer IR version, element types unknown here), kLimit (depth, number of nodes).
+Result<std::unique_ptr<OnnxModel>> read_model(const std::filesystem::path& path);
+
+// The same from memory, which `owner` keeps alive. `folder` holds external data; empty: none
+// allowed.
+Result<std::unique_ptr<OnnxModel>> parse_model(std::span<const uint8_t> bytes,
+                                               std::shared_ptr<const void> owner,
+                                               const std::filesystem::path& folder);
+
+}  // namespace tilewright

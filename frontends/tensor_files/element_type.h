@@ -1,0 +1,65 @@
+// The element types of the ONNX format: those of DType and those that only files and casts know.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/core/dtype.h"
+
+namespace tilewright {
+
+// Which repeated field of a TensorProto holds the elements when raw_data does not.
+enum class TypedField : uint8_t { kFloat, kDouble, kInt32, kInt64, kUInt64, kString };
+
+struct OnnxElementType {
+  int code;  // TensorProto.DataType
+  std::string_view name;
+  int bits;  // storage of one element; types below 8 bits are packed, low bits first; 0: strings
+  TypedField field;
+};
+
+inline constexpr std::array<OnnxElementType, 26> kOnnxElementTypes{{
+    {1, "f32", 32, TypedField::kFloat},
+    {2, "u8", 8, TypedField::kInt32},
+    {3, "i8", 8, TypedField::kInt32},
+    {4, "u16", 16, TypedField::kInt32},
+    {5, "i16", 16, TypedField::kInt32},
+    {6, "i32", 32, TypedField::kInt32},
+    {7, "i64", 64, TypedField::kInt64},
+    {8, "string", 0, TypedField::kString},
+    {9, "bool", 8, TypedField::kInt32},
+    {10, "f16", 16, TypedField::kInt32},
+    {11, "f64", 64, TypedField::kDouble},
+    {12, "u32", 32, TypedField::kUInt64},
+    {13, "u64", 64, TypedField::kUInt64},
+    {14, "complex64", 64, TypedField::kFloat},
+    {15, "complex128", 128, TypedField::kDouble},
+    {16, "bf16", 16, TypedField::kInt32},
+    {17, "f8e4m3fn", 8, TypedField::kInt32},
+    {18, "f8e4m3fnuz", 8, TypedField::kInt32},
+    {19, "f8e5m2", 8, TypedField::kInt32},
+    {20, "f8e5m2fnuz", 8, TypedField::kInt32},
+    {21, "u4", 4, TypedField::kInt32},
+    {22, "i4", 4, TypedField::kInt32},
+    {23, "f4e2m1", 4, TypedField::kInt32},
+    {24, "f8e8m0", 8, TypedField::kInt32},
+    {25, "u2", 2, TypedField::kInt32},
+    {26, "i2", 2, TypedField::kInt32},
+}};
+
+// Nothing for codes that the format does not define, and for the 6-bit floats (27, 28).
+constexpr std::optional<OnnxElementType> onnx_element_type(int code) {
+  for (const OnnxElementType& t : kOnnxElementTypes)
+    if (t.code == code) return t;
+  return std::nullopt;
+}
+
+inline std::string onnx_element_name(int code) {
+  auto type = onnx_element_type(code);
+  return type ? std::string(type->name) : "element type " + std::to_string(code);
+}
+
+}  // namespace tilewright

@@ -1,0 +1,66 @@
+#include "ir/graph/infer.h"
+
+#include <algorithm>
+
+#include "ir/loops/rewrite.h"
+#include "ir/loops/simplify.h"
+
+namespace tilewright::ir {
+
+namespace {
+
+// Control flow and types that differ from what the graph declares are checked by their own passes.
+bool worth_knowing(const TensorType& type) {
+  constexpr int64_t kMost = 4096;
+  auto shape = constant_shape(type);
+  if (!shape) return false;
+  auto n = tilewright::element_count(*shape);
+  if (!n || *n > kMost) return false;
+  return is_float(type.dtype) ? *n <= 8 : true;
+}
+
+}  // namespace
+
+Status infer_node(Graph& graph, Node& node) {
+  TW_CHECK(node.op && node.op->infer_type);
+  InferContext context(graph, node);
+  TW_RETURN_IF_ERROR(node.op->infer_type(context));
+  const auto& types = context.outputs();
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == kNone) continue;
+    if (i >= types.size()) return internal_error(describe(node) + ": output " + std::to_string(i) + " does not exist");
+    Value& v = graph.value(node.outputs[i]);
+    v.type = types[i];
+    v.known.reset();
+  }
+  const bool small = std::all_of(node.outputs.begin(), node.outputs.end(),
+                                 [&](ValueId v) { return v == kNone || worth_knowing(graph.value(v).type); });
+  if (!small || !node.op->compute) return {};
+  if (auto known = known_outputs(graph, node))
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      if (node.outputs[i] != kNone) graph.value(node.outputs[i]).known = std::move((*known)[i]);
+  return {};
+}
+
+Result<std::vector<ValueId>> add_node(Graph& graph, std::string_view op_name, std::vector<ValueId> inputs, Attributes attributes,
+                                      int outputs, const std::string& name, std::vector<std::string> sources) {
+  const OpDef* op = find_op(op_name);
+  TW_CHECK(op);
+  Node node;
+  node.op = op;
+  node.inputs = std::move(inputs);
+  node.attributes = std::move(attributes);
+  node.sources = std::move(sources);
+  const auto number = static_cast<int32_t>(graph.nodes.size());
+  for (int i = 0; i < outputs; ++i) {
+    ValueId v = graph.add_value(outputs == 1 ? name : name + "." + std::to_string(i), {});
+    graph.value(v).producer = number;
+    node.outputs.push_back(v);
+  }
+  TW_RETURN_IF_ERROR(infer_node(graph, node));
+  std::vector<ValueId> result = node.outputs;
+  graph.nodes.push_back(std::move(node));
+  return result;
+}
+
+}  // namespace tilewright::ir

@@ -1,0 +1,186 @@
+#include "passes/build_loops.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ir/graph/compute.h"
+#include "ir/graph/op.h"
+#include "ir/loops/rewrite.h"
+#include "ir/loops/simplify.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+bool is_row_major(const Layout& layout, const TensorType& type) {
+  int last = -1;
+  for (const LayoutAxis& a : layout) {
+    if (a.divisor != 1 || a.modulus != 0) return false;
+    if (is_one(type.dims[static_cast<size_t>(a.dim)])) continue;
+    if (a.dim < last) return false;
+    last = a.dim;
+  }
+  return true;
+}
+
+namespace {
+
+// Loads of one-element constants become immediates.
+class InlineScalars : public Rewriter {
+ public:
+  explicit InlineScalars(const std::map<const BufferNode*, Expr>& scalars) : scalars_(scalars) {}
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override {
+    if (const auto* l = e.as<Load>())
+      if (auto it = scalars_.find(l->buffer.get()); it != scalars_.end()) return it->second;
+    return Rewriter::rewrite(e);
+  }
+
+ private:
+  const std::map<const BufferNode*, Expr>& scalars_;
+};
+
+Expr scalar_constant(const Value& v) {
+  if (!v.constant || tilewright::element_count(v.constant->shape) != 1) return nullptr;
+  if (v.type.dtype == DType::kUInt64) return nullptr;
+  return is_float(v.type.dtype) ? float_imm(number_at(*v.constant, 0), v.type.dtype) : int_imm(integer_at(*v.constant, 0), v.type.dtype);
+}
+
+// Scalars of the kernel: every variable that is named and not bound.
+std::vector<Var> kernel_scalars(const Kernel& k) {
+  std::vector<Var> scalars;
+  const auto free = free_vars(k.body);
+  std::set<const ExprNode*> seen;
+  auto add = [&](const Expr& e) {
+    for (const Var& v : free_vars_in_order(e))
+      if (seen.insert(v.get()).second) scalars.push_back(v);
+  };
+  for_each_expr(k.body, [&](const Expr& e) {
+    if (e.kind() == NodeKind::kVar && free.count(e.get())) add(e);
+    if (const auto* l = e.as<Load>()) for (const Expr& d : l->buffer->shape) add(d);
+  });
+  for_each_stmt(k.body, [&](const Stmt& s) {
+    if (const auto* a = s.as<Allocate>()) for (const Expr& d : a->buffer->shape) add(d);
+    if (const auto* st = s.as<Store>()) for (const Expr& d : st->buffer->shape) add(d);
+  });
+  return scalars;
+}
+
+class GroupBuilder {
+ public:
+  GroupBuilder(const Graph& graph, const std::vector<size_t>& nodes, const std::vector<int>& uses) : graph_(graph), nodes_(nodes), uses_(uses) {}
+
+  GroupKernel build() {
+    count_inner_uses();
+    LoopsBuilder builder;
+    for (size_t n : nodes_) add_node(graph_.nodes[n], builder);
+    return finish(builder);
+  }
+
+  GroupKernel build_symbols() {
+    LoopsBuilder builder;
+    const Node& node = graph_.nodes[nodes_[0]];
+    Buffer out = make_buffer("symbols", DType::kInt64, {Expr(static_cast<int64_t>(node.defined_symbols.size()))});
+    std::vector<Buffer> in;
+    for (ValueId v : node.inputs) in.push_back(v == kNone ? nullptr : buffer_for(v));
+    ComputeContext context(graph_, node, in, {out}, builder);
+    node.op->compute_symbols(context);
+    GroupKernel g = finish(builder);
+    g.kernel.params.push_back(out);
+    g.params.push_back(kNone);
+    g.kernel.name += "_symbols";
+    return g;
+  }
+
+ private:
+  void count_inner_uses() {
+    for (size_t n : nodes_) {
+      for (ValueId v : graph_.nodes[n].inputs)
+        if (v != kNone) ++inner_uses_[v];
+      for (ValueId v : graph_.nodes[n].outputs) made_here_.insert(v);
+    }
+  }
+  bool escapes(ValueId v) const {
+    auto it = inner_uses_.find(v);
+    return uses_[static_cast<size_t>(v)] > (it == inner_uses_.end() ? 0 : it->second);
+  }
+  Buffer buffer_for(ValueId v) {
+    auto it = buffers_.find(v);
+    if (it != buffers_.end()) return it->second;
+    const Value& value = graph_.value(v);
+    std::string name = value.name.empty() ? "v" + std::to_string(v) : value.name;
+    Buffer b = make_buffer(name, value.type.dtype, value.type.dims, Scope::kParam, value.layout);
+    buffers_[v] = b;
+    if (Expr s = scalar_constant(value)) scalars_[b.get()] = s;
+    return b;
+  }
+  void add_node(const Node& node, LoopsBuilder& builder) {
+    std::vector<Buffer> in, out;
+    for (ValueId v : node.inputs) in.push_back(v == kNone ? nullptr : buffer_for(v));
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      ValueId v = node.outputs[k];
+      if (v == kNone) { out.push_back(nullptr); continue; }
+      if (escapes(v)) out.push_back(buffer_for(v));
+      else out.push_back(buffers_[v] = builder.temp(std::string(node.op->name), graph_.value(v).type.dtype, graph_.value(v).type.dims, graph_.value(v).layout));
+    }
+    ComputeContext context(graph_, node, in, out, builder);
+    node.op->compute(context);
+    for (const std::string& s : node.sources)
+      if (std::find(sources_.begin(), sources_.end(), s) == sources_.end()) sources_.push_back(s);
+  }
+  GroupKernel finish(LoopsBuilder& builder) {
+    GroupKernel g;
+    g.kernel.body = InlineScalars(scalars_).rewrite(builder.finish());
+    g.kernel.name = kernel_name();
+    g.sources = sources_;
+    std::set<const BufferNode*> read, written;
+    for_each_expr(g.kernel.body, [&](const Expr& e) { if (const auto* l = e.as<Load>()) read.insert(l->buffer.get()); });
+    for_each_stmt(g.kernel.body, [&](const Stmt& s) { if (const auto* st = s.as<Store>()) written.insert(st->buffer.get()); });
+    for (size_t n : nodes_)
+      for (ValueId v : graph_.nodes[n].inputs) add_param(g, v, [&](const Buffer& b) { return read.count(b.get()) && !made_here_.count(v); });
+    g.num_inputs = g.params.size();
+    for (size_t n : nodes_)
+      for (ValueId v : graph_.nodes[n].outputs) add_param(g, v, [&](const Buffer& b) { return written.count(b.get()) && b->scope == Scope::kParam; });
+    g.kernel.scalars = kernel_scalars(g.kernel);
+    return g;
+  }
+  template <typename Wanted>
+  void add_param(GroupKernel& g, ValueId v, Wanted wanted) {
+    if (v == kNone || !buffers_.count(v) || !wanted(buffers_[v])) return;
+    if (std::find(g.params.begin(), g.params.end(), v) != g.params.end()) return;
+    g.params.push_back(v);
+    g.kernel.params.push_back(buffers_[v]);
+  }
+  std::string kernel_name() const {
+    std::string name;
+    size_t shown = 0;
+    for (size_t n : nodes_) {
+      if (++shown > 4) { name += "_etc"; break; }
+      name += (name.empty() ? "" : "_") + std::string(graph_.nodes[n].op->name);
+    }
+    return name;
+  }
+
+  const Graph& graph_;
+  const std::vector<size_t>& nodes_;
+  const std::vector<int>& uses_;
+  std::map<ValueId, int> inner_uses_;
+  std::set<ValueId> made_here_;
+  std::map<ValueId, Buffer> buffers_;
+  std::map<const BufferNode*, Expr> scalars_;
+  std::vector<std::string> sources_;
+};
+
+}  // namespace
+
+GroupKernel build_group_kernel(const Graph& graph, const std::vector<size_t>& nodes, const std::vector<int>& uses) {
+  return GroupBuilder(graph, nodes, uses).build();
+}
+GroupKernel build_symbol_kernel(const Graph& graph, size_t node) {
+  const std::vector<size_t> nodes{node};
+  const std::vector<int> uses;
+  return GroupBuilder(graph, nodes, uses).build_symbols();
+}
+
+}  // namespace tilewright::passes

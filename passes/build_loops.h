@@ -1,0 +1,25 @@
+// From a fused group to one kernel with blocks, and its default inlining.
+#pragma once
+
+#include "ir/graph/graph.h"
+#include "ir/loops/nodes.h"
+
+namespace tilewright::passes {
+
+struct GroupKernel {
+  ir::Kernel kernel;
+  std::vector<ir::ValueId> params;   // value of each buffer parameter
+  size_t num_inputs = 0;             // the first params are read, the others written
+  std::vector<std::string> sources;  // nodes of the source model
+};
+
+// nodes: positions in graph.nodes, in order. Results used outside the group are outputs.
+GroupKernel build_group_kernel(const ir::Graph& graph, const std::vector<size_t>& nodes, const std::vector<int>& uses);
+
+// The kernel that computes the symbols a node defines: one int64 output with one element per symbol.
+GroupKernel build_symbol_kernel(const ir::Graph& graph, size_t node);
+
+// The layout that values have without one; equal layouts of one shape compare equal (extents of 1 are ignored).
+bool is_row_major(const ir::Layout& layout, const ir::TensorType& type);
+
+}  // namespace tilewright::passes

@@ -1,0 +1,113 @@
+#include <map>
+#include <set>
+
+#include "ir/graph/op.h"
+#include "ir/loops/linear.h"
+#include "passes/graph/graph_passes.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+// Puts another value in the place of one, in all operands and outputs.
+void apply_replacements(Graph& graph, std::vector<ValueId>& replacement) {
+  auto find = [&](ValueId v) {
+    while (v != kNone && replacement[static_cast<size_t>(v)] != v) v = replacement[static_cast<size_t>(v)];
+    return v;
+  };
+  for (Node& n : graph.nodes)
+    for (ValueId& v : n.inputs) v = find(v);
+  for (ValueId& v : graph.outputs) v = find(v);
+}
+std::vector<ValueId> identity_map(const Graph& graph) {
+  std::vector<ValueId> m(graph.values.size());
+  for (size_t i = 0; i < m.size(); ++i) m[i] = static_cast<ValueId>(i);
+  return m;
+}
+bool same_type(const TensorType& a, const TensorType& b) {
+  if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
+  for (size_t d = 0; d < a.dims.size(); ++d)
+    if (!same_expr(a.dims[d], b.dims[d])) return false;
+  return true;
+}
+bool is_copy(const Graph& graph, const Node& n) {
+  static const std::set<std::string_view> copies{"identity", "reshape", "expand", "cast"};
+  if (!copies.count(n.op->name)) return false;
+  return same_type(graph.value(n.inputs[0]).type, graph.value(n.outputs[0]).type);
+}
+
+}  // namespace
+
+Graph compact(Graph graph) {
+  std::vector<bool> used(graph.values.size());
+  auto mark = [&](ValueId v) { if (v != kNone) used[static_cast<size_t>(v)] = true; };
+  for (const Node& n : graph.nodes) {
+    for (ValueId v : n.inputs) mark(v);
+    for (ValueId v : n.outputs) mark(v);
+  }
+  for (ValueId v : graph.inputs) mark(v);
+  for (ValueId v : graph.outputs) mark(v);
+  std::vector<ValueId> renumbered(graph.values.size(), kNone);
+  std::vector<Value> values;
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    if (!used[i]) continue;
+    renumbered[i] = static_cast<ValueId>(values.size());
+    values.push_back(std::move(graph.values[i]));
+    values.back().producer = -1;
+  }
+  graph.values = std::move(values);
+  auto map = [&](ValueId& v) { if (v != kNone) v = renumbered[static_cast<size_t>(v)]; };
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (ValueId& v : graph.nodes[i].inputs) map(v);
+    for (ValueId& v : graph.nodes[i].outputs) {
+      map(v);
+      if (v != kNone) graph.value(v).producer = static_cast<int32_t>(i);
+    }
+  }
+  for (ValueId& v : graph.inputs) map(v);
+  for (ValueId& v : graph.outputs) map(v);
+  return graph;
+}
+
+Graph eliminate_dead_nodes(Graph graph) {
+  std::vector<ValueId> replacement = identity_map(graph);
+  for (const Node& n : graph.nodes)
+    if (is_copy(graph, n)) replacement[static_cast<size_t>(n.outputs[0])] = n.inputs[0];
+  apply_replacements(graph, replacement);
+
+  std::vector<bool> needed(graph.values.size());
+  for (ValueId v : graph.outputs) needed[static_cast<size_t>(v)] = true;
+  std::vector<Node> kept;
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    Node& n = graph.nodes[i];
+    bool wanted = false;
+    for (ValueId v : n.outputs) wanted |= v != kNone && needed[static_cast<size_t>(v)];
+    if (!wanted) continue;
+    for (ValueId v : n.inputs)
+      if (v != kNone) needed[static_cast<size_t>(v)] = true;
+    kept.push_back(std::move(n));
+  }
+  graph.nodes.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
+  return compact(std::move(graph));
+}
+
+Graph eliminate_common_nodes(Graph graph) {
+  using Key = std::tuple<const OpDef*, std::vector<ValueId>, Attributes>;
+  std::map<Key, std::vector<ValueId>> seen;
+  std::vector<ValueId> replacement = identity_map(graph);
+  for (Node& n : graph.nodes) {
+    for (ValueId& v : n.inputs)
+      if (v != kNone) v = replacement[static_cast<size_t>(v)];
+    if (!n.op->compute || !n.defined_symbols.empty()) continue;
+    auto [it, fresh] = seen.emplace(Key{n.op, n.inputs, n.attributes}, n.outputs);
+    if (fresh) continue;
+    for (size_t i = 0; i < n.outputs.size() && i < it->second.size(); ++i)
+      if (n.outputs[i] != kNone && it->second[i] != kNone) replacement[static_cast<size_t>(n.outputs[i])] = it->second[i];
+  }
+  apply_replacements(graph, replacement);
+  return eliminate_dead_nodes(std::move(graph));
+}
+
+}  // namespace tilewright::passes

@@ -1,0 +1,173 @@
+// Fusion into groups. A group has at most one anchor (a contraction or a reduction); pointwise work before and after it
+// joins as prologue and epilogue.
+#include <algorithm>
+#include <set>
+
+#include "ir/graph/op.h"
+#include "ir/loops/linear.h"
+#include "passes/graph/graph_passes.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+bool is_view(const Node& node) { return node.op->name == "reshape"; }
+
+namespace {
+
+constexpr size_t kMostNodes = 40;  // of a group: bounds the size of one kernel
+
+bool same_dims(const TensorType& a, const TensorType& b) {
+  if (a.rank() != b.rank()) return false;
+  for (size_t d = 0; d < a.dims.size(); ++d)
+    if (!same_expr(a.dims[d], b.dims[d])) return false;
+  return true;
+}
+// Worth computing again for each consumer rather than storing.
+bool is_cheap(const Node& n) {
+  static const std::set<std::string_view> costly{"exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
+                                                 "acosh", "atanh", "erf", "sigmoid", "pow", "div", "sqrt"};
+  return !costly.count(n.op->name);
+}
+
+struct Group {
+  std::vector<size_t> nodes;
+  bool open = true;          // may still grow
+  bool anchored = false;     // holds a reduction or contraction
+  bool cheap = true;
+  TensorType type;           // of its latest result: what an epilogue must match
+};
+
+class Fuse {
+ public:
+  explicit Fuse(Graph& graph) : graph_(graph), uses_(graph.use_counts()), group_of_(graph.nodes.size(), -1) {}
+
+  void run() {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) place(i);
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) graph_.nodes[i].group = group_of_[i];
+  }
+
+ private:
+  void place(size_t i) {
+    const Node& n = graph_.nodes[i];
+    const FusionKind kind = n.op->fusion;
+    std::set<int> join;
+    if (!is_view(n) && kind != FusionKind::kOpaque && kind != FusionKind::kContraction && single_output(n)) {
+      // The latest anchored producer is the one whose epilogue this can be.
+      int anchor = -1;
+      for (ValueId v : n.inputs)
+        if (int g = producer_group(v); g >= 0 && may_join(i, v, g) && groups_[static_cast<size_t>(g)].anchored) anchor = std::max(anchor, g);
+      for (ValueId v : n.inputs) {
+        int g = producer_group(v);
+        if (g < 0 || !may_join(i, v, g)) continue;
+        if (groups_[static_cast<size_t>(g)].anchored && g != anchor) continue;
+        std::set<int> trial = join;
+        trial.insert(g);
+        if (compatible(i, trial) && !makes_cycle(i, trial)) join = trial;
+      }
+    }
+    merge(i, join);
+  }
+  static bool single_output(const Node& n) { return n.outputs.size() == 1; }
+  int producer_group(ValueId v) const {
+    if (v == kNone || graph_.value(v).producer < 0) return -1;
+    return group_of_[static_cast<size_t>(graph_.value(v).producer)];
+  }
+  const TensorType& type(ValueId v) const { return graph_.value(v).type; }
+
+  // May node i, which reads v of group g, become part of g?
+  bool may_join(size_t i, ValueId v, int g_index) const {
+    const Group& g = groups_[static_cast<size_t>(g_index)];
+    const Node& n = graph_.nodes[i];
+    if (!g.open || g.nodes.size() >= kMostNodes) return false;
+    const bool same_shape = same_dims(type(v), type(n.outputs[0]));
+    const bool only_use = uses_[static_cast<size_t>(v)] == 1;
+    switch (n.op->fusion) {
+      case FusionKind::kPointwise:
+        if (g.anchored) return same_shape && same_dims(g.type, type(n.outputs[0]));
+        return same_shape ? true : only_use && g.cheap;
+      case FusionKind::kInjective: return !g.anchored && only_use && g.cheap && n.op->name != "concat" && n.op->name != "shape";
+      case FusionKind::kReduction: return !g.anchored && only_use && g.cheap;
+      case FusionKind::kContraction:
+      case FusionKind::kOpaque: return false;
+    }
+    return false;
+  }
+  // Groups joined into one must agree: one anchor, and an anchor's epilogue reads its other operands from outside or from
+  // groups of the same shape.
+  bool compatible(size_t i, const std::set<int>& join) const {
+    size_t nodes = 1;
+    int anchors = graph_.nodes[i].op->fusion == FusionKind::kReduction ? 1 : 0;
+    for (int g : join) {
+      nodes += groups_[static_cast<size_t>(g)].nodes.size();
+      anchors += groups_[static_cast<size_t>(g)].anchored ? 1 : 0;
+    }
+    return anchors <= 1 && nodes <= kMostNodes;
+  }
+  // Would the merged group depend on itself through a node outside?
+  bool makes_cycle(size_t i, const std::set<int>& join) const {
+    std::vector<size_t> stack;
+    std::set<size_t> seen;
+    auto inside = [&](size_t node) { return group_of_[node] >= 0 && join.count(group_of_[node]) != 0; };
+    auto push_outside = [&](const Node& n) {
+      for (ValueId v : n.inputs) {
+        if (v == kNone || graph_.value(v).producer < 0) continue;
+        const auto p = static_cast<size_t>(graph_.value(v).producer);
+        if (!inside(p) && seen.insert(p).second) stack.push_back(p);
+      }
+    };
+    push_outside(graph_.nodes[i]);
+    for (int g : join)
+      for (size_t node : groups_[static_cast<size_t>(g)].nodes) push_outside(graph_.nodes[node]);
+    while (!stack.empty()) {
+      const size_t p = stack.back();
+      stack.pop_back();
+      // All of p's group comes with it.
+      for (size_t member : groups_[static_cast<size_t>(group_of_[p])].nodes)
+        for (ValueId v : graph_.nodes[member].inputs) {
+          if (v == kNone || graph_.value(v).producer < 0) continue;
+          const auto q = static_cast<size_t>(graph_.value(v).producer);
+          if (inside(q)) return true;
+          if (seen.insert(q).second) stack.push_back(q);
+        }
+    }
+    return false;
+  }
+  void merge(size_t i, const std::set<int>& join) {
+    const Node& n = graph_.nodes[i];
+    Group merged;
+    for (int g : join) {
+      Group& old = groups_[static_cast<size_t>(g)];
+      merged.nodes.insert(merged.nodes.end(), old.nodes.begin(), old.nodes.end());
+      merged.anchored |= old.anchored;
+      merged.cheap &= old.cheap;
+      old.nodes.clear();
+    }
+    merged.nodes.push_back(i);
+    const FusionKind kind = n.op->fusion;
+    merged.open = !is_view(n) && kind != FusionKind::kOpaque && single_output(n) && n.op->name != "concat";
+    merged.anchored |= kind == FusionKind::kReduction || kind == FusionKind::kContraction;
+    merged.cheap &= is_cheap(n);
+    if (!n.outputs.empty() && n.outputs[0] != kNone) merged.type = type(n.outputs[0]);
+    groups_.push_back(merged);
+    for (size_t node : merged.nodes) group_of_[node] = static_cast<int>(groups_.size()) - 1;
+  }
+
+  Graph& graph_;
+  std::vector<int> uses_;
+  std::vector<int> group_of_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+Graph fuse_operators(Graph graph) {
+  Fuse(graph).run();
+  return graph;
+}
+Graph leave_unfused(Graph graph) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) graph.nodes[i].group = static_cast<int32_t>(i);
+  return graph;
+}
+
+}  // namespace tilewright::passes

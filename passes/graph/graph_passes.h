@@ -1,0 +1,34 @@
+// Passes over the graph. Each takes a graph and gives a new one.
+#pragma once
+
+#include <functional>
+
+#include "ir/graph/graph.h"
+#include "runtime/core/result.h"
+
+namespace tilewright::passes {
+
+// Values whose elements are all known constants, and chains of nodes over constants, become constants. `run` computes a
+// graph without inputs (the driver compiles it for the host).
+using RunConstants = std::function<Result<std::vector<ir::ConstantRef>>(const ir::Graph&)>;
+Result<ir::Graph> fold_constants(ir::Graph graph, const RunConstants& run);
+
+// Removes nodes whose results nobody uses, and copies: identity, a reshape to the same shape.
+ir::Graph eliminate_dead_nodes(ir::Graph graph);
+// One node for those of equal operator, operands and attributes.
+ir::Graph eliminate_common_nodes(ir::Graph graph);
+// Algebra: per-channel factors go into the weights of convolutions and matrix products; double transposes and reshapes.
+Result<ir::Graph> simplify_graph(ir::Graph graph);
+
+// Gives every node its group; a group becomes one kernel. A view (reshape) is a group of its own that moves nothing.
+ir::Graph fuse_operators(ir::Graph graph);
+ir::Graph leave_unfused(ir::Graph graph);  // every node alone
+bool is_view(const ir::Node& node);
+
+// Chooses the memory layout of intermediate values: channels innermost around convolutions.
+ir::Graph choose_layouts(ir::Graph graph);
+
+// Removes values that nothing names and renumbers the rest.
+ir::Graph compact(ir::Graph graph);
+
+}  // namespace tilewright::passes

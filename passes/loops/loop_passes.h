@@ -1,0 +1,33 @@
+// The passes from scheduled loops to flat loops. Each is a pure function of a statement or kernel.
+#pragma once
+
+#include "ir/loops/nodes.h"
+#include "ir/loops/simplify.h"
+#include "ir/machine.h"
+#include "runtime/core/result.h"
+
+namespace tilewright::passes {
+
+// Replaces each block by its body: axes become their bindings, predicates become conditions, an init runs where all
+// reduction axes are 0. No block remains.
+ir::Stmt lower_blocks(const ir::Stmt& s);
+
+// Simplifies every expression under the ranges of the loops around it; drops loops that run once or never and
+// conditions that are decided.
+ir::Stmt simplify_loops(const ir::Stmt& s, const ir::Ranges& ranges = {});
+
+// One index per access: the address in the buffer's storage, in elements.
+ir::Stmt flatten_buffers(const ir::Stmt& s);
+ir::Expr flat_index(const ir::BufferNode& buffer, const std::vector<ir::Expr>& indices);
+ir::Expr storage_elements(const ir::BufferNode& buffer);
+
+// Splits a loop where a condition inside holds for all but its last iterations: the first part loses the condition.
+ir::Stmt partition_tails(const ir::Stmt& s);
+
+// Vectorized loops become vector expressions; conditions on lanes become masks.
+ir::Stmt vectorize_loops(const ir::Stmt& s);
+
+// Unrolled loops become sequences.
+ir::Stmt unroll_loops(const ir::Stmt& s);
+
+}  // namespace tilewright::passes

@@ -1,0 +1,118 @@
+#include "ir/loops/rewrite.h"
+#include "passes/loops/loop_passes.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+
+// A condition `a * v + rest < limit` of a loop over v, with the iterations for which it surely holds.
+struct Split {
+  Expr condition;
+  Expr safe;  // v in [0, safe): the condition holds
+};
+
+class PartitionTails : public Rewriter {
+ public:
+  using Rewriter::rewrite;
+  Stmt rewrite(const Stmt& s) override {
+    const auto* f = s.as<For>();
+    if (!f) return Rewriter::rewrite(s);
+    if (f->loop_kind != LoopKind::kSerial && f->loop_kind != LoopKind::kParallel) {
+      inner_.set(f->var, f->extent);
+      return Rewriter::rewrite(s);
+    }
+    inner_.set(f->var, f->extent);
+    Stmt body = rewrite(f->body);
+    if (f->loop_kind == LoopKind::kParallel) return body.same_as(f->body) ? s : for_loop(f->var, f->extent, body, f->loop_kind);
+    auto split = find_split(*f, body);
+    if (!split) return body.same_as(f->body) ? s : for_loop(f->var, f->extent, body, f->loop_kind);
+    return apply(*f, body, *split);
+  }
+
+ private:
+  std::optional<Split> find_split(const For& f, const Stmt& body) {
+    std::optional<Split> found;
+    Ranges inside = ranges_below(f, body);
+    for_each_stmt(body, [&](const Stmt& x) {
+      const auto* i = x.as<If>();
+      if (!i || i->otherwise || found) return;
+      std::vector<Expr> parts;
+      conjunction(i->condition, parts);
+      for (const Expr& p : parts) {
+        const auto* c = p.as<Binary>();
+        if (!c || c->op != BinaryOp::kLt || found) continue;
+        Linear left = to_linear(c->a - c->b);  // left < 0
+        auto coefficient = left.coefficient_of(f.var);
+        if (!coefficient || !coefficient->is_constant() || coefficient->constant <= 0) continue;
+        Expr rest = upper_bound(to_expr(left.without(f.var)), inside);
+        if (!rest) continue;
+        // a * v + rest <= -1  <=>  v <= (-1 - rest) / a
+        Expr safe = simplify(floordiv(Expr(-1) - rest, Expr(coefficient->constant)) + Expr(1), outer_);
+        if (uses_inner(safe, f, body)) continue;
+        if (auto n = as_int(safe); n && *n <= 0) continue;
+        found = Split{p, safe};
+      }
+    });
+    return found;
+  }
+  Ranges ranges_below(const For& f, const Stmt& body) {
+    Ranges r;
+    for_each_stmt(body, [&](const Stmt& x) { if (const auto* g = x.as<For>()) r.set(g->var, g->extent); });
+    (void)f;
+    return r;
+  }
+  static bool uses_inner(const Expr& e, const For& f, const Stmt& body) {
+    bool used = uses_var(e, f.var);
+    for_each_stmt(body, [&](const Stmt& x) { if (const auto* g = x.as<For>()) used |= uses_var(e, g->var); });
+    for_each_expr(e, [&](const Expr& x) { used |= x.kind() == NodeKind::kLoad; });
+    return used;
+  }
+  static void conjunction(const Expr& e, std::vector<Expr>& parts) {
+    const auto* b = e.as<Binary>();
+    if (b && b->op == BinaryOp::kAnd) {
+      conjunction(b->a, parts);
+      conjunction(b->b, parts);
+    } else {
+      parts.push_back(e);
+    }
+  }
+
+  // Removes conjuncts that are the split's condition.
+  class Assume : public Rewriter {
+   public:
+    explicit Assume(const Expr& condition) : condition_(condition) {}
+    using Rewriter::rewrite;
+    Expr rewrite(const Expr& e) override { return same_expr(e, condition_) ? bool_imm(true) : Rewriter::rewrite(e); }
+    Stmt rewrite(const Stmt& s) override {
+      const auto* i = s.as<If>();
+      if (!i) return Rewriter::rewrite(s);
+      Expr c = rewrite(i->condition);
+      Stmt then = rewrite(i->then);
+      if (is_one(c)) return then;
+      return if_then(c, then, i->otherwise ? rewrite(i->otherwise) : Stmt());
+    }
+
+   private:
+    const Expr& condition_;
+  };
+
+  Stmt apply(const For& f, const Stmt& body, const Split& split) {
+    Expr main = simplify(min(max(split.safe, Expr(0)), f.extent), outer_);
+    Stmt first = for_loop(f.var, main, Assume(split.condition).rewrite(body), f.loop_kind);
+    Expr left = simplify(f.extent - main, outer_);
+    if (is_zero(left)) return first;
+    Var v(f.var.name() + "_tail");
+    Stmt tail = substitute(clone_with_fresh_names(body, "_tail"), {{f.var.get(), v + main}});
+    return seq({first, for_loop(v, left, tail, f.loop_kind)});
+  }
+  Ranges inner_, outer_;
+};
+
+}  // namespace
+
+Stmt partition_tails(const Stmt& s) { return simplify_loops(PartitionTails().rewrite(s)); }
+
+}  // namespace tilewright::passes

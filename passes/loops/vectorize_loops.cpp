@@ -1,0 +1,140 @@
+#include "ir/loops/rewrite.h"
+#include "passes/loops/loop_passes.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+// Replaces one loop variable by the vector 0, 1, ... lanes - 1 throughout a statement.
+class Vectorize : public Rewriter {
+ public:
+  Vectorize(Var var, int lanes) : var_(std::move(var)), lanes_(lanes) {}
+  using Rewriter::rewrite;
+
+  Expr rewrite(const Expr& e) override {
+    if (e.same_as(var_)) return ramp(Expr(0), Expr(1), lanes_);
+    if (e.kind() == NodeKind::kVar) {
+      auto it = vector_lets_.find(e.get());
+      return it == vector_lets_.end() ? e : it->second;
+    }
+    if (e.dtype() == DType::kInt64 && e.lanes() == 1 && e.kind() == NodeKind::kBinary)
+      if (Expr affine = as_ramp(e)) return affine;
+    if (const auto* l = e.as<Load>()) {
+      std::vector<Expr> index{rewrite(l->indices[0])};
+      Expr mask = l->mask ? rewrite(l->mask) : Expr();
+      if (index[0].lanes() > 1 && mask_ && l->buffer->scope != Scope::kLocal) mask = both(mask, mask_);
+      if (index[0].same_as(l->indices[0]) && mask.same_as(l->mask)) return e;
+      return load(l->buffer, index, mask);
+    }
+    return Rewriter::rewrite(e);
+  }
+
+  Stmt rewrite(const Stmt& s) override {
+    forget();
+    if (const auto* st = s.as<Store>()) return rewrite_store(*st);
+    if (const auto* i = s.as<If>()) return rewrite_if(*i);
+    if (const auto* l = s.as<Let>()) return rewrite_let(*l);
+    return Rewriter::rewrite(s);
+  }
+
+ private:
+  // base + stride * var as a ramp; null when e is not affine in var.
+  Expr as_ramp(const Expr& e) {
+    if (!uses_var(e, var_)) return nullptr;
+    Linear l = to_linear(e);
+    auto stride = l.coefficient_of(var_);
+    if (!stride) return nullptr;
+    Expr base = to_expr(l.without(var_)), step = to_expr(*stride);
+    for (const auto& [v, replacement] : vector_lets_) {
+      bool used = false;
+      for_each_expr(base, [&](const Expr& x) { used |= x.get() == v; });
+      for_each_expr(step, [&](const Expr& x) { used |= x.get() == v; });
+      if (used) return nullptr;
+    }
+    if (has_vector_load(base) || has_vector_load(step)) return nullptr;
+    return ramp(base, step, lanes_);
+  }
+  bool has_vector_load(const Expr& e) {
+    bool found = false;
+    for_each_expr(e, [&](const Expr& x) { if (const auto* l = x.as<Load>()) found |= uses_var(l->indices[0], var_); });
+    return found;
+  }
+  Expr both(const Expr& a, const Expr& b) {
+    if (!a || !b) return a ? a : b;
+    return binary(BinaryOp::kAnd, a, b);
+  }
+  Stmt rewrite_store(const Store& st) {
+    Expr index = rewrite(st.indices[0]), value = rewrite(st.value), mask = st.mask ? rewrite(st.mask) : Expr();
+    const bool vector = index.lanes() > 1 || value.lanes() > 1;
+    // Lanes beyond the mask of a local tile are scratch: writing them keeps the tile in registers.
+    if (vector && mask_ && st.buffer->scope != Scope::kLocal) mask = both(mask, mask_);
+    if (vector) value = broadcast(value, lanes_);
+    if (vector && index.lanes() == 1) index = broadcast(index, lanes_);
+    return store(st.buffer, {index}, value, mask && mask.lanes() == 1 && vector ? broadcast(mask, lanes_) : mask);
+  }
+  // The part of a condition that is the same for all lanes stays a branch; the rest becomes a mask.
+  Stmt rewrite_if(const If& i) {
+    std::vector<Expr> parts;
+    split_conjunction(i.condition, parts);
+    Expr scalar, vector;
+    for (const Expr& p : parts) {
+      Expr c = rewrite(p);
+      if (c.lanes() == 1) scalar = both(scalar, c);
+      else vector = both(vector, c);
+    }
+    Expr saved = mask_;
+    if (vector) mask_ = both(mask_, vector);
+    Stmt body = rewrite(i.then);
+    Stmt otherwise;
+    if (i.otherwise) {
+      TW_CHECK(!scalar || !vector);
+      mask_ = saved;
+      if (vector) mask_ = both(mask_, unary(UnaryOp::kNot, vector));
+      otherwise = rewrite(i.otherwise);
+    }
+    mask_ = saved;
+    if (scalar) return if_then(scalar, body, otherwise);
+    return otherwise ? seq({body, otherwise}) : body;
+  }
+  static void split_conjunction(const Expr& e, std::vector<Expr>& parts) {
+    const auto* b = e.as<Binary>();
+    if (b && b->op == BinaryOp::kAnd && e.dtype() == DType::kBool) {
+      split_conjunction(b->a, parts);
+      split_conjunction(b->b, parts);
+    } else {
+      parts.push_back(e);
+    }
+  }
+  Stmt rewrite_let(const Let& l) {
+    Expr value = rewrite(l.value);
+    if (value.lanes() == 1) return let(l.var, value, rewrite(l.body));
+    Var v(l.var.name(), value.type());
+    vector_lets_[l.var.get()] = v;
+    return let(v, value, rewrite(l.body));
+  }
+
+  Var var_;
+  int lanes_;
+  Expr mask_;
+  VarMap vector_lets_;
+};
+
+class VectorizeLoops : public Rewriter {
+ public:
+  using Rewriter::rewrite;
+  Stmt rewrite(const Stmt& s) override {
+    const auto* f = s.as<For>();
+    if (!f || f->loop_kind != LoopKind::kVectorized) return Rewriter::rewrite(s);
+    auto n = as_int(f->extent);
+    if (!n) return for_loop(f->var, f->extent, f->body);
+    return Vectorize(f->var, static_cast<int>(*n)).rewrite(f->body);
+  }
+};
+
+}  // namespace
+
+Stmt vectorize_loops(const Stmt& s) { return VectorizeLoops().rewrite(s); }
+
+}  // namespace tilewright::passes

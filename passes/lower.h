@@ -1,0 +1,28 @@
+// The pipeline from a typed graph to the program of flat kernels.
+#pragma once
+
+#include <string>
+
+#include "ir/graph/graph.h"
+#include "ir/machine.h"
+#include "ir/program/program.h"
+#include "passes/graph/graph_passes.h"
+
+namespace tilewright::passes {
+
+struct LowerOptions {
+  ir::MachineDescription machine;
+  RunConstants run_constants;  // computes a graph of constants
+  bool fuse = true;            // false: one kernel per node (for tests)
+  bool schedule = true;        // false: plain loops (for tests)
+  bool fold = true;
+};
+
+// The graph passes alone: what `lower` makes kernels of.
+Result<ir::Graph> lower_graph(ir::Graph graph, const LowerOptions& options);
+// One kernel with blocks, through schedule and loop passes, to flat loops.
+Result<ir::Kernel> schedule_kernel(ir::Kernel kernel, const LowerOptions& options);
+Result<ir::Kernel> lower_to_flat(ir::Kernel kernel, const LowerOptions& options);
+Result<ir::Program> lower(ir::Graph graph, const LowerOptions& options);
+
+}  // namespace tilewright::passes

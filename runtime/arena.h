@@ -1,0 +1,50 @@
+// Memory: aligned storage, and the plan that lets buffers with disjoint lives share one arena.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/core/result.h"
+
+namespace tilewright {
+
+inline constexpr int64_t kAlignment = 64;  // bytes: a cache line and an AVX-512 register
+inline constexpr int64_t kLargestAllocation = int64_t{1}
+                                              << 40;  // bytes; more is refused, never tried
+
+constexpr int64_t align_up(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// A shared piece of memory, aligned to kAlignment and a whole number of cache lines long.
+struct Storage {
+  std::shared_ptr<void> owner;
+  uint8_t* data = nullptr;
+  int64_t capacity = 0;  // bytes
+};
+
+// Uninitialised memory of at least `bytes`, never null even for 0. Errors: kLimit.
+Result<Storage> allocate_storage(int64_t bytes);
+
+// What a zero-size tensor without memory points at.
+void* empty_storage();
+
+// Memory wanted from instruction `first` to instruction `last`, both included.
+struct LiveInterval {
+  int64_t bytes = 0;
+  int32_t first = 0, last = 0;
+};
+struct ArenaPlan {
+  std::vector<int64_t> offsets;  // one per interval, multiples of kAlignment
+  int64_t bytes = 0;
+};
+
+// Greedy by size: the largest interval first, each in the smallest gap that fits between those that
+// live at the same time (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
+// Inference", 2020, section 5.2). Errors: kLimit when the arena exceeds kLargestAllocation.
+Result<ArenaPlan> plan_arena(std::span<const LiveInterval> intervals);
+
+}  // namespace tilewright

@@ -1,0 +1,118 @@
+/* The C interface of the Tilewright runtime: load a compiled model, make sessions, run them. Plain
+   C11.
+
+   Every function that can fail returns a status; tw_last_error() then says why, in words, until the
+   next failing call of the same thread. Handles may be passed between threads. Sessions of one
+   model run concurrently; calls on one session wait for each other. Strings and arrays that a query
+   returns live as long as the handle queried.
+
+     tw_model* model = NULL;
+     tw_session* session = NULL;
+     if (tw_model_load("model.so", &model) || tw_session_create(model, NULL, &session))
+   puts(tw_last_error()); const DLTensor* inputs[] = {&x}; DLTensor* outputs[] = {NULL}; if
+   (tw_session_run(session, inputs, 1, outputs, 1)) puts(tw_last_error());
+     ... outputs[0]->data ...
+     tw_session_free(session);
+     tw_model_free(model);
+
+   Stability: functions and constants are added, never changed or removed, while TW_C_API_VERSION's
+   hundreds stay. */
+#ifndef TILEWRIGHT_C_API_H_
+#define TILEWRIGHT_C_API_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dlpack_abi.h" /* beside this header, also where it is installed */
+
+#ifdef TILEWRIGHT_BUILD_SHARED
+#define TW_API __attribute__((visibility("default")))
+#else
+#define TW_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TW_C_API_VERSION 100 /* major * 100 + minor */
+
+typedef enum {
+  TW_OK = 0,
+  TW_INVALID = 1,     /* an argument, an input or a file breaks a rule */
+  TW_IO = 2,          /* a file cannot be read or written */
+  TW_UNSUPPORTED = 3, /* legal, but not for this runtime or this CPU */
+  TW_LIMIT = 4,       /* a limit of memory or size is exceeded */
+  TW_INTERNAL = 5     /* the model's program contradicts itself */
+} tw_status;
+
+typedef struct tw_model tw_model;
+typedef struct tw_session tw_session;
+
+/* The runtime's TW_C_API_VERSION; compare its hundreds with the header's. */
+TW_API int tw_version(void);
+
+/* Of this thread's latest failed call; "" when there was none. Valid until the next failing call of
+ * this thread. */
+TW_API const char* tw_last_error(void);
+
+/* Loads a compiled model. Checks before any code of it runs that the file is whole, that its ABI is
+   this runtime's and that the CPU has what it was compiled for. Sessions keep what they need: a
+   model may be freed before them. */
+TW_API tw_status tw_model_load(const char* path, tw_model** model);
+TW_API void tw_model_free(tw_model* model); /* NULL: nothing */
+
+typedef struct {
+  const char* name;
+  DLDataType dtype;
+  int32_t rank;
+  const int64_t* extents;       /* -1: symbolic */
+  const char* const* dim_names; /* the symbol of a symbolic extent, else "" */
+} tw_value_info;
+
+TW_API size_t tw_model_input_count(const tw_model* model);
+TW_API size_t tw_model_output_count(const tw_model* model);
+TW_API tw_status tw_model_input(const tw_model* model, size_t index, tw_value_info* info);
+TW_API tw_status tw_model_output(const tw_model* model, size_t index, tw_value_info* info);
+TW_API const char* tw_model_name(const tw_model* model);
+
+/* Set struct_size to sizeof(tw_session_options) and what is not needed to 0. */
+typedef struct {
+  size_t struct_size;
+  int32_t
+      threads; /* workers, the calling thread included; 0: one per CPU available to the process */
+  int32_t profile;       /* not 0: record the time of each kernel call */
+  int64_t dynamic_limit; /* bytes of buffers whose size the run decides; 0: 8 GiB */
+} tw_session_options;
+
+/* options: NULL for all defaults. */
+TW_API tw_status tw_session_create(const tw_model* model, const tw_session_options* options,
+                                   tw_session** session);
+TW_API void tw_session_free(
+    tw_session* session); /* NULL: nothing; no call on it may be under way */
+TW_API tw_status tw_session_set_threads(tw_session* session, int32_t threads);
+
+/* Runs the model. inputs: in the model's order, in CPU memory; one that is not row-major is copied
+   first. outputs[i]: NULL, then it is set to a tensor that the session owns, valid until the next
+   run or the session's end; or a row-major tensor with the right element type and shape, which is
+   filled (fastest when aligned to 64 bytes). Output tensors may overlap inputs, not each other.
+   After a failure the contents of outputs are undefined. */
+TW_API tw_status tw_session_run(tw_session* session, const DLTensor* const* inputs,
+                                size_t input_count, DLTensor** outputs, size_t output_count);
+
+/* As tw_session_run, but each outputs[i] is set to a new tensor that the caller owns: call its
+ * deleter. */
+TW_API tw_status tw_session_run_managed(tw_session* session, const DLTensor* const* inputs,
+                                        size_t input_count, DLManagedTensorVersioned** outputs,
+                                        size_t output_count);
+
+/* Writes what was profiled: a Chrome trace (also for ui.perfetto.dev). */
+TW_API tw_status tw_session_write_trace(tw_session* session, const char* path);
+/* What was profiled as a table of text; valid until the next call of this function on the session.
+ */
+TW_API const char* tw_session_profile_table(tw_session* session);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,75 @@
+// A dense row-major tensor in the memory of the host, and lists of them by name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/check.h"
+#include "runtime/core/dtype.h"
+#include "runtime/core/shape.h"
+
+namespace tilewright {
+
+inline constexpr size_t kHostAlignment = 64;  // bytes; one cache line, one AVX-512 register
+
+// Allocates at kHostAlignment and leaves new elements uninitialised: tensors are written at once
+// anyway.
+template <typename T>
+struct AlignedAllocator {
+  using value_type = T;
+  AlignedAllocator() = default;
+  template <typename U>
+  AlignedAllocator(const AlignedAllocator<U>&) {}
+  T* allocate(size_t n) {
+    return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(kHostAlignment)));
+  }
+  void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t(kHostAlignment)); }
+  template <typename U>
+  void construct(U* p) {
+    ::new (static_cast<void*>(p)) U;
+  }
+  template <typename U, typename... Args>
+  void construct(U* p, Args&&... args) {
+    ::new (static_cast<void*>(p)) U(std::forward<Args>(args)...);
+  }
+  template <typename U>
+  bool operator==(const AlignedAllocator<U>&) const {
+    return true;
+  }
+};
+
+using AlignedBytes = std::vector<uint8_t, AlignedAllocator<uint8_t>>;
+
+struct HostTensor {
+  DType dtype = DType::kFloat32;
+  Shape shape;         // empty for a scalar
+  AlignedBytes bytes;  // element_count(shape) * byte_size(dtype), little-endian; bool is 0 or 1
+
+  HostTensor() = default;
+  // Elements are uninitialised. The shape must be valid (see element_count).
+  HostTensor(DType type, Shape extents) : dtype(type), shape(std::move(extents)) {
+    auto n = element_count(shape);
+    TW_CHECK(n.has_value());
+    bytes.resize(static_cast<size_t>(*n) * static_cast<size_t>(byte_size(dtype)));
+  }
+
+  int64_t size() const { return static_cast<int64_t>(bytes.size()) / byte_size(dtype); }
+  template <typename T>
+  T* data() {
+    return reinterpret_cast<T*>(bytes.data());
+  }
+  template <typename T>
+  const T* data() const {
+    return reinterpret_cast<const T*>(bytes.data());
+  }
+  bool operator==(const HostTensor&) const = default;  // bit equality: NaNs equal themselves
+};
+
+using NamedTensors = std::vector<std::pair<std::string, HostTensor>>;  // in file or graph order
+
+}  // namespace tilewright

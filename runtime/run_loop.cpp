@@ -1,0 +1,104 @@
+// The loop instruction: iterations, carried values and scans (LoopDesc, executable.h).
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/run_program.h"
+
+namespace tilewright {
+
+Status ProgramRunner::run_loop(const Instruction& instruction) {
+  const LoopDesc& loop = variant_->loops[instruction.target];
+  int64_t trips = std::numeric_limits<int64_t>::max();
+  if (loop.trip_count >= 0) { TW_ASSIGN(trips, read_i64(loop.trip_count, 0)); }
+  bool more = true;
+  if (loop.initial_cond >= 0) { TW_ASSIGN(more, read_bool(loop.initial_cond)); }
+  std::vector<ScanState>& scans = scans_[instruction.target];
+  scans.resize(loop.scans.size());
+  int64_t n = 0;
+  for (; n < trips && more; ++n) {
+    if (loop.iteration >= 0) {
+      TW_ASSIGN(const int64_t room, bytes_of(loop.iteration));
+      if (room < 8) return internal_error("loop: the iteration buffer is empty");
+      std::memcpy(pointers_[loop.iteration], &n, sizeof n);
+    }
+    TW_RETURN_IF_ERROR(run_block(loop.body));
+    for (size_t s = 0; s < scans.size(); ++s)
+      TW_RETURN_IF_ERROR(append_scan(loop.scans[s], scans[s]));
+    if (loop.body_cond >= 0) { TW_ASSIGN(more, read_bool(loop.body_cond)); }
+    TW_RETURN_IF_ERROR(carry(instruction.target));
+  }
+  if (loop.count_symbol >= 0) symbols_[loop.count_symbol] = n;
+  for (size_t s = 0; s < scans.size(); ++s)
+    TW_RETURN_IF_ERROR(finish_scan(loop.scans[s], scans[s]));
+  return {};
+}
+
+Status ProgramRunner::append_scan(const LoopDesc::Scan& scan, ScanState& state) {
+  TW_ASSIGN(const int64_t bytes, bytes_of(scan.element));
+  if (state.element >= 0 && state.element != bytes)
+    return invalid("loop: the elements of scan '" + name(scan.result) + "' differ: " +
+                   std::to_string(state.element) + " and " + std::to_string(bytes) + " bytes");
+  state.element = bytes;
+  const int64_t needed = state.used + bytes;
+  if (needed > state.storage.capacity) {
+    // Doubling, as far as the limit lets it.
+    const int64_t free_bytes = dynamic_limit_ - (dynamic_bytes_ - state.storage.capacity);
+    const int64_t wanted = std::max(needed, std::min(2 * state.storage.capacity, free_bytes));
+    TW_RETURN_IF_ERROR(grow(state.storage, wanted, state.used, name(scan.result)));
+  }
+  std::memcpy(state.storage.data + state.used, pointers_[scan.element], bytes);
+  state.used = needed;
+  return {};
+}
+
+// The grown storage becomes the result's; the state starts anew for the next time the loop runs.
+Status ProgramRunner::finish_scan(const LoopDesc::Scan& scan, ScanState& state) {
+  const std::optional<int64_t> expected = logical_bytes(variant_->buffers[scan.result], symbols_);
+  if (expected != state.used)
+    return internal_error("loop: scan '" + name(scan.result) + "' has " +
+                          std::to_string(state.used) + " bytes, expected " +
+                          (expected ? std::to_string(*expected) : "a known shape"));
+  if (layout_->home[scan.result] == Home::kDynamic) {
+    TW_RETURN_IF_ERROR(grow(state.storage, state.used, state.used, name(scan.result)));
+    dynamic_bytes_ -= dynamic_[scan.result].capacity;
+    dynamic_[scan.result] = std::move(state.storage);
+    share_pointer(scan.result);
+  } else if (state.used > 0) {
+    std::memcpy(pointers_[scan.result], state.storage.data, state.used);
+    dynamic_bytes_ -= state.storage.capacity;
+  }
+  state = {};
+  return {};
+}
+
+Status ProgramRunner::copy_to(int32_t state, int32_t computed, void* target) {
+  TW_ASSIGN(const int64_t room, bytes_of(state));
+  TW_ASSIGN(const int64_t bytes, bytes_of(computed));
+  if (room != bytes)
+    return invalid("loop: the carried value '" + name(state) + "' changes from " +
+                   std::to_string(room) + " to " + std::to_string(bytes) + " bytes");
+  std::memmove(target, pointers_[computed], bytes);
+  return {};
+}
+
+Status ProgramRunner::carry(int32_t index) {
+  const LoopDesc& loop = variant_->loops[index];
+  if (!needs_staging(*variant_, loop)) {
+    for (const auto& [state, computed] : loop.carried)
+      TW_RETURN_IF_ERROR(copy_to(state, computed, pointers_[state]));
+    return {};
+  }
+  uint8_t* staging = arena_ + plan_->staging[index];
+  for (const auto& [state, computed] : loop.carried) {
+    TW_RETURN_IF_ERROR(copy_to(state, computed, staging));
+    staging += align_up(plan_->bytes[state]);
+  }
+  staging = arena_ + plan_->staging[index];
+  for (const auto& [state, computed] : loop.carried) {
+    std::memcpy(pointers_[state], staging, plan_->bytes[state]);
+    staging += align_up(plan_->bytes[state]);
+  }
+  return {};
+}
+
+}  // namespace tilewright

@@ -1,0 +1,71 @@
+// Executes the program of a variant: calls, symbols, copies, branches, loops and memory that the
+// run sizes itself.
+#pragma once
+
+#include "runtime/profiler.h"
+#include "runtime/session_plan.h"
+#include "runtime/thread_pool.h"
+
+namespace tilewright {
+
+class ProgramRunner {
+ public:
+  explicit ProgramRunner(int64_t dynamic_limit) : dynamic_limit_(dynamic_limit) {}
+
+  // Prepares for a run: pointers of constants and of arena buffers are set; inputs and outputs
+  // follow by set_root.
+  void begin(const Executable& executable, const VariantLayout& layout, Plan& plan, uint8_t* arena);
+  void set_root(int32_t root, void* data) { root_data_[root] = data; }
+
+  Status run(ThreadPool& pool, Profiler* profiler);
+  void end();  // lets go of dynamic memory
+
+  // After a run.
+  void* data(int32_t buffer) const { return pointers_[buffer]; }
+  std::span<const int64_t> symbols() const { return symbols_; }
+  Storage take_dynamic(int32_t root) { return std::move(dynamic_[root]); }
+
+ private:
+  struct ScanState {
+    Storage storage;
+    int64_t used = 0, element = -1;  // bytes; of one element, -1 before the first
+  };
+  Status run_block(int32_t block);
+  Status step(const Instruction& instruction, CallPlan& call);
+  Status run_call(const Instruction& instruction, CallPlan& call);
+  Status set_workspace(const CallPlan& call);
+  Status define_symbol(const Instruction& instruction);
+  Status allocate(int32_t buffer);
+  Status copy(int32_t to, int32_t from);
+  Status run_branch(const Instruction& instruction);
+  Status run_loop(const Instruction& instruction);
+  Status append_scan(const LoopDesc::Scan& scan, ScanState& state);
+  Status finish_scan(const LoopDesc::Scan& scan, ScanState& state);
+  Status carry(int32_t loop);
+  Status copy_to(int32_t state, int32_t computed, void* target);
+  Status grow(Storage& storage, int64_t bytes, int64_t keep, const std::string& name);
+  Result<int64_t> bytes_of(int32_t buffer) const;
+  Result<int64_t> read_i64(int32_t buffer, int64_t index) const;
+  Result<bool> read_bool(int32_t buffer) const;
+  void share_pointer(int32_t root);
+  const std::string& name(int32_t buffer) const { return variant_->buffers[buffer].name; }
+
+  const int64_t dynamic_limit_;  // bytes
+  const Variant* variant_ = nullptr;
+  const VariantLayout* layout_ = nullptr;
+  Plan* plan_ = nullptr;
+  Profiler* profiler_ = nullptr;
+  uint8_t* arena_ = nullptr;
+  struct KernelContext {
+    TwKernelContext abi{};  // first: kernels see only this
+    ThreadPool* pool = nullptr;
+  } context_;
+  std::vector<void*> root_data_, pointers_, arguments_;
+  std::vector<int64_t> symbols_;
+  std::vector<Storage> dynamic_;               // per root
+  std::vector<std::vector<ScanState>> scans_;  // per loop
+  Storage run_workspace_;                      // for calls whose scalars the run defines
+  int64_t dynamic_bytes_ = 0;
+};
+
+}  // namespace tilewright

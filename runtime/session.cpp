@@ -1,0 +1,199 @@
+#include "runtime/session.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tilewright {
+namespace {
+
+bool overlap(const Tensor& a, const Tensor& b) {
+  const auto x = reinterpret_cast<uintptr_t>(a.data()), y = reinterpret_cast<uintptr_t>(b.data());
+  return a.bytes() > 0 && b.bytes() > 0 && x < y + static_cast<uintptr_t>(b.bytes()) &&
+         y < x + static_cast<uintptr_t>(a.bytes());
+}
+
+// Kernels rely on aligned outputs that share memory with nothing else.
+bool is_writable_in_place(std::span<const Tensor> inputs, const std::vector<Tensor>& outputs,
+                          size_t i) {
+  const Tensor& t = outputs[i];
+  if (reinterpret_cast<uintptr_t>(t.data()) % kAlignment != 0) return false;
+  for (const Tensor& in : inputs)
+    if (overlap(t, in)) return false;
+  for (size_t j = 0; j < outputs.size(); ++j)
+    if (j != i && outputs[j].defined() && overlap(t, outputs[j])) return false;
+  return true;
+}
+
+bool has_type(const Tensor& t, DType dtype, const Shape& shape) {
+  return t.defined() && t.dtype() == dtype && t.shape() == shape;
+}
+
+std::shared_ptr<ThreadPool> make_pool(int threads) {
+  return std::make_shared<ThreadPool>(threads > 0 ? threads : available_cpus());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Executable> executable,
+                                                 SessionOptions options) {
+  TW_RETURN_IF_ERROR(check_executable(*executable));
+  for (const Variant& v : executable->variants)
+    for (const KernelDesc& k : v.kernels)
+      if (!k.function) return internal_error("kernel '" + k.name + "' is not resolved");
+  return std::unique_ptr<Session>(new Session(std::move(executable), std::move(options)));
+}
+
+Session::Session(std::shared_ptr<const Executable> executable, SessionOptions options)
+    : executable_(std::move(executable)),
+      input_infos_(describe_inputs(*executable_)),
+      output_infos_(describe_outputs(*executable_)),
+      pool_(options.pool ? std::move(options.pool) : make_pool(options.threads)),
+      profiling_(options.profile),
+      runner_(options.dynamic_limit) {
+  for (const Variant& v : executable_->variants) layouts_.push_back(make_layout(v));
+  slots_.resize(output_infos_.size());
+}
+
+void Session::set_threads(int threads) {
+  std::lock_guard lock(mutex_);
+  pool_ = make_pool(threads);
+  plans_.clear();  // workspaces depend on the number of workers
+}
+
+int Session::threads() const {
+  std::lock_guard lock(mutex_);
+  return pool_->worker_count();
+}
+
+void Session::set_profiling(bool enabled) {
+  std::lock_guard lock(mutex_);
+  profiling_ = enabled;
+}
+
+Profiler Session::profile() const {
+  std::lock_guard lock(mutex_);
+  return profiler_;
+}
+
+Status Session::run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs) {
+  std::lock_guard lock(mutex_);
+  TW_RETURN_IF_ERROR(check_inputs(executable_->variants[0], inputs));
+  if (!outputs.empty() && outputs.size() != output_infos_.size())
+    return invalid("got " + std::to_string(outputs.size()) + " outputs, expected " +
+                   std::to_string(output_infos_.size()));
+  outputs.resize(output_infos_.size());
+  TW_ASSIGN(layout_, choose_variant(inputs));
+  TW_ASSIGN(plan_, find_plan(*layout_));
+  if (plan_->arena_bytes > arena_.capacity) {
+    arena_ = {};  // the old one goes first
+    TW_ASSIGN(arena_, allocate_storage(plan_->arena_bytes));
+  }
+  Status status = run_planned(inputs, outputs);
+  runner_.end();
+  for (OutputSlot& s : slots_) s.storage = {};
+  return status;
+}
+
+// Variants whose input extents are all fixed are tried first.
+Result<const VariantLayout*> Session::choose_variant(std::span<const Tensor> inputs) {
+  for (const bool fixed : {true, false})
+    for (const VariantLayout& l : layouts_)
+      if (l.fixed == fixed && bind_symbols(*l.variant, inputs, symbols_)) return &l;
+  Error error = explain_mismatch(*layouts_.back().variant, inputs);
+  if (layouts_.size() > 1)
+    error.notes.push_back("none of the model's " + std::to_string(layouts_.size()) +
+                          " variants fits");
+  return error;
+}
+
+Result<Plan*> Session::find_plan(const VariantLayout& layout) {
+  for (size_t i = plans_.size(); i-- > 0;) {
+    if (plans_[i].layout != &layout || plans_[i].plan->symbols != symbols_) continue;
+    std::rotate(plans_.begin() + i, plans_.begin() + i + 1, plans_.end());
+    return plans_.back().plan.get();
+  }
+  TW_ASSIGN(Plan plan, make_plan(layout, symbols_, pool_->worker_count()));
+  if (plans_.size() == kPlanLimit) plans_.erase(plans_.begin());
+  plans_.push_back({&layout, std::make_unique<Plan>(std::move(plan))});
+  return plans_.back().plan.get();
+}
+
+Status Session::run_planned(std::span<const Tensor> inputs, std::vector<Tensor>& outputs) {
+  runner_.begin(*executable_, *layout_, *plan_, arena_.data);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    runner_.set_root(layout_->variant->inputs[i], inputs[i].data());
+  TW_RETURN_IF_ERROR(prepare_outputs(inputs, outputs));
+  TW_RETURN_IF_ERROR(runner_.run(*pool_, profiling_ ? &profiler_ : nullptr));
+  // A tensor that may overlap an input is filled last: another output may still have to be copied
+  // from that input.
+  for (const bool isolated : {true, false})
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (slots_[i].isolated == isolated) TW_RETURN_IF_ERROR(deliver(i, outputs[i]));
+  return {};
+}
+
+// Evaluates the extents of an output, over the symbols known by now.
+Status Session::set_shape(size_t output) {
+  const Variant& v = *layout_->variant;
+  const BufferDesc& desc = v.buffers[v.outputs[output]];
+  const std::span<const int64_t> symbols = runner_.symbols();
+  Shape& shape = slots_[output].shape;
+  shape.resize(desc.dims.size());
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const std::optional<int64_t> extent = evaluate(desc.dims[d], symbols);
+    if (!extent || *extent < 0)
+      return internal_error("output '" + desc.name + "': extent " + std::to_string(d) +
+                            " has no value");
+    shape[d] = *extent;
+  }
+  return {};
+}
+
+Status Session::prepare_outputs(std::span<const Tensor> inputs,
+                                const std::vector<Tensor>& outputs) {
+  const Variant& v = *layout_->variant;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int32_t buffer = v.outputs[i], root = layout_->root[buffer];
+    OutputSlot& slot = slots_[i];
+    slot.isolated = !outputs[i].defined() || is_writable_in_place(inputs, outputs, i);
+    if (layout_->home[root] != Home::kOutput ||
+        layout_->output_of_root[root] != static_cast<int32_t>(i))
+      continue;
+    bool in_place = plan_->bytes[buffer] != kUnknownSize && outputs[i].defined() && slot.isolated;
+    if (in_place) {
+      TW_RETURN_IF_ERROR(set_shape(i));
+      in_place = has_type(outputs[i], v.buffers[buffer].dtype, slot.shape) &&
+                 plan_->root_bytes[root] <= outputs[i].capacity();
+    }
+    if (!in_place) { TW_ASSIGN(slot.storage, allocate_storage(plan_->root_bytes[root])); }
+    runner_.set_root(root, in_place ? outputs[i].data() : slot.storage.data);
+  }
+  return {};
+}
+
+// Brings the elements of an output to where the caller finds them. Storage that moves into one
+// output's tensor stays where it is, so that other outputs can still be copied from it.
+Status Session::deliver(size_t output, Tensor& tensor) {
+  TW_RETURN_IF_ERROR(set_shape(output));
+  const Variant& v = *layout_->variant;
+  const int32_t buffer = v.outputs[output], root = layout_->root[buffer];
+  const BufferDesc& desc = v.buffers[buffer];
+  OutputSlot& slot = slots_[output];
+  void* source = runner_.data(buffer);
+  if (!source) return internal_error("output '" + desc.name + "' was never allocated");
+  if (!has_type(tensor, desc.dtype, slot.shape)) {
+    const bool owns_root = layout_->output_of_root[root] == static_cast<int32_t>(output);
+    if (owns_root && layout_->home[root] == Home::kDynamic)
+      slot.storage = runner_.take_dynamic(root);
+    if (slot.storage.data) {
+      tensor = Tensor::share(desc.dtype, slot.shape, std::move(slot.storage));
+      return {};
+    }
+    TW_ASSIGN(tensor, Tensor::allocate(desc.dtype, slot.shape));
+  }
+  if (tensor.data() != source)
+    std::memmove(tensor.data(), source, static_cast<size_t>(tensor.bytes()));
+  return {};
+}
+
+}  // namespace tilewright

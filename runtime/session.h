@@ -1,0 +1,83 @@
+// A session runs an executable: it picks the variant, plans memory, calls the kernels and hands out
+// the results.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/binding.h"
+#include "runtime/profiler.h"
+#include "runtime/run_program.h"
+#include "runtime/tensor.h"
+#include "runtime/thread_pool.h"
+
+namespace tilewright {
+
+struct SessionOptions {
+  int threads = 0;  // workers, the calling thread included; 0: one per available CPU
+  std::shared_ptr<ThreadPool> pool;          // to share one among sessions; null: a pool of its own
+  int64_t dynamic_limit = int64_t{8} << 30;  // bytes of buffers whose sizes the run decides
+  bool profile = false;
+};
+
+// Sessions of one executable run concurrently; one session runs one call at a time, others wait.
+class Session {
+ public:
+  // Errors: an executable that breaks a rule, a kernel that is not resolved.
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Executable> executable,
+                                                 SessionOptions options = {});
+
+  const std::vector<ValueInfo>& inputs() const { return input_infos_; }
+  const std::vector<ValueInfo>& outputs() const { return output_infos_; }
+
+  // Inputs in the model's order. `outputs` is empty or has one tensor per output: one of the right
+  // element type and shape is written into, any other is replaced by a new tensor. A run that is
+  // given its outputs (aligned to 64 bytes, not overlapping inputs) and meets only sizes it has
+  // planned for allocates nothing. After an error the contents of given outputs are undefined.
+  // Errors: invalid inputs (named), kLimit for memory.
+  Status run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs);
+
+  void set_threads(int threads);  // as SessionOptions::threads
+  int threads() const;
+  void set_profiling(bool enabled);
+  Profiler profile() const;  // a copy of what was recorded
+
+ private:
+  // Where an output's elements go during a run.
+  struct OutputSlot {
+    bool isolated = false;  // the caller's tensor shares memory with no input and no other output
+    Storage storage;        // for kernels to write to, unless they write to the caller's tensor
+    Shape shape;
+  };
+  Session(std::shared_ptr<const Executable> executable, SessionOptions options);
+  Result<const VariantLayout*> choose_variant(std::span<const Tensor> inputs);
+  Result<Plan*> find_plan(const VariantLayout& layout);
+  Status prepare_outputs(std::span<const Tensor> inputs, const std::vector<Tensor>& outputs);
+  Status run_planned(std::span<const Tensor> inputs, std::vector<Tensor>& outputs);
+  Status set_shape(size_t output);
+  Status deliver(size_t output, Tensor& tensor);
+
+  struct CachedPlan {
+    const VariantLayout* layout;
+    std::unique_ptr<Plan> plan;
+  };
+  static constexpr size_t kPlanLimit = 8;
+
+  const std::shared_ptr<const Executable> executable_;
+  const std::vector<ValueInfo> input_infos_, output_infos_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<ThreadPool> pool_;
+  bool profiling_ = false;
+  Profiler profiler_;
+  std::vector<VariantLayout> layouts_;
+  std::vector<CachedPlan> plans_;          // the latest used last
+  const VariantLayout* layout_ = nullptr;  // of the run under way
+  Plan* plan_ = nullptr;
+  Storage arena_;
+  ProgramRunner runner_;
+  std::vector<int64_t> symbols_;
+  std::vector<OutputSlot> slots_;
+};
+
+}  // namespace tilewright

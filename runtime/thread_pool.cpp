@@ -1,0 +1,180 @@
+#include "runtime/thread_pool.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <system_error>
+
+namespace tilewright {
+namespace {
+
+// Longer than a wake-up (some 5 to 40 us) would gain nothing; machines are shared.
+constexpr std::chrono::microseconds kSpin{20};
+constexpr uint64_t kPartsMask = 0xffff;
+
+std::atomic<int> awake_workers{0};  // of all pools: working or spinning
+
+// The worker that this thread is, while it runs a part.
+struct Here {
+  const ThreadPool* pool = nullptr;
+  int worker = 0;
+};
+thread_local Here here;
+
+void pause_cpu() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+int process_cpus() {
+  static const int cpus = available_cpus();
+  return cpus;
+}
+
+// Waits a short while for done(); false when the time is up or the CPUs are taken.
+template <typename Done>
+bool spin_until(Done done) {
+  if (done()) return true;
+  if (awake_workers.load(std::memory_order_relaxed) > process_cpus()) return false;
+  const auto end = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < 8; ++i) {
+      if (done()) return true;
+      pause_cpu();
+    }
+    if (awake_workers.load(std::memory_order_relaxed) > process_cpus()) return false;
+    // Whoever is waited for may have been put on this very CPU, and would not run before the spin ends.
+    std::this_thread::yield();
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+// Serial, but marked as a part, so that what it calls is nested too.
+void run_serially(TwKernelContext* context, int64_t count, TwParallelBody body, void* closure,
+                  const ThreadPool* pool) {
+  const Here before = here;
+  here = {pool, before.pool == pool ? before.worker : 0};
+  body(context, closure, 0, count, here.worker);
+  here = before;
+}
+
+int quota_cpus(int cpus) {
+  std::FILE* file = std::fopen("/sys/fs/cgroup/cpu.max", "r");
+  if (!file) return cpus;
+  long long quota = 0, period = 0;
+  if (std::fscanf(file, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0)
+    cpus = static_cast<int>(
+        std::min<long long>(cpus, std::max<long long>((quota + period - 1) / period, 1)));
+  std::fclose(file);
+  return cpus;
+}
+
+}  // namespace
+
+int available_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int cpus = static_cast<int>(std::thread::hardware_concurrency());
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cpus = CPU_COUNT(&set);
+  return quota_cpus(std::max(cpus, 1));
+}
+
+ThreadPool::ThreadPool(int workers) : worker_count_(std::clamp(workers, 1, kMaxWorkers)) {
+  threads_.reserve(worker_count_ - 1);
+  try {
+    for (int w = 1; w < worker_count_; ++w) threads_.emplace_back([this, w] { run_worker(w); });
+  } catch (const std::system_error&) {
+    worker_count_ = static_cast<int>(threads_.size()) + 1;  // the system gives no more threads
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(sleep_mutex_);
+    stop_.store(true);
+  }
+  wake_workers_.notify_all();
+  for (std::thread& t : threads_) t.join();
+}
+
+void ThreadPool::parallel(TwKernelContext* context, int64_t count, TwParallelBody body,
+                          void* closure) {
+  if (count <= 0) return;
+  const int parts = static_cast<int>(std::min<int64_t>(count, worker_count_));
+  if (parts == 1 || here.pool || !busy_.try_lock())
+    return run_serially(context, count, body, closure, this);
+  std::lock_guard lock(busy_, std::adopt_lock);
+  job_ = {context, body, closure, count, parts};
+  awake_workers.fetch_add(1, std::memory_order_relaxed);
+  fork(parts);
+  run_part(job_, 0);
+  join();
+  awake_workers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void ThreadPool::fork(int parts) {
+  unfinished_.store(parts - 1, std::memory_order_relaxed);
+  const uint64_t generation = (epoch_.load(std::memory_order_relaxed) >> 16) + 1;
+  // Sequentially consistent with sleepers_: either this sees the sleeper, or the sleeper sees the
+  // new epoch.
+  epoch_.store(generation << 16 | static_cast<uint64_t>(parts));
+  if (sleepers_.load() == 0) return;
+  { std::lock_guard lock(sleep_mutex_); }
+  wake_workers_.notify_all();
+}
+
+void ThreadPool::join() {
+  auto done = [this] { return unfinished_.load(std::memory_order_acquire) == 0; };
+  if (spin_until(done)) return;
+  std::unique_lock lock(sleep_mutex_);
+  caller_sleeps_.store(true);
+  wake_caller_.wait(lock, [this] { return unfinished_.load() == 0; });
+  caller_sleeps_.store(false);
+}
+
+void ThreadPool::run_part(const Job& job, int worker) {
+  const int64_t size = job.count / job.parts, rest = job.count % job.parts;
+  const int64_t begin = worker * size + std::min<int64_t>(worker, rest);
+  here = {this, worker};
+  job.body(job.context, job.closure, begin, begin + size + (worker < rest), worker);
+  here = {};
+}
+
+uint64_t ThreadPool::wait_for_job(uint64_t seen) {
+  auto changed = [&] {
+    return epoch_.load(std::memory_order_acquire) != seen || stop_.load(std::memory_order_relaxed);
+  };
+  if (!spin_until(changed)) {
+    awake_workers.fetch_sub(1, std::memory_order_relaxed);
+    std::unique_lock lock(sleep_mutex_);
+    sleepers_.fetch_add(1);
+    wake_workers_.wait(lock, [&] { return epoch_.load() != seen || stop_.load(); });
+    sleepers_.fetch_sub(1);
+    awake_workers.fetch_add(1, std::memory_order_relaxed);
+  }
+  return epoch_.load(std::memory_order_acquire);
+}
+
+void ThreadPool::run_worker(int worker) {
+  awake_workers.fetch_add(1, std::memory_order_relaxed);
+  uint64_t seen = 0;
+  while (!stop_.load(std::memory_order_relaxed)) {
+    const uint64_t epoch = wait_for_job(seen);
+    if (epoch == seen) continue;
+    seen = epoch;
+    if (worker >= static_cast<int>(epoch & kPartsMask)) continue;
+    run_part(job_, worker);
+    // The last one out wakes a caller that gave up spinning. The pool outlives this: its destructor
+    // joins.
+    if (unfinished_.fetch_sub(1) == 1 && caller_sleeps_.load()) {
+      { std::lock_guard lock(sleep_mutex_); }
+      wake_caller_.notify_one();
+    }
+  }
+  awake_workers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+}  // namespace tilewright

@@ -1,0 +1,68 @@
+// Fork-join over a fixed set of threads: the one source of parallelism in a session.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runtime/kernel_abi.h"
+
+namespace tilewright {
+
+// Workers 0 (the calling thread) to worker_count - 1. A call splits [0, count) into contiguous,
+// nearly equal parts, one per worker, and allocates nothing. Workers spin for a moment after a call
+// and then sleep; they never spin while more workers are awake in the process than it has CPUs.
+// Safe to share among sessions: a call that finds the pool busy, and a call from inside a body,
+// runs serially on the calling thread.
+class ThreadPool {
+ public:
+  // Clamped to [1, kMaxWorkers], and to the threads that the system grants; 1 starts no thread.
+  explicit ThreadPool(int workers);
+  ~ThreadPool();  // waits for the threads; no call may be under way
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  static constexpr int kMaxWorkers = 1024;
+  int worker_count() const { return worker_count_; }
+
+  // Runs body over [0, count) and returns when all is done. Of a nested call every part bears the
+  // number of the worker that makes it.
+  void parallel(TwKernelContext* context, int64_t count, TwParallelBody body, void* closure);
+
+ private:
+  struct Job {
+    TwKernelContext* context = nullptr;
+    TwParallelBody body = nullptr;
+    void* closure = nullptr;
+    int64_t count = 0;
+    int parts = 0;
+  };
+  void run_worker(int worker);
+  uint64_t wait_for_job(uint64_t seen);
+  void run_part(const Job& job, int worker);
+  void fork(int parts);
+  void join();
+
+  int worker_count_;
+  std::vector<std::thread> threads_;
+  std::mutex busy_;  // held by the call under way
+  Job job_;          // stable while a participating worker has not finished
+
+  // Generation (48 bits) and the number of participants (16 bits) of the latest call: a worker
+  // learns with one load whether it takes part, and only then reads job_.
+  alignas(64) std::atomic<uint64_t> epoch_{0};
+  alignas(64) std::atomic<int> unfinished_{0};
+  alignas(64) std::atomic<int> sleepers_{0};
+  std::atomic<bool> caller_sleeps_{false};
+  std::atomic<bool> stop_{false};
+  std::mutex sleep_mutex_;
+  std::condition_variable wake_workers_, wake_caller_;
+};
+
+// CPUs this process may use: its affinity mask, lowered by the CPU quota of its control group.
+int available_cpus();
+
+}  // namespace tilewright

@@ -1,0 +1,175 @@
+#include "runtime/executable.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <random>
+
+#include "runtime/device_cpu.h"
+#include "runtime/session.h"
+#include "tests/runtime/session_models.h"
+
+namespace tilewright::testing {
+namespace {
+
+std::vector<Executable> all_models() {
+  return {add_relu_model(), add_relu_two_variants(), compact_model(), branch_model(),
+          fibonacci_model()};
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A file of its own per test, removed at the end.
+class TemporaryFile {
+ public:
+  TemporaryFile() {
+    const int fd = mkstemps(path_.data(), 3);
+    EXPECT_GE(fd, 0);
+    if (fd >= 0) close(fd);
+  }
+  ~TemporaryFile() { std::remove(path_.c_str()); }
+  void write(const std::string& bytes) {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
+  }
+  std::string path() const { return path_; }
+
+ private:
+  std::string path_ = ::testing::TempDir() + "tilewright_XXXXXX.so";
+};
+
+std::string load_error(const std::string& path) {
+  auto e = load_executable(path);
+  return e.ok() ? "no error" : e.error().message;
+}
+
+TEST(Executable, SurvivesSerialisation) {
+  for (const Executable& e : all_models()) {
+    const std::vector<uint8_t> bytes = serialize_executable(e);
+    auto back = deserialize_executable(bytes.data(), bytes.size());
+    ASSERT_TRUE(back.ok()) << back.error().to_string();
+    EXPECT_EQ(serialize_executable(*back), bytes);
+    EXPECT_EQ(back->model_name, e.model_name);
+    EXPECT_EQ(back->variants[0].buffers.size(), e.variants[0].buffers.size());
+    EXPECT_EQ(back->variants[0].loops.size(), e.variants[0].loops.size());
+  }
+}
+
+// What was read back runs like the original once its kernels are attached.
+TEST(Executable, RunsAfterSerialisation) {
+  const Executable original = fibonacci_model();
+  const std::vector<uint8_t> bytes = serialize_executable(original);
+  Executable e = std::move(*deserialize_executable(bytes.data(), bytes.size()));
+  e.variants[0].kernels[0].function = original.variants[0].kernels[0].function;
+  auto session =
+      std::move(*Session::create(std::make_shared<Executable>(std::move(e)), {.threads = 1}));
+  std::vector<Tensor> in{integers({}, {0}), integers({}, {1}), integers({}, {10}),
+                         integers({}, {1000})},
+      out;
+  ASSERT_TRUE(session->run(in, out).ok());
+  EXPECT_EQ(*out[0].data_as<int64_t>(), 55);
+}
+
+TEST(Executable, EveryTruncationIsAnError) {
+  for (const Executable& e : all_models()) {
+    const std::vector<uint8_t> bytes = serialize_executable(e);
+    for (size_t n = 0; n < bytes.size(); ++n) {
+      const std::vector<uint8_t> part(bytes.begin(),
+                                      bytes.begin() + n);  // its own allocation: overruns show
+      ASSERT_FALSE(deserialize_executable(part.data(), n).ok()) << n;
+    }
+    std::vector<uint8_t> longer = bytes;
+    longer.push_back(0);
+    EXPECT_FALSE(deserialize_executable(longer.data(), longer.size()).ok());
+  }
+}
+
+// Damage is refused or harmless: whatever is accepted obeys the rules again when written and read.
+TEST(Executable, DamageNeverCrashes) {
+  std::mt19937 random(3);
+  int refused = 0;
+  for (const Executable& e : all_models()) {
+    const std::vector<uint8_t> bytes = serialize_executable(e);
+    for (int round = 0; round < 3000; ++round) {
+      std::vector<uint8_t> damaged = bytes;
+      for (uint32_t k = 0; k <= random() % 3; ++k)
+        damaged[random() % damaged.size()] = static_cast<uint8_t>(random() % 4 ? random() : 0xff);
+      auto result = deserialize_executable(damaged.data(), damaged.size());
+      refused += !result.ok();
+      if (!result.ok()) continue;
+      EXPECT_EQ(serialize_executable(*result), damaged);
+    }
+  }
+  EXPECT_GT(refused, 3000);
+}
+
+TEST(Executable, RefusesAnotherVersion) {
+  std::vector<uint8_t> bytes = serialize_executable(branch_model());
+  bytes[4] = 77;
+  EXPECT_EQ(deserialize_executable(bytes.data(), bytes.size()).error().message,
+            "the model has format version 77, this runtime reads version 1");
+}
+
+TEST(LoadExecutable, LoadsAndRunsASharedObject) {
+  auto e = load_executable(TEST_MODEL);
+  ASSERT_TRUE(e.ok()) << e.error().to_string();
+  EXPECT_EQ((*e)->model_name, "scale");
+  auto session = std::move(*Session::create(*e, {.threads = 2}));
+  std::vector<Tensor> in{floats({3}, {1, 2, 3})}, out;
+  ASSERT_TRUE(session->run(in, out).ok());
+  EXPECT_EQ(values<float>(out[0]), (std::vector<float>{2.5, 5, 7.5}));
+}
+
+TEST(LoadExecutable, RefusesForeignFiles) {
+  EXPECT_EQ(load_error("/nonexistent/model.so"), "cannot read the file");
+  EXPECT_EQ(load_error(::testing::TempDir()), "not a shared object");
+  EXPECT_EQ(load_error(TILEWRIGHT_SOURCE_DIR "/CMakeLists.txt"), "not a shared object");
+  EXPECT_EQ(load_error(OTHER_LIBRARY), "not a tilewright model: it does not export tilewright_abi");
+  EXPECT_EQ(load_error(OTHER_ABI_MODEL), "compiled for runtime ABI 999, this runtime has ABI 1");
+}
+
+TEST(LoadExecutable, RefusesACpuThatLacksAFeature) {
+  EXPECT_EQ(load_error(OTHER_CPU_MODEL),
+            "this CPU (" + cpu_info().model + ") lacks avx9999, which the model was compiled for");
+}
+
+TEST(LoadExecutable, EveryTruncationIsAnError) {
+  const std::string bytes = read_file(TEST_MODEL);
+  TemporaryFile file;
+  const size_t step = std::max<size_t>(bytes.size() / 500, 1);
+  for (size_t n = 0; n<bytes.size(); n += n + 200> bytes.size() || n < 200 ? 1 : step) {
+    file.write(bytes.substr(0, n));
+    const std::string error = load_error(file.path());
+    EXPECT_TRUE(error == "not a shared object" || error.starts_with("truncated: "))
+        << n << ": " << error;
+  }
+  file.write(bytes);
+  EXPECT_EQ(load_error(file.path()), "no error");
+}
+
+TEST(Cpu, KnowsItself) {
+  const CpuInfo& cpu = cpu_info();
+  EXPECT_FALSE(cpu.model.empty());
+  EXPECT_GE(cpu.available_cpus, 1);
+  EXPECT_TRUE(cpu.vector_bytes == 16 || cpu.vector_bytes == 32 || cpu.vector_bytes == 64);
+#if defined(__x86_64__)
+  EXPECT_TRUE(cpu_has("sse2"));
+  EXPECT_EQ(cpu_has("avx2"), static_cast<bool>(__builtin_cpu_supports("avx2")));
+  EXPECT_EQ(cpu_has("fma"), static_cast<bool>(__builtin_cpu_supports("fma")));
+  EXPECT_EQ(cpu_has("avx512f"), static_cast<bool>(__builtin_cpu_supports("avx512f")));
+  EXPECT_EQ(cpu_has("avx512vnni"), static_cast<bool>(__builtin_cpu_supports("avx512vnni")));
+  EXPECT_EQ(cpu_has("avx512bf16"), static_cast<bool>(__builtin_cpu_supports("avx512bf16")));
+  EXPECT_EQ(cpu_has("avx512vbmi2"), static_cast<bool>(__builtin_cpu_supports("avx512vbmi2")));
+  EXPECT_EQ(cpu_has("gfni"), static_cast<bool>(__builtin_cpu_supports("gfni")));
+#endif
+  EXPECT_FALSE(check_cpu_features({"sse2", "no-such-feature"}).ok());
+  EXPECT_TRUE(check_cpu_features({}).ok());
+}
+
+}  // namespace
+}  // namespace tilewright::testing

@@ -1,0 +1,133 @@
+#include "runtime/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <functional>
+
+namespace tilewright {
+namespace {
+
+using Body = std::function<void(int64_t begin, int64_t end, int64_t worker)>;
+
+void run(ThreadPool& pool, int64_t count, const Body& body) {
+  pool.parallel(
+      nullptr, count,
+      [](TwKernelContext*, void* closure, int64_t begin, int64_t end, int64_t worker) {
+        (*static_cast<const Body*>(closure))(begin, end, worker);
+      },
+      const_cast<Body*>(&body));
+}
+
+TEST(ThreadPool, CoversEachIterationOnce) {
+  for (int workers : {1, 2, 3, 7}) {
+    ThreadPool pool(workers);
+    EXPECT_EQ(pool.worker_count(), workers);
+    for (int64_t count : {0, 1, 2, 3, 6, 7, 8, 101, 10007}) {
+      std::vector<int> hits(count, 0);
+      std::vector<int> calls(workers, 0);
+      run(pool, count, [&](int64_t begin, int64_t end, int64_t worker) {
+        ASSERT_LT(begin, end);
+        ASSERT_LT(worker, workers);
+        ++calls[worker];
+        for (int64_t i = begin; i < end; ++i) ++hits[i];
+      });
+      for (int64_t i = 0; i < count; ++i) ASSERT_EQ(hits[i], 1) << i << " of " << count;
+      for (int w = 0; w < workers; ++w) EXPECT_EQ(calls[w], w < count ? 1 : 0);
+    }
+  }
+}
+
+TEST(ThreadPool, SplitsNearlyEvenlyEvenWhenTheCountIsHuge) {
+  ThreadPool pool(3);
+  const int64_t count = std::numeric_limits<int64_t>::max();
+  std::vector<int64_t> sizes(3, 0);
+  run(pool, count,
+      [&](int64_t begin, int64_t end, int64_t worker) { sizes[worker] = end - begin; });
+  EXPECT_EQ(sizes[0], count / 3 + 1);
+  EXPECT_EQ(sizes[0] + sizes[1] + sizes[2], count);
+}
+
+TEST(ThreadPool, NestedCallsRunSeriallyOnTheCallingWorker) {
+  ThreadPool pool(4);
+  std::atomic<int64_t> total{0};
+  run(pool, 4, [&](int64_t, int64_t, int64_t outer) {
+    const auto thread = std::this_thread::get_id();
+    run(pool, 1000, [&](int64_t begin, int64_t end, int64_t inner) {
+      EXPECT_EQ(begin, 0);
+      EXPECT_EQ(end, 1000);
+      EXPECT_EQ(inner, outer);
+      EXPECT_EQ(std::this_thread::get_id(), thread);
+      total += end - begin;
+    });
+  });
+  EXPECT_EQ(total, 4000);
+}
+
+TEST(ThreadPool, NestedInASingleIterationIsSerialToo) {
+  ThreadPool pool(4);
+  int calls = 0;
+  run(pool, 1, [&](int64_t, int64_t, int64_t) {
+    run(pool, 100, [&](int64_t, int64_t, int64_t) { ++calls; });
+  });
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(ThreadPool, ManyCallsFromManyThreadsShareOnePool) {
+  ThreadPool pool(3);
+  std::vector<int64_t> sums(4, 0);
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 4; ++c)
+    callers.emplace_back([&, c] {
+      for (int round = 0; round < 500; ++round) {
+        std::vector<int64_t> part(3, 0);
+        run(pool, 97, [&](int64_t begin, int64_t end, int64_t worker) {
+          for (int64_t i = begin; i < end; ++i) part[worker] += i;
+        });
+        sums[c] += part[0] + part[1] + part[2];
+      }
+    });
+  for (std::thread& t : callers) t.join();
+  for (int64_t s : sums) EXPECT_EQ(s, 500 * 97 * 96 / 2);
+}
+
+TEST(ThreadPool, PoolsSideBySideAndSleepingWorkersWake) {
+  ThreadPool a(3), b(3);
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> n{0};
+    run(a, 3, [&](int64_t, int64_t, int64_t) {
+      run(b, 5, [&](int64_t begin, int64_t end, int64_t) { n += end - begin; });
+    });
+    EXPECT_EQ(n, 15);
+    std::this_thread::sleep_for(std::chrono::microseconds(300));  // longer than the spin: all sleep
+  }
+}
+
+TEST(ThreadPool, MakeAndDestroyWithoutWork) {
+  for (int i = 0; i < 50; ++i) ThreadPool pool(4);
+}
+
+// Prints the cost of a call; the bound is loose, since machines are shared.
+TEST(ThreadPool, CostOfACall) {
+  auto best_nanoseconds = [](ThreadPool& pool, int64_t count) {
+    double best = 1e18;
+    for (int round = 0; round < 200; ++round) {
+      const auto begin = std::chrono::steady_clock::now();
+      for (int i = 0; i < 100; ++i)
+        pool.parallel(
+            nullptr, count, [](TwKernelContext*, void*, int64_t, int64_t, int64_t) {}, nullptr);
+      const std::chrono::duration<double, std::nano> t = std::chrono::steady_clock::now() - begin;
+      best = std::min(best, t.count() / 100);
+    }
+    return best;
+  };
+  ThreadPool serial(1), two(2);
+  const double serial_ns = best_nanoseconds(serial, 2), fork_ns = best_nanoseconds(two, 2);
+  std::printf("serial call %.0f ns, fork-join of 2 workers %.0f ns\n", serial_ns, fork_ns);
+  EXPECT_LT(serial_ns, 3000);
+  EXPECT_LT(fork_ns, 200000);
+}
+
+}  // namespace
+}  // namespace tilewright

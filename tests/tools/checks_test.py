@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Each rule of check_layering.py, check_style.py and count_results.py finds a planted mistake, and a
+clean tree passes."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def run_check(script, files, *arguments):
+    """(exit status, output) of a script over a tree made of {path: text}."""
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in files.items():
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                file.write(text)
+        command = [sys.executable, os.path.join(HERE, script), root, *arguments]
+        result = subprocess.run(command, capture_output=True, text=True)
+        return result.returncode, result.stdout + result.stderr
+
+
+TREE = {
+    "runtime/core/shape.h": "#include <vector>\n",
+    "runtime/session.h": '#include "runtime/core/shape.h"\n',
+    "runtime/executable.h": '#include "runtime/core/shape.h"\n',
+    "ir/graph.h": '#include "runtime/core/shape.h"\n',
+    "passes/lower.cpp": '#include "ir/graph.h"\n#include <algorithm>\n',
+    "codegen/cpu/emit.cpp": '#include <llvm/IR/IRBuilder.h>\n#include "runtime/executable.h"\n',
+}
+
+
+class Layering(unittest.TestCase):
+    def check(self, path, line, expected):
+        status, output = run_check("check_layering.py", {**TREE, path: line + "\n"})
+        self.assertEqual(status, 1 if expected else 0, output)
+        self.assertIn(expected, output)
+
+    def test_clean_tree(self):
+        self.check("ir/printer.cpp", "#include <string>", "")
+
+    def test_folder_that_may_not_be_included(self):
+        self.check("ir/bad.cpp", '#include "passes/lower.h"', "is no file")
+        self.check("ir/bad.cpp", '#include "runtime/session.h"', "ir may not include")
+        self.check("runtime/bad.cpp", '#include "ir/graph.h"', "runtime may not include")
+        self.check("passes/bad.cpp", '#include "runtime/executable.h"', "passes may not include")
+
+    def test_single_headers_are_opened(self):
+        self.check("codegen/ok.cpp", '#include "runtime/executable.h"', "")
+        self.check("codegen/bad.cpp", '#include "runtime/session.h"', "codegen may not include")
+
+    def test_includes_are_written_from_the_root(self):
+        self.check("ir/bad.cpp", '#include "graph.h"', "written from the root")
+
+    def test_third_party(self):
+        self.check("ir/bad.cpp", "#include <llvm/IR/Module.h>", "allowed in codegen/cpu")
+        self.check("codegen/cpu/bad.h", "#include <llvm/IR/Module.h>", "LLVM headers stay in .cpp")
+        private = "codegen/cpu/vector_math_lanes.h"
+        self.check(private, "#include <llvm/IR/IRBuilder.h>", "")
+        self.check("codegen/bad.cpp", f'#include "{private}"', "private to its folder")
+        self.check("passes/bad.cpp", "#include <google/protobuf/message_lite.h>", "allowed in frontends")
+        self.check("frontends/compiler/bad.cpp", "#include <CLI/CLI.hpp>", "allowed in frontends/cli")
+        self.check("runtime/bad.cpp", "#include <boost/any.hpp>", "not in the tables")
+        self.check("passes/bad.cpp", "#include <unistd.h>", "system headers are not allowed")
+
+    def test_number_of_llvm_files(self):
+        files = {f"codegen/cpu/file{i}.cpp": "#include <llvm/IR/Module.h>\n" for i in range(8)}
+        status, output = run_check("check_layering.py", {**TREE, **files})
+        self.assertEqual(status, 1)
+        self.assertIn("9 files include LLVM headers", output)
+
+    def test_unknown_folder_and_empty_tree(self):
+        self.check("stray/file.cpp", "#include <vector>", "not in the table")
+        self.assertEqual(run_check("check_layering.py", {})[0], 1)
+
+
+class Style(unittest.TestCase):
+    def check(self, path, text, expected):
+        status, output = run_check("check_style.py", {"ir/README.md": "graph\n", path: text})
+        self.assertEqual(status, 1 if expected else 0, output)
+        self.assertIn(expected, output)
+
+    def test_clean_tree(self):
+        self.check("ir/graph.h", "struct Graph {\n};\n", "")
+
+    def test_sizes(self):
+        self.check("ir/graph.h", "// x\n" * 701, "701 lines")
+        self.check("ir/graph.h", "// " + "x" * 110 + "\n", "113 columns")
+        body = "  ++x;\n" * 90
+        self.check("ir/graph.cpp", "int f(int x) {\n" + body + "}\n", "f has 92 lines")
+        self.check("ir/graph.cpp", "int f(int x,\n      int y) {\n" + body + "}\n", "has 92 lines")
+        self.check("ir/graph.h", "struct S {\n" + body + "};\n", "")
+        self.check("ir/README.md", "line\n" * 16, "over 15 lines")
+
+    def test_names(self):
+        self.check("ir/helpers.cpp", "\n", "name the file after")
+        self.check("notes.txt", "\n", "top-level")
+        self.check("passes/lower.cpp", "\n", "passes/README.md: missing")
+
+    def test_leftovers(self):
+        self.check("ir/graph.cpp", "// TO" + "DO: later\n", "open mark")
+        for folder in ("work", "tmp", "root", "home"):
+            self.check("ir/graph.cpp", f'open("/{folder}/x");\n', "path of one machine")
+        self.check("ir/graph.cpp", "// the build/tmp/x folder\n", "")
+
+
+CASE = '<testcase name="{}" status="{}">{}<system-out>{}</system-out></testcase>'
+
+
+class Counting(unittest.TestCase):
+    def count(self, cases, status=0):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "results.xml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("<testsuite>" + "".join(cases) + "</testsuite>")
+            command = [sys.executable, os.path.join(HERE, "count_results.py"), path, str(status)]
+            result = subprocess.run(command, capture_output=True, text=True)
+            return result.returncode, result.stdout
+
+    passed = CASE.format("a", "run", "", "")
+    failed = CASE.format("b", "fail", '<failure message=""/>', "")
+    skipped = CASE.format("c", "notrun", '<skipped message="SKIP_RETURN_CODE=77"/>', "skipped: no GPU")
+    lost = CASE.format("d", "notrun", '<skipped message="Unable to find executable"/>', "")
+
+    def test_counts(self):
+        self.assertEqual(self.count([self.passed]), (0, "1 passed, 0 failed, 0 skipped\n"))
+        status, output = self.count([self.passed, self.skipped])
+        self.assertEqual(status, 0)
+        self.assertIn("skipped: c (skipped: no GPU)", output)
+        self.assertTrue(output.endswith("\n1 passed, 0 failed, 1 skipped\n"))
+
+    def test_failures(self):
+        self.assertEqual(self.count([self.passed, self.failed], 8)[0], 1)
+        self.assertIn("1 passed, 1 failed", self.count([self.passed, self.lost], 8)[1])
+        self.assertEqual(self.count([self.passed], 8)[0], 1)
+        self.assertEqual(self.count([self.skipped])[0], 1)
+        self.assertEqual(self.count([])[0], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
