@@ -1,0 +1,323 @@
+#include "ir/text/parser_loops.h"
+
+#include <algorithm>
+
+#include "ir/text/printer_loops.h"
+
+namespace tilewright::ir {
+
+namespace {
+
+template <typename T>
+std::shared_ptr<T> make() {
+  auto n = std::make_shared<T>();
+  n->kind = T::kKind;
+  return n;
+}
+template <typename T>
+Stmt done(std::shared_ptr<T> n) { return std::shared_ptr<const T>(std::move(n)); }
+
+class LoopsParser : public ExprParser {
+ public:
+  using ExprParser::ExprParser;
+  Kernel kernel();
+  Stmt list();  // statements up to '}' or the end
+
+ private:
+  // `let` and allocations hold for the rest of the list; they are read one after the other and nested afterwards.
+  struct Pending { Stmt (*nest)(const Pending&, Stmt body); Var var; Expr value; Buffer buffer; size_t before; };
+
+  Stmt braces();
+  Stmt group();
+  Stmt statement();
+  Stmt loop();
+  Stmt while_stmt();
+  Stmt if_stmt();
+  Stmt block_stmt();
+  BlockAxis axis(Expr& binding);
+  Stmt store_stmt();
+  Pending scoped();
+  bool at_scoped() const {
+    return c_.at_word("let") || c_.at_word("local") || c_.at_word("workspace") || c_.at_word("param");
+  }
+  Var typed_name(std::string_view what);
+  Expr condition();
+  template <typename E, E kLast>
+  E one_of(std::string_view what);
+};
+
+Stmt join(std::vector<Stmt> stmts) {
+  if (stmts.size() == 1) return std::move(stmts[0]);
+  auto n = make<Seq>();
+  n->stmts = std::move(stmts);
+  return done(n);
+}
+
+// A word of an enumeration.
+template <typename E, E kLast>
+E LoopsParser::one_of(std::string_view what) {
+  for (int i = 0; i <= static_cast<int>(kLast); ++i)
+    if (c_.accept_word(ir::name(static_cast<E>(i)))) return static_cast<E>(i);
+  c_.expected(what);
+  return E{};
+}
+
+Var LoopsParser::typed_name(std::string_view what) {
+  const std::string n = name(what);
+  ScalarType type;
+  if (c_.at_symbol(":") && at_type(1)) {
+    c_.next();
+    type = scalar_type();
+  }
+  return Var(n, type);
+}
+Expr LoopsParser::condition() {
+  const Token at = c_.peek();
+  Expr e = expression();
+  if (c_.ok() && !(e.type() == ScalarType{DType::kBool, 1})) c_.fail(at, "expected a condition of type bool, found " + to_text(e.type()));
+  return e;
+}
+
+LoopsParser::Pending LoopsParser::scoped() {
+  Pending p{};
+  const Token at = c_.peek();
+  if (c_.accept_word("let")) {
+    p.var = typed_name("the name of a variable");
+    c_.expect_symbol("=");
+    p.value = expression();
+    if (c_.ok() && !(p.value.type() == p.var.type()))
+      c_.fail(at, "'" + p.var.name() + "' is a " + to_text(p.var.type()) + ", its value a " + to_text(p.value.type()));
+    define(p.var.name(), p.var);
+    p.nest = [](const Pending& x, Stmt body) {
+      auto n = make<Let>();
+      n->var = x.var;
+      n->value = x.value;
+      n->body = std::move(body);
+      return done(n);
+    };
+    return p;
+  }
+  p.buffer = buffer(one_of<Scope, Scope::kLocal>("a statement"));
+  p.nest = [](const Pending& x, Stmt body) {
+    auto n = make<Allocate>();
+    n->buffer = x.buffer;
+    n->body = std::move(body);
+    return done(n);
+  };
+  return p;
+}
+
+Stmt LoopsParser::list() {
+  const size_t mark = open();
+  std::vector<Pending> pending;
+  std::vector<Stmt> stmts;
+  while (c_.ok() && !c_.at_symbol("}") && !c_.at_end()) {
+    if (!at_scoped()) {
+      stmts.push_back(statement());
+      continue;
+    }
+    if (pending.size() == static_cast<size_t>(Cursor::kMaxChain)) c_.fail(c_.peek(), "too many definitions in one list");
+    pending.push_back(scoped());
+    pending.back().before = stmts.size();
+  }
+  close(mark);
+  if (!c_.ok()) return nullptr;
+  for (; !pending.empty(); pending.pop_back()) {
+    const Pending& p = pending.back();
+    const auto first = stmts.begin() + static_cast<std::ptrdiff_t>(p.before);
+    Stmt nested = p.nest(p, join({first, stmts.end()}));
+    stmts.erase(first, stmts.end());
+    stmts.push_back(std::move(nested));
+  }
+  return join(std::move(stmts));
+}
+
+Stmt LoopsParser::braces() {
+  c_.expect_symbol("{");
+  Stmt s = list();
+  c_.expect_symbol("}");
+  return s;
+}
+// Braces that stand alone: around a definition they only bound its scope, otherwise they are a nested sequence.
+Stmt LoopsParser::group() {
+  c_.expect_symbol("{");
+  Stmt s;
+  if (at_scoped()) {
+    s = list();
+  } else {
+    const size_t mark = open();
+    auto n = make<Seq>();
+    while (c_.ok() && !c_.at_symbol("}") && !c_.at_end()) {
+      if (at_scoped()) {  // the rest belongs to it
+        n->stmts.push_back(list());
+        break;
+      }
+      n->stmts.push_back(statement());
+    }
+    close(mark);
+    s = done(n);
+  }
+  c_.expect_symbol("}");
+  return s;
+}
+
+Stmt LoopsParser::statement() {
+  if (!c_.enter()) return nullptr;
+  Stmt s;
+  if (c_.at_symbol("{")) s = group();
+  else if (c_.accept_word("for")) s = loop();
+  else if (c_.accept_word("while")) s = while_stmt();
+  else if (c_.accept_word("if")) s = if_stmt();
+  else if (c_.accept_word("block")) s = block_stmt();
+  else s = store_stmt();
+  c_.leave();
+  return s;
+}
+Stmt LoopsParser::loop() {
+  auto n = make<For>();
+  n->var = typed_name("the name of a loop variable");
+  c_.expect_word("in");
+  const Token zero = c_.peek();
+  if (c_.integer("0") != 0) c_.fail(zero, "loops begin at 0");
+  c_.expect_symbol("..");
+  n->extent = expression();
+  if (!c_.at_symbol("{")) n->loop_kind = one_of<LoopKind, LoopKind::kUnrolled>("'{' or the kind of a loop");
+  const size_t mark = open();
+  define(n->var.name(), n->var);
+  n->body = braces();
+  close(mark);
+  return done(n);
+}
+Stmt LoopsParser::while_stmt() {
+  auto n = make<While>();
+  n->condition = condition();
+  n->body = braces();
+  return done(n);
+}
+Stmt LoopsParser::if_stmt() {
+  auto n = make<If>();
+  n->condition = condition();
+  n->then = braces();
+  if (c_.accept_word("else")) n->otherwise = braces();
+  return done(n);
+}
+Stmt LoopsParser::store_stmt() {
+  const Token t = c_.peek();
+  if (!c_.at_symbol("[", 1)) {
+    c_.expected("a statement");
+    return nullptr;
+  }
+  name("a statement");
+  auto n = make<Store>();
+  n->buffer = find_buffer(t);
+  access(n->indices, n->mask);
+  c_.expect_symbol("=");
+  n->value = expression();
+  if (c_.ok() && n->value.dtype() != n->buffer->dtype)
+    c_.fail(t, "store to " + shown(t) + ": expected a value of type " + to_text(ScalarType{n->buffer->dtype}) + ", found " +
+                   to_text(n->value.type()));
+  return done(n);
+}
+
+// vi: parallel m = i
+BlockAxis LoopsParser::axis(Expr& binding) {
+  BlockAxis a;
+  a.var = typed_name("the name of an axis");
+  if (a.var.type() == ScalarType{}) c_.expect_symbol(":");
+  a.kind = one_of<AxisKind, AxisKind::kOrdered>("'parallel', 'reduce' or 'ordered'");
+  a.extent = expression();
+  c_.expect_symbol("=");
+  binding = expression();
+  return a;
+}
+Stmt LoopsParser::block_stmt() {
+  auto n = make<Block>();
+  const Token t = c_.next();
+  if (t.kind != TokenKind::kString) c_.fail(t, "expected the name of a block in double quotes, found " + shown(t));
+  n->name = t.text;
+  c_.expect_symbol("(");
+  while (c_.ok() && !c_.at_symbol(")")) {
+    if (!n->axes.empty()) c_.expect_symbol(",");
+    Expr binding;
+    n->axes.push_back(axis(binding));
+    n->bindings.push_back(binding);
+  }
+  c_.expect_symbol(")");
+  const size_t mark = open();
+  if (c_.ok())
+    for (const BlockAxis& a : n->axes) define(a.var.name(), a.var);
+  if (c_.accept_word("where")) {
+    c_.expect_symbol("(");
+    n->predicate = condition();
+    c_.expect_symbol(")");
+  }
+  if (c_.accept_word("init")) {
+    n->init = braces();
+    c_.expect_word("body");
+  }
+  n->body = braces();
+  close(mark);
+  return done(n);
+}
+
+// Scalars come behind the parameters in the text, but the shapes of parameters use them: they are read first.
+Kernel LoopsParser::kernel() {
+  Kernel k;
+  c_.expect_word("kernel");
+  k.name = name("the name of a kernel");
+  const size_t params = c_.position();
+  int nesting = 0;
+  while (c_.ok() && !c_.at_end()) {
+    nesting += c_.at_symbol("(") - c_.at_symbol(")");
+    c_.next();
+    if (nesting <= 0) break;
+  }
+  if (c_.accept_word("scalars")) {
+    c_.expect_symbol("(");
+    while (c_.ok() && !c_.at_symbol(")")) {
+      if (!k.scalars.empty()) c_.expect_symbol(",");
+      k.scalars.push_back(typed_name("the name of a scalar"));
+      define(k.scalars.back().name(), k.scalars.back());
+    }
+    c_.expect_symbol(")");
+  }
+  const size_t body = c_.position();
+  c_.go_to(params);
+  c_.expect_symbol("(");
+  while (c_.ok() && !c_.at_symbol(")")) {
+    if (!k.params.empty()) c_.expect_symbol(",");
+    k.params.push_back(buffer(Scope::kParam));
+  }
+  c_.expect_symbol(")");
+  c_.go_to(body);
+  k.body = braces();
+  return k;
+}
+
+template <typename T, typename F>
+Result<T> parse(std::string_view text, Names& names, F&& production) {
+  TW_ASSIGN(std::vector<Token> tokens, lex(text));
+  Cursor cursor(std::move(tokens));
+  LoopsParser parser(cursor, names);
+  const size_t mark = parser.open();
+  T result = production(parser);
+  parser.close(mark);
+  if (cursor.ok() && !cursor.at_end()) cursor.expected("the end");
+  if (!cursor.ok()) return cursor.error();
+  return result;
+}
+
+}  // namespace
+
+Result<Kernel> parse_kernel(std::string_view text) {
+  Names names;
+  return parse<Kernel>(text, names, [](LoopsParser& p) { return p.kernel(); });
+}
+Result<Stmt> parse_stmt(std::string_view text, Names& names) {
+  return parse<Stmt>(text, names, [](LoopsParser& p) { return p.list(); });
+}
+Result<Expr> parse_expr(std::string_view text, Names& names) {
+  return parse<Expr>(text, names, [](LoopsParser& p) { return p.expression(); });
+}
+
+}  // namespace tilewright::ir
