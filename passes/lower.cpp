@@ -12,7 +12,14 @@ Result<ir::Graph> lower_graph(ir::Graph graph, const LowerOptions& options) {
   graph = eliminate_dead_nodes(std::move(graph));
   graph = eliminate_common_nodes(std::move(graph));
   // What depends on constants alone is a constant.
-  if (options.fold) { TW_ASSIGN(graph, fold_constants(std::move(graph), options.run_constants)); }
+  if (options.fold) {
+    TW_ASSIGN(graph, fold_constants(std::move(graph), options.run_constants));
+    // Factors per channel are in the weights; the products this leaves are constants again.
+    TW_ASSIGN(graph, simplify_graph(std::move(graph)));
+    TW_ASSIGN(graph, fold_constants(std::move(graph), options.run_constants));
+  }
+  // Values have their memory layout.
+  if (options.schedule) graph = choose_layouts(std::move(graph));
   // Every node has its group: one group, one kernel.
   graph = options.fuse ? fuse_operators(std::move(graph)) : leave_unfused(std::move(graph));
   return graph;

@@ -49,7 +49,7 @@ class Planner {
       Step s;
       s.node = nodes.back();
       const Node& last = graph_.nodes[s.node];
-      if (nodes.size() == 1 && is_view(last)) {
+      if (nodes.size() == 1 && is_view(graph_, last)) {
         s.kind = Step::kView;
         s.group.params = {last.inputs[0], last.outputs[0]};
         s.group.num_inputs = 1;
