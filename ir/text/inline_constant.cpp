@@ -36,7 +36,9 @@ void append_element(std::vector<uint8_t>& bytes, DType dtype, int64_t value) {
 
 std::optional<std::string> inline_text(const Constant& c) {
   const auto n = tilewright::element_count(c.shape);
-  if (!n || *n > kMostElements || c.bytes != static_cast<size_t>(*n) * static_cast<size_t>(byte_size(c.dtype)) || (*n && !c.data))
+  if (!n || *n > kMostElements ||
+      c.bytes != static_cast<size_t>(*n) * static_cast<size_t>(byte_size(c.dtype)) ||
+      (*n && !c.data))
     return std::nullopt;
   std::string s = "[";
   std::vector<uint8_t> bytes;
@@ -52,7 +54,8 @@ std::optional<std::string> inline_text(const Constant& c) {
       append_element(bytes, c.dtype, v);
     }
   }
-  if (*n && std::memcmp(bytes.data(), c.data, c.bytes) != 0) return std::nullopt;  // another NaN, a bool that is not 0 or 1
+  if (*n && std::memcmp(bytes.data(), c.data, c.bytes) != 0)
+    return std::nullopt;  // another NaN, a bool that is not 0 or 1
   return s + "]";
 }
 

@@ -76,7 +76,8 @@ ValueId GraphParser::define(std::string_view what) {
     c_.next();
     v.known = exprs_.extents();
   }
-  if (c_.ok() && !values_.emplace(name, id).second) c_.fail(at, "value " + shown(at) + " is defined twice");
+  if (c_.ok() && !values_.emplace(name, id).second)
+    c_.fail(at, "value " + shown(at) + " is defined twice");
   return id;
 }
 ValueId GraphParser::operand() {
@@ -101,7 +102,8 @@ int64_t GraphParser::signed_integer() {
     return 0;
   }
   c_.next();
-  if (std::from_chars(at.text.data(), end, value).ec != std::errc() || value > (uint64_t{1} << 63) - !negative)
+  if (std::from_chars(at.text.data(), end, value).ec != std::errc() ||
+      value > (uint64_t{1} << 63) - !negative)
     c_.fail(at, "the number is too large: " + at.text);
   return static_cast<int64_t>(negative ? 0 - value : value);
 }
@@ -109,16 +111,21 @@ double GraphParser::real() {
   const bool negative = c_.accept_symbol("-");
   const Token at = c_.next();
   double value = 0;
-  if (at.kind == TokenKind::kWord && at.text == "inf") value = HUGE_VAL;
-  else if (at.kind == TokenKind::kWord && at.text == "nan") value = std::nan("");
-  else if (at.kind != TokenKind::kFloat) c_.fail(at, "expected a number with a fraction, found " + shown(at));
-  else if (std::from_chars(at.text.data(), at.text.data() + at.text.size(), value).ec != std::errc())
+  if (at.kind == TokenKind::kWord && at.text == "inf")
+    value = HUGE_VAL;
+  else if (at.kind == TokenKind::kWord && at.text == "nan")
+    value = std::nan("");
+  else if (at.kind != TokenKind::kFloat)
+    c_.fail(at, "expected a number with a fraction, found " + shown(at));
+  else if (std::from_chars(at.text.data(), at.text.data() + at.text.size(), value).ec !=
+           std::errc())
     c_.fail(at, "the number is outside the range of f64: " + at.text);
   return negative ? -value : value;
 }
 
 void GraphParser::element(std::vector<uint8_t>& bytes, DType dtype) {
-  if (dtype == DType::kFloat32 && c_.peek(c_.at_symbol("-")).kind == TokenKind::kFloat) {  // rounded once, not by way of double
+  if (dtype == DType::kFloat32 &&
+      c_.peek(c_.at_symbol("-")).kind == TokenKind::kFloat) {  // rounded once, not by way of double
     const bool negative = c_.accept_symbol("-");
     const Token at = c_.next();
     float value = 0;
@@ -131,12 +138,14 @@ void GraphParser::element(std::vector<uint8_t>& bytes, DType dtype) {
   if (dtype == DType::kUInt64) {
     uint64_t value = 0;
     if (at.kind != TokenKind::kInteger) return c_.expected("an integer");
-    if (std::from_chars(at.text.data(), at.text.data() + at.text.size(), value).ec != std::errc()) return c_.fail(at, "the number is too large: " + at.text);
+    if (std::from_chars(at.text.data(), at.text.data() + at.text.size(), value).ec != std::errc())
+      return c_.fail(at, "the number is too large: " + at.text);
     c_.next();
     return append_element(bytes, dtype, static_cast<int64_t>(value));
   }
   const int64_t value = signed_integer();
-  if (as_int(int_imm(value, dtype)) != value) c_.fail(at, std::to_string(value) + " is outside the range of " + std::string(name(dtype)));
+  if (as_int(int_imm(value, dtype)) != value)
+    c_.fail(at, std::to_string(value) + " is outside the range of " + std::string(name(dtype)));
   append_element(bytes, dtype, value);
 }
 // #3, or [1, 2]
@@ -152,12 +161,14 @@ ConstantRef GraphParser::elements(const Token& at, const TensorType& type) {
     const int64_t n = c_.integer("the number of a constant");
     if (!c_.ok()) return nullptr;
     if (n >= static_cast<int64_t>(constants_.size()) || !constants_[static_cast<size_t>(n)]) {
-      c_.fail(which, "constant #" + which.text + " is not given: there are " + std::to_string(constants_.size()));
+      c_.fail(which, "constant #" + which.text + " is not given: there are " +
+                         std::to_string(constants_.size()));
       return nullptr;
     }
     ConstantRef c = constants_[static_cast<size_t>(n)];
     if (c->dtype != type.dtype || c->shape != *shape)
-      c_.fail(which, "constant #" + which.text + " is " + std::string(name(c->dtype)) + tilewright::to_string(c->shape) + ", expected " + to_text(type));
+      c_.fail(which, "constant #" + which.text + " is " + std::string(name(c->dtype)) +
+                         tilewright::to_string(c->shape) + ", expected " + to_text(type));
     return c;
   }
   std::vector<uint8_t> bytes;
@@ -168,7 +179,8 @@ ConstantRef GraphParser::elements(const Token& at, const TensorType& type) {
     if (c_.ok()) element(bytes, type.dtype);
   }
   c_.expect_symbol("]");
-  if (c_.ok() && found != *count) c_.fail(at, "expected " + std::to_string(*count) + " elements, found " + std::to_string(found));
+  if (c_.ok() && found != *count)
+    c_.fail(at, "expected " + std::to_string(*count) + " elements, found " + std::to_string(found));
   return c_.ok() ? make_constant(type.dtype, *shape, std::move(bytes)) : nullptr;
 }
 
@@ -177,15 +189,20 @@ Attribute GraphParser::list() {
   std::vector<T> items;
   while (c_.ok() && !c_.at_symbol("]")) {
     if (!items.empty()) c_.expect_symbol(",");
-    if constexpr (std::is_same_v<T, int64_t>) items.push_back(signed_integer());
-    else if constexpr (std::is_same_v<T, double>) items.push_back(real());
-    else items.push_back(text("a string"));
+    if constexpr (std::is_same_v<T, int64_t>)
+      items.push_back(signed_integer());
+    else if constexpr (std::is_same_v<T, double>)
+      items.push_back(real());
+    else
+      items.push_back(text("a string"));
   }
   c_.expect_symbol("]");
   return items;
 }
 Attribute GraphParser::attribute() {
-  auto is_integer = [&](size_t at) { return c_.peek(at + c_.at_symbol("-", at)).kind == TokenKind::kInteger; };
+  auto is_integer = [&](size_t at) {
+    return c_.peek(at + c_.at_symbol("-", at)).kind == TokenKind::kInteger;
+  };
   if (c_.peek().kind == TokenKind::kString) return c_.next().text;
   if (is_integer(0)) return signed_integer();
   if (c_.accept_word("const")) {
@@ -207,7 +224,8 @@ Attribute GraphParser::attribute() {
   if (c_.accept_symbol("[")) {
     if (c_.peek().kind == TokenKind::kString) return list<std::string>();
     if (is_integer(0)) return list<int64_t>();
-    if (c_.at_symbol("]")) c_.expected("an element (an empty list is written ints[], floats[] or strings[])");
+    if (c_.at_symbol("]"))
+      c_.expected("an element (an empty list is written ints[], floats[] or strings[])");
     return list<double>();
   }
   return real();
@@ -218,7 +236,8 @@ void GraphParser::trailer(Node& n) {
     c_.expect_symbol("[");
     while (c_.ok() && !c_.at_symbol("]")) {
       if (!c_.enter()) return;
-      n.regions.push_back(std::make_shared<const Graph>(GraphParser(c_, symbols_, constants_).graph()));
+      n.regions.push_back(
+          std::make_shared<const Graph>(GraphParser(c_, symbols_, constants_).graph()));
       c_.leave();
     }
     c_.expect_symbol("]");
@@ -270,16 +289,19 @@ void GraphParser::node() {
     if (!n.inputs.empty()) c_.expect_symbol(",");
     n.inputs.push_back(operand());
     for (ValueId v : outputs)
-      if (v != kNone && v == n.inputs.back()) c_.fail(op, "the node uses its own output '" + g_.value(v).name + "'");
+      if (v != kNone && v == n.inputs.back())
+        c_.fail(op, "the node uses its own output '" + g_.value(v).name + "'");
   }
   c_.expect_symbol(")");
   if (c_.accept_symbol("{")) {
     while (c_.ok() && !c_.at_symbol("}")) {
       if (!n.attributes.empty()) c_.expect_symbol(",");
       const Token key = c_.next();
-      if (key.kind != TokenKind::kWord && key.kind != TokenKind::kName) c_.fail(key, "expected the name of an attribute, found " + shown(key));
+      if (key.kind != TokenKind::kWord && key.kind != TokenKind::kName)
+        c_.fail(key, "expected the name of an attribute, found " + shown(key));
       c_.expect_symbol("=");
-      if (!n.attributes.emplace(key.text, attribute()).second) c_.fail(key, "attribute " + shown(key) + " is given twice");
+      if (!n.attributes.emplace(key.text, attribute()).second)
+        c_.fail(key, "attribute " + shown(key) + " is given twice");
     }
     c_.expect_symbol("}");
   }
@@ -298,7 +320,8 @@ void GraphParser::output() {
   g_.outputs.push_back(operand());
   if (c_.at_word("as") && c_.peek(1).kind == TokenKind::kString) {
     c_.next();
-    if (g_.output_names.size() + 1 != g_.outputs.size()) c_.fail(at, "the outputs before this one have no names");
+    if (g_.output_names.size() + 1 != g_.outputs.size())
+      c_.fail(at, "the outputs before this one have no names");
     g_.output_names.push_back(text("a name"));
   }
 }

@@ -1,5 +1,6 @@
-// Reads the text form of graphs (printer_graph.h). Errors are kInvalid with "line:column" as location; no input crashes.
-// Names are resolved and operators looked up; for all other rules see verify_graph.h.
+// Reads the text form of graphs (printer_graph.h). Errors are kInvalid with "line:column" as
+// location; no input crashes. Names are resolved and operators looked up; for all other rules see
+// verify_graph.h.
 #pragma once
 
 #include <string_view>

@@ -13,10 +13,13 @@ namespace {
 
 std::string type_text(const TensorType& type, NameTable& symbols) {
   std::string s = std::string(name(type.dtype)) + "[";
-  for (size_t i = 0; i < type.dims.size(); ++i) s += (i ? ", " : "") + to_text(type.dims[i], symbols);
+  for (size_t i = 0; i < type.dims.size(); ++i)
+    s += (i ? ", " : "") + to_text(type.dims[i], symbols);
   return s + "]";
 }
-std::string constant_type(const Constant& c) { return std::string(name(c.dtype)) + tilewright::to_string(c.shape); }
+std::string constant_type(const Constant& c) {
+  return std::string(name(c.dtype)) + tilewright::to_string(c.shape);
+}
 
 template <typename T, typename F>
 std::string joined(const std::vector<T>& items, F&& text) {
@@ -25,7 +28,8 @@ std::string joined(const std::vector<T>& items, F&& text) {
   return s;
 }
 
-// Prints one graph and its regions; symbols and constants are shared among them, names of values are not.
+// Prints one graph and its regions; symbols and constants are shared among them, names of values
+// are not.
 class GraphPrinter {
  public:
   GraphPrinter(const Graph& g, NameTable& symbols, std::vector<ConstantRef>& constants, int indent)
@@ -39,13 +43,16 @@ class GraphPrinter {
       if (v.constant) line("const " + typed(id_of(v)) + " = " + elements(v.constant));
     for (const Node& n : g_.nodes) line(node(n));
     for (size_t i = 0; i < g_.outputs.size(); ++i)
-      line("output " + value(g_.outputs[i]) + (i < g_.output_names.size() ? " as " + quoted(g_.output_names[i], '"') : ""));
+      line("output " + value(g_.outputs[i]) +
+           (i < g_.output_names.size() ? " as " + quoted(g_.output_names[i], '"') : ""));
     --indent_;
     return out_ + std::string(2 * static_cast<size_t>(indent_), ' ') + "}";
   }
 
  private:
-  void line(const std::string& text) { out_ += std::string(2 * static_cast<size_t>(indent_), ' ') + text + "\n"; }
+  void line(const std::string& text) {
+    out_ += std::string(2 * static_cast<size_t>(indent_), ' ') + text + "\n";
+  }
   ValueId id_of(const Value& v) const { return static_cast<ValueId>(&v - g_.values.data()); }
   bool in_range(ValueId v) const { return v >= 0 && static_cast<size_t>(v) < g_.values.size(); }
 
@@ -61,7 +68,8 @@ class GraphPrinter {
     const Value& v = g_.value(id);
     s += ": " + type_text(v.type, symbols_);
     if (!v.layout.empty()) s += " " + to_text(v.layout);
-    if (v.known) s += " known [" + joined(*v.known, [&](const Expr& e) { return to_text(e, symbols_); }) + "]";
+    if (v.known)
+      s += " known [" + joined(*v.known, [&](const Expr& e) { return to_text(e, symbols_); }) + "]";
     return s;
   }
   std::string elements(const ConstantRef& c) {
@@ -79,10 +87,13 @@ class GraphPrinter {
   std::string attribute(const std::vector<int64_t>& v) { return list(v, "ints"); }
   std::string attribute(const std::vector<double>& v) { return list(v, "floats"); }
   std::string attribute(const std::vector<std::string>& v) { return list(v, "strings"); }
-  std::string attribute(const ConstantRef& c) { return c ? "const " + constant_type(*c) + " = " + elements(c) : "<missing>"; }
+  std::string attribute(const ConstantRef& c) {
+    return c ? "const " + constant_type(*c) + " = " + elements(c) : "<missing>";
+  }
   template <typename T>
   std::string list(const std::vector<T>& v, const char* empty) {
-    return (v.empty() ? empty : "") + ("[" + joined(v, [&](const T& x) { return attribute(x); })) + "]";
+    return (v.empty() ? empty : "") + ("[" + joined(v, [&](const T& x) { return attribute(x); })) +
+           "]";
   }
 
   std::string node(const Node& n) {
@@ -100,11 +111,15 @@ class GraphPrinter {
       const std::string inner(2 * static_cast<size_t>(indent_ + 1), ' ');
       s += " with [\n";
       for (const auto& r : n.regions)
-        s += inner + (r ? GraphPrinter(*r, symbols_, constants_, indent_ + 1).run() : "<missing>") + "\n";
+        s += inner + (r ? GraphPrinter(*r, symbols_, constants_, indent_ + 1).run() : "<missing>") +
+             "\n";
       s += inner.substr(2) + "]";
     }
-    if (!n.defined_symbols.empty()) s += " defines(" + joined(n.defined_symbols, [&](const Var& v) { return symbols_.of(v); }) + ")";
-    if (!n.sources.empty()) s += " from " + joined(n.sources, [](const std::string& x) { return quoted(x, '"'); });
+    if (!n.defined_symbols.empty())
+      s += " defines(" + joined(n.defined_symbols, [&](const Var& v) { return symbols_.of(v); }) +
+           ")";
+    if (!n.sources.empty())
+      s += " from " + joined(n.sources, [](const std::string& x) { return quoted(x, '"'); });
     if (n.group >= 0) s += " group " + std::to_string(n.group);
     return s;
   }

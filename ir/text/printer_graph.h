@@ -9,10 +9,11 @@
 //     output y as "probabilities"
 //   }
 //
-// A value has its type, then `layout(...)` and `known [...]` where it has them; `_` is an operand or output that is absent.
-// A node ends with `with [graph ... graph ...]` (regions), `defines(n)` (symbols), `from "..."` (source nodes), `group n`.
-// Attributes: 1, 1.5, "s", [1, 2], [1.5], ["s"], an empty list as ints[], floats[] or strings[], `const f32[2] = [1.0, 2.0]`.
-// Constants of at most 16 elements are written out; others are `#n`, the n-th of a list that travels beside the text.
+// A value has its type, then `layout(...)` and `known [...]` where it has them; `_` is an operand
+// or output that is absent. A node ends with `with [graph ... graph ...]` (regions), `defines(n)`
+// (symbols), `from "..."` (source nodes), `group n`. Attributes: 1, 1.5, "s", [1, 2], [1.5], ["s"],
+// an empty list as ints[], floats[] or strings[], `const f32[2] = [1.0, 2.0]`. Constants of at most
+// 16 elements are written out; others are `#n`, the n-th of a list that travels beside the text.
 #pragma once
 
 #include <string>

@@ -23,7 +23,9 @@ const char kMlp[] = R"(graph mlp {
   output n as "n"
 }
 )";
-std::vector<ConstantRef> weights() { return {make_constant_of<float>(DType::kFloat32, {4, 6}, std::vector<float>(24, 0.5f))}; }
+std::vector<ConstantRef> weights() {
+  return {make_constant_of<float>(DType::kFloat32, {4, 6}, std::vector<float>(24, 0.5f))};
+}
 
 Graph parsed(const std::string& text, const std::vector<ConstantRef>& constants = {}) {
   Result<Graph> g = parse_graph(text, constants);
@@ -35,7 +37,8 @@ std::string parse_error(const std::string& text) {
   return g.ok() ? "no error" : g.error().to_string();
 }
 void expect_phrase(const std::string& found, const std::string& phrase) {
-  EXPECT_NE(found.find(phrase), std::string::npos) << "found: " << found << "\nexpected: " << phrase;
+  EXPECT_NE(found.find(phrase), std::string::npos)
+      << "found: " << found << "\nexpected: " << phrase;
 }
 
 TEST(GraphText, RoundTrips) {
@@ -59,7 +62,9 @@ TEST(GraphText, EveryPartOfANode) {
   const k: u64[2] = [18446744073709551615, 0]
   const half: f16[2] = [1.5, 65504.0]
   const flags: bool[2] = [1, 0]
-  'a b': f32[n + 1, 2 * batch], _, v: f32[] known [1.5] = concat(x, _, output) {a = 1, b = -2.5, c = "s\"", d = [1, -2], e = [0.5, inf], f = ["x", "y"], g = ints[], h = floats[], i = strings[], 'j k' = const i8[2] = [-1, 2]} with [
+  'a b': f32[n + 1, 2 * batch], _, v: f32[] known [1.5] = concat(x, _, output))"
+      R"( {a = 1, b = -2.5, c = "s\"", d = [1, -2], e = [0.5, inf], f = ["x", "y"])"
+      R"(, g = ints[], h = floats[], i = strings[], 'j k' = const i8[2] = [-1, 2]} with [
     graph then {
       input y: f32[batch]
       z: f32[batch] = relu(y)
@@ -111,8 +116,10 @@ TEST(GraphText, ErrorsNamePlaceFoundAndExpected) {
       {"graph g { const x: i8[1] = [300] }", "300 is outside the range of i8"},
       {"graph g { const x: f32[1] = [3] }", "expected a number with a fraction, found '3'"},
       {"graph g { input x: f32[2] y: f32[2] = relu(y) }", "the node uses its own output 'y'"},
-      {"graph g { input x: f32[2] y: f32[2] = relu(x) {a = []} }", "an empty list is written ints[]"},
-      {"graph g { input x: f32[2] y: f32[2] = relu(x) {a = 1, a = 2} }", "attribute 'a' is given twice"},
+      {"graph g { input x: f32[2] y: f32[2] = relu(x) {a = []} }",
+       "an empty list is written ints[]"},
+      {"graph g { input x: f32[2] y: f32[2] = relu(x) {a = 1, a = 2} }",
+       "attribute 'a' is given twice"},
       {"graph g { input x: f32[2", "expected ',', found the end"},
       {"", "1:1: expected 'graph', found the end"},
   };
@@ -163,7 +170,8 @@ TEST(VerifyGraph, EachRule) {
   const ValueId x = good.inputs[0], h = good.nodes[0].outputs[0];
   expect("operand 0 is value 99 of 6", [](Graph& g) { g.nodes[0].inputs[0] = 99; });
   expect("an output of the graph is value -1", [](Graph& g) { g.outputs[0] = kNone; });
-  expect("operand 0 is 'h', which is not defined before", [](Graph& g) { std::swap(g.nodes[0], g.nodes[1]); });
+  expect("operand 0 is 'h', which is not defined before",
+         [](Graph& g) { std::swap(g.nodes[0], g.nodes[1]); });
   expect("value 'h' is defined more than once", [&](Graph& g) { g.nodes[1].outputs[0] = h; });
   expect("value 'x' is defined more than once", [&](Graph& g) { g.inputs.push_back(x); });
   expect("value 'h' states the producer 5, found 0", [&](Graph& g) { g.value(h).producer = 5; });
@@ -172,24 +180,37 @@ TEST(VerifyGraph, EachRule) {
   expect("the required operand 'b' is absent", [](Graph& g) { g.nodes[0].inputs.pop_back(); });
   expect("the required operand 'a' is absent", [](Graph& g) { g.nodes[0].inputs[0] = kNone; });
   expect("found 3 operands, expected at most 2", [&](Graph& g) { g.nodes[0].inputs.push_back(x); });
-  expect("found 2 outputs, expected at most 1", [](Graph& g) { g.nodes[0].outputs.push_back(kNone); });
-  expect("node 0 (matmul 'fc1'): attribute 'color' is not one of the operator's", [](Graph& g) { g.nodes[0].attributes["color"] = int64_t{1}; });
-  expect("attribute 'axis' is a string, expected an int", [](Graph& g) { g.nodes[1].attributes["axis"] = std::string("last"); });
+  expect("found 2 outputs, expected at most 1",
+         [](Graph& g) { g.nodes[0].outputs.push_back(kNone); });
+  expect("node 0 (matmul 'fc1'): attribute 'color' is not one of the operator's",
+         [](Graph& g) { g.nodes[0].attributes["color"] = int64_t{1}; });
+  expect("attribute 'axis' is a string, expected an int",
+         [](Graph& g) { g.nodes[1].attributes["axis"] = std::string("last"); });
   expect("a region is missing", [](Graph& g) { g.nodes[1].regions.push_back(nullptr); });
-  expect("'x' has an extent of type f32, expected i64", [&](Graph& g) { g.value(x).type.dims[1] = float_imm(4); });
+  expect("'x' has an extent of type f32, expected i64",
+         [&](Graph& g) { g.value(x).type.dims[1] = float_imm(4); });
   expect("'x' has the negative extent -4", [&](Graph& g) { g.value(x).type.dims[1] = Expr(-4); });
-  expect("the layout of 'h' does not fit its rank", [&](Graph& g) { g.value(h).layout = {{5, 1, 0}}; });
-  expect("'n' of type i64[2] has 1 known elements", [](Graph& g) { g.value(g.outputs[1]).known->pop_back(); });
-  expect("'w' has type f32[4, 7], its constant f32[4, 6]", [](Graph& g) { g.value(1).type.dims[1] = Expr(7); });
+  expect("the layout of 'h' does not fit its rank", [&](Graph& g) {
+    g.value(h).layout = {{5, 1, 0}};
+  });
+  expect("'n' of type i64[2] has 1 known elements",
+         [](Graph& g) { g.value(g.outputs[1]).known->pop_back(); });
+  expect("'w' has type f32[4, 7], its constant f32[4, 6]",
+         [](Graph& g) { g.value(1).type.dims[1] = Expr(7); });
   expect("constant of 8 bytes, which do not fit its shape [4, 6]", [](Graph& g) {
     auto c = std::make_shared<Constant>(*g.value(1).constant);
     c->bytes = 8;
     g.value(1).constant = c;
   });
-  expect("names the symbol 'm', which no input and no earlier node defines", [&](Graph& g) { g.value(h).type.dims[0] = Var("m"); });
-  expect("'h' has type f32[batch, 7], inferred is f32[batch, 6]", [&](Graph& g) { g.value(h).type.dims[1] = Expr(7); });
-  expect("'h' has type f16[batch, 6], inferred is f32[batch, 6]", [&](Graph& g) { g.value(h).type.dtype = DType::kFloat16; });
-  expect("matmul 'fc1'", [&](Graph& g) { g.value(x).type.dims[1] = Expr(5); });  // the operator refuses its operands
+  expect("names the symbol 'm', which no input and no earlier node defines",
+         [&](Graph& g) { g.value(h).type.dims[0] = Var("m"); });
+  expect("'h' has type f32[batch, 7], inferred is f32[batch, 6]",
+         [&](Graph& g) { g.value(h).type.dims[1] = Expr(7); });
+  expect("'h' has type f16[batch, 6], inferred is f32[batch, 6]",
+         [&](Graph& g) { g.value(h).type.dtype = DType::kFloat16; });
+  expect("matmul 'fc1'", [&](Graph& g) {
+    g.value(x).type.dims[1] = Expr(5);
+  });  // the operator refuses its operands
 
   Graph region = good;
   auto inner = std::make_shared<Graph>(good);
