@@ -12,5 +12,6 @@ std::span<const OpMapping> activation_mappings();
 std::span<const OpMapping> nn_mappings();
 std::span<const OpMapping> reduction_mappings();
 std::span<const OpMapping> shape_mappings();
+std::span<const OpMapping> recurrent_mappings();
 
 }  // namespace tilewright::onnx
