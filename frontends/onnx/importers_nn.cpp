@@ -18,15 +18,6 @@ ValueId per_channel(NodeImport& n, ValueId v, int rank) {
   return n.reshape(v, dims);
 }
 
-Attributes window_attributes(NodeImport& n) {
-  Attributes a;
-  for (const char* name : {"kernel_shape", "strides", "dilations", "pads"})
-    if (n.has_attr(name)) a[name] = n.ints_attr(name);
-  if (n.has_attr("auto_pad")) a["auto_pad"] = n.string_attr("auto_pad", "NOTSET");
-  if (n.int_attr("ceil_mode", 0)) a["ceil_mode"] = int64_t{1};
-  return a;
-}
-
 void conv(NodeImport& n) {
   ValueId x = n.required(0), w = n.required(1);
   Attributes a = window_attributes(n);
@@ -131,6 +122,15 @@ constexpr auto kRows = std::to_array<OpMapping>({
 });
 
 }  // namespace
+
+ir::Attributes window_attributes(NodeImport& n) {
+  ir::Attributes a;
+  for (const char* name : {"kernel_shape", "strides", "dilations", "pads"})
+    if (n.has_attr(name)) a[name] = n.ints_attr(name);
+  if (n.has_attr("auto_pad")) a["auto_pad"] = n.string_attr("auto_pad", "NOTSET");
+  if (n.int_attr("ceil_mode", 0)) a["ceil_mode"] = int64_t{1};
+  return a;
+}
 
 std::span<const OpMapping> nn_mappings() { return kRows; }
 
