@@ -11,6 +11,12 @@ namespace tilewright::onnx {
 struct V {
   NodeImport& n;
   ir::ValueId id;
+  V(NodeImport& node, ir::ValueId value) : n(node), id(value) {}
+  V(const V&) = default;
+  V& operator=(const V& other) {  // both of the same node
+    id = other.id;
+    return *this;
+  }
   V make(std::string_view op, std::vector<ir::ValueId> in, ir::Attributes a = {}) const {
     return {n, n.op(op, std::move(in), std::move(a))};
   }
