@@ -66,7 +66,44 @@ class Planner {
         steps_.insert(steps_.end() - 1, std::move(symbols));
       }
     }
+    order_steps();
+  }
+  // A group whose first results others need may end behind them: the order follows what is read, nodes break ties.
+  void order_steps() {
     std::stable_sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) { return a.node < b.node; });
+    std::map<ValueId, size_t> producer;
+    for (size_t i = 0; i < steps_.size(); ++i)
+      for (size_t p = steps_[i].group.num_inputs; p < steps_[i].group.params.size(); ++p)
+        if (steps_[i].group.params[p] != kNone) producer[steps_[i].group.params[p]] = i;
+    std::map<const ExprNode*, size_t> definer;
+    for (size_t i = 0; i < steps_.size(); ++i)
+      if (steps_[i].kind == Step::kSymbols)
+        for (const Var& s : graph_.nodes[steps_[i].node].defined_symbols) definer[s.get()] = i;
+    std::vector<int> unmet(steps_.size());
+    std::vector<std::vector<size_t>> readers(steps_.size());
+    auto depend = [&](size_t i, const auto& makers, const auto& what) {
+      auto it = makers.find(what);
+      if (it == makers.end() || it->second == i) return;
+      readers[it->second].push_back(i);
+      ++unmet[i];
+    };
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      for (size_t p = 0; p < steps_[i].group.num_inputs; ++p) depend(i, producer, steps_[i].group.params[p]);
+      for (const Var& s : steps_[i].group.kernel.scalars) depend(i, definer, s.get());
+    }
+    std::set<size_t> ready;
+    for (size_t i = 0; i < steps_.size(); ++i)
+      if (unmet[i] == 0) ready.insert(i);
+    std::vector<Step> ordered;
+    while (!ready.empty()) {
+      const size_t i = *ready.begin();
+      ready.erase(ready.begin());
+      for (size_t r : readers[i])
+        if (--unmet[r] == 0) ready.insert(r);
+      ordered.push_back(std::move(steps_[i]));
+    }
+    TW_CHECK(ordered.size() == steps_.size());
+    steps_ = std::move(ordered);
   }
   // What is read only to infer shapes is not computed.
   void drop_unused_steps() {
