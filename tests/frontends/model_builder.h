@@ -60,6 +60,20 @@ inline onnx_format::ModelProto small_model() {
   return model;
 }
 
+// Adds s: [2, 3] with the values 5 and 6.
+inline onnx_format::SparseTensorProto* add_sparse(onnx_format::ModelProto& proto,
+                                                  std::vector<int64_t> indices,
+                                                  std::vector<int64_t> index_dims) {
+  auto* sparse = proto.mutable_graph()->add_sparse_initializer();
+  set_floats(sparse->mutable_values(), "s", {2}, {5, 6});
+  sparse->mutable_indices()->set_data_type(7);
+  for (int64_t d : index_dims) sparse->mutable_indices()->add_dims(d);
+  for (int64_t i : indices) sparse->mutable_indices()->add_int64_data(i);
+  sparse->add_dims(2);
+  sparse->add_dims(3);
+  return sparse;
+}
+
 inline Result<std::unique_ptr<OnnxModel>> parse(const std::string& bytes,
                                                 const std::filesystem::path& folder = {}) {
   auto owner = std::make_shared<std::string>(bytes);

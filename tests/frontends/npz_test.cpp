@@ -167,9 +167,10 @@ TEST(Npz, EveryTruncationIsRefused) {
   for (const char* name : {"numpy_stored.npz", "numpy_deflated.npz"}) {
     std::string bytes = read_file(data(name));
     ASSERT_GT(bytes.size(), 500u);
-    for (size_t n = 0; n < bytes.size(); ++n) {
-      write_file(folder / "t.npz", bytes.substr(0, n));
-      ASSERT_FALSE(read_npz(folder / "t.npz").ok()) << name << " cut to " << n;
+    write_file(folder / name, bytes);
+    for (size_t n = bytes.size(); n-- > 0;) {  // cut in place: far faster than to write anew
+      std::filesystem::resize_file(folder / name, n);
+      ASSERT_FALSE(read_npz(folder / name).ok()) << name << " cut to " << n;
     }
   }
 }
@@ -178,12 +179,15 @@ TEST(Npz, EveryFlippedByteIsReadOrRefused) {
   ScratchFolder folder;
   std::string bytes = read_file(data("numpy_deflated.npz"));
   size_t refused = 0;
+  write_file(folder / "f.npz", bytes);
+  std::fstream file(folder / "f.npz", std::ios::binary | std::ios::in | std::ios::out);
+  auto put = [&](size_t at, char byte) { file.seekp(static_cast<long>(at)).put(byte).flush(); };
   for (size_t i = 0; i < bytes.size(); ++i) {
-    std::string changed = bytes;
-    changed[i] = static_cast<char>(changed[i] ^ 0xFF);
-    write_file(folder / "f.npz", changed);
+    put(i, static_cast<char>(bytes[i] ^ 0xFF));
     refused += !read_npz(folder / "f.npz").ok();
+    put(i, bytes[i]);
   }
+  EXPECT_TRUE(read_npz(folder / "f.npz").ok());
   EXPECT_GT(refused, bytes.size() / 2);
 }
 
