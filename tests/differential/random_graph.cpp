@@ -101,9 +101,6 @@ class Generator {
     auto outputs = ir::add_node(graph(), op, std::move(operands), std::move(attributes), 1, std::string(op), {std::string(op)});
     TW_CHECK(outputs.ok());
     live_.push_back({(*outputs)[0], bound});
-    const auto n = element_count(shape((*outputs)[0]));
-    if (n && *n <= 4 * kMostElements) return true;
-    live_.pop_back();  // nobody reads it: it goes away as a dead node
     return true;
   }
   Known pick() {
@@ -278,10 +275,11 @@ class Generator {
     if (fan_in == 0 || element_count(s).value() / std::max<int64_t>(s[1], 1) * out * fan_in > kMostProducts) return false;
     Shape w{out, s[1] / group};
     w.insert(w.end(), kernel.begin(), kernel.end());
-    std::vector<ValueId> operands{x.id, add_weight(w, fan_in)};
-    if (chance(0.5)) operands.push_back(add_weight({out}, 1));
-    return add("conv", operands, {{"pads", pads}, {"strides", strides}, {"dilations", dilations}, {"group", group}},
-               x.bound * std::sqrt(static_cast<double>(fan_in)) + 1);
+    const double bound = x.bound * std::sqrt(static_cast<double>(fan_in));
+    add("conv", {x.id, add_weight(w, fan_in)}, {{"pads", pads}, {"strides", strides}, {"dilations", dilations}, {"group", group}}, bound);
+    Shape bias(spatial + 1, 1);
+    bias[0] = out;
+    return chance(0.5) ? add("add", {live_.back().id, add_weight(bias, 1)}, {}, bound + 1) : true;
   }
   bool pool(const Known& x) {
     const Shape s = shape(x.id);

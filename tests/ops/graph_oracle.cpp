@@ -10,6 +10,7 @@
 #include "ir/interpreter/float16.h"
 #include "ir/interpreter/interpreter.h"
 #include "ir/loops/rewrite.h"
+#include "ir/verify_graph.h"
 #include "ir/verify_loops.h"
 #include "passes/build_loops.h"
 #include "passes/lower.h"
@@ -72,6 +73,7 @@ class Interpretation {
       : graph_(graph), uses_(graph.values.size(), 1 << 20), tensors_(graph.values.size()) {}
 
   Result<OracleRun> run(const Tensors& inputs) {
+    TW_RETURN_IF_ERROR(ir::verify(graph_));
     TW_RETURN_IF_ERROR(bind_inputs(inputs));
     for (size_t n = 0; n < graph_.nodes.size(); ++n) TW_RETURN_IF_ERROR(run_node(n));
     for (ir::ValueId v : graph_.outputs) run_.outputs.push_back(tensor(v));

@@ -26,7 +26,7 @@ struct OracleRun {
   double largest = 0;    // magnitude of any finite element of an operand or result
   double steps = 0;      // reduction steps behind one element, over all nodes
 };
-// Interprets one unfused, unscheduled kernel per node; every kernel is verified first.
+// Interprets one unfused, unscheduled kernel per node; the graph and every kernel are verified first.
 Result<OracleRun> interpret_graph(const ir::Graph& graph, const Tensors& inputs);
 
 struct CompiledForm {
