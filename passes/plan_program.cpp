@@ -49,7 +49,7 @@ class Planner {
       Step s;
       s.node = nodes.back();
       const Node& last = graph_.nodes[s.node];
-      if (nodes.size() == 1 && is_view(last)) {
+      if (nodes.size() == 1 && is_view(graph_, last)) {
         s.kind = Step::kView;
         s.group.params = {last.inputs[0], last.outputs[0]};
         s.group.num_inputs = 1;
@@ -137,14 +137,17 @@ class Planner {
       if (known.same_as(s)) return;
     program_.symbols.push_back(s);
   }
-  int32_t buffer(ValueId v) {
-    auto it = buffers_.find(v);
-    if (it != buffers_.end()) return it->second;
+  int32_t buffer(ValueId v) { return buffer(v, graph_.value(v).layout); }
+  // A constant that kernels want in several layouts is kept in each of them.
+  int32_t buffer(ValueId v, const Layout& layout) {
+    auto& made = buffers_[v];
+    for (int32_t b : made)
+      if (program_.buffers[static_cast<size_t>(b)].layout == layout) return b;
     const Value& value = graph_.value(v);
     ProgramBuffer b;
     b.name = value.name.empty() ? "v" + std::to_string(v) : value.name;
     b.type = value.type;
-    b.layout = value.layout;
+    b.layout = layout;
     b.elements = simplify(storage_elements(BufferNode{b.name, b.type.dtype, b.type.dims, b.layout, Scope::kParam}));
     if (value.constant) {
       b.kind = StorageKind::kConstant;
@@ -153,7 +156,7 @@ class Planner {
     for (const Var& s : free_vars_in_order(b.elements)) b.dynamic |= run_symbols_.count(s.get()) != 0;
     const auto id = static_cast<int32_t>(program_.buffers.size());
     program_.buffers.push_back(std::move(b));
-    buffers_[v] = id;
+    made.push_back(id);
     return id;
   }
 
@@ -168,7 +171,9 @@ class Planner {
     CallInstruction call;
     TW_RETURN_IF_ERROR(add_call(s, call));
     for (size_t p = 0; p < s.group.params.size(); ++p) {
-      const int32_t b = buffer(s.group.params[p]);
+      const ValueId v = s.group.params[p];
+      const Layout& layout = program_.kernels[static_cast<size_t>(call.kernel)].params[p]->layout;
+      const int32_t b = graph_.value(v).constant ? buffer(v, layout) : buffer(v);
       if (p >= s.group.num_inputs && program_.buffers[static_cast<size_t>(b)].dynamic) main().push_back(AllocateInstruction{b});
       call.buffers.push_back(b);
     }
@@ -201,19 +206,27 @@ class Planner {
   Status add_call(Step& s, CallInstruction& call) {
     GroupKernel& g = s.group;
     for (const Var& v : g.kernel.scalars) call.scalars.push_back(v);
+    std::set<std::string> constants;
+    std::vector<bool> is_constant;
+    for (size_t p = 0; p < g.kernel.params.size(); ++p) {
+      const bool known = p < g.params.size() && g.params[p] != kNone && graph_.value(g.params[p]).constant;
+      is_constant.push_back(known);
+      if (known) constants.insert(g.kernel.params[p]->name);
+    }
     const uint64_t hash = structural_hash(g.kernel);
     for (auto [it, end] = by_hash_.equal_range(hash); it != end; ++it) {
-      if (!structurally_equal(sources_[static_cast<size_t>(it->second)], g.kernel)) continue;
+      const auto& [source, source_constant] = sources_[static_cast<size_t>(it->second)];
+      if (source_constant != is_constant || !structurally_equal(source, g.kernel)) continue;
       call.kernel = it->second;
       add_profile(g, call);
       return {};
     }
     call.kernel = static_cast<int32_t>(program_.kernels.size());
     by_hash_.emplace(hash, call.kernel);
-    sources_.push_back(g.kernel);
+    sources_.emplace_back(g.kernel, is_constant);
     Kernel k = g.kernel;
     k.name = "k" + std::to_string(call.kernel) + "_" + k.name;
-    TW_ASSIGN(k, lower_(std::move(k)));
+    TW_ASSIGN(k, lower_(std::move(k), constants));
     program_.kernels.push_back(std::move(k));
     add_profile(g, call);
     return {};
@@ -272,10 +285,10 @@ class Planner {
   std::vector<int> uses_;
   Program program_;
   std::vector<Step> steps_;
-  std::map<ValueId, int32_t> buffers_;
+  std::map<ValueId, std::vector<int32_t>> buffers_;
   std::set<const ExprNode*> run_symbols_;
   std::multimap<uint64_t, int32_t> by_hash_;
-  std::vector<Kernel> sources_;  // of each kernel, before lowering
+  std::vector<std::pair<Kernel, std::vector<bool>>> sources_;  // of each kernel, before lowering, and its constant parameters
 };
 
 // Arithmetic operations of all block instances; a fused multiply-add counts twice.
