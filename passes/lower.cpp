@@ -7,6 +7,12 @@
 namespace tilewright::passes {
 
 Result<ir::Graph> lower_graph(ir::Graph graph, const LowerOptions& options) {
+  // Regions go through the same passes.
+  for (ir::Node& n : graph.nodes)
+    for (auto& region : n.regions) {
+      TW_ASSIGN(ir::Graph inner, lower_graph(*region, options));
+      region = std::make_shared<const ir::Graph>(std::move(inner));
+    }
   // Results that nobody uses are gone, and each computation is there once.
   graph = eliminate_dead_nodes(std::move(graph));
   graph = eliminate_common_nodes(std::move(graph));

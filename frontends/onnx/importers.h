@@ -13,5 +13,6 @@ std::span<const OpMapping> nn_mappings();
 std::span<const OpMapping> reduction_mappings();
 std::span<const OpMapping> shape_mappings();
 std::span<const OpMapping> recurrent_mappings();
+std::span<const OpMapping> control_flow_mappings();
 
 }  // namespace tilewright::onnx

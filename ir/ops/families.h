@@ -15,5 +15,6 @@ const std::vector<OpDef>& reduction_ops();
 const std::vector<OpDef>& normalization_ops();
 const std::vector<OpDef>& movement_ops();
 const std::vector<OpDef>& recurrent_ops();
+const std::vector<OpDef>& control_flow_ops();
 
 }  // namespace tilewright::ir
