@@ -20,5 +20,6 @@ std::span<const OpMapping> einsum_mappings();
 
 // kernel_shape, strides, dilations, pads, auto_pad and ceil_mode of a convolution or pooling, as conv and pools take them.
 ir::Attributes window_attributes(NodeImport& n);
+std::span<const OpMapping> control_flow_mappings();
 
 }  // namespace tilewright::onnx

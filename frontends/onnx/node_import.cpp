@@ -10,10 +10,11 @@ namespace tilewright::onnx {
 
 using ir::ValueId;
 
-ValueId ImportScope::find(const std::string& name) const {
+ValueId ImportScope::find(const std::string& name) {
   auto it = values.find(name);
   if (it != values.end()) return it->second;
-  return parent ? parent->find(name) : ir::kNone;
+  ValueId v = parent ? parent->find(name) : ir::kNone;
+  return v == ir::kNone || !capture ? v : values[name] = capture(v);
 }
 
 ir::Graph& NodeImport::graph() { return owner_.graph(); }
@@ -115,10 +116,14 @@ std::optional<std::vector<int64_t>> NodeImport::axes(int input, int64_t input_si
 }
 
 std::vector<ValueId> NodeImport::ops(std::string_view name, std::vector<ValueId> inputs, ir::Attributes attributes, int outputs) {
+  return control(name, std::move(inputs), std::move(attributes), outputs, {});
+}
+std::vector<ValueId> NodeImport::control(std::string_view name, std::vector<ValueId> inputs, ir::Attributes attributes, int outputs,
+                                         std::vector<std::shared_ptr<const ir::Graph>> regions) {
   std::string label = where_;
   for (const std::string& o : node.outputs)
     if (!o.empty()) { label = o; break; }
-  auto r = ir::add_node(graph(), name, std::move(inputs), std::move(attributes), outputs, label, owner_.sources());
+  auto r = ir::add_node(graph(), name, std::move(inputs), std::move(attributes), outputs, label, owner_.sources(), std::move(regions));
   if (!r.ok()) throw ImportFailure{std::move(r.error())};
   return std::move(r).value();
 }

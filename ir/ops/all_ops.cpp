@@ -14,6 +14,7 @@ const std::vector<const OpDef*>& all_ops() {
              &movement_ops(),
              &recurrent_ops(),
              &quantization_ops(),
+             &control_flow_ops(),
          })
       for (const OpDef& op : *family) list->push_back(&op);
     return list;
