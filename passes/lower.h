@@ -8,6 +8,7 @@
 #include "ir/machine.h"
 #include "ir/program/program.h"
 #include "passes/graph/graph_passes.h"
+#include "passes/pipeline.h"
 
 namespace tilewright::passes {
 
@@ -18,6 +19,11 @@ struct LowerOptions {
   bool schedule = true;        // false: plain loops (for tests)
   bool fold = true;
 };
+
+// The passes, in order: over the graph; over a kernel with blocks; from there to flat loops.
+std::span<const GraphPass> graph_passes();
+std::span<const KernelPass> schedule_passes();
+std::span<const KernelPass> loop_passes();
 
 // The graph passes alone: what `lower` makes kernels of.
 Result<ir::Graph> lower_graph(ir::Graph graph, const LowerOptions& options);

@@ -85,6 +85,7 @@ class Planner {
       const Step& s = steps_[i];
       for (size_t p = 0; p < s.group.params.size(); ++p) {
         if (auto it = producer.find(s.group.params[p]); p < s.group.num_inputs && it != producer.end()) needs[i].insert(it->second);
+        if (s.group.params[p] == kNone) continue;
         for (const Expr& d : graph_.value(s.group.params[p]).type.dims)
           for (const Var& v : free_vars_in_order(d))
             if (auto it = definer.find(v.get()); it != definer.end()) needs[i].insert(it->second);

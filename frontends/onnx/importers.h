@@ -12,6 +12,7 @@ std::span<const OpMapping> activation_mappings();
 std::span<const OpMapping> nn_mappings();
 std::span<const OpMapping> reduction_mappings();
 std::span<const OpMapping> shape_mappings();
+std::span<const OpMapping> recurrent_mappings();
 std::span<const OpMapping> quantization_mappings();
 std::span<const OpMapping> normalization_mappings();
 std::span<const OpMapping> attention_mappings();

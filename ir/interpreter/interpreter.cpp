@@ -25,7 +25,7 @@ class Compiler {
  public:
   explicit Compiler(const Kernel& kernel) : flat_(is_flat(kernel)) {}
   Status compile(const Kernel& kernel);
-  Program take() { return std::move(program_); }
+  MachineCode take() { return std::move(program_); }
   uint32_t height() const { return height_; }
 
  private:
@@ -82,7 +82,7 @@ class Compiler {
   void relocate();
 
   bool flat_;
-  Program program_;
+  MachineCode program_;
   std::optional<Error> error_;
   uint32_t top_ = 0, height_ = 0;
   std::unordered_map<const ExprNode*, uint32_t> vars_;
@@ -476,7 +476,7 @@ Status interpret(const Kernel& kernel, const std::vector<void*>& params,
     s.error().location = "kernel '" + kernel.name + "'";
     return s;
   }
-  Program program = compiler.take();
+  MachineCode program = compiler.take();
   for (size_t n = 0; n < params.size(); ++n)
     program.buffers[n].data = static_cast<uint8_t*>(params[n]);
   Slot zero;

@@ -67,7 +67,7 @@ struct BlockAxes {
   std::vector<Axis> axes;
 };
 
-struct Program {
+struct MachineCode {
   std::vector<Inst> code;
   std::vector<LiveBuffer> buffers;
   std::vector<Access> accesses;
@@ -85,7 +85,7 @@ struct Machine {
   const Inst* halt = nullptr;
   bool running = true;
   bool check_uninitialised = false;
-  Program* program = nullptr;
+  MachineCode* program = nullptr;
   std::optional<Error> error;
 
   void jump(uint32_t position) { pc = program->code.data() + position; }

@@ -60,7 +60,7 @@ Result<WindowGeometry> conv_geometry(const NodeView& c) {
   return window_geometry(c, c.type(0).dims, kernel);
 }
 
-// x: [n, c, spatial...], w: [o, c / group, kernel...], bias: [o]
+// x: [n, c, spatial...], w: [o, c / group, kernel...]
 Status infer_conv(InferContext& c) {
   const auto &x = c.type(0), &w = c.type(1);
   if (x.rank() < 3 || w.rank() != x.rank()) return c.error("x is " + to_string(x) + ", w is " + to_string(w) + ": expected [n, c, spatial...] and [o, c / group, kernel...]");
