@@ -17,6 +17,7 @@ std::span<const OpMapping> quantization_mappings();
 std::span<const OpMapping> normalization_mappings();
 std::span<const OpMapping> attention_mappings();
 std::span<const OpMapping> einsum_mappings();
+std::span<const OpMapping> signal_mappings();
 
 // kernel_shape, strides, dilations, pads, auto_pad and ceil_mode of a convolution or pooling, as conv and pools take them.
 ir::Attributes window_attributes(NodeImport& n);

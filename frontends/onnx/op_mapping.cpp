@@ -25,6 +25,7 @@ const std::map<Key, std::vector<const OpMapping*>>& table() {
              normalization_mappings(),
              attention_mappings(),
              einsum_mappings(),
+             signal_mappings(),
              control_flow_mappings(),
          })
       for (const OpMapping& m : family) (*t)[{m.domain, m.op_type}].push_back(&m);

@@ -15,6 +15,7 @@ const std::vector<const OpDef*>& all_ops() {
              &recurrent_ops(),
              &quantization_ops(),
              &control_flow_ops(),
+             &linear_algebra_ops(),
          })
       for (const OpDef& op : *family) list->push_back(&op);
     return list;

@@ -17,5 +17,6 @@ const std::vector<OpDef>& movement_ops();
 const std::vector<OpDef>& recurrent_ops();
 const std::vector<OpDef>& quantization_ops();
 const std::vector<OpDef>& control_flow_ops();
+const std::vector<OpDef>& linear_algebra_ops();
 
 }  // namespace tilewright::ir
