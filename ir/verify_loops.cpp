@@ -10,6 +10,9 @@
 
 namespace tilewright::ir {
 
+using interpreter::has_meaning;
+using interpreter::is_comparison;
+
 namespace {
 
 constexpr size_t kMaxViolations = 50;

@@ -68,38 +68,45 @@ class Planner {
     }
     order_steps();
   }
-  // A group whose first results others need may end behind them: the order follows what is read, nodes break ties.
+  // By the graph's order of last nodes, but each step after those whose results or symbols it needs: another group may
+  // read the first result of a group that goes on below it.
   void order_steps() {
-    std::stable_sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) { return a.node < b.node; });
     std::map<ValueId, size_t> producer;
-    for (size_t i = 0; i < steps_.size(); ++i)
-      for (size_t p = steps_[i].group.num_inputs; p < steps_[i].group.params.size(); ++p)
-        if (steps_[i].group.params[p] != kNone) producer[steps_[i].group.params[p]] = i;
     std::map<const ExprNode*, size_t> definer;
-    for (size_t i = 0; i < steps_.size(); ++i)
-      if (steps_[i].kind == Step::kSymbols)
-        for (const Var& s : graph_.nodes[steps_[i].node].defined_symbols) definer[s.get()] = i;
-    std::vector<int> unmet(steps_.size());
-    std::vector<std::vector<size_t>> readers(steps_.size());
-    auto depend = [&](size_t i, const auto& makers, const auto& what) {
-      auto it = makers.find(what);
-      if (it == makers.end() || it->second == i) return;
-      readers[it->second].push_back(i);
-      ++unmet[i];
-    };
     for (size_t i = 0; i < steps_.size(); ++i) {
-      for (size_t p = 0; p < steps_[i].group.num_inputs; ++p) depend(i, producer, steps_[i].group.params[p]);
-      for (const Var& s : steps_[i].group.kernel.scalars) depend(i, definer, s.get());
+      const Step& s = steps_[i];
+      if (s.kind == Step::kSymbols)
+        for (const Var& v : graph_.nodes[s.node].defined_symbols) definer[v.get()] = i;
+      else
+        for (size_t p = s.group.num_inputs; p < s.group.params.size(); ++p) producer[s.group.params[p]] = i;
     }
-    std::set<size_t> ready;
-    for (size_t i = 0; i < steps_.size(); ++i)
-      if (unmet[i] == 0) ready.insert(i);
+    std::vector<std::set<size_t>> needs(steps_.size());
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const Step& s = steps_[i];
+      for (size_t p = 0; p < s.group.params.size(); ++p) {
+        if (auto it = producer.find(s.group.params[p]); p < s.group.num_inputs && it != producer.end()) needs[i].insert(it->second);
+        if (s.group.params[p] == kNone) continue;
+        for (const Expr& d : graph_.value(s.group.params[p]).type.dims)
+          for (const Var& v : free_vars_in_order(d))
+            if (auto it = definer.find(v.get()); it != definer.end()) needs[i].insert(it->second);
+      }
+    }
     std::vector<Step> ordered;
+    auto before = [&](size_t a, size_t b) { return std::pair(steps_[a].node, a) < std::pair(steps_[b].node, b); };
+    std::vector<std::vector<size_t>> users(steps_.size());
+    std::set<size_t, decltype(before)> ready(before);
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      needs[i].erase(i);
+      for (size_t d : needs[i]) users[d].push_back(i);
+      if (needs[i].empty()) ready.insert(i);
+    }
     while (!ready.empty()) {
       const size_t i = *ready.begin();
       ready.erase(ready.begin());
-      for (size_t r : readers[i])
-        if (--unmet[r] == 0) ready.insert(r);
+      for (size_t u : users[i]) {
+        needs[u].erase(i);
+        if (needs[u].empty()) ready.insert(u);
+      }
       ordered.push_back(std::move(steps_[i]));
     }
     TW_CHECK(ordered.size() == steps_.size());

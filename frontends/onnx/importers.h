@@ -12,5 +12,13 @@ std::span<const OpMapping> activation_mappings();
 std::span<const OpMapping> nn_mappings();
 std::span<const OpMapping> reduction_mappings();
 std::span<const OpMapping> shape_mappings();
+std::span<const OpMapping> recurrent_mappings();
+std::span<const OpMapping> quantization_mappings();
+std::span<const OpMapping> normalization_mappings();
+std::span<const OpMapping> attention_mappings();
+std::span<const OpMapping> einsum_mappings();
+
+// kernel_shape, strides, dilations, pads, auto_pad and ceil_mode of a convolution or pooling, as conv and pools take them.
+ir::Attributes window_attributes(NodeImport& n);
 
 }  // namespace tilewright::onnx

@@ -6,7 +6,7 @@
 
 #include "ir/interpreter/machine.h"
 
-namespace tilewright::ir {
+namespace tilewright::ir::interpreter {
 
 namespace {
 
@@ -163,4 +163,4 @@ void any_handler(Machine& m, const Inst& i) {
   m.r[i.dst].i = any;
 }
 
-}  // namespace tilewright::ir
+}  // namespace tilewright::ir::interpreter

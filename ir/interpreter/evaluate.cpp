@@ -8,6 +8,8 @@
 
 namespace tilewright::ir {
 
+using namespace interpreter;
+
 namespace {
 
 class Evaluator {

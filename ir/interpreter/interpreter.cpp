@@ -15,6 +15,8 @@
 
 namespace tilewright::ir {
 
+using namespace interpreter;
+
 namespace {
 
 constexpr uint32_t kConstants = uint32_t{1} << 30;

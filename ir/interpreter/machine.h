@@ -12,7 +12,7 @@
 #include "ir/loops/layout.h"
 #include "runtime/core/result.h"
 
-namespace tilewright::ir {
+namespace tilewright::ir::interpreter {
 
 struct Machine;
 struct Inst;
@@ -127,4 +127,4 @@ void ramp_handler(Machine& m, const Inst& i);       // dst = a + lane * b, int64
 void select_handler(Machine& m, const Inst& i);     // dst = c ? a : b, by lane
 void any_handler(Machine& m, const Inst& i);        // dst = whether a lane of a is on
 
-}  // namespace tilewright::ir
+}  // namespace tilewright::ir::interpreter

@@ -6,7 +6,7 @@
 
 #include "ir/interpreter/machine.h"
 
-namespace tilewright::ir {
+namespace tilewright::ir::interpreter {
 
 namespace {
 
@@ -260,4 +260,4 @@ void allocate_handler(Machine& m, const Inst& i) {
   if (m.check_uninitialised) b.written.assign(size, 0);
 }
 
-}  // namespace tilewright::ir
+}  // namespace tilewright::ir::interpreter

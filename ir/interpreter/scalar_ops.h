@@ -14,7 +14,7 @@
 #include "ir/interpreter/float16.h"
 #include "ir/loops/nodes.h"
 
-namespace tilewright::ir {
+namespace tilewright::ir::interpreter {
 
 union Slot {
   int64_t i;
@@ -343,4 +343,4 @@ ValueOf<To> converted(ValueOf<From> x) {
     return wrapped<To>(static_cast<uint64_t>(x));
 }
 
-}  // namespace tilewright::ir
+}  // namespace tilewright::ir::interpreter

@@ -14,5 +14,7 @@ const std::vector<OpDef>& window_ops();
 const std::vector<OpDef>& reduction_ops();
 const std::vector<OpDef>& normalization_ops();
 const std::vector<OpDef>& movement_ops();
+const std::vector<OpDef>& recurrent_ops();
+const std::vector<OpDef>& quantization_ops();
 
 }  // namespace tilewright::ir

@@ -33,12 +33,36 @@ Ranges inner_ranges(const std::vector<const For*>& loops, size_t depth) {
   return r;
 }
 
+// The loops inside that an access depends on, outermost first.
+std::vector<const For*> used_loops(const Access& a, const std::vector<const For*>& loops, size_t depth) {
+  std::vector<const For*> used;
+  for (size_t i = depth; i < loops.size(); ++i)
+    for (const Expr& e : a.indices)
+      if (uses_var(e, loops[i]->var)) { used.push_back(loops[i]); break; }
+  return used;
+}
+// Are two accesses the same function of loops of equal extents?
+bool same_walk(const Access& r, const std::vector<const For*>& r_loops, const Access& w, const std::vector<const For*>& w_loops) {
+  if (r_loops.size() != w_loops.size()) return false;
+  VarMap rename;
+  for (size_t i = 0; i < r_loops.size(); ++i) {
+    if (!can_prove_equal(r_loops[i]->extent, w_loops[i]->extent)) return false;
+    rename[r_loops[i]->var.get()] = w_loops[i]->var;
+  }
+  for (size_t d = 0; d < r.indices.size(); ++d)
+    if (!can_prove_equal(substitute(r.indices[d], rename), w.indices[d])) return false;
+  return true;
+}
+
 // Does each read lie, for every value of the shared loops, within what is written under the same values?
-bool covered(const std::vector<Access>& reads, const Ranges& inner_of_reads, const std::vector<Access>& writes, const Ranges& inner_of_writes) {
+bool covered(const std::vector<Access>& reads, const std::vector<const For*>& read_loops, size_t read_depth,
+             const std::vector<Access>& writes, const std::vector<const For*>& write_loops, size_t write_depth) {
+  const Ranges inner_of_reads = inner_ranges(read_loops, read_depth), inner_of_writes = inner_ranges(write_loops, write_depth);
   for (const Access& r : reads) {
     bool found = writes.empty();
     for (const Access& w : writes) {
       bool inside = true;
+      found |= same_walk(r, used_loops(r, read_loops, read_depth), w, used_loops(w, write_loops, write_depth));
       for (size_t d = 0; d < r.indices.size() && inside; ++d) {
         Expr rl = lower_bound(r.indices[d], inner_of_reads), rh = upper_bound(r.indices[d], inner_of_reads);
         Expr wl = lower_bound(w.indices[d], inner_of_writes), wh = upper_bound(w.indices[d], inner_of_writes);
@@ -83,7 +107,6 @@ Result<Kernel> compute_at(const Kernel& k, const Step& step) {
   Stmt inner = moved.loops[target.size() - 1]->body;
   inner = substitute(inner, to_target);
   BlockPlace fused = all_blocks(inner)[0];
-  const Ranges inner_moved = inner_ranges(fused.loops, 0);
   const Touched mine = touched(moved.stmt);
   bool after = false;
   for (const BlockPlace& p : all_blocks(k.body)) {  // which comes first in the program?
@@ -92,14 +115,15 @@ Result<Kernel> compute_at(const Kernel& k, const Step& step) {
   }
   for (const BlockPlace& p : below) {
     const Touched theirs = touched(p.stmt);
-    const Ranges inner_there = inner_ranges(p.loops, target.size());
     auto check = [&](const std::set<const BufferNode*>& written, const std::set<const BufferNode*>& read, bool moved_writes) {
       for (const BufferNode* b : written) {
         if (!read.count(b)) continue;
         std::vector<Access> w, r;
         accesses_of(moved_writes ? *fused.block : *p.block, b, true, w);
         accesses_of(moved_writes ? *p.block : *fused.block, b, false, r);
-        if (!covered(r, moved_writes ? inner_there : inner_moved, w, moved_writes ? inner_moved : inner_there)) return false;
+        const bool fits = moved_writes ? covered(r, p.loops, target.size(), w, fused.loops, 0)
+                                       : covered(r, fused.loops, 0, w, p.loops, target.size());
+        if (!fits) return false;
       }
       return true;
     };

@@ -12,7 +12,11 @@ Result<Kernel> fuse_axes(const Kernel& k, const Step& step) {
   if (!inner || inner->var.name() != step.names[1]) return invalid("loop '" + step.names[1] + "' is not directly inside '" + step.names[0] + "'");
   Var fused(step.names[2]);
   return with_body(k, replace_loop(k.body, outer, [&](const For&) {
-    Stmt body = substitute(inner->body, {{outer->var.get(), floordiv(fused, inner->extent)}, {inner->var.get(), floormod(fused, inner->extent)}});
+    VarMap values{{outer->var.get(), floordiv(fused, inner->extent)}, {inner->var.get(), floormod(fused, inner->extent)}};
+    // Without a quotient where one side runs once: it would not cancel for lanes beyond the extent.
+    if (is_one(outer->extent)) values = {{outer->var.get(), Expr(0)}, {inner->var.get(), fused}};
+    else if (is_one(inner->extent)) values = {{outer->var.get(), fused}, {inner->var.get(), Expr(0)}};
+    Stmt body = substitute(inner->body, values);
     return for_loop(fused, simplify(outer->extent * inner->extent), body);
   }));
 }

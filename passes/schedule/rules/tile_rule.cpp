@@ -18,18 +18,20 @@ double tile_score(const MachineDescription& m, Tile t, int64_t rows, int64_t col
   if (accumulators + t.vectors + 1 > m.vector_registers) return 0;
   const double multiply = static_cast<double>(accumulators) / 2, loads = static_cast<double>(t.rows + t.vectors) / 2;
   constexpr double kLatency = 4;
-  const double cycles = std::max({multiply, loads, kLatency});
+  const double cycles = std::max({multiply, loads, kLatency}) + 0.1 * loads;
   auto used = [](int64_t n, int64_t by) { return static_cast<double>(n) / static_cast<double>((n + by - 1) / by * by); };
   // Leftover rows run in a tile of their own: cheaper than a full one, dearer than their share.
   const double row_use = 0.5 + 0.5 * used(rows, t.rows);
   return multiply / cycles * row_use * used(columns, t.vectors * lanes);
 }
 
-Tile choose_tile(const MachineDescription& m, int64_t rows, int64_t columns, int64_t lanes) {
+// `within`: the innermost extent of joined row axes; tiles then cover whole parts of it (0: any size).
+Tile choose_tile(const MachineDescription& m, int64_t rows, int64_t columns, int64_t lanes, int64_t within) {
   Tile best;
   double best_score = 0;
   for (int64_t vectors = 1; vectors <= 8; ++vectors)
     for (int64_t r = 1; r <= std::min<int64_t>(rows, 14); ++r) {
+      if (within && within % r && r % within) continue;
       const double score = tile_score(m, {r, vectors}, rows, columns, lanes);
       if (score > best_score * 1.001) { best_score = score; best = {r, vectors}; }
     }
@@ -104,7 +106,11 @@ class TileRule {
     const auto of_block = block_accesses(block_);
     size_t joined = rows_.empty() ? 0 : 1;
     Expr extent = rows_.empty() ? Expr(1) : block_.axes[parallel_[rows_[0]]].extent;
-    while (joined < rows_.size() && runs_on(of_block, parallel_[rows_[joined]], parallel_[rows_[0]], extent) &&
+    // Joining pays when tiles fit the innermost of them; a row of its own with a tail is better than tiles of one.
+    const int64_t inner = rows_.empty() ? 1 : extent_or(extent, 1);
+    bool fits = false;
+    for (int64_t r = 4; r <= 14; ++r) fits |= inner % r == 0 || r % inner == 0;
+    while (fits && joined < rows_.size() && runs_on(of_block, parallel_[rows_[joined]], parallel_[rows_[0]], extent) &&
            runs_on(accesses, rows_[joined], rows_[0], extent)) {
       extent = simplify(extent * block_.axes[parallel_[rows_[joined]]].extent);
       ++joined;
@@ -126,6 +132,7 @@ class TileRule {
     const DType t = block_.body.as<Store>()->buffer->dtype;
     lanes_ = s_.machine().lanes(std::max(byte_size(t), 4));
     const int64_t rows = extent_or(row_extent_, kUnknownExtent), columns = extent_or(block_.axes[parallel_[j_]].extent, 2 * kUnknownExtent);
+    const int64_t inner = rows_.size() > 1 ? extent_or(block_.axes[parallel_[rows_[0]]].extent, 1) : 0;
     // An operand that moves with both rows and columns is read anew for each result: fewer accumulators do.
     bool shared = false;
     for (const BlockAccess& a : block_accesses(block_)) {
@@ -134,11 +141,12 @@ class TileRule {
       shared |= sj && is_zero(sj);
     }
     if (shared) {
-      tile_ = choose_tile(s_.machine(), rows, columns, lanes_);
+      tile_ = choose_tile(s_.machine(), rows, columns, lanes_, inner);
     } else {
       tile_.vectors = std::min<int64_t>(2, (columns + lanes_ - 1) / lanes_);
-      tile_.rows = rows % 7 == 0 ? 7 : std::min<int64_t>(rows, 4);
-      if (s_.machine().vector_registers < 32) tile_.rows = std::min<int64_t>(tile_.rows, 4);
+      const int64_t most = std::min<int64_t>(rows, s_.machine().vector_registers < 32 ? 4 : 8);
+      for (int64_t r = 1; r <= most; ++r)
+        if (inner ? inner % r == 0 : rows % r == 0 || r == 4) tile_.rows = r;
     }
   }
 
