@@ -91,7 +91,9 @@ Result<Kernel> lower_to_flat(Kernel kernel, const LowerOptions& options) {
 
 Result<ir::Program> lower(Graph graph, const LowerOptions& options) {
   TW_ASSIGN(graph, lower_graph(std::move(graph), options));
+  size_t done = 0;
   return plan_program(graph, [&](Kernel k, const std::set<std::string>& constants) -> Result<Kernel> {
+    if (options.on_kernel) options.on_kernel(done++);
     TW_ASSIGN(k, schedule_kernel(std::move(k), constants, options));
     return lower_to_flat(std::move(k), options);
   });
