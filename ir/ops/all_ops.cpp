@@ -14,6 +14,9 @@ const std::vector<const OpDef*>& all_ops() {
              &movement_ops(),
              &recurrent_ops(),
              &quantization_ops(),
+             &padding_ops(),
+             &generator_ops(),
+             &indexing_ops(),
          })
       for (const OpDef& op : *family) list->push_back(&op);
     return list;

@@ -16,5 +16,8 @@ const std::vector<OpDef>& normalization_ops();
 const std::vector<OpDef>& movement_ops();
 const std::vector<OpDef>& recurrent_ops();
 const std::vector<OpDef>& quantization_ops();
+const std::vector<OpDef>& padding_ops();
+const std::vector<OpDef>& generator_ops();
+const std::vector<OpDef>& indexing_ops();
 
 }  // namespace tilewright::ir
