@@ -20,6 +20,7 @@ std::span<const OpMapping> einsum_mappings();
 std::span<const OpMapping> movement_mappings();
 std::span<const OpMapping> generator_mappings();
 std::span<const OpMapping> conv_transpose_mappings();
+std::span<const OpMapping> resize_mappings();
 
 // Brought into [0, rank); fails outside [-rank, rank).
 int normalized_axis(const NodeImport& n, int64_t axis, int rank);

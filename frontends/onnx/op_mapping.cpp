@@ -28,6 +28,7 @@ const std::map<Key, std::vector<const OpMapping*>>& table() {
              movement_mappings(),
              generator_mappings(),
              conv_transpose_mappings(),
+             resize_mappings(),
          })
       for (const OpMapping& m : family) (*t)[{m.domain, m.op_type}].push_back(&m);
     return t;

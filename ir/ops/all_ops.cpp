@@ -17,6 +17,7 @@ const std::vector<const OpDef*>& all_ops() {
              &padding_ops(),
              &generator_ops(),
              &indexing_ops(),
+             &resize_ops(),
          })
       for (const OpDef& op : *family) list->push_back(&op);
     return list;

@@ -19,5 +19,6 @@ const std::vector<OpDef>& quantization_ops();
 const std::vector<OpDef>& padding_ops();
 const std::vector<OpDef>& generator_ops();
 const std::vector<OpDef>& indexing_ops();
+const std::vector<OpDef>& resize_ops();
 
 }  // namespace tilewright::ir
