@@ -1,5 +1,7 @@
 #include "passes/plan_program.h"
 
+#include <algorithm>
+
 #include "ir/loops/compare.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
@@ -60,10 +62,23 @@ void Planner::declare_inputs(GraphPlan& g) {
       for (const Var& s : free_vars_in_order(d)) add_symbol(s);
   }
 }
+// Each result is a buffer under the name that the model gives it.
 void Planner::declare_outputs(GraphPlan& g) {
-  for (ValueId v : g.graph.outputs) {
-    const int32_t b = buffer(g, v);
-    if (at(b).kind == StorageKind::kTemporary && at(b).alias_of < 0) at(b).kind = StorageKind::kOutput;
+  for (size_t k = 0; k < g.graph.outputs.size(); ++k) {
+    int32_t b = buffer(g, g.graph.outputs[k]);
+    const std::string name = k < g.graph.output_names.size() ? g.graph.output_names[k] : at(b).name;
+    const bool taken = at(b).kind != StorageKind::kTemporary;  // an input, a constant, or another result
+    if (taken || std::count(program_.outputs.begin(), program_.outputs.end(), b)) {
+      ProgramBuffer view = at(b);
+      view.kind = StorageKind::kTemporary;
+      view.constant = nullptr;
+      view.alias_of = b;
+      view.dynamic = false;
+      b = new_buffer(std::move(view));
+    } else if (at(b).alias_of < 0) {
+      at(b).kind = StorageKind::kOutput;
+    }
+    at(b).name = name;
     program_.outputs.push_back(b);
   }
 }

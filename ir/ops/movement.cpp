@@ -77,6 +77,20 @@ void compute_shape(ComputeContext& c) {
   }, "shape");
 }
 
+// Extents that are no operand's, such as products of them.
+Status infer_extents(InferContext& c) {
+  c.set_output(0, DType::kInt64, {Expr(static_cast<int64_t>(c.attr_extents("extents").value_or(std::vector<Expr>{}).size()))});
+  return {};
+}
+void compute_extents(ComputeContext& c) {
+  const std::vector<Expr> extents = c.attr_extents("extents").value_or(std::vector<Expr>{});
+  c.b.compute(c.out(), [&](const Axes& i) {
+    Expr e = 0;
+    for (size_t d = extents.size(); d-- > 0;) e = select(eq(i[0], Expr(static_cast<int64_t>(d))), extents[d], e);
+    return e;
+  }, "extents");
+}
+
 // --- transpose, expand -------------------------------------------------------------------------------------------------
 
 Status infer_transpose(InferContext& c) {
@@ -246,6 +260,9 @@ const std::vector<OpDef>& movement_ops() {
        .infer_type = infer_reshape, .compute = compute_reshape, .example = {.inputs = {x3, i1}, .values = {{}, {14, -1}}}, .source = kOnnx},
       {.name = "shape", .summary = "the extents of x", .operands = {{"x"}}, .fusion = FusionKind::kInjective, .infer_type = infer_shape,
        .compute = compute_shape, .example = {.inputs = {x3}}, .source = kOnnx},
+      {.name = "extents", .summary = "the values of expressions over symbols", .attributes = {{"extents", AttributeKind::kExtents, "one expression for each element"}},
+       .fusion = FusionKind::kInjective, .infer_type = infer_extents, .compute = compute_extents,
+       .example = {.attributes = {{"extents", Extents{{Expr(3), Expr(5)}}}}}, .source = kOnnx},
       {.name = "transpose", .summary = "dimensions permuted: dimension d of y is dimension perm[d] of x", .operands = {{"x"}},
        .attributes = {{"perm", AttributeKind::kInts, "a permutation"}}, .fusion = FusionKind::kInjective, .infer_type = infer_transpose,
        .compute = compute_transpose, .example = {.inputs = {x3}, .attributes = {{"perm", std::vector<int64_t>{2, 0, 1}}}}, .source = kOnnx},
