@@ -152,16 +152,7 @@ ValueId NodeImport::cast(ValueId v, DType to) {
   return op("cast", {v}, {{"to", std::string(name(to))}});
 }
 ValueId NodeImport::reshape(ValueId v, const std::vector<ir::Expr>& dims) {
-  ValueId shape = graph().add_value("", {DType::kInt64, {ir::Expr(static_cast<int64_t>(dims.size()))}});
-  bool constant_dims = true;
-  std::vector<int64_t> numbers;
-  for (const ir::Expr& d : dims) {
-    constant_dims &= ir::as_int(d).has_value();
-    numbers.push_back(ir::as_int(d).value_or(0));
-  }
-  if (constant_dims) shape = ints(numbers);
-  else graph().value(shape).known = dims;
-  return op("reshape", {v, shape}, {{"allowzero", int64_t{1}}});
+  return op("reshape", {v, extents(dims, v)}, {{"allowzero", int64_t{1}}});
 }
 ValueId NodeImport::reshape(ValueId v, const std::vector<int64_t>& dims) {
   return op("reshape", {v, ints(dims)}, {{"allowzero", int64_t{1}}});
