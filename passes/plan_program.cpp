@@ -61,9 +61,12 @@ void Planner::declare_inputs(GraphPlan& g) {
   }
 }
 void Planner::declare_outputs(GraphPlan& g) {
-  for (ValueId v : g.graph.outputs) {
-    const int32_t b = buffer(g, v);
+  for (size_t i = 0; i < g.graph.outputs.size(); ++i) {
+    const int32_t b = buffer(g, g.graph.outputs[i]);
     if (at(b).kind == StorageKind::kTemporary && at(b).alias_of < 0) at(b).kind = StorageKind::kOutput;
+    // The model's name; the value has that of its operator's first result.
+    const bool taken = std::count(program_.inputs.begin(), program_.inputs.end(), b) || std::count(program_.outputs.begin(), program_.outputs.end(), b);
+    if (!taken && i < g.graph.output_names.size()) at(b).name = g.graph.output_names[i];
     program_.outputs.push_back(b);
   }
 }
