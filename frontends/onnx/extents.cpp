@@ -79,13 +79,13 @@ class Extents {
 
 }  // namespace
 
-ValueId NodeImport::extents(const std::vector<Expr>& dims, ValueId near) {
+ValueId NodeImport::dims(const std::vector<Expr>& values, ValueId near) {
   std::vector<int64_t> numbers;
-  for (const Expr& d : dims)
+  for (const Expr& d : values)
     if (auto i = ir::as_int(d)) numbers.push_back(*i);
-  if (numbers.size() == dims.size()) return ints(numbers);
+  if (numbers.size() == values.size()) return ints(numbers);
   std::vector<ValueId> parts;
-  for (const Expr& d : dims) parts.push_back(Extents(*this, near).make(d));
+  for (const Expr& d : values) parts.push_back(Extents(*this, near).make(d));
   return parts.size() == 1 ? parts[0] : op("concat", parts, {{"axis", int64_t{0}}});
 }
 

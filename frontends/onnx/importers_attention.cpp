@@ -44,7 +44,7 @@ V padded_mask(NodeImport& n, V mask, const Expr& keys) {
   V fill = boolean ? V{n, n.constant(ir::make_constant(DType::kBool, {}, {0}))} : mask.number(-INFINITY);
   std::vector<Expr> dims = n.type(mask.id).dims;
   dims.back() = Expr(*want - *have);
-  return joined(mask, fill.make("expand", {fill.id, n.extents(dims, mask.id)}), mask.rank() - 1);
+  return joined(mask, fill.make("expand", {fill.id, n.dims(dims, mask.id)}), mask.rank() - 1);
 }
 V masked_scores(NodeImport& n, V scores, ValueId mask_id, const Cached& key) {
   const Expr keys = dim(scores, 3);
@@ -169,7 +169,7 @@ void causal_conv(NodeImport& n) {
   if (n.has(3)) {
     past = {n, n.in(3)};
   } else {
-    past = {n, n.op("expand", {n.scalar_like(0, x.id), n.extents({dim(x, 0), dim(x, 1), Expr(*k - 1)}, x.id)})};
+    past = {n, n.op("expand", {n.scalar_like(0, x.id), n.dims({dim(x, 0), dim(x, 1), Expr(*k - 1)}, x.id)})};
   }
   V padded = *k == 1 ? x : joined(past, x, 2);
   V y = padded.make("conv", {padded.id, w.id}, {{"group", *channels}});

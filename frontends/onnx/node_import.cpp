@@ -151,8 +151,8 @@ ValueId NodeImport::cast(ValueId v, DType to) {
   if (dtype(v) == to) return v;
   return op("cast", {v}, {{"to", std::string(name(to))}});
 }
-ValueId NodeImport::reshape(ValueId v, const std::vector<ir::Expr>& dims) {
-  return op("reshape", {v, extents(dims, v)}, {{"allowzero", int64_t{1}}});
+ValueId NodeImport::reshape(ValueId v, const std::vector<ir::Expr>& shape) {
+  return op("reshape", {v, dims(shape, v)}, {{"allowzero", int64_t{1}}});
 }
 ValueId NodeImport::reshape(ValueId v, const std::vector<int64_t>& dims) {
   return op("reshape", {v, ints(dims)}, {{"allowzero", int64_t{1}}});
