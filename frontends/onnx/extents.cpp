@@ -21,13 +21,16 @@ class Extents {
     if (auto i = ir::as_int(e)) return n_.ints({*i});
     if (ValueId v = found(e); v != kNone) return v;
     if (const auto* c = e.as<ir::Cast>(); c && is_integer(c->value.dtype())) return make(c->value);
-    if (const auto* s = e.as<ir::Select>()) return n_.op("where", {make(s->condition), make(s->a), make(s->b)});
+    if (const auto* s = e.as<ir::Select>())
+      return n_.op("where", {make(s->condition), make(s->a), make(s->b)});
     if (const auto* b = e.as<ir::Binary>()) return n_.op(op_of(b->op, e), {make(b->a), make(b->b)});
     n_.unsupported("the extent " + to_string(e) + " is not known at compile time");
   }
 
  private:
-  ValueId element(ValueId v, size_t d) { return n_.slice(n_.op("shape", {v}), 0, static_cast<int64_t>(d), static_cast<int64_t>(d) + 1); }
+  ValueId element(ValueId v, size_t d) {
+    return n_.slice(n_.op("shape", {v}), 0, static_cast<int64_t>(d), static_cast<int64_t>(d) + 1);
+  }
   std::optional<size_t> dimension(ValueId v, const Expr& e) const {
     const auto& dims = n_.type(v).dims;
     for (size_t d = 0; d < dims.size(); ++d)
@@ -42,7 +45,8 @@ class Extents {
       if (auto d = dimension(v, e)) return element(v, *d);
     for (size_t v = g.values.size(); v-- > 0;) {
       if (g.values[v].producer < 0) continue;
-      if (auto d = dimension(static_cast<ValueId>(v), e)) return element(static_cast<ValueId>(v), *d);
+      if (auto d = dimension(static_cast<ValueId>(v), e))
+        return element(static_cast<ValueId>(v), *d);
     }
     return kNone;
   }
