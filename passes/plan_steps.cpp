@@ -1,5 +1,6 @@
 // The steps of a graph, and the lives of the buffers of a program.
 #include <algorithm>
+#include <functional>
 
 #include "ir/loops/rewrite.h"
 #include "passes/graph/graph_passes.h"
@@ -24,6 +25,7 @@ class Steps {
       steps_.push_back(step_of(nodes));
     }
     std::stable_sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) { return a.node < b.node; });
+    order();
     drop_unused();
     return std::move(steps_);
   }
@@ -57,6 +59,55 @@ class Steps {
     return s;
   }
 
+  // A group may end late in the graph and still give a value to one that ends before it: every step comes after those that
+  // make its operands and the symbols of its extents, else by position.
+  void order() {
+    std::map<ValueId, size_t> makers;
+    std::map<const ExprNode*, size_t> definers;
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const Step& s = steps_[i];
+      for (size_t p = s.group.num_inputs; p < s.group.params.size(); ++p) makers.emplace(s.group.params[p], i);
+      if (s.kind == Step::kSymbols || s.kind == Step::kControl)
+        for (const Var& v : graph_.nodes[s.node].defined_symbols) definers.emplace(v.get(), i);
+    }
+    std::vector<bool> seen(steps_.size());
+    std::vector<size_t> sorted;
+    std::function<void(size_t)> visit = [&](size_t i) {
+      if (seen[i]) return;
+      seen[i] = true;
+      for (size_t p = 0; p < steps_[i].group.num_inputs; ++p)
+        if (auto it = makers.find(steps_[i].group.params[p]); it != makers.end()) visit(it->second);
+      if (!definers.empty())
+        for (const ExprNode* s : symbols_used(steps_[i]))
+          if (auto it = definers.find(s); it != definers.end()) visit(it->second);
+      sorted.push_back(i);
+    };
+    for (size_t i = 0; i < steps_.size(); ++i) visit(i);
+    std::vector<Step> result;
+    for (size_t i : sorted) result.push_back(std::move(steps_[i]));
+    steps_ = std::move(result);
+  }
+  std::set<const ExprNode*> symbols_used(const Step& s) const {
+    std::set<const ExprNode*> used;
+    for (const Var& v : s.group.kernel.scalars) used.insert(v.get());
+    for (ValueId v : s.group.params)
+      if (v != kNone) add_symbols(graph_.value(v), used);
+    for (const auto& region : graph_.nodes[s.node].regions) add_symbols_of(*region, used);
+    return used;
+  }
+  static void add_symbols(const Value& v, std::set<const ExprNode*>& to) {
+    auto add = [&](const Expr& e) {
+      for (const Var& s : free_vars_in_order(e)) to.insert(s.get());
+    };
+    for (const Expr& d : v.type.dims) add(d);
+    if (v.known) for (const Expr& e : *v.known) add(e);
+  }
+  static void add_symbols_of(const Graph& region, std::set<const ExprNode*>& to) {
+    for (const Value& v : region.values) add_symbols(v, to);
+    for (const Node& n : region.nodes)
+      for (const auto& inner : n.regions) add_symbols_of(*inner, to);
+  }
+
   // What is read only to infer shapes is not computed; but symbols that are named somewhere must be.
   void drop_unused() {
     for (ValueId v : graph_.outputs) need(v);
@@ -71,8 +122,7 @@ class Steps {
       if (!wanted) continue;
       nodes_.insert(s.node);
       for (size_t p = 0; p < s.group.num_inputs; ++p) need(s.group.params[p]);
-      for (const Var& v : s.group.kernel.scalars) symbols_.insert(v.get());
-      for (const auto& region : graph_.nodes[s.node].regions) need_symbols_of(*region);
+      for (const ExprNode* v : symbols_used(s)) symbols_.insert(v);
       kept.push_back(std::move(s));
     }
     std::reverse(kept.begin(), kept.end());
@@ -81,19 +131,7 @@ class Steps {
   void need(ValueId v) {
     if (v == kNone) return;
     values_.insert(v);
-    need_symbols(graph_.value(v));
-  }
-  void need_symbols(const Value& v) {
-    auto add = [&](const Expr& e) {
-      for (const Var& s : free_vars_in_order(e)) symbols_.insert(s.get());
-    };
-    for (const Expr& d : v.type.dims) add(d);
-    if (v.known) for (const Expr& e : *v.known) add(e);
-  }
-  void need_symbols_of(const Graph& region) {
-    for (const Value& v : region.values) need_symbols(v);
-    for (const Node& n : region.nodes)
-      for (const auto& inner : n.regions) need_symbols_of(*inner);
+    add_symbols(graph_.value(v), symbols_);
   }
 
   const Graph& graph_;
