@@ -73,15 +73,15 @@ class GroupBuilder {
 
   GroupKernel build() {
     count_inner_uses();
-    LoopsBuilder builder;
+    LoopsBuilder& builder = builder_;
     for (size_t n : nodes_) add_node(graph_.nodes[n], builder);
     return finish(builder);
   }
 
   GroupKernel build_symbols() {
-    LoopsBuilder builder;
+    LoopsBuilder& builder = builder_;
     const Node& node = graph_.nodes[nodes_[0]];
-    Buffer out = make_buffer("symbols", DType::kInt64, {Expr(static_cast<int64_t>(node.defined_symbols.size()))});
+    Buffer out = make_buffer(builder.unique("symbols"), DType::kInt64, {Expr(static_cast<int64_t>(node.defined_symbols.size()))});
     std::vector<Buffer> in;
     for (ValueId v : node.inputs) in.push_back(v == kNone ? nullptr : buffer_for(v));
     ComputeContext context(graph_, node, in, {out}, builder);
@@ -110,7 +110,7 @@ class GroupBuilder {
     if (it != buffers_.end()) return it->second;
     const Value& value = graph_.value(v);
     std::string name = value.name.empty() ? "v" + std::to_string(v) : value.name;
-    Buffer b = make_buffer(name, value.type.dtype, value.type.dims, Scope::kParam, value.layout);
+    Buffer b = make_buffer(builder_.unique(name), value.type.dtype, value.type.dims, Scope::kParam, value.layout);
     buffers_[v] = b;
     if (Expr s = scalar_constant(value)) scalars_[b.get()] = s;
     return b;
@@ -165,6 +165,7 @@ class GroupBuilder {
   const Graph& graph_;
   const std::vector<size_t>& nodes_;
   const std::vector<int>& uses_;
+  LoopsBuilder builder_;
   std::map<ValueId, int> inner_uses_;
   std::set<ValueId> made_here_;
   std::map<ValueId, Buffer> buffers_;

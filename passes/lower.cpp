@@ -3,45 +3,90 @@
 
 #include "passes/loops/loop_passes.h"
 #include "passes/plan_program.h"
+#include "passes/schedule/default_schedule.h"
 
 namespace tilewright::passes {
 
-Result<ir::Graph> lower_graph(ir::Graph graph, const LowerOptions& options) {
-  // Regions go through the same passes.
+using ir::Graph;
+using ir::Kernel;
+using ir::Stage;
+
+namespace {
+
+Result<Graph> fold(Graph g, const LowerOptions& o) {
+  if (!o.fold) return g;
+  return fold_constants(std::move(g), o.run_constants);
+}
+
+}  // namespace
+
+std::span<const GraphPass> graph_passes() {
+  static constexpr GraphPass kPasses[] = {
+      // Results that nobody uses are gone, and each computation is there once.
+      {"eliminate_dead_nodes", [](Graph g, const LowerOptions&) -> Result<Graph> { return eliminate_dead_nodes(std::move(g)); }},
+      {"eliminate_common_nodes", [](Graph g, const LowerOptions&) -> Result<Graph> { return eliminate_common_nodes(std::move(g)); }},
+      // What depends on constants alone is a constant.
+      {"fold_constants", fold},
+      // Factors per channel are in the weights; the products this leaves are constants again.
+      {"simplify_graph", [](Graph g, const LowerOptions& o) -> Result<Graph> { return o.fold ? simplify_graph(std::move(g)) : std::move(g); }},
+      {"fold_constants_again", fold},
+      // Values have their memory layout.
+      {"choose_layouts", [](Graph g, const LowerOptions& o) -> Result<Graph> { return o.schedule ? choose_layouts(std::move(g)) : std::move(g); }},
+      // Every node has its group: one group, one kernel.
+      {"fuse_operators", [](Graph g, const LowerOptions& o) -> Result<Graph> { return o.fuse ? fuse_operators(std::move(g)) : leave_unfused(std::move(g)); }},
+  };
+  return kPasses;
+}
+
+std::span<const KernelPass> schedule_passes() {
+  static constexpr KernelPass kPasses[] = {
+      {"default_schedule", Stage::kScheduled, [](Kernel k, const KernelContext& c) -> Result<Kernel> {
+         if (c.options.schedule) default_schedule(k, {&c.options.machine, c.constants});
+         return k;
+       }},
+      {"hoist_inits", Stage::kScheduled, [](Kernel k, const KernelContext&) -> Result<Kernel> { return hoist_inits(std::move(k)); }},
+  };
+  return kPasses;
+}
+
+std::span<const KernelPass> loop_passes() {
+  static constexpr auto simplify = on_body<[](const ir::Stmt& s) { return simplify_loops(s); }>;
+  static constexpr KernelPass kPasses[] = {
+      // Blocks give way to their bodies.
+      {"lower_blocks", Stage::kScheduled, on_body<lower_blocks>},
+      {"simplify_blocks", Stage::kScheduled, simplify},
+      // Temporaries stand in the innermost loop that holds all their uses.
+      {"place_buffers", Stage::kScheduled, on_body<place_buffers>},
+      // Every access has one index, the address in its storage.
+      {"flatten_buffers", Stage::kFlat, on_body<flatten_buffers>},
+      {"simplify_loops", Stage::kFlat, simplify},
+      // Conditions that fail only at the end of a loop leave its main part.
+      {"partition_tails", Stage::kFlat, on_body<partition_tails>},
+      {"vectorize_loops", Stage::kFlat, on_body<vectorize_loops>},
+      {"unroll_loops", Stage::kFlat, on_body<unroll_loops>},
+  };
+  return kPasses;
+}
+
+Result<Graph> lower_graph(Graph graph, const LowerOptions& options) {
   for (ir::Node& n : graph.nodes)
     for (auto& region : n.regions) {
-      TW_ASSIGN(ir::Graph inner, lower_graph(*region, options));
-      region = std::make_shared<const ir::Graph>(std::move(inner));
+      TW_ASSIGN(Graph inner, lower_graph(*region, options));
+      region = std::make_shared<const Graph>(std::move(inner));
     }
-  // Results that nobody uses are gone, and each computation is there once.
-  graph = eliminate_dead_nodes(std::move(graph));
-  graph = eliminate_common_nodes(std::move(graph));
-  // What depends on constants alone is a constant.
-  if (options.fold) { TW_ASSIGN(graph, fold_constants(std::move(graph), options.run_constants)); }
-  // Every node has its group: one group, one kernel.
-  graph = options.fuse ? fuse_operators(std::move(graph)) : leave_unfused(std::move(graph));
-  return graph;
+  return run_pipeline(graph_passes(), std::move(graph), options);
+}
+Result<Kernel> schedule_kernel(Kernel kernel, const std::set<std::string>& constants, const LowerOptions& options) {
+  return run_pipeline(schedule_passes(), std::move(kernel), {options, constants});
+}
+Result<Kernel> lower_to_flat(Kernel kernel, const LowerOptions& options) {
+  return run_pipeline(loop_passes(), std::move(kernel), {options, {}});
 }
 
-Result<ir::Kernel> schedule_kernel(ir::Kernel kernel, const LowerOptions& options) {
-  (void)options;
-  return kernel;
-}
-
-Result<ir::Kernel> lower_to_flat(ir::Kernel kernel, const LowerOptions&) {
-  kernel.body = lower_blocks(kernel.body);
-  kernel.body = flatten_buffers(kernel.body);
-  kernel.body = simplify_loops(kernel.body);
-  kernel.body = partition_tails(kernel.body);
-  kernel.body = vectorize_loops(kernel.body);
-  kernel.body = unroll_loops(kernel.body);
-  return kernel;
-}
-
-Result<ir::Program> lower(ir::Graph graph, const LowerOptions& options) {
+Result<ir::Program> lower(Graph graph, const LowerOptions& options) {
   TW_ASSIGN(graph, lower_graph(std::move(graph), options));
-  return plan_program(graph, [&](ir::Kernel k) -> Result<ir::Kernel> {
-    TW_ASSIGN(k, schedule_kernel(std::move(k), options));
+  return plan_program(graph, [&](Kernel k, const std::set<std::string>& constants) -> Result<Kernel> {
+    TW_ASSIGN(k, schedule_kernel(std::move(k), constants, options));
     return lower_to_flat(std::move(k), options);
   });
 }

@@ -1,12 +1,14 @@
 // The pipeline from a typed graph to the program of flat kernels.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "ir/graph/graph.h"
 #include "ir/machine.h"
 #include "ir/program/program.h"
 #include "passes/graph/graph_passes.h"
+#include "passes/pipeline.h"
 
 namespace tilewright::passes {
 
@@ -18,10 +20,15 @@ struct LowerOptions {
   bool fold = true;
 };
 
+// The passes, in order: over the graph; over a kernel with blocks; from there to flat loops.
+std::span<const GraphPass> graph_passes();
+std::span<const KernelPass> schedule_passes();
+std::span<const KernelPass> loop_passes();
+
 // The graph passes alone: what `lower` makes kernels of.
 Result<ir::Graph> lower_graph(ir::Graph graph, const LowerOptions& options);
 // One kernel with blocks, through schedule and loop passes, to flat loops.
-Result<ir::Kernel> schedule_kernel(ir::Kernel kernel, const LowerOptions& options);
+Result<ir::Kernel> schedule_kernel(ir::Kernel kernel, const std::set<std::string>& constants, const LowerOptions& options);
 Result<ir::Kernel> lower_to_flat(ir::Kernel kernel, const LowerOptions& options);
 Result<ir::Program> lower(ir::Graph graph, const LowerOptions& options);
 

@@ -50,7 +50,7 @@ int32_t Planner::scalar_buffer(const std::string& name, DType dtype) {
 // Lets the kernel that makes v write into the given buffer; a copy does it for views and values from outside.
 void Planner::write_directly(GraphPlan& inner, ValueId v, int32_t buffer_id) {
   const Value& value = inner.graph.value(v);
-  if (value.producer < 0 || value.constant || is_view(inner.graph.nodes[static_cast<size_t>(value.producer)])) return;
+  if (value.producer < 0 || value.constant || is_view(inner.graph, inner.graph.nodes[static_cast<size_t>(value.producer)])) return;
   inner.buffers.emplace(v, buffer_id);
 }
 

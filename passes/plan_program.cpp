@@ -87,15 +87,26 @@ int32_t Planner::buffer(GraphPlan& g, ValueId v) {
   auto it = g.buffers.find(v);
   if (it != g.buffers.end()) return it->second;
   const Value& value = g.graph.value(v);
+  if (value.constant) return constant_buffer(g, v, value.layout);
   ProgramBuffer b;
   b.name = value.name.empty() ? "v" + std::to_string(v) : value.name;
   b.type = value.type;
   b.layout = value.layout;
-  if (value.constant) {
-    b.kind = StorageKind::kConstant;
-    b.constant = value.constant;
-  }
   return g.buffers[v] = new_buffer(std::move(b));
+}
+// A constant that kernels want in several layouts is kept in each of them.
+int32_t Planner::constant_buffer(GraphPlan& g, ValueId v, const Layout& layout) {
+  for (int32_t b : g.constants[v])
+    if (at(b).layout == layout) return b;
+  const Value& value = g.graph.value(v);
+  ProgramBuffer b;
+  b.name = value.name.empty() ? "v" + std::to_string(v) : value.name;
+  b.type = value.type;
+  b.layout = layout;
+  b.kind = StorageKind::kConstant;
+  b.constant = value.constant;
+  g.constants[v].push_back(new_buffer(std::move(b)));
+  return g.constants[v].back();
 }
 
 Status Planner::emit(GraphPlan& g, Step& s) {
@@ -115,9 +126,11 @@ Status Planner::emit(GraphPlan& g, Step& s) {
 }
 Status Planner::emit_kernel(GraphPlan& g, Step& s) {
   CallInstruction call;
-  TW_RETURN_IF_ERROR(add_call(s.group, call));
+  TW_RETURN_IF_ERROR(add_call(g, s.group, call));
   for (size_t p = 0; p < s.group.params.size(); ++p) {
-    const int32_t b = buffer(g, s.group.params[p]);
+    const ValueId v = s.group.params[p];
+    const Layout& layout = program_.kernels[static_cast<size_t>(call.kernel)].params[p]->layout;
+    const int32_t b = g.graph.value(v).constant ? constant_buffer(g, v, layout) : buffer(g, v);
     if (p >= s.group.num_inputs && at(b).dynamic) push(g, AllocateInstruction{b});
     call.buffers.push_back(b);
   }
@@ -131,7 +144,7 @@ Status Planner::emit_symbols(GraphPlan& g, Step& s) {
 }
 // The kernel writes one int64 for each symbol into its last parameter.
 Status Planner::define_symbols(GraphPlan& g, GroupKernel& kernel, CallInstruction call, const std::vector<Var>& symbols) {
-  TW_RETURN_IF_ERROR(add_call(kernel, call));
+  TW_RETURN_IF_ERROR(add_call(g, kernel, call));
   ProgramBuffer b;
   b.name = "symbols";
   b.type = {DType::kInt64, {Expr(static_cast<int64_t>(symbols.size()))}};
@@ -146,21 +159,29 @@ Status Planner::define_symbols(GraphPlan& g, GroupKernel& kernel, CallInstructio
 }
 
 // Kernels that are equal up to names are lowered and compiled once.
-Status Planner::add_call(GroupKernel& g, CallInstruction& call) {
+Status Planner::add_call(const GraphPlan& plan, GroupKernel& g, CallInstruction& call) {
   for (const Var& v : g.kernel.scalars) call.scalars.push_back(v);
+  std::set<std::string> constants;
+  std::vector<bool> is_constant;
+  for (size_t p = 0; p < g.kernel.params.size(); ++p) {
+    const bool known = p < g.params.size() && g.params[p] != kNone && plan.graph.value(g.params[p]).constant;
+    is_constant.push_back(known);
+    if (known) constants.insert(g.kernel.params[p]->name);
+  }
   const uint64_t hash = structural_hash(g.kernel);
   for (auto [it, end] = by_hash_.equal_range(hash); it != end; ++it) {
-    if (!structurally_equal(sources_[static_cast<size_t>(it->second)], g.kernel)) continue;
+    const auto& [source, source_constant] = sources_[static_cast<size_t>(it->second)];
+    if (source_constant != is_constant || !structurally_equal(source, g.kernel)) continue;
     call.kernel = it->second;
     add_profile(g, call);
     return {};
   }
   call.kernel = static_cast<int32_t>(program_.kernels.size());
   by_hash_.emplace(hash, call.kernel);
-  sources_.push_back(g.kernel);
+  sources_.emplace_back(g.kernel, is_constant);
   Kernel k = g.kernel;
   k.name = "k" + std::to_string(call.kernel) + "_" + k.name;
-  TW_ASSIGN(k, lower_(std::move(k)));
+  TW_ASSIGN(k, lower_(std::move(k), constants));
   program_.kernels.push_back(std::move(k));
   add_profile(g, call);
   return {};

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <set>
+#include <string>
 
 #include "ir/program/program.h"
 #include "passes/build_loops.h"
@@ -10,7 +12,8 @@
 namespace tilewright::passes {
 
 // Takes a kernel with blocks to flat loops.
-using LowerKernel = std::function<Result<ir::Kernel>(ir::Kernel)>;
+// `constants`: names of the parameters whose contents are known; their layout may be chosen.
+using LowerKernel = std::function<Result<ir::Kernel>(ir::Kernel, const std::set<std::string>& constants)>;
 
 Result<ir::Program> plan_program(const ir::Graph& graph, const LowerKernel& lower_kernel);
 

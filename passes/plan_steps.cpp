@@ -49,7 +49,7 @@ class Steps {
       s.group.num_inputs = s.group.params.size();
       for (ValueId v : last.outputs)
         if (v != kNone) s.group.params.push_back(v);
-    } else if (nodes.size() == 1 && is_view(last)) {
+    } else if (nodes.size() == 1 && is_view(graph_, last)) {
       s.kind = Step::kView;
       s.group.params = {last.inputs[0], last.outputs[0]};
       s.group.num_inputs = 1;

@@ -22,6 +22,7 @@ struct GraphPlan {
   int32_t block;
   std::vector<int> uses;
   std::map<ir::ValueId, int32_t> buffers;
+  std::map<ir::ValueId, std::vector<int32_t>> constants;  // one for each layout that kernels want
   std::vector<Step> steps;
 };
 
@@ -38,6 +39,7 @@ class Planner {
   void add_symbol(const ir::Var& s);
   void define_at_run(const ir::Var& s);
   int32_t buffer(GraphPlan& g, ir::ValueId v);
+  int32_t constant_buffer(GraphPlan& g, ir::ValueId v, const ir::Layout& layout);
   int32_t new_buffer(ir::ProgramBuffer b);
   ir::ProgramBuffer& at(int32_t buffer_id) { return program_.buffers[static_cast<size_t>(buffer_id)]; }
   Status emit(GraphPlan& g, Step& s);
@@ -45,7 +47,7 @@ class Planner {
   Status emit_symbols(GraphPlan& g, Step& s);
   Status define_symbols(GraphPlan& g, GroupKernel& kernel, ir::CallInstruction call, const std::vector<ir::Var>& symbols);
   void push(const GraphPlan& g, ir::ProgramInstruction i) { program_.blocks[static_cast<size_t>(g.block)].push_back(std::move(i)); }
-  Status add_call(GroupKernel& g, ir::CallInstruction& call);
+  Status add_call(const GraphPlan& g, GroupKernel& kernel, ir::CallInstruction& call);
   void add_profile(const GroupKernel& g, ir::CallInstruction& call);
 
   // plan_control_flow.cpp
@@ -61,7 +63,7 @@ class Planner {
   ir::Program program_;
   std::set<const ir::ExprNode*> run_symbols_;
   std::multimap<uint64_t, int32_t> by_hash_;
-  std::vector<ir::Kernel> sources_;  // of each kernel, before lowering
+  std::vector<std::pair<ir::Kernel, std::vector<bool>>> sources_;  // of each kernel, before lowering, and its constant parameters
 };
 
 // passes/plan_steps.cpp: the steps of a graph in the order of execution, without those that nobody needs.

@@ -14,5 +14,12 @@ std::span<const OpMapping> reduction_mappings();
 std::span<const OpMapping> shape_mappings();
 std::span<const OpMapping> recurrent_mappings();
 std::span<const OpMapping> control_flow_mappings();
+std::span<const OpMapping> quantization_mappings();
+std::span<const OpMapping> normalization_mappings();
+std::span<const OpMapping> attention_mappings();
+std::span<const OpMapping> einsum_mappings();
+
+// kernel_shape, strides, dilations, pads, auto_pad and ceil_mode of a convolution or pooling, as conv and pools take them.
+ir::Attributes window_attributes(NodeImport& n);
 
 }  // namespace tilewright::onnx

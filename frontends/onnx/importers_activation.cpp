@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 
+#include "frontends/onnx/formula.h"
 #include "frontends/onnx/importers.h"
 
 namespace tilewright::onnx {
@@ -9,27 +10,6 @@ namespace {
 
 using ir::ValueId;
 
-// Arithmetic on graph values, so that the formulas read as formulas.
-struct V {
-  NodeImport& n;
-  ValueId id;
-  V make(std::string_view op, std::vector<ValueId> in) const { return {n, n.op(op, std::move(in))}; }
-  V number(double v) const { return {n, n.scalar_like(v, id)}; }
-};
-V operator+(V a, V b) { return a.make("add", {a.id, b.id}); }
-V operator-(V a, V b) { return a.make("sub", {a.id, b.id}); }
-V operator*(V a, V b) { return a.make("mul", {a.id, b.id}); }
-V operator/(V a, V b) { return a.make("div", {a.id, b.id}); }
-V operator+(V a, double b) { return a + a.number(b); }
-V operator-(V a, double b) { return a - a.number(b); }
-V operator*(V a, double b) { return a * a.number(b); }
-V operator/(V a, double b) { return a / a.number(b); }
-V operator+(double a, V b) { return b.number(a) + b; }
-V operator/(double a, V b) { return b.number(a) / b; }
-V apply(std::string_view op, V x) { return x.make(op, {x.id}); }
-V less(V a, double b) { return a.make("less", {a.id, a.number(b).id}); }
-V where(V c, V a, V b) { return a.make("where", {c.id, a.id, b.id}); }
-V limit(V x, double low, double high) { return x.make("clip", {x.id, x.number(low).id, x.number(high).id}); }
 V softplus_of(V x) {  // max(x, 0) + log(1 + exp(-|x|)): no overflow
   return apply("relu", x) + apply("log", 1.0 + apply("exp", apply("neg", apply("abs", x))));
 }

@@ -18,15 +18,6 @@ ValueId per_channel(NodeImport& n, ValueId v, int rank) {
   return n.reshape(v, dims);
 }
 
-Attributes window_attributes(NodeImport& n) {
-  Attributes a;
-  for (const char* name : {"kernel_shape", "strides", "dilations", "pads"})
-    if (n.has_attr(name)) a[name] = n.ints_attr(name);
-  if (n.has_attr("auto_pad")) a["auto_pad"] = n.string_attr("auto_pad", "NOTSET");
-  if (n.int_attr("ceil_mode", 0)) a["ceil_mode"] = int64_t{1};
-  return a;
-}
-
 void conv(NodeImport& n) {
   ValueId x = n.required(0), w = n.required(1);
   Attributes a = window_attributes(n);
@@ -74,22 +65,6 @@ void gemm(NodeImport& n) {
   n.out(0, y);
 }
 
-// Inference: (x - mean) / sqrt(var + epsilon) * scale + bias, in the type of the statistics.
-void batch_norm(NodeImport& n) {
-  if (n.int_attr("training_mode", 0)) n.unsupported("training_mode 1");
-  ValueId x = n.required(0), scale = n.required(1), bias = n.required(2), mean = n.required(3), var = n.required(4);
-  const DType t = n.dtype(var), out = n.dtype(x);
-  ValueId factor = n.op("div", {n.cast(scale, t), n.op("sqrt", {n.op("add", {var, n.scalar_like(n.float_attr("epsilon", 1e-5), var)})})});
-  ValueId shift = n.op("sub", {n.cast(bias, t), n.op("mul", {n.cast(mean, t), factor})});
-  const int rank = n.rank(x);
-  if (rank == 2) {
-    n.out(0, n.cast(n.op("add", {n.op("mul", {n.cast(x, t), factor}), shift}), out));
-    return;
-  }
-  ValueId y = n.op("mul", {n.cast(x, t), per_channel(n, factor, rank)});
-  n.out(0, n.cast(n.op("add", {y, per_channel(n, shift, rank)}), out));
-}
-
 void layer_norm(NodeImport& n) {
   ValueId x = n.required(0);
   Attributes a{{"axis", n.int_attr("axis", -1)}, {"epsilon", n.float_attr("epsilon", 1e-5)}};
@@ -125,12 +100,21 @@ void softmax(NodeImport& n) {
 
 constexpr auto kRows = std::to_array<OpMapping>({
     {"", "Conv", 1, conv}, {"", "MaxPool", 1, max_pool}, {"", "AveragePool", 1, average_pool}, {"", "GlobalAveragePool", 1, global_pool<false>},
-    {"", "GlobalMaxPool", 1, global_pool<true>}, {"", "MatMul", 1, matmul}, {"", "Gemm", 7, gemm}, {"", "BatchNormalization", 7, batch_norm},
+    {"", "GlobalMaxPool", 1, global_pool<true>}, {"", "MatMul", 1, matmul}, {"", "Gemm", 7, gemm},
     {"", "LayerNormalization", 17, layer_norm}, {"", "RMSNormalization", 23, rms_norm}, {"", "Softmax", 1, softmax<false>},
     {"", "LogSoftmax", 1, softmax<true>},
 });
 
 }  // namespace
+
+ir::Attributes window_attributes(NodeImport& n) {
+  ir::Attributes a;
+  for (const char* name : {"kernel_shape", "strides", "dilations", "pads"})
+    if (n.has_attr(name)) a[name] = n.ints_attr(name);
+  if (n.has_attr("auto_pad")) a["auto_pad"] = n.string_attr("auto_pad", "NOTSET");
+  if (n.int_attr("ceil_mode", 0)) a["ceil_mode"] = int64_t{1};
+  return a;
+}
 
 std::span<const OpMapping> nn_mappings() { return kRows; }
 

@@ -14,7 +14,18 @@ using Key = std::pair<std::string_view, std::string_view>;
 const std::map<Key, std::vector<const OpMapping*>>& table() {
   static const auto* const rows = [] {
     auto* t = new std::map<Key, std::vector<const OpMapping*>>;
-    for (auto family : {math_mappings(), activation_mappings(), nn_mappings(), reduction_mappings(), shape_mappings(), recurrent_mappings(), control_flow_mappings()})
+    for (auto family : {
+             math_mappings(),
+             activation_mappings(),
+             nn_mappings(),
+             reduction_mappings(),
+             shape_mappings(),
+             recurrent_mappings(), control_flow_mappings(),
+             quantization_mappings(),
+             normalization_mappings(),
+             attention_mappings(),
+             einsum_mappings(),
+         })
       for (const OpMapping& m : family) (*t)[{m.domain, m.op_type}].push_back(&m);
     return t;
   }();

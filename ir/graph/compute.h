@@ -44,8 +44,10 @@ class LoopsBuilder {
   // All that was built, temporaries allocated around it.
   Stmt finish();
 
- private:
+  // `name`, or with a number behind it where a block or buffer of this kernel has that name already.
   std::string unique(const std::string& name);
+
+ private:
   struct Nest { Block block; std::vector<Var> loops; };
   Nest begin(const std::string& name, const std::vector<Expr>& extents, const std::vector<Expr>& reduce, Axes& axes, Axes& reduce_axes);
   void finish(Nest nest);

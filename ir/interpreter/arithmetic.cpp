@@ -1,11 +1,12 @@
-// Handlers of arithmetic: one instantiation of scalar_ops.h per operation and type, found through tables.
+// Handlers of arithmetic: one instantiation of scalar_ops.h per operation and type, found through
+// tables.
 #include <array>
 #include <cstring>
 #include <utility>
 
 #include "ir/interpreter/machine.h"
 
-namespace tilewright::ir {
+namespace tilewright::ir::interpreter {
 
 namespace {
 
@@ -40,54 +41,68 @@ void run_unary(Machine& m, const Inst& i) {
   const Slot* a = m.r + i.a;
   for (int l = 0; l < n; ++l) {
     const ValueOf<T> x = get<T>(a[l]);
-    if constexpr (Op == UnaryOp::kIsNan) dst[l].i = x != x;
-    else if constexpr (Op == UnaryOp::kIsInf) dst[l].i = is_float(T) && std::isinf(static_cast<double>(x));
-    else set<T>(dst[l], apply<Op, T>(x));
+    if constexpr (Op == UnaryOp::kIsNan)
+      dst[l].i = x != x;
+    else if constexpr (Op == UnaryOp::kIsInf)
+      dst[l].i = is_float(T) && std::isinf(static_cast<double>(x));
+    else
+      set<T>(dst[l], apply<Op, T>(x));
   }
 }
 template <DType From, DType To>
 void run_cast(Machine& m, const Inst& i) {
   for (int l = 0; l < i.n; ++l)
-    set<To>(m.r[i.dst + static_cast<uint32_t>(l)], converted<From, To>(get<From>(m.r[i.a + static_cast<uint32_t>(l)])));
+    set<To>(m.r[i.dst + static_cast<uint32_t>(l)],
+            converted<From, To>(get<From>(m.r[i.a + static_cast<uint32_t>(l)])));
 }
 
 template <BinaryOp Op, DType T, bool kVector>
 constexpr Handler binary_or_null() {
-  if constexpr (has_meaning(Op, T)) return run_binary<Op, T, kVector>;
-  else return nullptr;
+  if constexpr (has_meaning(Op, T))
+    return run_binary<Op, T, kVector>;
+  else
+    return nullptr;
 }
 template <UnaryOp Op, DType T, bool kVector>
 constexpr Handler unary_or_null() {
-  if constexpr (has_meaning(Op, T)) return run_unary<Op, T, kVector>;
-  else return nullptr;
+  if constexpr (has_meaning(Op, T))
+    return run_unary<Op, T, kVector>;
+  else
+    return nullptr;
 }
 
 // Row-major tables [operation, type] and [from, to].
 template <bool kVector, size_t... I>
 constexpr auto binary_table(std::index_sequence<I...>) {
   return std::array<Handler, sizeof...(I)>{
-      binary_or_null<static_cast<BinaryOp>(I / kTypes), static_cast<DType>(I % kTypes), kVector>()...};
+      binary_or_null<static_cast<BinaryOp>(I / kTypes), static_cast<DType>(I % kTypes),
+                     kVector>()...};
 }
 template <bool kVector, size_t... I>
 constexpr auto unary_table(std::index_sequence<I...>) {
   return std::array<Handler, sizeof...(I)>{
-      unary_or_null<static_cast<UnaryOp>(I / kTypes), static_cast<DType>(I % kTypes), kVector>()...};
+      unary_or_null<static_cast<UnaryOp>(I / kTypes), static_cast<DType>(I % kTypes),
+                    kVector>()...};
 }
 template <size_t... I>
 constexpr auto cast_table(std::index_sequence<I...>) {
-  return std::array<Handler, sizeof...(I)>{run_cast<static_cast<DType>(I / kTypes), static_cast<DType>(I % kTypes)>...};
+  return std::array<Handler, sizeof...(I)>{
+      run_cast<static_cast<DType>(I / kTypes), static_cast<DType>(I % kTypes)>...};
 }
 
 }  // namespace
 
 Handler binary_handler(BinaryOp op, DType t, bool vector) {
-  static constexpr auto kScalar = binary_table<false>(std::make_index_sequence<kBinaryOps * kTypes>());
-  static constexpr auto kVector = binary_table<true>(std::make_index_sequence<kBinaryOps * kTypes>());
+  static constexpr auto kScalar =
+      binary_table<false>(std::make_index_sequence<kBinaryOps * kTypes>());
+  static constexpr auto kVector =
+      binary_table<true>(std::make_index_sequence<kBinaryOps * kTypes>());
   const size_t n = static_cast<size_t>(op) * kTypes + static_cast<size_t>(t);
   return vector ? kVector[n] : kScalar[n];
 }
 Handler unary_handler(UnaryOp op, DType t, bool vector) {
-  static constexpr auto kScalar = unary_table<false>(std::make_index_sequence<kUnaryOps * kTypes>());
+  static constexpr auto kScalar =
+      unary_table<false>(std::make_index_sequence<kUnaryOps * kTypes>());
   static constexpr auto kVector = unary_table<true>(std::make_index_sequence<kUnaryOps * kTypes>());
   const size_t n = static_cast<size_t>(op) * kTypes + static_cast<size_t>(t);
   return vector ? kVector[n] : kScalar[n];
@@ -99,20 +114,24 @@ Handler cast_handler(DType from, DType to) {
 
 void halt_handler(Machine& m, const Inst&) { m.running = false; }
 void jump_handler(Machine& m, const Inst& i) { m.jump(i.c); }
-void jump_if_false_handler(Machine& m, const Inst& i) { if (!m.r[i.a].i) m.jump(i.c); }
+void jump_if_false_handler(Machine& m, const Inst& i) {
+  if (!m.r[i.a].i) m.jump(i.c);
+}
 void for_begin_handler(Machine& m, const Inst& i) {
   m.r[i.dst].i = 0;
   if (m.r[i.a].i <= 0) m.jump(i.c);
 }
-void for_next_handler(Machine& m, const Inst& i) { if (++m.r[i.dst].i < m.r[i.a].i) m.jump(i.c); }
+void for_next_handler(Machine& m, const Inst& i) {
+  if (++m.r[i.dst].i < m.r[i.a].i) m.jump(i.c);
+}
 
 void check_axes_handler(Machine& m, const Inst& i) {
   const BlockAxes& block = m.program->blocks[i.a];
   for (const BlockAxes::Axis& a : block.axes) {
     const int64_t value = m.r[a.value].i, extent = m.r[a.extent].i;
     if (value >= 0 && value < extent) continue;
-    return m.fail("block '" + block.name + "': axis '" + a.name + "' is bound to " + std::to_string(value) + ", its extent is " +
-                  std::to_string(extent));
+    return m.fail("block '" + block.name + "': axis '" + a.name + "' is bound to " +
+                  std::to_string(value) + ", its extent is " + std::to_string(extent));
   }
 }
 void jump_if_not_first_handler(Machine& m, const Inst& i) {
@@ -121,14 +140,16 @@ void jump_if_not_first_handler(Machine& m, const Inst& i) {
 }
 
 void copy_handler(Machine& m, const Inst& i) {
-  for (int l = 0; l < i.n; ++l) m.r[i.dst + static_cast<uint32_t>(l)] = m.r[i.a + static_cast<uint32_t>(l)];
+  for (int l = 0; l < i.n; ++l)
+    m.r[i.dst + static_cast<uint32_t>(l)] = m.r[i.a + static_cast<uint32_t>(l)];
 }
 void broadcast_handler(Machine& m, const Inst& i) {
   for (int l = 0; l < i.n; ++l) m.r[i.dst + static_cast<uint32_t>(l)] = m.r[i.a];
 }
 void ramp_handler(Machine& m, const Inst& i) {
   uint64_t value = m.r[i.a].u;
-  for (int l = 0; l < i.n; ++l, value += m.r[i.b].u) m.r[i.dst + static_cast<uint32_t>(l)].u = value;
+  for (int l = 0; l < i.n; ++l, value += m.r[i.b].u)
+    m.r[i.dst + static_cast<uint32_t>(l)].u = value;
 }
 void select_handler(Machine& m, const Inst& i) {
   for (int l = 0; l < i.n; ++l) {
@@ -142,4 +163,4 @@ void any_handler(Machine& m, const Inst& i) {
   m.r[i.dst].i = any;
 }
 
-}  // namespace tilewright::ir
+}  // namespace tilewright::ir::interpreter

@@ -8,6 +8,8 @@
 
 namespace tilewright::ir {
 
+using namespace interpreter;
+
 namespace {
 
 class Evaluator {
@@ -30,7 +32,9 @@ class Evaluator {
     auto it = values_.find(&n);
     return it == values_.end() ? std::nullopt : Value(it->second);
   }
-  Value run(const Cast& n, ScalarType t) { return compute(cast_handler(n.value.dtype(), t.dtype), run(n.value), 0); }
+  Value run(const Cast& n, ScalarType t) {
+    return compute(cast_handler(n.value.dtype(), t.dtype), run(n.value), 0);
+  }
   Value run(const Bitcast& n, ScalarType t) {
     return compute(bitcast_handler(n.value.dtype(), t.dtype), run(n.value), 0);
   }
@@ -68,6 +72,8 @@ class Evaluator {
 
 }  // namespace
 
-std::optional<int64_t> evaluate_int(const Expr& e, const IntValues& values) { return Evaluator(values).run(e); }
+std::optional<int64_t> evaluate_int(const Expr& e, const IntValues& values) {
+  return Evaluator(values).run(e);
+}
 
 }  // namespace tilewright::ir

@@ -1,8 +1,9 @@
 // Compiles a kernel to a register program (machine.h) and runs it.
 //
-// Registers: every statement takes its registers from a stack and gives them back at its end; constants lie behind all
-// others and are numbered from kConstants until the height of the stack is known. Vectors under a Select run under a mask, so
-// that a side not chosen touches no memory; scalar Selects jump.
+// Registers: every statement takes its registers from a stack and gives them back at its end;
+// constants lie behind all others and are numbered from kConstants until the height of the stack is
+// known. Vectors under a Select run under a mask, so that a side not chosen touches no memory;
+// scalar Selects jump.
 #include "ir/interpreter/interpreter.h"
 
 #include <algorithm>
@@ -14,6 +15,8 @@
 
 namespace tilewright::ir {
 
+using namespace interpreter;
+
 namespace {
 
 constexpr uint32_t kConstants = uint32_t{1} << 30;
@@ -22,25 +25,29 @@ class Compiler {
  public:
   explicit Compiler(const Kernel& kernel) : flat_(is_flat(kernel)) {}
   Status compile(const Kernel& kernel);
-  Program take() { return std::move(program_); }
+  MachineCode take() { return std::move(program_); }
   uint32_t height() const { return height_; }
 
  private:
-  void fail(std::string message) { if (!error_) error_ = internal_error(std::move(message)); }
+  void fail(std::string message) {
+    if (!error_) error_ = internal_error(std::move(message));
+  }
   uint32_t reserve(int n) {
     const uint32_t reg = top_;
     top_ += static_cast<uint32_t>(n);
     height_ = std::max(height_, top_);
     return reg;
   }
-  size_t emit(Handler h, uint32_t dst, uint32_t a = kNoReg, uint32_t b = kNoReg, uint32_t c = kNoReg, int n = 1) {
+  size_t emit(Handler h, uint32_t dst, uint32_t a = kNoReg, uint32_t b = kNoReg,
+              uint32_t c = kNoReg, int n = 1) {
     program_.code.push_back({h, dst, a, b, c, n});
     return program_.code.size() - 1;
   }
   void land(size_t jump) { program_.code[jump].c = static_cast<uint32_t>(program_.code.size()); }
   uint32_t constant(Slot value);
 
-  // Expressions: the register of the value, computed here unless an enclosing or earlier part of the statement has it.
+  // Expressions: the register of the value, computed here unless an enclosing or earlier part of
+  // the statement has it.
   uint32_t expr(const Expr& e);
   uint32_t expr(const Expr& e, int lanes);  // broadcast to that many lanes
   uint32_t compile(const IntImm& n, ScalarType t);
@@ -75,7 +82,7 @@ class Compiler {
   void relocate();
 
   bool flat_;
-  Program program_;
+  MachineCode program_;
   std::optional<Error> error_;
   uint32_t top_ = 0, height_ = 0;
   std::unordered_map<const ExprNode*, uint32_t> vars_;
@@ -89,7 +96,8 @@ class Compiler {
 };
 
 uint32_t Compiler::constant(Slot value) {
-  auto [it, fresh] = constants_.emplace(value.u, kConstants + static_cast<uint32_t>(program_.constants.size()));
+  auto [it, fresh] =
+      constants_.emplace(value.u, kConstants + static_cast<uint32_t>(program_.constants.size()));
   if (fresh) program_.constants.push_back(value);
   return it->second;
 }
@@ -111,7 +119,9 @@ uint32_t Compiler::expr(const Expr& e) {
 uint32_t Compiler::expr(const Expr& e, int lanes) {
   const uint32_t reg = expr(e);
   if (!e || e.lanes() == lanes) return reg;
-  if (e.lanes() != 1) fail("an operand has " + std::to_string(e.lanes()) + " lanes, expected " + std::to_string(lanes));
+  if (e.lanes() != 1)
+    fail("an operand has " + std::to_string(e.lanes()) + " lanes, expected " +
+         std::to_string(lanes));
   const uint32_t dst = reserve(lanes);
   emit(broadcast_handler, dst, reg, kNoReg, kNoReg, lanes);
   return dst;
@@ -156,7 +166,8 @@ uint32_t Compiler::compile(const Bitcast& n, ScalarType t) {
 uint32_t Compiler::compile(const Unary& n, ScalarType t) {
   const uint32_t a = expr(n.value, t.lanes), dst = reserve(t.lanes);
   Handler h = unary_handler(n.op, n.value.dtype(), t.lanes > 1);
-  if (!h) fail(std::string(name(n.op)) + " has no meaning for " + std::string(name(n.value.dtype())));
+  if (!h)
+    fail(std::string(name(n.op)) + " has no meaning for " + std::string(name(n.value.dtype())));
   emit(h, dst, a, kNoReg, kNoReg, t.lanes);
   return dst;
 }
@@ -170,11 +181,13 @@ uint32_t Compiler::binary_of(BinaryOp op, DType t, uint32_t a, uint32_t b, int l
 }
 uint32_t Compiler::compile(const Binary& n, ScalarType t) {
   const uint32_t a = expr(n.a, t.lanes), b = expr(n.b, t.lanes);
-  if (n.a.dtype() != n.b.dtype()) fail("operands of " + std::string(name(n.op)) + " differ in type");
+  if (n.a.dtype() != n.b.dtype())
+    fail("operands of " + std::string(name(n.op)) + " differ in type");
   return binary_of(n.op, n.a.dtype(), a, b, t.lanes);
 }
 
-// The current mask for a value of that many lanes; between different widths: any lane, for all lanes.
+// The current mask for a value of that many lanes; between different widths: any lane, for all
+// lanes.
 uint32_t Compiler::mask_for(int lanes) {
   if (mask_ == kNoReg || mask_lanes_ == lanes) return mask_;
   uint32_t any = mask_;
@@ -215,7 +228,8 @@ uint32_t Compiler::compile(const Select& n, ScalarType t) {
   const size_t mark = memo_mark();
   auto side = [&](const Expr& e, uint32_t chosen) {
     mask_ = kNoReg;
-    mask_ = outer == kNoReg ? chosen : binary_of(BinaryOp::kAnd, DType::kBool, chosen, outer, t.lanes);
+    mask_ =
+        outer == kNoReg ? chosen : binary_of(BinaryOp::kAnd, DType::kBool, chosen, outer, t.lanes);
     mask_lanes_ = t.lanes;
     const uint32_t value = expr(e, t.lanes);
     memo_forget(mark);
@@ -223,7 +237,8 @@ uint32_t Compiler::compile(const Select& n, ScalarType t) {
   };
   const uint32_t a = side(n.a, condition);
   const uint32_t not_chosen = reserve(t.lanes);
-  emit(unary_handler(UnaryOp::kNot, DType::kBool, t.lanes > 1), not_chosen, condition, kNoReg, kNoReg, t.lanes);
+  emit(unary_handler(UnaryOp::kNot, DType::kBool, t.lanes > 1), not_chosen, condition, kNoReg,
+       kNoReg, t.lanes);
   const uint32_t b = side(n.b, not_chosen);
   std::tie(mask_, mask_lanes_) = saved;
   emit(select_handler, dst, a, b, condition, t.lanes);
@@ -233,15 +248,18 @@ uint32_t Compiler::compile(const Select& n, ScalarType t) {
 uint32_t Compiler::access(const Buffer& buffer, const std::vector<Expr>& indices, int lanes) {
   Access a{0, flat_, {}, scope_};
   auto it = buffers_.find(buffer.get());
-  if (it == buffers_.end()) fail("buffer '" + (buffer ? buffer->name : std::string()) + "' is not allocated here");
-  else a.buffer = it->second;
+  if (it == buffers_.end())
+    fail("buffer '" + (buffer ? buffer->name : std::string()) + "' is not allocated here");
+  else
+    a.buffer = it->second;
   const size_t expected = flat_ ? 1 : buffer ? buffer->shape.size() : 0;
   if (indices.size() != expected || expected > 16)
-    fail("buffer '" + (buffer ? buffer->name : std::string()) + "' is accessed with " + std::to_string(indices.size()) +
-         " indices, expected " + std::to_string(expected));
+    fail("buffer '" + (buffer ? buffer->name : std::string()) + "' is accessed with " +
+         std::to_string(indices.size()) + " indices, expected " + std::to_string(expected));
   for (const Expr& e : indices) {
     const uint32_t reg = expr(e);
-    if (e && e.lanes() != 1 && e.lanes() != lanes) fail("lanes of an index disagree with the access");
+    if (e && e.lanes() != 1 && e.lanes() != lanes)
+      fail("lanes of an index disagree with the access");
     if (e && is_float(e.dtype())) fail("an index is not an integer");
     a.indices.push_back({reg, e && e.lanes() > 1 ? 1u : 0u});
   }
@@ -262,7 +280,8 @@ uint32_t Compiler::compile(const Ramp& n, ScalarType t) {
     return dst;
   }
   // Of any other type: lane numbers, times the stride, plus the base.
-  const uint32_t lane = reserve(t.lanes), numbers = reserve(t.lanes), strides = reserve(t.lanes), bases = reserve(t.lanes);
+  const uint32_t lane = reserve(t.lanes), numbers = reserve(t.lanes), strides = reserve(t.lanes),
+                 bases = reserve(t.lanes);
   Slot zero, one;
   zero.i = 0;
   one.i = 1;
@@ -270,16 +289,19 @@ uint32_t Compiler::compile(const Ramp& n, ScalarType t) {
   emit(cast_handler(DType::kInt64, t.dtype), numbers, lane, kNoReg, kNoReg, t.lanes);
   emit(broadcast_handler, strides, stride, kNoReg, kNoReg, t.lanes);
   emit(broadcast_handler, bases, base, kNoReg, kNoReg, t.lanes);
-  return binary_of(BinaryOp::kAdd, t.dtype, bases, binary_of(BinaryOp::kMul, t.dtype, numbers, strides, t.lanes), t.lanes);
+  return binary_of(BinaryOp::kAdd, t.dtype, bases,
+                   binary_of(BinaryOp::kMul, t.dtype, numbers, strides, t.lanes), t.lanes);
 }
 uint32_t Compiler::compile(const Broadcast& n, ScalarType t) { return expr(n.value, t.lanes); }
 uint32_t Compiler::compile(const ReduceLanes& n, ScalarType t) {
   uint32_t value = expr(n.value);
-  for (int lanes = n.value.lanes(); lanes > 1;) {  // the upper half onto the lower one; an odd lane in the middle stays
+  for (int lanes = n.value.lanes();
+       lanes > 1;) {  // the upper half onto the lower one; an odd lane in the middle stays
     const int half = (lanes + 1) / 2;
     const uint32_t dst = reserve(half);
     Handler h = binary_handler(n.op, t.dtype, true);
-    if (!h || is_comparison(n.op)) fail(std::string(name(n.op)) + " cannot combine lanes of " + std::string(name(t.dtype)));
+    if (!h || is_comparison(n.op))
+      fail(std::string(name(n.op)) + " cannot combine lanes of " + std::string(name(t.dtype)));
     emit(copy_handler, dst, value, kNoReg, kNoReg, half);
     emit(h, dst, value, value + static_cast<uint32_t>(half), kNoReg, lanes - half);
     value = dst;
@@ -301,14 +323,16 @@ void Compiler::compile(const Store& n) {
   for (const Expr& i : n.indices) lanes = std::max(lanes, i.lanes());
   const uint32_t mask = masked(n.mask, lanes);
   const uint32_t value = expr(n.value, lanes);
-  if (n.buffer && n.value.dtype() != n.buffer->dtype) fail("a value of another type is stored to '" + n.buffer->name + "'");
+  if (n.buffer && n.value.dtype() != n.buffer->dtype)
+    fail("a value of another type is stored to '" + n.buffer->name + "'");
   const uint32_t row = access(n.buffer, n.indices, lanes);
   emit(store_handler(n.value.dtype(), lanes > 1), kNoReg, row, value, mask, lanes);
 }
 void Compiler::compile(const Let& n) {
   const uint32_t value = expr(n.value, n.var.lanes());
   vars_[n.var.get()] = value;
-  if (n.var.lanes() == 1 && n.var.dtype() == DType::kInt64) scope_.emplace_back(n.var.name(), value);
+  if (n.var.lanes() == 1 && n.var.dtype() == DType::kInt64)
+    scope_.emplace_back(n.var.name(), value);
   const size_t depth = scope_.size();
   stmt(n.body);
   scope_.resize(std::min(depth, scope_.size()));
@@ -395,7 +419,8 @@ void Compiler::bring_up(const Buffer& buffer, bool param) {
     if (a.dim < 0 || a.dim >= buffer->rank() || a.divisor < 1 || a.modulus < 0)
       return fail("buffer '" + buffer->name + "' has a layout that does not fit its rank");
   program_.buffers.push_back(std::move(live));
-  program_.shapes.emplace_back(static_cast<uint32_t>(program_.shape_regs.size()), static_cast<uint32_t>(buffer->rank()));
+  program_.shapes.emplace_back(static_cast<uint32_t>(program_.shape_regs.size()),
+                               static_cast<uint32_t>(buffer->rank()));
   std::vector<uint32_t> regs;
   for (const Expr& e : buffer->shape) regs.push_back(expr(e));
   program_.shape_regs.insert(program_.shape_regs.end(), regs.begin(), regs.end());
@@ -406,14 +431,24 @@ void Compiler::bring_up(const Buffer& buffer, bool param) {
 // Constants move behind the other registers.
 void Compiler::relocate() {
   program_.first_constant = height_;
-  auto move = [&](uint32_t& reg) { if (reg != kNoReg && reg >= kConstants) reg = reg - kConstants + height_; };
-  for (Inst& i : program_.code) { move(i.dst); move(i.a); move(i.b); move(i.c); }
+  auto move = [&](uint32_t& reg) {
+    if (reg != kNoReg && reg >= kConstants) reg = reg - kConstants + height_;
+  };
+  for (Inst& i : program_.code) {
+    move(i.dst);
+    move(i.a);
+    move(i.b);
+    move(i.c);
+  }
   for (Access& a : program_.accesses) {
     for (Operand& o : a.indices) move(o.reg);
     for (auto& [name, reg] : a.scope) move(reg);
   }
   for (BlockAxes& b : program_.blocks)
-    for (BlockAxes::Axis& a : b.axes) { move(a.value); move(a.extent); }
+    for (BlockAxes::Axis& a : b.axes) {
+      move(a.value);
+      move(a.extent);
+    }
   for (uint32_t& reg : program_.shape_regs) move(reg);
 }
 
@@ -429,24 +464,27 @@ Status Compiler::compile(const Kernel& kernel) {
 
 }  // namespace
 
-Status interpret(const Kernel& kernel, const std::vector<void*>& params, const std::vector<int64_t>& scalars,
-                 const InterpretOptions& options) {
+Status interpret(const Kernel& kernel, const std::vector<void*>& params,
+                 const std::vector<int64_t>& scalars, const InterpretOptions& options) {
   if (params.size() != kernel.params.size() || scalars.size() != kernel.scalars.size())
-    return internal_error("kernel '" + kernel.name + "' takes " + std::to_string(kernel.params.size()) + " buffers and " +
-                          std::to_string(kernel.scalars.size()) + " scalars, found " + std::to_string(params.size()) + " and " +
-                          std::to_string(scalars.size()));
+    return internal_error("kernel '" + kernel.name + "' takes " +
+                          std::to_string(kernel.params.size()) + " buffers and " +
+                          std::to_string(kernel.scalars.size()) + " scalars, found " +
+                          std::to_string(params.size()) + " and " + std::to_string(scalars.size()));
   Compiler compiler(kernel);
   if (Status s = compiler.compile(kernel); !s.ok()) {
     s.error().location = "kernel '" + kernel.name + "'";
     return s;
   }
-  Program program = compiler.take();
-  for (size_t n = 0; n < params.size(); ++n) program.buffers[n].data = static_cast<uint8_t*>(params[n]);
+  MachineCode program = compiler.take();
+  for (size_t n = 0; n < params.size(); ++n)
+    program.buffers[n].data = static_cast<uint8_t*>(params[n]);
   Slot zero;
   zero.u = 0;
   std::vector<Slot> registers(compiler.height() + program.constants.size() + 1, zero);
   for (size_t n = 0; n < scalars.size(); ++n) registers[n].i = scalars[n];
-  std::copy(program.constants.begin(), program.constants.end(), registers.begin() + program.first_constant);
+  std::copy(program.constants.begin(), program.constants.end(),
+            registers.begin() + program.first_constant);
 
   Machine m;
   m.r = registers.data();

@@ -1,5 +1,6 @@
-// The register machine that the interpreter compiles kernels to. An instruction is a function and the registers it works
-// on; a register is a slot of 8 bytes, a vector is consecutive slots. Internal to this folder.
+// The register machine that the interpreter compiles kernels to. An instruction is a function and
+// the registers it works on; a register is a slot of 8 bytes, a vector is consecutive slots.
+// Internal to this folder.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,7 @@
 #include "ir/loops/layout.h"
 #include "runtime/core/result.h"
 
-namespace tilewright::ir {
+namespace tilewright::ir::interpreter {
 
 struct Machine;
 struct Inst;
@@ -19,7 +20,8 @@ using Handler = void (*)(Machine&, const Inst&);
 
 inline constexpr uint32_t kNoReg = ~uint32_t{0};
 
-// dst, a, b, c: registers, or what the handler says (a position to jump to, a row of a table); n: lanes.
+// dst, a, b, c: registers, or what the handler says (a position to jump to, a row of a table); n:
+// lanes.
 struct Inst {
   Handler handler;
   uint32_t dst, a, b, c;
@@ -32,12 +34,13 @@ struct LiveBuffer {
   DType dtype;
   Layout layout;
   uint8_t* data = nullptr;
-  bool dense = true;               // row-major and no layout: the fast path
+  bool dense = true;  // row-major and no layout: the fast path
   Shape shape;
   std::vector<PhysicalAxis> axes;
   int64_t elements = 0;
-  std::vector<uint64_t> storage;   // when the machine owns it
-  std::vector<uint8_t> written;    // one flag per element when uninitialised reads are to be found, else empty
+  std::vector<uint64_t> storage;  // when the machine owns it
+  std::vector<uint8_t>
+      written;  // one flag per element when uninitialised reads are to be found, else empty
 };
 
 struct Operand {
@@ -56,19 +59,24 @@ struct Access {
 // The axes of one block: value and extent of each, and which are reductions.
 struct BlockAxes {
   std::string name;
-  struct Axis { std::string name; uint32_t value, extent; bool reduce; };
+  struct Axis {
+    std::string name;
+    uint32_t value, extent;
+    bool reduce;
+  };
   std::vector<Axis> axes;
 };
 
-struct Program {
+struct MachineCode {
   std::vector<Inst> code;
   std::vector<LiveBuffer> buffers;
   std::vector<Access> accesses;
   std::vector<BlockAxes> blocks;
   std::vector<Slot> constants;
-  std::vector<std::pair<uint32_t, uint32_t>> shapes;  // allocation: first row and count of `shape_regs`, by buffer
+  std::vector<std::pair<uint32_t, uint32_t>>
+      shapes;  // allocation: first row and count of `shape_regs`, by buffer
   std::vector<uint32_t> shape_regs;
-  uint32_t first_constant = 0;                        // registers of the constants begin here
+  uint32_t first_constant = 0;  // registers of the constants begin here
 };
 
 struct Machine {
@@ -77,7 +85,7 @@ struct Machine {
   const Inst* halt = nullptr;
   bool running = true;
   bool check_uninitialised = false;
-  Program* program = nullptr;
+  MachineCode* program = nullptr;
   std::optional<Error> error;
 
   void jump(uint32_t position) { pc = program->code.data() + position; }
@@ -87,8 +95,9 @@ struct Machine {
   }
 };
 
-// Handlers, null where an operation has no meaning for the type. `vector`: for n lanes instead of one.
-// binary: dst = a op b, c: mask of the lanes where a division by zero is an error (kNoReg: all). unary: dst = op a.
+// Handlers, null where an operation has no meaning for the type. `vector`: for n lanes instead of
+// one. binary: dst = a op b, c: mask of the lanes where a division by zero is an error (kNoReg:
+// all). unary: dst = op a.
 Handler binary_handler(BinaryOp op, DType t, bool vector);
 Handler unary_handler(UnaryOp op, DType t, bool vector);
 Handler cast_handler(DType from, DType to);
@@ -102,16 +111,20 @@ void allocate_handler(Machine& m, const Inst& i);  // a: buffer; shape from the 
 Slot decode(DType t, const void* bytes);
 
 void halt_handler(Machine& m, const Inst& i);
-void jump_handler(Machine& m, const Inst& i);            // c: position
-void jump_if_false_handler(Machine& m, const Inst& i);   // a: condition, c: position
-void for_begin_handler(Machine& m, const Inst& i);       // dst: variable, a: extent, c: position behind the loop
-void for_next_handler(Machine& m, const Inst& i);        // dst: variable, a: extent, c: position of the body
-void check_axes_handler(Machine& m, const Inst& i);      // a: block; an axis outside its extent is an error
-void jump_if_not_first_handler(Machine& m, const Inst& i);  // a: block, c: position; unless all reduce axes are 0
-void copy_handler(Machine& m, const Inst& i);            // dst = a, n slots
-void broadcast_handler(Machine& m, const Inst& i);       // dst (n lanes) = a
-void ramp_handler(Machine& m, const Inst& i);            // dst = a + lane * b, int64
-void select_handler(Machine& m, const Inst& i);          // dst = c ? a : b, by lane
-void any_handler(Machine& m, const Inst& i);             // dst = whether a lane of a is on
+void jump_handler(Machine& m, const Inst& i);           // c: position
+void jump_if_false_handler(Machine& m, const Inst& i);  // a: condition, c: position
+void for_begin_handler(Machine& m,
+                       const Inst& i);  // dst: variable, a: extent, c: position behind the loop
+void for_next_handler(Machine& m,
+                      const Inst& i);  // dst: variable, a: extent, c: position of the body
+void check_axes_handler(Machine& m,
+                        const Inst& i);  // a: block; an axis outside its extent is an error
+void jump_if_not_first_handler(
+    Machine& m, const Inst& i);  // a: block, c: position; unless all reduce axes are 0
+void copy_handler(Machine& m, const Inst& i);       // dst = a, n slots
+void broadcast_handler(Machine& m, const Inst& i);  // dst (n lanes) = a
+void ramp_handler(Machine& m, const Inst& i);       // dst = a + lane * b, int64
+void select_handler(Machine& m, const Inst& i);     // dst = c ? a : b, by lane
+void any_handler(Machine& m, const Inst& i);        // dst = whether a lane of a is on
 
-}  // namespace tilewright::ir
+}  // namespace tilewright::ir::interpreter

@@ -1,30 +1,73 @@
-// Handlers that touch memory: finding the element, checking it, converting between storage and registers.
+// Handlers that touch memory: finding the element, checking it, converting between storage and
+// registers.
 #include <array>
 #include <cstring>
 #include <utility>
 
 #include "ir/interpreter/machine.h"
 
-namespace tilewright::ir {
+namespace tilewright::ir::interpreter {
 
 namespace {
 
 constexpr int64_t kMaxBytes = int64_t{1} << 36;  // of one workspace
 
-template <DType T> struct StorageOf { using type = void; };
-template <> struct StorageOf<DType::kFloat32> { using type = float; };
-template <> struct StorageOf<DType::kFloat64> { using type = double; };
-template <> struct StorageOf<DType::kFloat16> { using type = uint16_t; };
-template <> struct StorageOf<DType::kBFloat16> { using type = uint16_t; };
-template <> struct StorageOf<DType::kInt8> { using type = int8_t; };
-template <> struct StorageOf<DType::kInt16> { using type = int16_t; };
-template <> struct StorageOf<DType::kInt32> { using type = int32_t; };
-template <> struct StorageOf<DType::kInt64> { using type = int64_t; };
-template <> struct StorageOf<DType::kUInt8> { using type = uint8_t; };
-template <> struct StorageOf<DType::kUInt16> { using type = uint16_t; };
-template <> struct StorageOf<DType::kUInt32> { using type = uint32_t; };
-template <> struct StorageOf<DType::kUInt64> { using type = uint64_t; };
-template <> struct StorageOf<DType::kBool> { using type = uint8_t; };
+template <DType T>
+struct StorageOf {
+  using type = void;
+};
+template <>
+struct StorageOf<DType::kFloat32> {
+  using type = float;
+};
+template <>
+struct StorageOf<DType::kFloat64> {
+  using type = double;
+};
+template <>
+struct StorageOf<DType::kFloat16> {
+  using type = uint16_t;
+};
+template <>
+struct StorageOf<DType::kBFloat16> {
+  using type = uint16_t;
+};
+template <>
+struct StorageOf<DType::kInt8> {
+  using type = int8_t;
+};
+template <>
+struct StorageOf<DType::kInt16> {
+  using type = int16_t;
+};
+template <>
+struct StorageOf<DType::kInt32> {
+  using type = int32_t;
+};
+template <>
+struct StorageOf<DType::kInt64> {
+  using type = int64_t;
+};
+template <>
+struct StorageOf<DType::kUInt8> {
+  using type = uint8_t;
+};
+template <>
+struct StorageOf<DType::kUInt16> {
+  using type = uint16_t;
+};
+template <>
+struct StorageOf<DType::kUInt32> {
+  using type = uint32_t;
+};
+template <>
+struct StorageOf<DType::kUInt64> {
+  using type = uint64_t;
+};
+template <>
+struct StorageOf<DType::kBool> {
+  using type = uint8_t;
+};
 
 template <DType T>
 Slot from_bytes(const void* bytes) {
@@ -32,22 +75,30 @@ Slot from_bytes(const void* bytes) {
   std::memcpy(&raw, bytes, sizeof raw);
   Slot s;
   s.u = 0;
-  if constexpr (T == DType::kFloat16) s.f = Half::to_float(raw);
-  else if constexpr (T == DType::kBFloat16) s.f = BFloat::to_float(raw);
-  else if constexpr (T == DType::kBool) s.i = raw != 0;
-  else set<T>(s, raw);
+  if constexpr (T == DType::kFloat16)
+    s.f = Half::to_float(raw);
+  else if constexpr (T == DType::kBFloat16)
+    s.f = BFloat::to_float(raw);
+  else if constexpr (T == DType::kBool)
+    s.i = raw != 0;
+  else
+    set<T>(s, raw);
   return s;
 }
 template <DType T>
 void to_bytes(const Slot& s, void* bytes) {
   typename StorageOf<T>::type raw;
-  if constexpr (T == DType::kFloat16) raw = Half::from_double(s.f);
-  else if constexpr (T == DType::kBFloat16) raw = BFloat::from_double(s.f);
-  else raw = static_cast<typename StorageOf<T>::type>(get<T>(s));
+  if constexpr (T == DType::kFloat16)
+    raw = Half::from_double(s.f);
+  else if constexpr (T == DType::kBFloat16)
+    raw = BFloat::from_double(s.f);
+  else
+    raw = static_cast<typename StorageOf<T>::type>(get<T>(s));
   std::memcpy(bytes, &raw, sizeof raw);
 }
 
-std::string describe(const Machine& m, const Access& access, const LiveBuffer& b, uint32_t lane, const char* verb) {
+std::string describe(const Machine& m, const Access& access, const LiveBuffer& b, uint32_t lane,
+                     const char* verb) {
   std::string s = std::string(verb) + " '" + b.name + "' [";
   for (size_t n = 0; n < access.indices.size(); ++n) {
     const Operand& o = access.indices[n];
@@ -55,18 +106,21 @@ std::string describe(const Machine& m, const Access& access, const LiveBuffer& b
   }
   s += "]";
   for (size_t n = 0; n < access.scope.size(); ++n)
-    s += (n ? ", " : " at ") + access.scope[n].first + " = " + std::to_string(m.r[access.scope[n].second].i);
+    s += (n ? ", " : " at ") + access.scope[n].first + " = " +
+         std::to_string(m.r[access.scope[n].second].i);
   return s;
 }
-[[gnu::cold]] int64_t out_of_bounds(Machine& m, const Access& access, const LiveBuffer& b, uint32_t lane, size_t dim,
-                                    int64_t index, int64_t extent, const char* verb) {
-  m.fail("out of bounds: " + describe(m, access, b, lane, verb) + ": index " + std::to_string(dim) + " is " +
-         std::to_string(index) + ", the extent is " + std::to_string(extent));
+[[gnu::cold]] int64_t out_of_bounds(Machine& m, const Access& access, const LiveBuffer& b,
+                                    uint32_t lane, size_t dim, int64_t index, int64_t extent,
+                                    const char* verb) {
+  m.fail("out of bounds: " + describe(m, access, b, lane, verb) + ": index " + std::to_string(dim) +
+         " is " + std::to_string(index) + ", the extent is " + std::to_string(extent));
   return -1;
 }
 
 // The element an access touches, or -1 after an error.
-inline int64_t locate(Machine& m, const Access& access, const LiveBuffer& b, uint32_t lane, const char* verb) {
+inline int64_t locate(Machine& m, const Access& access, const LiveBuffer& b, uint32_t lane,
+                      const char* verb) {
   if (access.flat) {
     const Operand& o = access.indices[0];
     const int64_t index = m.r[o.reg + lane * o.lane_stride].i;
@@ -101,7 +155,8 @@ void run_load(Machine& m, const Inst& i) {
     const int64_t at = locate(m, access, b, l, "load from");
     if (at < 0) return;
     if (!b.written.empty() && !b.written[static_cast<size_t>(at)])
-      return m.fail("uninitialised: " + describe(m, access, b, l, "load from") + ": the element was never stored");
+      return m.fail("uninitialised: " + describe(m, access, b, l, "load from") +
+                    ": the element was never stored");
     m.r[i.dst + l] = from_bytes<T>(b.data + at * byte_size(T));
   }
 }
@@ -129,8 +184,10 @@ void run_bitcast(Machine& m, const Inst& i) {
 }
 template <DType From, DType To>
 constexpr Handler bitcast_or_null() {
-  if constexpr (byte_size(From) == byte_size(To)) return run_bitcast<From, To>;
-  else return nullptr;
+  if constexpr (byte_size(From) == byte_size(To))
+    return run_bitcast<From, To>;
+  else
+    return nullptr;
 }
 
 constexpr size_t kTypes = kDTypes.size();
@@ -149,7 +206,8 @@ constexpr auto decode_table(std::index_sequence<I...>) {
 }
 template <size_t... I>
 constexpr auto bitcast_table(std::index_sequence<I...>) {
-  return std::array<Handler, sizeof...(I)>{bitcast_or_null<static_cast<DType>(I / kTypes), static_cast<DType>(I % kTypes)>()...};
+  return std::array<Handler, sizeof...(I)>{
+      bitcast_or_null<static_cast<DType>(I / kTypes), static_cast<DType>(I % kTypes)>()...};
 }
 
 }  // namespace
@@ -180,13 +238,15 @@ void allocate_handler(Machine& m, const Inst& i) {
   for (uint32_t d = 0; d < count; ++d) {
     b.shape[d] = m.r[m.program->shape_regs[first + d]].i;
     if (b.shape[d] < 0)
-      return m.fail("buffer '" + b.name + "': extent " + std::to_string(d) + " is negative: " + std::to_string(b.shape[d]));
+      return m.fail("buffer '" + b.name + "': extent " + std::to_string(d) +
+                    " is negative: " + std::to_string(b.shape[d]));
   }
   // Checked in floating point first: the exact product may overflow.
   double bytes = byte_size(b.dtype);
   b.axes = physical_axes(b.layout, b.shape);
   for (const PhysicalAxis& a : b.axes) bytes *= static_cast<double>(a.extent);
-  if (bytes > static_cast<double>(kMaxBytes)) return m.fail("buffer '" + b.name + "' is too large: shape " + to_string(b.shape));
+  if (bytes > static_cast<double>(kMaxBytes))
+    return m.fail("buffer '" + b.name + "' is too large: shape " + to_string(b.shape));
   b.elements = storage_elements(b.layout, b.shape);
   b.dense = b.layout.empty();
   if (i.c != kNoReg) {  // a parameter: memory is given
@@ -194,9 +254,10 @@ void allocate_handler(Machine& m, const Inst& i) {
     return;
   }
   const auto size = static_cast<size_t>(b.elements);
-  b.storage.assign((size * static_cast<size_t>(byte_size(b.dtype)) + 7) / 8, ~uint64_t{0});  // NaN, -1: not a useful value
+  b.storage.assign((size * static_cast<size_t>(byte_size(b.dtype)) + 7) / 8,
+                   ~uint64_t{0});  // NaN, -1: not a useful value
   b.data = reinterpret_cast<uint8_t*>(b.storage.data());
   if (m.check_uninitialised) b.written.assign(size, 0);
 }
 
-}  // namespace tilewright::ir
+}  // namespace tilewright::ir::interpreter

@@ -1,5 +1,6 @@
-// Each node becomes a row of words: kind, type, then its fields, where children are the digests of their own rows. With a
-// digest that numbers distinct rows the walk decides equality; with a mixing function it computes the hash.
+// Each node becomes a row of words: kind, type, then its fields, where children are the digests of
+// their own rows. With a digest that numbers distinct rows the walk decides equality; with a mixing
+// function it computes the hash.
 #include "ir/loops/compare.h"
 
 #include <bit>
@@ -29,7 +30,9 @@ struct Hash {
 };
 struct Number {
   std::map<Row, uint64_t>& rows;
-  uint64_t operator()(const Row& row) const { return rows.emplace(row, rows.size() + 1).first->second; }
+  uint64_t operator()(const Row& row) const {
+    return rows.emplace(row, rows.size() + 1).first->second;
+  }
   static constexpr bool kFreeVariablesByName = false;
 };
 
@@ -42,8 +45,10 @@ class Walk {
     if (!e) return 0;
     if (auto it = memo_.find(e.get()); it != memo_.end()) return it->second;
     Row row;
-    if (e.kind() == NodeKind::kVar) variable(row, e);
-    else dispatch(e, [&](const auto& n) { node(row, n, e.type()); });
+    if (e.kind() == NodeKind::kVar)
+      variable(row, e);
+    else
+      dispatch(e, [&](const auto& n) { node(row, n, e.type()); });
     const uint64_t d = digest_(row);
     memo_.emplace(e.get(), d);
     return d;
@@ -66,15 +71,19 @@ class Walk {
  private:
   template <typename Node>
   void node(Row& row, const Node& n, ScalarType type) {
-    row.push_back(static_cast<uint64_t>(n.kind) << 40 | static_cast<uint64_t>(type.dtype) << 32 | static_cast<uint32_t>(type.lanes));
+    row.push_back(static_cast<uint64_t>(n.kind) << 40 | static_cast<uint64_t>(type.dtype) << 32 |
+                  static_cast<uint32_t>(type.lanes));
     const_fields(n, [&](const char*, const auto& field) { add(row, field); });
   }
   void variable(Row& row, const Expr& e) {
-    row.push_back(static_cast<uint64_t>(NodeKind::kVar) << 40 | static_cast<uint64_t>(e.dtype()) << 32 |
-                  static_cast<uint32_t>(e.lanes()));
-    if (auto it = bound_.find(e.get()); it != bound_.end()) row.push_back(it->second);
-    else if (Digest::kFreeVariablesByName) add(row, static_cast<const VarNode*>(e.get())->name);
-    else row.push_back(reinterpret_cast<uintptr_t>(e.get()));
+    row.push_back(static_cast<uint64_t>(NodeKind::kVar) << 40 |
+                  static_cast<uint64_t>(e.dtype()) << 32 | static_cast<uint32_t>(e.lanes()));
+    if (auto it = bound_.find(e.get()); it != bound_.end())
+      row.push_back(it->second);
+    else if (Digest::kFreeVariablesByName)
+      add(row, static_cast<const VarNode*>(e.get())->name);
+    else
+      row.push_back(reinterpret_cast<uintptr_t>(e.get()));
   }
 
   // One overload per type of field; a field of another type does not compile.
@@ -98,8 +107,11 @@ class Walk {
     for (const T& x : items) add(row, x);
   }
   void add(Row& row, int64_t v) { row.push_back(static_cast<uint64_t>(v)); }
-  void add(Row& row, double v) { row.push_back(v != v ? 0x7ff8000000000000u : std::bit_cast<uint64_t>(v)); }
-  template <typename E> requires std::is_enum_v<E>
+  void add(Row& row, double v) {
+    row.push_back(v != v ? 0x7ff8000000000000u : std::bit_cast<uint64_t>(v));
+  }
+  template <typename E>
+  requires std::is_enum_v<E>
   void add(Row& row, E v) { row.push_back(static_cast<uint64_t>(v)); }
   void add(Row& row, const std::string& s) {
     row.push_back(s.size());
@@ -114,7 +126,8 @@ class Walk {
     add(row, b->shape);
     row.push_back(b->layout.size());
     for (const LayoutAxis& a : b->layout)
-      row.insert(row.end(), {static_cast<uint64_t>(a.dim), static_cast<uint64_t>(a.divisor), static_cast<uint64_t>(a.modulus)});
+      row.insert(row.end(), {static_cast<uint64_t>(a.dim), static_cast<uint64_t>(a.divisor),
+                             static_cast<uint64_t>(a.modulus)});
     add(row, b->scope);
     return buffers_[b.get()] = digest_(row);
   }

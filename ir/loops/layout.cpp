@@ -9,10 +9,12 @@ namespace tilewright::ir {
 std::vector<PhysicalAxis> physical_axes(const Layout& layout, const Shape& shape) {
   std::vector<PhysicalAxis> axes;
   if (layout.empty()) {
-    for (size_t d = 0; d < shape.size(); ++d) axes.push_back({static_cast<int>(d), 1, 0, shape[d], 0});
+    for (size_t d = 0; d < shape.size(); ++d)
+      axes.push_back({static_cast<int>(d), 1, 0, shape[d], 0});
   } else {
     for (const LayoutAxis& a : layout) {
-      TW_CHECK(a.dim >= 0 && static_cast<size_t>(a.dim) < shape.size() && a.divisor >= 1 && a.modulus >= 0);
+      TW_CHECK(a.dim >= 0 && static_cast<size_t>(a.dim) < shape.size() && a.divisor >= 1 &&
+               a.modulus >= 0);
       const int64_t n = shape[static_cast<size_t>(a.dim)];
       const int64_t blocks = n / a.divisor + (n % a.divisor > 0);
       axes.push_back({a.dim, a.divisor, a.modulus, a.modulus ? a.modulus : blocks, 0});
@@ -31,7 +33,9 @@ int64_t storage_elements(const Layout& layout, const Shape& shape) {
   for (const PhysicalAxis& a : physical_axes(layout, shape)) n *= a.extent;
   return n;
 }
-int64_t storage_elements(const BufferNode& buffer, const Shape& shape) { return storage_elements(buffer.layout, shape); }
+int64_t storage_elements(const BufferNode& buffer, const Shape& shape) {
+  return storage_elements(buffer.layout, shape);
+}
 
 int64_t storage_offset(const std::vector<PhysicalAxis>& axes, const int64_t* index) {
   int64_t offset = 0;
@@ -62,7 +66,8 @@ void for_each_element(const Shape& shape, const Layout& layout, F&& f) {
 
 }  // namespace
 
-std::vector<uint8_t> pack(const uint8_t* row_major, DType dtype, const Shape& shape, const Layout& layout) {
+std::vector<uint8_t> pack(const uint8_t* row_major, DType dtype, const Shape& shape,
+                          const Layout& layout) {
   const int64_t size = byte_size(dtype);
   std::vector<uint8_t> packed(static_cast<size_t>(storage_elements(layout, shape) * size), 0);
   for_each_element(shape, layout, [&](int64_t n, int64_t offset) {
@@ -71,7 +76,8 @@ std::vector<uint8_t> pack(const uint8_t* row_major, DType dtype, const Shape& sh
   return packed;
 }
 
-std::vector<uint8_t> unpack(const uint8_t* packed, DType dtype, const Shape& shape, const Layout& layout) {
+std::vector<uint8_t> unpack(const uint8_t* packed, DType dtype, const Shape& shape,
+                            const Layout& layout) {
   const int64_t size = byte_size(dtype);
   std::vector<uint8_t> row_major(static_cast<size_t>(element_count(shape).value_or(0) * size));
   for_each_element(shape, layout, [&](int64_t n, int64_t offset) {

@@ -288,11 +288,26 @@ class Simplify : public Rewriter {
       return divide(inner->a, Expr(*as_int(inner->b) * *c));
     Linear q, r;
     split(to_linear(a), d, q, r);
+    if (c) r = drop_small_terms(r, *c).first;
     Expr rest = sum(r);
     if (within(rest, d)) return sum(q);
     if (c) reduce_by_gcd(r, *c, rest, d, q);
     else q.add({floordiv(rest, d)}, 1);
     return sum(q);
+  }
+  // g * x + y with 0 <= y < g, g a divisor of c: the terms of g * x, and those of y (empty when there is no such split).
+  std::pair<Linear, Linear> drop_small_terms(const Linear& l, int64_t c) {
+    for (const LinearTerm& largest : l.terms) {
+      const int64_t g = std::gcd(largest.coefficient, c);
+      if (g <= 1) continue;
+      Linear multiple, small;
+      multiple.constant = floor_div(l.constant, g) * g;
+      small.constant = floor_mod(l.constant, g);
+      for (const LinearTerm& t : l.terms) (t.coefficient % g == 0 ? multiple : small).add(t.factors, t.coefficient);
+      if (small.terms.empty() && small.constant == 0) continue;
+      if (within(sum(small), Expr(g))) return {multiple, small};
+    }
+    return {l, {}};
   }
   // floordiv(g * x + k, g * c) = floordiv(x + floordiv(k, g), c)
   void reduce_by_gcd(const Linear& r, int64_t c, const Expr& rest, const Expr& d, Linear& q) {
@@ -315,6 +330,21 @@ class Simplify : public Rewriter {
     split(to_linear(a), d, q, r);
     Expr rest = sum(r);
     if (within(rest, d)) return rest;
+    if (c) {
+      auto [multiple, small] = drop_small_terms(r, *c);
+      int64_t g = *c;
+      for (const LinearTerm& t : multiple.terms) g = std::gcd(g, t.coefficient);
+      g = std::gcd(g, multiple.constant);
+      if (g > 1 && g < *c) {  // floormod(g * x + y, c) = g * floormod(x, c / g) + y
+        Linear x;
+        x.constant = multiple.constant / g;
+        for (const LinearTerm& t : multiple.terms) x.add(t.factors, t.coefficient / g);
+        Linear result;
+        result.add(to_linear(modulo(sum(x), Expr(*c / g))), g);
+        result.add(small);
+        return sum(result);
+      }
+    }
     return floormod(rest, d);
   }
 
@@ -328,12 +358,30 @@ Interval interval(const Expr& e, const Ranges& ranges) { return Intervals(ranges
 bool can_prove(const Expr& condition, const Ranges& ranges) { return is_one(simplify(condition, ranges)); }
 
 namespace {
+bool has_ranged_var(const Expr& e, const Ranges& over) {
+  bool ranged = false;
+  for_each_expr(e, [&](const Expr& x) { ranged |= x.kind() == NodeKind::kVar && over.find(x); });
+  return ranged;
+}
+// Variables inside a quotient or a minimum are not eliminated by extremes: such factors take their own bounds.
+Expr bound_quotients(const Linear& l, const Ranges& over, bool upper) {
+  Linear result;
+  result.constant = l.constant;
+  for (const LinearTerm& t : l.terms) {
+    bool ranged = false;
+    for (const Expr& f : t.factors) ranged |= has_ranged_var(f, over);
+    if (!ranged) { result.add(t.factors, t.coefficient); continue; }
+    if (t.factors.size() != 1) return nullptr;
+    Interval i = interval(t.factors[0], over);
+    const auto& end = (t.coefficient > 0) == upper ? i.high : i.low;
+    if (!end) return nullptr;
+    result.constant += t.coefficient * *end;
+  }
+  return simplify(to_expr(result), over);
+}
 Expr bound(const Expr& e, const Ranges& over, bool upper) {
   if (auto l = extreme(to_linear(simplify(e, over)), over, upper)) {
-    Expr result = simplify(to_expr(*l), over);
-    bool ranged = false;  // a variable inside a quotient or a minimum is not eliminated
-    for_each_expr(result, [&](const Expr& x) { ranged |= x.kind() == NodeKind::kVar && over.find(x); });
-    if (!ranged) return result;
+    if (Expr result = bound_quotients(to_linear(simplify(to_expr(*l), over)), over, upper)) return result;
   }
   Interval i = interval(e, over);
   if (upper) return i.high ? Expr(*i.high) : Expr();

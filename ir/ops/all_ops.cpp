@@ -5,7 +5,16 @@ namespace tilewright::ir {
 const std::vector<const OpDef*>& all_ops() {
   static const auto* const ops = [] {
     auto* list = new std::vector<const OpDef*>;
-    for (const auto* family : {&pointwise_ops(), &contraction_ops(), &window_ops(), &reduction_ops(), &normalization_ops(), &movement_ops(), &recurrent_ops(), &control_flow_ops()})
+    for (const auto* family : {
+             &pointwise_ops(),
+             &contraction_ops(),
+             &window_ops(),
+             &reduction_ops(),
+             &normalization_ops(),
+             &movement_ops(),
+             &recurrent_ops(), &control_flow_ops(),
+             &quantization_ops(),
+         })
       for (const OpDef& op : *family) list->push_back(&op);
     return list;
   }();

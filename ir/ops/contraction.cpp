@@ -1,4 +1,6 @@
-// Matrix products.
+// Matrix products and sums of products over named dimensions.
+#include <map>
+
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
@@ -74,6 +76,82 @@ void compute_matmul(ComputeContext& c) {
   if (half) c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(sum, i)); }, "round");
 }
 
+// "ab,bc->ac": one letter per dimension; letters absent from the result are summed over.
+struct EinsumTerms {
+  std::vector<std::string> inputs;
+  std::string output, summed;
+  std::map<char, Expr> extents;
+};
+Result<EinsumTerms> einsum_terms(const NodeView& c) {
+  EinsumTerms t;
+  const std::string equation = c.attr_string("equation");
+  const size_t arrow = equation.find("->");
+  if (arrow == std::string::npos) return invalid("equation '" + equation + "' without ->");
+  t.output = equation.substr(arrow + 2);
+  t.inputs.emplace_back();
+  for (char ch : equation.substr(0, arrow)) {
+    if (ch == ',') t.inputs.emplace_back();
+    else t.inputs.back().push_back(ch);
+  }
+  if (static_cast<int>(t.inputs.size()) != c.num_inputs()) return invalid("equation '" + equation + "' for " + std::to_string(c.num_inputs()) + " operands");
+  for (int k = 0; k < c.num_inputs(); ++k) {
+    const std::string& labels = t.inputs[static_cast<size_t>(k)];
+    if (static_cast<int>(labels.size()) != c.rank(k)) return invalid("'" + labels + "' for " + to_string(c.type(k)));
+    for (size_t d = 0; d < labels.size(); ++d) {
+      const Expr e = c.dim(k, static_cast<int>(d));
+      auto [it, fresh] = t.extents.emplace(labels[d], e);
+      auto old = as_int(it->second), now = as_int(e);
+      if (fresh || (now && *now == 1)) continue;
+      if (old && now && *old != *now && *old != 1)
+        return invalid(std::string("'") + labels[d] + "' is " + std::to_string(*old) + " and " + std::to_string(*now));
+      if (old && *old == 1) it->second = e;
+    }
+  }
+  for (const auto& [letter, extent] : t.extents)
+    if (t.output.find(letter) == std::string::npos) t.summed.push_back(letter);
+  for (char ch : t.output)
+    if (!t.extents.count(ch)) return invalid(std::string("'") + ch + "' of the result is in no operand");
+  return t;
+}
+Status infer_einsum(InferContext& c) {
+  auto t = einsum_terms(c);
+  if (!t.ok()) return c.error(t.error().message);
+  std::vector<Expr> dims;
+  for (char ch : t->output) dims.push_back(t->extents.at(ch));
+  for (int k = 1; k < c.num_inputs(); ++k)
+    if (c.type(k).dtype != c.type(0).dtype) return c.error("operands differ in type: " + to_string(c.type(0)) + " and " + to_string(c.type(k)));
+  c.set_output(0, c.type(0).dtype, std::move(dims));
+  return {};
+}
+void compute_einsum(ComputeContext& c) {
+  const EinsumTerms t = einsum_terms(c).value();
+  const DType dtype = c.out()->dtype;
+  const bool half = is_float(dtype) && byte_size(dtype) == 2;
+  const DType acc = half ? DType::kFloat32 : dtype;
+  std::vector<Expr> reduce;
+  for (char ch : t.summed) reduce.push_back(t.extents.at(ch));
+  auto value = [&](const Axes& i, const Axes& r) {
+    Expr product;
+    for (int k = 0; k < c.num_inputs(); ++k) {
+      Axes at;
+      for (char ch : t.inputs[static_cast<size_t>(k)]) {
+        const size_t o = t.output.find(ch);
+        at.push_back(is_one(c.dim(k, static_cast<int>(at.size()))) ? Expr(0) : o != std::string::npos ? i[o] : r[t.summed.find(ch)]);
+      }
+      Expr x = cast(acc, load(c.in(k), at));
+      product = product ? product * x : x;
+    }
+    return product;
+  };
+  if (reduce.empty()) {
+    c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, value(i, {})); }, "einsum");
+    return;
+  }
+  Buffer sum = half ? c.b.temp("acc", acc, c.out()->shape) : c.out();
+  c.b.reduce(sum, reduce, Combiner::kSum, value, "einsum");
+  if (half) c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(sum, i)); }, "round");
+}
+
 }  // namespace
 
 const std::vector<OpDef>& contraction_ops() {
@@ -84,6 +162,11 @@ const std::vector<OpDef>& contraction_ops() {
        .fusion = FusionKind::kContraction, .infer_type = infer_matmul, .compute = compute_matmul,
        .example = {.inputs = {{DType::kFloat32, {2, 17, 23}}, {DType::kFloat32, {23, 33}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__MatMul.html"},
+      {.name = "einsum", .summary = "sum of products over named dimensions", .operands = {{"x", OperandDef::kVariadic}},
+       .attributes = {{"equation", AttributeKind::kString, "letters of each operand and of the result: \"iij,jk->ik\""}},
+       .fusion = FusionKind::kReduction, .infer_type = infer_einsum, .compute = compute_einsum,
+       .example = {.inputs = {{DType::kFloat32, {5, 5, 7}}, {DType::kFloat32, {7, 3}}}, .attributes = {{"equation", std::string("iij,jk->ik")}}},
+       .source = "https://onnx.ai/onnx/operators/onnx__Einsum.html"},
   };
   return ops;
 }

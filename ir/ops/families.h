@@ -16,5 +16,6 @@ const std::vector<OpDef>& normalization_ops();
 const std::vector<OpDef>& movement_ops();
 const std::vector<OpDef>& recurrent_ops();
 const std::vector<OpDef>& control_flow_ops();
+const std::vector<OpDef>& quantization_ops();
 
 }  // namespace tilewright::ir

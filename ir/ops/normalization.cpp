@@ -36,6 +36,16 @@ void compute_softmax(ComputeContext& c) {
   const std::vector<Expr> along{x->shape[static_cast<size_t>(axis)]};
   Buffer largest = c.b.temp("largest", acc, rows), total = c.b.temp("total", acc, rows);
   auto at = [&](const Axes& i) { return cast(acc, load(x, i)); };
+  // In a row of nothing but -inf: exp(-inf - 0) = 0, divided by 1.
+  const bool zero_masked = c.attr_int("zero_masked") != 0;
+  auto shift = [&](const Axes& row) {
+    Expr e = load(largest, row);
+    return zero_masked ? select(binary(BinaryOp::kEq, e, lowest(acc)), constant(0, acc), e) : e;
+  };
+  auto divisor = [&](const Axes& row) {
+    Expr e = load(total, row);
+    return zero_masked ? select(binary(BinaryOp::kEq, e, constant(0, acc)), constant(1, acc), e) : e;
+  };
   c.b.reduce(largest, along, Combiner::kMax, [&](const Axes& i, const Axes& r) { return at(insert(i, axis, r[0])); }, "max");
   if (logarithm) {
     c.b.reduce(total, along, Combiner::kSum, [&](const Axes& i, const Axes& r) {
@@ -48,9 +58,9 @@ void compute_softmax(ComputeContext& c) {
     return;
   }
   Buffer e = c.b.temp("exp", acc, x->shape);
-  c.b.compute(e, [&](const Axes& i) { return unary(UnaryOp::kExp, at(i) - load(largest, drop(i, axis))); }, "exp");
+  c.b.compute(e, [&](const Axes& i) { return unary(UnaryOp::kExp, at(i) - shift(drop(i, axis))); }, "exp");
   c.b.reduce(total, along, Combiner::kSum, [&](const Axes& i, const Axes& r) { return load(e, insert(i, axis, r[0])); }, "sum");
-  c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(e, i) / load(total, drop(i, axis))); }, "divide");
+  c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(e, i) / divisor(drop(i, axis))); }, "divide");
 }
 
 // x: [..., normalised dimensions from `axis` on], scale and bias broadcast over them.
@@ -107,17 +117,49 @@ void compute_layer_norm(ComputeContext& c) {
   row_output(2, inv, "inv_std_output");
 }
 
+// x: [b, h, q, k] scores, offset: i64[] or i64[1] or i64[b], lengths: i64[b].
+Status infer_mask_window(InferContext& c) {
+  const auto& x = c.type(0);
+  if (x.rank() != 4 || !is_float(x.dtype)) return c.error("x is " + to_string(x) + ", expected floats [b, h, q, k]");
+  for (int i : {1, 2})
+    if (c.has(i) && (c.rank(i) > 1 || !is_integer(c.type(i).dtype)))
+      return c.error((i == 1 ? "offset is " : "lengths are ") + to_string(c.type(i)) + ", expected one integer per batch");
+  c.set_output(0, x);
+  return {};
+}
+void compute_mask_window(ComputeContext& c) {
+  c.b.compute(c.out(), [&](const Axes& i) {
+    Expr x = load(c.in(0), i), inside = bool_imm(true), key = i[3], position = i[2];
+    auto per_batch = [&](int operand) {
+      if (c.rank(operand) == 0 || is_one(c.dim(operand, 0))) return c.int_element(operand, 0);
+      return cast(DType::kInt64, load(c.in(operand), {i[0]}));
+    };
+    if (c.has(1)) position = position + per_batch(1);
+    if (c.has_attribute("right")) inside = logical_and(inside, key <= position + Expr(c.attr_int("right")));
+    if (c.has_attribute("left")) inside = logical_and(inside, key >= position - Expr(c.attr_int("left")));
+    if (c.has(2)) inside = logical_and(inside, key < per_batch(2));
+    return select(inside, x, lowest(x.dtype()));
+  }, "mask_window");
+}
+
 }  // namespace
 
 const std::vector<OpDef>& normalization_ops() {
   static const std::vector<AttributeDef> axis{{"axis", AttributeKind::kInt, "default -1"}};
   static const std::vector<OpDef> ops{
-      {.name = "softmax", .summary = "exp(x - max) / sum of it, along an axis", .operands = {{"x"}}, .attributes = axis,
+      {.name = "softmax", .summary = "exp(x - max) / sum of it, along an axis", .operands = {{"x"}},
+       .attributes = {axis[0], {"zero_masked", AttributeKind::kInt, "a row of nothing but -inf gives zeros, not NaN"}},
        .fusion = FusionKind::kReduction, .infer_type = infer_same, .compute = compute_softmax<false>,
        .example = {.inputs = {{DType::kFloat32, {3, 4, 37}}}}, .source = "https://onnx.ai/onnx/operators/onnx__Softmax.html"},
       {.name = "log_softmax", .summary = "logarithm of softmax", .operands = {{"x"}}, .attributes = axis, .fusion = FusionKind::kReduction,
        .infer_type = infer_same, .compute = compute_softmax<true>, .example = {.inputs = {{DType::kFloat32, {3, 37, 4}}}, .attributes = {{"axis", int64_t{1}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__LogSoftmax.html"},
+      {.name = "mask_window", .summary = "attention scores where key <= query + offset + right, key >= query + offset - left, key < length; else -inf",
+       .operands = {{"x"}, {"offset", OperandDef::kOptional}, {"lengths", OperandDef::kOptional}},
+       .attributes = {{"left", AttributeKind::kInt, "keys before the query; absent: all"}, {"right", AttributeKind::kInt, "keys after it; absent: all"}},
+       .fusion = FusionKind::kPointwise, .infer_type = infer_mask_window, .compute = compute_mask_window,
+       .example = {.inputs = {{DType::kFloat32, {2, 3, 5, 7}}, {DType::kInt64, {2}}}, .attributes = {{"right", int64_t{0}}}, .values = {{}, {2, 0}}},
+       .source = "https://onnx.ai/onnx/operators/onnx__Attention.html"},
       {.name = "layer_norm", .summary = "x normalised to mean 0 and variance 1 over the dimensions from `axis` on, then scaled and shifted",
        .operands = {{"x"}, {"scale", OperandDef::kOptional}, {"bias", OperandDef::kOptional}},
        .attributes = {{"axis", AttributeKind::kInt, "default -1"}, {"epsilon", AttributeKind::kFloat, "default 1e-5"},

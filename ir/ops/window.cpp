@@ -60,7 +60,7 @@ Result<WindowGeometry> conv_geometry(const NodeView& c) {
   return window_geometry(c, c.type(0).dims, kernel);
 }
 
-// x: [n, c, spatial...], w: [o, c / group, kernel...], bias: [o]
+// x: [n, c, spatial...], w: [o, c / group, kernel...]
 Status infer_conv(InferContext& c) {
   const auto &x = c.type(0), &w = c.type(1);
   if (x.rank() < 3 || w.rank() != x.rank()) return c.error("x is " + to_string(x) + ", w is " + to_string(w) + ": expected [n, c, spatial...] and [o, c / group, kernel...]");
@@ -212,13 +212,13 @@ const std::vector<OpDef>& window_ops() {
                    .attributes = {{"pads", std::vector<int64_t>{1, 1, 1, 1}}, {"strides", std::vector<int64_t>{2, 1}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__Conv.html"},
       {.name = "max_pool", .summary = "largest element of each window", .operands = {{"x"}}, .attributes = window_attributes,
-       .fusion = FusionKind::kReduction, .infer_type = infer_pool, .compute = compute_max_pool,
+       .fusion = FusionKind::kContraction, .infer_type = infer_pool, .compute = compute_max_pool,
        .example = {.inputs = {{DType::kFloat32, {1, 3, 9, 9}}},
                    .attributes = {{"kernel_shape", std::vector<int64_t>{3, 2}}, {"pads", std::vector<int64_t>{1, 0, 1, 0}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__MaxPool.html"},
       {.name = "average_pool", .summary = "mean of each window", .operands = {{"x"}},
        .attributes = [] { auto a = window_attributes; a.push_back({"count_include_pad", AttributeKind::kInt, "padding counts as zeros"}); return a; }(),
-       .fusion = FusionKind::kReduction, .infer_type = infer_pool, .compute = compute_average_pool,
+       .fusion = FusionKind::kContraction, .infer_type = infer_pool, .compute = compute_average_pool,
        .example = {.inputs = {{DType::kFloat32, {1, 3, 9, 9}}},
                    .attributes = {{"kernel_shape", std::vector<int64_t>{3, 2}}, {"pads", std::vector<int64_t>{1, 0, 1, 0}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__AveragePool.html"},

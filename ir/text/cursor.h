@@ -1,5 +1,5 @@
-// A position in a list of tokens and the first error found. After an error the cursor stands at the end, so that every
-// production returns by itself; what it returned is thrown away.
+// A position in a list of tokens and the first error found. After an error the cursor stands at the
+// end, so that every production returns by itself; what it returned is thrown away.
 #pragma once
 
 #include <algorithm>
@@ -15,25 +15,37 @@ class Cursor {
  public:
   explicit Cursor(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
-  const Token& peek(size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
+  const Token& peek(size_t ahead = 0) const {
+    return tokens_[std::min(at_ + ahead, tokens_.size() - 1)];
+  }
   Token next() {
     Token t = peek();
     if (at_ + 1 < tokens_.size()) ++at_;
     return t;
   }
   bool at_end() const { return peek().kind == TokenKind::kEnd; }
-  bool at_symbol(std::string_view s, size_t ahead = 0) const { return is(peek(ahead), TokenKind::kSymbol, s); }
-  bool at_word(std::string_view s, size_t ahead = 0) const { return is(peek(ahead), TokenKind::kWord, s); }
+  bool at_symbol(std::string_view s, size_t ahead = 0) const {
+    return is(peek(ahead), TokenKind::kSymbol, s);
+  }
+  bool at_word(std::string_view s, size_t ahead = 0) const {
+    return is(peek(ahead), TokenKind::kWord, s);
+  }
   bool accept_symbol(std::string_view s) { return at_symbol(s) && (next(), true); }
   bool accept_word(std::string_view s) { return at_word(s) && (next(), true); }
-  void expect_symbol(std::string_view s) { if (!accept_symbol(s)) expected(quoted(s, '\'')); }
-  void expect_word(std::string_view s) { if (!accept_word(s)) expected(quoted(s, '\'')); }
+  void expect_symbol(std::string_view s) {
+    if (!accept_symbol(s)) expected(quoted(s, '\''));
+  }
+  void expect_word(std::string_view s) {
+    if (!accept_word(s)) expected(quoted(s, '\''));
+  }
 
   // A non-negative number that fits.
   int64_t integer(std::string_view what);
 
   size_t position() const { return at_; }
-  void go_to(size_t position) { if (ok()) at_ = position; }
+  void go_to(size_t position) {
+    if (ok()) at_ = position;
+  }
 
   void fail(const Token& where, std::string message) {
     if (error_) return;
@@ -41,11 +53,14 @@ class Cursor {
     at_ = tokens_.size() - 1;
   }
   // "expected ')', found 'x'"
-  void expected(std::string_view what) { fail(peek(), "expected " + std::string(what) + ", found " + shown(peek())); }
+  void expected(std::string_view what) {
+    fail(peek(), "expected " + std::string(what) + ", found " + shown(peek()));
+  }
   bool ok() const { return !error_; }
   const Error& error() const { return *error_; }
 
-  // Depth of nesting, bounded so that no input exhausts the stack. True when there is room; then leave() must follow.
+  // Depth of nesting, bounded so that no input exhausts the stack. True when there is room; then
+  // leave() must follow.
   bool enter() {
     if (++depth_ <= kMaxDepth) return true;
     --depth_;
@@ -58,7 +73,9 @@ class Cursor {
   static constexpr int kMaxChain = 4000;
 
  private:
-  static bool is(const Token& t, TokenKind kind, std::string_view s) { return t.kind == kind && t.text == s; }
+  static bool is(const Token& t, TokenKind kind, std::string_view s) {
+    return t.kind == kind && t.text == s;
+  }
 
   std::vector<Token> tokens_;
   size_t at_ = 0;

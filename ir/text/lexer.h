@@ -33,7 +33,8 @@ std::string place(const Token& t);
 std::string shown(const Token& t);
 
 bool is_word(std::string_view text);
-// Text between the given quotes, with \ before quotes and backslashes, \n, \t and \xNN for other control characters.
+// Text between the given quotes, with \ before quotes and backslashes, \n, \t and \xNN for other
+// control characters.
 std::string quoted(std::string_view text, char quote);
 
 }  // namespace tilewright::ir

@@ -27,7 +27,8 @@ namespace {
 
 constexpr int kMaxLanes = 4096;
 
-// Nodes exactly as written: unlike the makers of nodes.h these fold nothing, so that every tree round-trips.
+// Nodes exactly as written: unlike the makers of nodes.h these fold nothing, so that every tree
+// round-trips.
 template <typename T>
 std::shared_ptr<T> make(ScalarType type) {
   auto n = std::make_shared<T>();
@@ -36,7 +37,9 @@ std::shared_ptr<T> make(ScalarType type) {
   return n;
 }
 template <typename T>
-Expr done(std::shared_ptr<T> n) { return std::shared_ptr<const T>(std::move(n)); }
+Expr done(std::shared_ptr<T> n) {
+  return std::shared_ptr<const T>(std::move(n));
+}
 
 constexpr bool is_comparison(BinaryOp op) { return op >= BinaryOp::kEq; }
 
@@ -46,8 +49,12 @@ std::optional<Op> op_named(std::string_view text) {
     if (name(static_cast<Op>(i)) == text) return static_cast<Op>(i);
   return std::nullopt;
 }
-std::optional<BinaryOp> binary_named(std::string_view text) { return op_named<BinaryOp, BinaryOp::kGe>(text); }
-std::optional<UnaryOp> unary_named(std::string_view text) { return op_named<UnaryOp, UnaryOp::kIsInf>(text); }
+std::optional<BinaryOp> binary_named(std::string_view text) {
+  return op_named<BinaryOp, BinaryOp::kGe>(text);
+}
+std::optional<UnaryOp> unary_named(std::string_view text) {
+  return op_named<UnaryOp, UnaryOp::kIsInf>(text);
+}
 
 std::optional<ScalarType> type_named(std::string_view text) {
   if (auto t = dtype_from_name(text)) return ScalarType{*t, 1};
@@ -57,7 +64,8 @@ std::optional<ScalarType> type_named(std::string_view text) {
   int lanes = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data() + x + 1, end, lanes);
-  if (!t || error != std::errc() || stop != end || lanes < 2 || lanes > kMaxLanes) return std::nullopt;
+  if (!t || error != std::errc() || stop != end || lanes < 2 || lanes > kMaxLanes)
+    return std::nullopt;
   return ScalarType{*t, lanes};
 }
 
@@ -66,8 +74,10 @@ std::optional<ScalarType> type_named(std::string_view text) {
 std::string ExprParser::name(std::string_view what) {
   const Token t = c_.peek();
   const bool word = t.kind == TokenKind::kWord && !is_reserved(t.text);
-  if (!word && t.kind != TokenKind::kName) c_.expected(what);
-  else c_.next();
+  if (!word && t.kind != TokenKind::kName)
+    c_.expected(what);
+  else
+    c_.next();
   return t.text;
 }
 
@@ -76,8 +86,10 @@ bool ExprParser::at_type(size_t ahead) const {
 }
 ScalarType ExprParser::scalar_type() {
   const auto t = at_type() ? type_named(c_.peek().text) : std::nullopt;
-  if (!t) c_.expected("a type such as f32 or i64x8");
-  else c_.next();
+  if (!t)
+    c_.expected("a type such as f32 or i64x8");
+  else
+    c_.next();
   return t.value_or(ScalarType{});
 }
 DType ExprParser::dtype() {
@@ -106,9 +118,11 @@ Layout ExprParser::layout(size_t rank) {
     const Token t = c_.next();
     LayoutAxis axis;
     const char* end = t.text.data() + t.text.size();
-    if (t.kind != TokenKind::kWord || t.text[0] != 'd' || std::from_chars(t.text.data() + 1, end, axis.dim).ptr != end ||
-        t.text.size() < 2 || axis.dim < 0 || static_cast<size_t>(axis.dim) >= rank)
-      c_.fail(t, "expected a dimension of the buffer, d0 to d" + std::to_string(static_cast<int64_t>(rank) - 1) + ", found " + shown(t));
+    if (t.kind != TokenKind::kWord || t.text[0] != 'd' ||
+        std::from_chars(t.text.data() + 1, end, axis.dim).ptr != end || t.text.size() < 2 ||
+        axis.dim < 0 || static_cast<size_t>(axis.dim) >= rank)
+      c_.fail(t, "expected a dimension of the buffer, d0 to d" +
+                     std::to_string(static_cast<int64_t>(rank) - 1) + ", found " + shown(t));
     const Token at = c_.peek();
     if (c_.accept_symbol("/")) axis.divisor = c_.integer("a divisor");
     if (c_.accept_symbol("%")) {
@@ -145,8 +159,10 @@ void ExprParser::define(const std::string& name, const Buffer& buffer) {
 void ExprParser::close(size_t mark) {
   for (; undo_.size() > mark; undo_.pop_back()) {
     const Undo& u = undo_.back();
-    if (u.is_buffer) names_.buffers[u.name] = u.buffer;
-    else names_.vars[u.name] = u.var;
+    if (u.is_buffer)
+      names_.buffers[u.name] = u.buffer;
+    else
+      names_.vars[u.name] = u.var;
   }
 }
 
@@ -155,16 +171,20 @@ Expr ExprParser::binary_expr(int least) {
   Expr left = unary_expr();
   for (int chain = 0; c_.ok(); ++chain) {
     const Token t = c_.peek();
-    const auto op = t.kind == TokenKind::kSymbol || t.kind == TokenKind::kWord ? binary_named(t.text) : std::nullopt;
+    const auto op = t.kind == TokenKind::kSymbol || t.kind == TokenKind::kWord
+                        ? binary_named(t.text)
+                        : std::nullopt;
     const int p = op ? precedence(*op) : 0;
     if (p == 0 || p < least) return left;
-    if (chain == Cursor::kMaxChain) c_.fail(t, "more than " + std::to_string(chain) + " operands in a row");
+    if (chain == Cursor::kMaxChain)
+      c_.fail(t, "more than " + std::to_string(chain) + " operands in a row");
     c_.next();
     left = combine(t, *op, std::move(left), binary_expr(p + 1));
     if (p == kComparisonPrecedence) {
       const Token& after = c_.peek();
       const auto next = after.kind == TokenKind::kSymbol ? binary_named(after.text) : std::nullopt;
-      if (next && precedence(*next) == p) c_.fail(after, "comparisons do not chain: parentheses are needed");
+      if (next && precedence(*next) == p)
+        c_.fail(after, "comparisons do not chain: parentheses are needed");
     }
   }
   return left;
@@ -176,7 +196,8 @@ Expr ExprParser::unary_expr() {
   const Token t = c_.peek();
   if (c_.accept_symbol("-")) {
     const Token& n = c_.peek();
-    const bool immediate = n.kind == TokenKind::kInteger || n.kind == TokenKind::kFloat || c_.at_word("inf") || c_.at_word("nan");
+    const bool immediate = n.kind == TokenKind::kInteger || n.kind == TokenKind::kFloat ||
+                           c_.at_word("inf") || c_.at_word("nan");
     result = immediate ? number(true) : unary_of(t, UnaryOp::kNeg, unary_expr());
   } else {
     result = primary();
@@ -196,7 +217,10 @@ Expr ExprParser::primary() {
       if (c_.accept_word("true")) return bool_imm(true);
       if (c_.accept_word("false")) return bool_imm(false);
       if (c_.at_symbol("(", 1)) return call();
-      if (is_reserved(t.text)) { c_.expected("an expression"); return nullptr; }
+      if (is_reserved(t.text)) {
+        c_.expected("an expression");
+        return nullptr;
+      }
       break;
     case TokenKind::kSymbol:
       if (c_.accept_symbol("(")) {
@@ -230,23 +254,39 @@ Expr ExprParser::number(bool negative) {
   const char *begin = text.data(), *end = begin + text.size();
   if (!c_.ok()) return nullptr;
   if (integer) {
-    if (is_float(type)) { c_.fail(t, "expected a number with a fraction for " + to_text(ScalarType{type}) + ", found " + text); return nullptr; }
+    if (is_float(type)) {
+      c_.fail(t, "expected a number with a fraction for " + to_text(ScalarType{type}) + ", found " +
+                     text);
+      return nullptr;
+    }
     int64_t value = 0;
     uint64_t large = 0;
-    const bool fits = type == DType::kUInt64 ? std::from_chars(begin, end, large).ptr == end && std::from_chars(begin, end, large).ec == std::errc()
-                                             : std::from_chars(begin, end, value).ec == std::errc();
+    const bool fits = type == DType::kUInt64
+                          ? std::from_chars(begin, end, large).ptr == end &&
+                                std::from_chars(begin, end, large).ec == std::errc()
+                          : std::from_chars(begin, end, value).ec == std::errc();
     if (type == DType::kUInt64) value = static_cast<int64_t>(large);
     Expr imm = int_imm(value, type);
-    if (!fits || as_int(imm) != value) { c_.fail(t, text + " is outside the range of " + to_text(ScalarType{type})); return nullptr; }
+    if (!fits || as_int(imm) != value) {
+      c_.fail(t, text + " is outside the range of " + to_text(ScalarType{type}));
+      return nullptr;
+    }
     return imm;
   }
-  if (!is_float(type)) { c_.fail(t, "expected an integer for " + to_text(ScalarType{type}) + ", found " + text); return nullptr; }
+  if (!is_float(type)) {
+    c_.fail(t, "expected an integer for " + to_text(ScalarType{type}) + ", found " + text);
+    return nullptr;
+  }
   if (t.text == "nan") return float_imm(std::numeric_limits<double>::quiet_NaN(), type);
   if (t.text == "inf") return float_imm(negative ? -HUGE_VAL : HUGE_VAL, type);
   double value = 0;
   float single = 0;
-  const auto error = type == DType::kFloat32 ? std::from_chars(begin, end, single).ec : std::from_chars(begin, end, value).ec;
-  if (error != std::errc()) { c_.fail(t, text + " is outside the range of " + to_text(ScalarType{type})); return nullptr; }
+  const auto error = type == DType::kFloat32 ? std::from_chars(begin, end, single).ec
+                                             : std::from_chars(begin, end, value).ec;
+  if (error != std::errc()) {
+    c_.fail(t, text + " is outside the range of " + to_text(ScalarType{type}));
+    return nullptr;
+  }
   return float_imm(type == DType::kFloat32 ? single : value, type);
 }
 
@@ -277,7 +317,8 @@ bool ExprParser::access(std::vector<Expr>& indices, Expr& mask) {
 Expr ExprParser::combine(const Token& at, BinaryOp op, Expr a, Expr b) {
   if (!c_.ok()) return nullptr;
   if (!(a.type() == b.type())) {
-    c_.fail(at, "operands of " + std::string(ir::name(op)) + " differ in type: " + to_text(a.type()) + " and " + to_text(b.type()));
+    c_.fail(at, "operands of " + std::string(ir::name(op)) +
+                    " differ in type: " + to_text(a.type()) + " and " + to_text(b.type()));
     return nullptr;
   }
   auto n = make<Binary>({is_comparison(op) ? DType::kBool : a.dtype(), a.lanes()});
@@ -297,7 +338,8 @@ Expr ExprParser::unary_of(const Token&, UnaryOp op, Expr value) {
 Expr ExprParser::select_of(const Token& at, Expr condition, Expr a, Expr b) {
   if (!c_.ok()) return nullptr;
   if (!(a.type() == b.type()) || !(condition.type() == ScalarType{DType::kBool, a.lanes()})) {
-    c_.fail(at, "select: expected (bool, t, t) of equal lanes, found (" + to_text(condition.type()) + ", " + to_text(a.type()) + ", " +
+    c_.fail(at, "select: expected (bool, t, t) of equal lanes, found (" +
+                    to_text(condition.type()) + ", " + to_text(a.type()) + ", " +
                     to_text(b.type()) + ")");
     return nullptr;
   }
@@ -310,7 +352,8 @@ Expr ExprParser::select_of(const Token& at, Expr condition, Expr a, Expr b) {
 int ExprParser::lanes() {
   const Token at = c_.peek();
   const int64_t n = c_.integer("a number of lanes");
-  if (n < 1 || n > kMaxLanes) c_.fail(at, "the number of lanes must be in 1.." + std::to_string(kMaxLanes));
+  if (n < 1 || n > kMaxLanes)
+    c_.fail(at, "the number of lanes must be in 1.." + std::to_string(kMaxLanes));
   return static_cast<int>(n);
 }
 // base, stride, lanes) or value, lanes)
@@ -324,7 +367,8 @@ Expr ExprParser::lanes_of(const Token& at, bool ramp) {
   const int count = lanes();
   if (!c_.ok()) return nullptr;
   if (base.lanes() != 1 || (ramp && !(base.type() == stride.type()))) {
-    c_.fail(at, ramp ? "ramp: base and stride must be scalars of one type" : "broadcast: expected a scalar, found " + to_text(base.type()));
+    c_.fail(at, ramp ? "ramp: base and stride must be scalars of one type"
+                     : "broadcast: expected a scalar, found " + to_text(base.type()));
     return nullptr;
   }
   const ScalarType type{base.dtype(), count};
@@ -372,7 +416,8 @@ Expr ExprParser::call() {
   } else if (t.text == "bitcast") {
     const DType type = dtype();
     Expr value = argument();
-    if (c_.ok() && byte_size(type) != byte_size(value.dtype())) c_.fail(t, "bitcast from " + to_text(value.type()) + ": the sizes differ");
+    if (c_.ok() && byte_size(type) != byte_size(value.dtype()))
+      c_.fail(t, "bitcast from " + to_text(value.type()) + ": the sizes differ");
     if (c_.ok()) {
       auto n = make<Bitcast>({type, value.lanes()});
       n->value = std::move(value);

@@ -11,7 +11,8 @@
 
 namespace tilewright::ir {
 
-// Names that a text may use. With create_symbols an unknown variable becomes a new int64 symbol, kept here.
+// Names that a text may use. With create_symbols an unknown variable becomes a new int64 symbol,
+// kept here.
 struct Names {
   std::map<std::string, Var> vars;
   std::map<std::string, Buffer> buffers;
@@ -23,13 +24,14 @@ class ExprParser {
   ExprParser(Cursor& cursor, Names& names) : c_(cursor), names_(names) {}
 
   Expr expression() { return binary_expr(1); }
-  std::string name(std::string_view what);  // a word that is not reserved, or a name in single quotes
-  ScalarType scalar_type();                 // f32, i64x8
+  std::string name(
+      std::string_view what);  // a word that is not reserved, or a name in single quotes
+  ScalarType scalar_type();    // f32, i64x8
   DType dtype();
   bool at_type(size_t ahead = 0) const;
-  std::vector<Expr> extents();              // [m, 784]
-  Layout layout(size_t rank);               // layout(d0/16, d1, d0%16), or nothing
-  Buffer buffer(Scope scope);               // name: f32[m, 784] layout(...); defines the name
+  std::vector<Expr> extents();  // [m, 784]
+  Layout layout(size_t rank);   // layout(d0/16, d1, d0%16), or nothing
+  Buffer buffer(Scope scope);   // name: f32[m, 784] layout(...); defines the name
 
   // A scope: what is defined until `close` is forgotten there.
   size_t open() const { return undo_.size(); }
@@ -58,7 +60,12 @@ class ExprParser {
   Names& names_;
 
  private:
-  struct Undo { std::string name; Var var; Buffer buffer; bool is_buffer; };
+  struct Undo {
+    std::string name;
+    Var var;
+    Buffer buffer;
+    bool is_buffer;
+  };
   std::vector<Undo> undo_;
 };
 

@@ -15,7 +15,9 @@ std::shared_ptr<T> make() {
   return n;
 }
 template <typename T>
-Stmt done(std::shared_ptr<T> n) { return std::shared_ptr<const T>(std::move(n)); }
+Stmt done(std::shared_ptr<T> n) {
+  return std::shared_ptr<const T>(std::move(n));
+}
 
 class LoopsParser : public ExprParser {
  public:
@@ -24,8 +26,15 @@ class LoopsParser : public ExprParser {
   Stmt list();  // statements up to '}' or the end
 
  private:
-  // `let` and allocations hold for the rest of the list; they are read one after the other and nested afterwards.
-  struct Pending { Stmt (*nest)(const Pending&, Stmt body); Var var; Expr value; Buffer buffer; size_t before; };
+  // `let` and allocations hold for the rest of the list; they are read one after the other and
+  // nested afterwards.
+  struct Pending {
+    Stmt (*nest)(const Pending&, Stmt body);
+    Var var;
+    Expr value;
+    Buffer buffer;
+    size_t before;
+  };
 
   Stmt braces();
   Stmt group();
@@ -38,7 +47,8 @@ class LoopsParser : public ExprParser {
   Stmt store_stmt();
   Pending scoped();
   bool at_scoped() const {
-    return c_.at_word("let") || c_.at_word("local") || c_.at_word("workspace") || c_.at_word("param");
+    return c_.at_word("let") || c_.at_word("local") || c_.at_word("workspace") ||
+           c_.at_word("param");
   }
   Var typed_name(std::string_view what);
   Expr condition();
@@ -74,7 +84,8 @@ Var LoopsParser::typed_name(std::string_view what) {
 Expr LoopsParser::condition() {
   const Token at = c_.peek();
   Expr e = expression();
-  if (c_.ok() && !(e.type() == ScalarType{DType::kBool, 1})) c_.fail(at, "expected a condition of type bool, found " + to_text(e.type()));
+  if (c_.ok() && !(e.type() == ScalarType{DType::kBool, 1}))
+    c_.fail(at, "expected a condition of type bool, found " + to_text(e.type()));
   return e;
 }
 
@@ -86,7 +97,8 @@ LoopsParser::Pending LoopsParser::scoped() {
     c_.expect_symbol("=");
     p.value = expression();
     if (c_.ok() && !(p.value.type() == p.var.type()))
-      c_.fail(at, "'" + p.var.name() + "' is a " + to_text(p.var.type()) + ", its value a " + to_text(p.value.type()));
+      c_.fail(at, "'" + p.var.name() + "' is a " + to_text(p.var.type()) + ", its value a " +
+                      to_text(p.value.type()));
     define(p.var.name(), p.var);
     p.nest = [](const Pending& x, Stmt body) {
       auto n = make<Let>();
@@ -116,7 +128,8 @@ Stmt LoopsParser::list() {
       stmts.push_back(statement());
       continue;
     }
-    if (pending.size() == static_cast<size_t>(Cursor::kMaxChain)) c_.fail(c_.peek(), "too many definitions in one list");
+    if (pending.size() == static_cast<size_t>(Cursor::kMaxChain))
+      c_.fail(c_.peek(), "too many definitions in one list");
     pending.push_back(scoped());
     pending.back().before = stmts.size();
   }
@@ -138,7 +151,8 @@ Stmt LoopsParser::braces() {
   c_.expect_symbol("}");
   return s;
 }
-// Braces that stand alone: around a definition they only bound its scope, otherwise they are a nested sequence.
+// Braces that stand alone: around a definition they only bound its scope, otherwise they are a
+// nested sequence.
 Stmt LoopsParser::group() {
   c_.expect_symbol("{");
   Stmt s;
@@ -164,12 +178,18 @@ Stmt LoopsParser::group() {
 Stmt LoopsParser::statement() {
   if (!c_.enter()) return nullptr;
   Stmt s;
-  if (c_.at_symbol("{")) s = group();
-  else if (c_.accept_word("for")) s = loop();
-  else if (c_.accept_word("while")) s = while_stmt();
-  else if (c_.accept_word("if")) s = if_stmt();
-  else if (c_.accept_word("block")) s = block_stmt();
-  else s = store_stmt();
+  if (c_.at_symbol("{"))
+    s = group();
+  else if (c_.accept_word("for"))
+    s = loop();
+  else if (c_.accept_word("while"))
+    s = while_stmt();
+  else if (c_.accept_word("if"))
+    s = if_stmt();
+  else if (c_.accept_word("block"))
+    s = block_stmt();
+  else
+    s = store_stmt();
   c_.leave();
   return s;
 }
@@ -181,7 +201,8 @@ Stmt LoopsParser::loop() {
   if (c_.integer("0") != 0) c_.fail(zero, "loops begin at 0");
   c_.expect_symbol("..");
   n->extent = expression();
-  if (!c_.at_symbol("{")) n->loop_kind = one_of<LoopKind, LoopKind::kUnrolled>("'{' or the kind of a loop");
+  if (!c_.at_symbol("{"))
+    n->loop_kind = one_of<LoopKind, LoopKind::kUnrolled>("'{' or the kind of a loop");
   const size_t mark = open();
   define(n->var.name(), n->var);
   n->body = braces();
@@ -214,8 +235,8 @@ Stmt LoopsParser::store_stmt() {
   c_.expect_symbol("=");
   n->value = expression();
   if (c_.ok() && n->value.dtype() != n->buffer->dtype)
-    c_.fail(t, "store to " + shown(t) + ": expected a value of type " + to_text(ScalarType{n->buffer->dtype}) + ", found " +
-                   to_text(n->value.type()));
+    c_.fail(t, "store to " + shown(t) + ": expected a value of type " +
+                   to_text(ScalarType{n->buffer->dtype}) + ", found " + to_text(n->value.type()));
   return done(n);
 }
 
@@ -233,7 +254,8 @@ BlockAxis LoopsParser::axis(Expr& binding) {
 Stmt LoopsParser::block_stmt() {
   auto n = make<Block>();
   const Token t = c_.next();
-  if (t.kind != TokenKind::kString) c_.fail(t, "expected the name of a block in double quotes, found " + shown(t));
+  if (t.kind != TokenKind::kString)
+    c_.fail(t, "expected the name of a block in double quotes, found " + shown(t));
   n->name = t.text;
   c_.expect_symbol("(");
   while (c_.ok() && !c_.at_symbol(")")) {
@@ -260,7 +282,8 @@ Stmt LoopsParser::block_stmt() {
   return done(n);
 }
 
-// Scalars come behind the parameters in the text, but the shapes of parameters use them: they are read first.
+// Scalars come behind the parameters in the text, but the shapes of parameters use them: they are
+// read first.
 Kernel LoopsParser::kernel() {
   Kernel k;
   c_.expect_word("kernel");

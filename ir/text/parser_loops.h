@@ -1,5 +1,6 @@
-// Reads the text form of the loop IR (printer_loops.h). Errors are kInvalid with "line:column" as location; no input crashes.
-// Types of operands are checked as they are read; for all other rules see verify_loops.h.
+// Reads the text form of the loop IR (printer_loops.h). Errors are kInvalid with "line:column" as
+// location; no input crashes. Types of operands are checked as they are read; for all other rules
+// see verify_loops.h.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,5 @@
-// Which binary operators are written between their operands, and how tightly they bind; 0: written as a call.
+// Which binary operators are written between their operands, and how tightly they bind; 0: written
+// as a call.
 #pragma once
 
 #include "ir/loops/nodes.h"
@@ -12,12 +13,25 @@ constexpr int precedence(BinaryOp op) {
   switch (op) {
     case BinaryOp::kOr: return 1;
     case BinaryOp::kAnd: return 2;
-    case BinaryOp::kEq: case BinaryOp::kNe: case BinaryOp::kLt: case BinaryOp::kLe: case BinaryOp::kGt: case BinaryOp::kGe:
-      return kComparisonPrecedence;
-    case BinaryOp::kAdd: case BinaryOp::kSub: return 4;
-    case BinaryOp::kMul: case BinaryOp::kDiv: return 5;
-    case BinaryOp::kFloorDiv: case BinaryOp::kFloorMod: case BinaryOp::kTruncMod: case BinaryOp::kPow: case BinaryOp::kMin:
-    case BinaryOp::kMax: case BinaryOp::kXor: case BinaryOp::kShl: case BinaryOp::kShr: return 0;
+    case BinaryOp::kEq:
+    case BinaryOp::kNe:
+    case BinaryOp::kLt:
+    case BinaryOp::kLe:
+    case BinaryOp::kGt:
+    case BinaryOp::kGe: return kComparisonPrecedence;
+    case BinaryOp::kAdd:
+    case BinaryOp::kSub: return 4;
+    case BinaryOp::kMul:
+    case BinaryOp::kDiv: return 5;
+    case BinaryOp::kFloorDiv:
+    case BinaryOp::kFloorMod:
+    case BinaryOp::kTruncMod:
+    case BinaryOp::kPow:
+    case BinaryOp::kMin:
+    case BinaryOp::kMax:
+    case BinaryOp::kXor:
+    case BinaryOp::kShl:
+    case BinaryOp::kShr: return 0;
   }
   return 0;
 }

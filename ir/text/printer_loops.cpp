@@ -66,14 +66,20 @@ class Printer {
 };
 
 void Printer::expr(const Expr& e, int around) {
-  if (!e) out_ += "<missing>";
-  else if (e.kind() == NodeKind::kVar) out_ += names_.of(e);
-  else dispatch(e, [&](const auto& n) { print(n, e.type(), around); });
+  if (!e)
+    out_ += "<missing>";
+  else if (e.kind() == NodeKind::kVar)
+    out_ += names_.of(e);
+  else
+    dispatch(e, [&](const auto& n) { print(n, e.type(), around); });
 }
 void Printer::print(const IntImm& n, ScalarType t, int) {
-  if (t.dtype == DType::kBool) out_ += n.value ? "true" : "false";
-  else if (t.dtype == DType::kUInt64) out_ += std::to_string(static_cast<uint64_t>(n.value));
-  else out_ += std::to_string(n.value);
+  if (t.dtype == DType::kBool)
+    out_ += n.value ? "true" : "false";
+  else if (t.dtype == DType::kUInt64)
+    out_ += std::to_string(static_cast<uint64_t>(n.value));
+  else
+    out_ += std::to_string(n.value);
   if (t.dtype != DType::kInt64 && t.dtype != DType::kBool) out_ += ":" + std::string(name(t.dtype));
 }
 void Printer::print(const FloatImm& n, ScalarType t, int) {
@@ -100,7 +106,8 @@ void Printer::print(const Bitcast& n, ScalarType t, int) {
 }
 void Printer::print(const Unary& n, ScalarType, int around) {
   // "-3" is an immediate.
-  const bool sign = n.op == UnaryOp::kNeg && n.value && n.value.kind() != NodeKind::kIntImm && n.value.kind() != NodeKind::kFloatImm;
+  const bool sign = n.op == UnaryOp::kNeg && n.value && n.value.kind() != NodeKind::kIntImm &&
+                    n.value.kind() != NodeKind::kFloatImm;
   if (!sign) return call(name(n.op), {&n.value});
   if (around > kUnaryPrecedence) out_ += "(";
   out_ += "-";
@@ -116,7 +123,9 @@ void Printer::print(const Binary& n, ScalarType, int around) {
   expr(n.b, p + 1);
   if (p < around) out_ += ")";
 }
-void Printer::print(const Select& n, ScalarType, int) { call("select", {&n.condition, &n.a, &n.b}); }
+void Printer::print(const Select& n, ScalarType, int) {
+  call("select", {&n.condition, &n.a, &n.b});
+}
 void Printer::print(const Load& n, ScalarType, int) { access(n.buffer, n.indices, n.mask); }
 void Printer::print(const Ramp& n, ScalarType t, int) {
   call("ramp", {&n.base, &n.stride});
@@ -147,7 +156,8 @@ void Printer::access(const Buffer& b, const std::vector<Expr>& indices, const Ex
   out_ += "]";
 }
 
-// Statements that hold to the end of the braces around them are put into braces of their own unless they come last.
+// Statements that hold to the end of the braces around them are put into braces of their own unless
+// they come last.
 bool holds_to_the_end(const Stmt& s) { return s.as<Let>() || s.as<Allocate>(); }
 
 void Printer::body(const Stmt& s) {
@@ -323,8 +333,9 @@ std::string float_to_text(double value, DType dtype) {
 
 bool is_reserved(std::string_view word) {
   static constexpr std::array<std::string_view, 22> kReserved{
-      "true", "false", "inf", "nan", "and", "or", "where", "for", "in", "while", "if", "else", "let", "local", "workspace",
-      "param", "block", "init", "body", "kernel", "layout", "scalars"};
+      "true",  "false", "inf",  "nan",    "and",    "or",     "where",     "for",
+      "in",    "while", "if",   "else",   "let",    "local",  "workspace", "param",
+      "block", "init",  "body", "kernel", "layout", "scalars"};
   for (std::string_view r : kReserved)
     if (r == word) return true;
   return dtype_from_name(word).has_value();
@@ -336,10 +347,13 @@ std::string name_to_text(const std::string& name) {
 std::string NameTable::unique(const void* object, const std::string& wanted) {
   if (auto it = names_.find(object); it != names_.end()) return it->second;
   std::string chosen = wanted;
-  while (!taken_.insert(chosen).second) chosen = wanted + "_" + std::to_string(++next_suffix_[wanted]);
+  while (!taken_.insert(chosen).second)
+    chosen = wanted + "_" + std::to_string(++next_suffix_[wanted]);
   return names_[object] = name_to_text(chosen);
 }
-std::string NameTable::of(const Expr& var) { return unique(var.get(), static_cast<const VarNode*>(var.get())->name); }
+std::string NameTable::of(const Expr& var) {
+  return unique(var.get(), static_cast<const VarNode*>(var.get())->name);
+}
 std::string NameTable::of(const Buffer& buffer) { return unique(buffer.get(), buffer->name); }
 
 std::string to_text(ScalarType t) {

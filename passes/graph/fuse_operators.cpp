@@ -5,13 +5,19 @@
 
 #include "ir/graph/op.h"
 #include "ir/loops/linear.h"
+#include "passes/build_loops.h"
 #include "passes/graph/graph_passes.h"
 
 namespace tilewright::passes {
 
 using namespace ir;
 
-bool is_view(const Node& node) { return node.op->name == "reshape"; }
+// A reshape moves nothing where both sides lie in row-major order.
+bool is_view(const Graph& graph, const Node& node) {
+  if (node.op->name != "reshape") return false;
+  const Value &from = graph.value(node.inputs[0]), &to = graph.value(node.outputs[0]);
+  return is_row_major(from.layout, from.type) && is_row_major(to.layout, to.type);
+}
 
 namespace {
 
@@ -53,7 +59,7 @@ class Fuse {
     const FusionKind kind = n.op->fusion;
     std::set<int> join;
     // Symbols are computed before the kernel, from operands in memory.
-    if (n.defined_symbols.empty() && !is_view(n) && kind != FusionKind::kOpaque && kind != FusionKind::kContraction && single_output(n)) {
+    if (n.defined_symbols.empty() && !is_view(graph_, n) && kind != FusionKind::kOpaque && kind != FusionKind::kContraction && single_output(n)) {
       // The latest anchored producer is the one whose epilogue this can be.
       int anchor = -1;
       for (ValueId v : n.inputs)
@@ -146,7 +152,7 @@ class Fuse {
     }
     merged.nodes.push_back(i);
     const FusionKind kind = n.op->fusion;
-    merged.open = !is_view(n) && kind != FusionKind::kOpaque && single_output(n) && n.op->name != "concat";
+    merged.open = !is_view(graph_, n) && kind != FusionKind::kOpaque && single_output(n) && n.op->name != "concat";
     merged.anchored |= kind == FusionKind::kReduction || kind == FusionKind::kContraction;
     merged.cheap &= is_cheap(n);
     if (!n.outputs.empty() && n.outputs[0] != kNone) merged.type = type(n.outputs[0]);

@@ -23,7 +23,7 @@ Result<ir::Graph> simplify_graph(ir::Graph graph);
 // Gives every node its group; a group becomes one kernel. A view (reshape) is a group of its own that moves nothing.
 ir::Graph fuse_operators(ir::Graph graph);
 ir::Graph leave_unfused(ir::Graph graph);  // every node alone
-bool is_view(const ir::Node& node);
+bool is_view(const ir::Graph& graph, const ir::Node& node);
 
 // Chooses the memory layout of intermediate values: channels innermost around convolutions.
 ir::Graph choose_layouts(ir::Graph graph);

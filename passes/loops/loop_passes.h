@@ -12,6 +12,9 @@ namespace tilewright::passes {
 // reduction axes are 0. No block remains.
 ir::Stmt lower_blocks(const ir::Stmt& s);
 
+// Moves temporaries inwards and shrinks them to what one iteration of the loop around touches. After lower_blocks.
+ir::Stmt place_buffers(const ir::Stmt& s);
+
 // Simplifies every expression under the ranges of the loops around it; drops loops that run once or never and
 // conditions that are decided.
 ir::Stmt simplify_loops(const ir::Stmt& s, const ir::Ranges& ranges = {});

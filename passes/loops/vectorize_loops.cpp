@@ -67,12 +67,43 @@ class Vectorize : public Rewriter {
   }
   Stmt rewrite_store(const Store& st) {
     Expr index = rewrite(st.indices[0]), value = rewrite(st.value), mask = st.mask ? rewrite(st.mask) : Expr();
+    if (index.lanes() == 1 && value.lanes() > 1)
+      if (Stmt reduced = reduce_over_lanes(st, index, value)) return reduced;
     const bool vector = index.lanes() > 1 || value.lanes() > 1;
-    // Lanes beyond the mask of a local tile are scratch: writing them keeps the tile in registers.
     if (vector && mask_ && st.buffer->scope != Scope::kLocal) mask = both(mask, mask_);
+    // Lanes beyond the mask of a local tile are scratch: writing them keeps the tile in registers. A sum that is carried
+    // on must keep its lanes, though.
+    if (vector && mask_ && st.buffer->scope == Scope::kLocal && updates_itself(st)) {
+      Expr wide = index.lanes() == 1 ? broadcast(index, lanes_) : index;
+      value = select(mask_, broadcast(value, lanes_), load(st.buffer, {wide}));
+    }
     if (vector) value = broadcast(value, lanes_);
     if (vector && index.lanes() == 1) index = broadcast(index, lanes_);
     return store(st.buffer, {index}, value, mask && mask.lanes() == 1 && vector ? broadcast(mask, lanes_) : mask);
+  }
+  static bool updates_itself(const Store& st) {
+    bool found = false;
+    for_each_expr(st.value, [&](const Expr& x) { if (const auto* l = x.as<Load>()) found |= l->buffer == st.buffer; });
+    return found;
+  }
+  // c = op(c, vector) with one c for all lanes: the lanes are combined first; lanes that are off hold the neutral element.
+  Stmt reduce_over_lanes(const Store& st, const Expr& index, const Expr& value) {
+    const auto* update = value.as<Binary>();
+    if (!update) return nullptr;
+    const auto* carried = update->a.as<Broadcast>();
+    if (!carried || !carried->value.as<Load>() || carried->value.as<Load>()->buffer != st.buffer) return nullptr;
+    Expr lanes = update->b;
+    if (mask_) lanes = select(mask_, lanes, broadcast(neutral_of(update->op, lanes.dtype()), lanes_));
+    return store(st.buffer, {index}, binary(update->op, carried->value, reduce_lanes(update->op, lanes)));
+  }
+  static Expr neutral_of(BinaryOp op, DType t) {
+    switch (op) {
+      case BinaryOp::kMul: return constant(1, t);
+      case BinaryOp::kMax: return lowest(t);
+      case BinaryOp::kMin: return highest(t);
+      case BinaryOp::kAnd: return t == DType::kBool ? bool_imm(true) : int_imm(-1, t);
+      default: return constant(0, t);
+    }
   }
   // The part of a condition that is the same for all lanes stays a branch; the rest becomes a mask.
   Stmt rewrite_if(const If& i) {

@@ -28,25 +28,31 @@ TEST(Compare, NamesDoNotCount) {
 }
 
 TEST(Compare, StructureCounts) {
-  const std::string base = "kernel a(A: f32[8, 8]) { for i in 0..8 { for j in 0..8 { A[i, j] = 1.0 } } }";
-  for (const char* other : {
-           "kernel a(A: f32[8, 8]) { for i in 0..8 { for j in 0..8 { A[j, i] = 1.0 } } }",
-           "kernel a(A: f32[8, 8]) { for i in 0..8 { for j in 0..8 { A[i, j] = 2.0 } } }",
-           "kernel a(A: f32[8, 9]) { for i in 0..8 { for j in 0..8 { A[i, j] = 1.0 } } }",
-           "kernel a(A: f32[8, 8] layout(d1, d0)) { for i in 0..8 { for j in 0..8 { A[i, j] = 1.0 } } }",
-           "kernel a(A: f16[8, 8]) { for i in 0..8 { for j in 0..8 { A[i, j] = 1.0:f16 } } }",
-           "kernel a(A: f32[8, 8]) { for i in 0..8 parallel { for j in 0..8 { A[i, j] = 1.0 } } }",
-           "kernel a(A: f32[8, 8], B: f32[8, 8]) { for i in 0..8 { for j in 0..8 { A[i, j] = 1.0 } } }"})
+  const std::string base =
+      "kernel a(A: f32[8, 8]) { for i in 0..8 { for j in 0..8 { A[i, j] = 1.0 } } }";
+  for (const char* other :
+       {"kernel a(A: f32[8, 8]) { for i in 0..8 { for j in 0..8 { A[j, i] = 1.0 } } }",
+        "kernel a(A: f32[8, 8]) { for i in 0..8 { for j in 0..8 { A[i, j] = 2.0 } } }",
+        "kernel a(A: f32[8, 9]) { for i in 0..8 { for j in 0..8 { A[i, j] = 1.0 } } }",
+        "kernel a(A: f32[8, 8] layout(d1, d0)) { for i in 0..8 { for j in 0..8 { A[i, j] = 1.0 } } "
+        "}",
+        "kernel a(A: f16[8, 8]) { for i in 0..8 { for j in 0..8 { A[i, j] = 1.0:f16 } } }",
+        "kernel a(A: f32[8, 8]) { for i in 0..8 parallel { for j in 0..8 { A[i, j] = 1.0 } } }",
+        "kernel a(A: f32[8, 8], B: f32[8, 8]) { for i in 0..8 { for j in 0..8 { A[i, j] = 1.0 } } "
+        "}"})
     expect_equal(base, other, false);
-  expect_equal("kernel a(A: f32[2], B: f32[2]) { A[0] = B[1] }", "kernel a(A: f32[2], B: f32[2]) { B[0] = A[1] }", false);
-  expect_equal("kernel a(A: f32[2]) { local t: f32[2] A[0] = t[0] }", "kernel a(A: f32[2]) { workspace t: f32[2] A[0] = t[0] }", false);
+  expect_equal("kernel a(A: f32[2], B: f32[2]) { A[0] = B[1] }",
+               "kernel a(A: f32[2], B: f32[2]) { B[0] = A[1] }", false);
+  expect_equal("kernel a(A: f32[2]) { local t: f32[2] A[0] = t[0] }",
+               "kernel a(A: f32[2]) { workspace t: f32[2] A[0] = t[0] }", false);
 }
 
 TEST(Compare, SharedNodesUnderSwappedLoopsDiffer) {
   Var i("i"), j("j");
   Buffer a = make_buffer("A", DType::kFloat32, {8, 8});
   Stmt body = store(a, {i, j}, float_imm(1));
-  const Kernel x{"k", {a}, {}, for_loop(i, 8, for_loop(j, 8, body))}, y{"k", {a}, {}, for_loop(j, 8, for_loop(i, 8, body))};
+  const Kernel x{"k", {a}, {}, for_loop(i, 8, for_loop(j, 8, body))},
+      y{"k", {a}, {}, for_loop(j, 8, for_loop(i, 8, body))};
   EXPECT_FALSE(structurally_equal(x, y));
   EXPECT_NE(structural_hash(x), structural_hash(y));
 }
@@ -63,7 +69,10 @@ TEST(Compare, SharingDoesNotCount) {
   EXPECT_TRUE(structurally_equal(x, y));
   EXPECT_EQ(structural_hash(x), structural_hash(y));
   // A tree of 2^60 leaves when not shared.
-  for (int n = 0; n < 60; ++n) { x = binary(BinaryOp::kAdd, x, x); y = binary(BinaryOp::kAdd, y, y); }
+  for (int n = 0; n < 60; ++n) {
+    x = binary(BinaryOp::kAdd, x, x);
+    y = binary(BinaryOp::kAdd, y, y);
+  }
   EXPECT_TRUE(structurally_equal(x, y));
   EXPECT_EQ(structural_hash(x), structural_hash(y));
 }
@@ -79,7 +88,8 @@ TEST(Compare, FreshNamesAreEqualAndRandomKernelsDiffer) {
   }
   for (size_t a = 0; a < all.size(); ++a)
     for (size_t b = 0; b < a; ++b)
-      EXPECT_EQ(structurally_equal(all[a], all[b]), structural_hash(all[a]) == structural_hash(all[b]));
+      EXPECT_EQ(structurally_equal(all[a], all[b]),
+                structural_hash(all[a]) == structural_hash(all[b]));
 }
 
 // The hash names entries of databases: it may only change together with their version.

@@ -1,4 +1,5 @@
-// The interpreter on whole kernels: statements, blocks, buffers, layouts, vectors, and the errors it reports.
+// The interpreter on whole kernels: statements, blocks, buffers, layouts, vectors, and the errors
+// it reports.
 #include "ir/interpreter/interpreter.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,8 @@ namespace {
 
 using testing_samples::matmul;
 
-std::string error_of(const Kernel& k, std::vector<void*> params, std::vector<int64_t> scalars = {}) {
+std::string error_of(const Kernel& k, std::vector<void*> params,
+                     std::vector<int64_t> scalars = {}) {
   Status s = interpret(k, params, scalars);
   return s.ok() ? "" : s.error().to_string();
 }
@@ -31,7 +33,8 @@ TEST(Interpreter, MatmulWithSymbolicRowsEqualsPlainLoops) {
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       float sum = 0;
-      for (int64_t x = 0; x < k; ++x) sum = sum + a[static_cast<size_t>(i * k + x)] * b[static_cast<size_t>(x * n + j)];
+      for (int64_t x = 0; x < k; ++x)
+        sum = sum + a[static_cast<size_t>(i * k + x)] * b[static_cast<size_t>(x * n + j)];
       expected[static_cast<size_t>(i * n + j)] = sum;
     }
   ASSERT_EQ(error_of(matmul(n, k), {a.data(), b.data(), c.data()}, {m}), "");
@@ -41,10 +44,14 @@ TEST(Interpreter, MatmulWithSymbolicRowsEqualsPlainLoops) {
 TEST(Interpreter, BlockedLayoutIsHonoured) {
   // C[i, j] = A[i, j] + 1 where A is blocked by 4 columns and C is transposed in memory.
   const int64_t m = 3, n = 10;
-  Buffer a = make_buffer("A", DType::kInt32, {m, n}, Scope::kParam, {{1, 4, 0}, {0, 1, 0}, {1, 1, 4}});
+  Buffer a =
+      make_buffer("A", DType::kInt32, {m, n}, Scope::kParam, {{1, 4, 0}, {0, 1, 0}, {1, 1, 4}});
   Buffer c = make_buffer("C", DType::kInt32, {m, n}, Scope::kParam, permuted_layout({1, 0}));
   Var i("i"), j("j");
-  Kernel k{"shift", {a, c}, {}, for_loop(i, m, for_loop(j, n, store(c, {i, j}, load(a, {i, j}) + Expr(1))))};
+  Kernel k{"shift",
+           {a, c},
+           {},
+           for_loop(i, m, for_loop(j, n, store(c, {i, j}, load(a, {i, j}) + Expr(1))))};
   std::vector<int32_t> logical(static_cast<size_t>(m * n));
   for (size_t x = 0; x < logical.size(); ++x) logical[x] = static_cast<int32_t>(x);
   auto packed = pack(reinterpret_cast<uint8_t*>(logical.data()), DType::kInt32, {m, n}, a->layout);
@@ -65,11 +72,17 @@ TEST(Interpreter, BlockPredicateCutsTheTail) {
   b.body = store(c, {v}, v * v);
   Block unguarded = b;
   b.predicate = io * Expr(4) + ii < Expr(10);
-  auto kernel = [&](Block x) { return Kernel{"fill", {c}, {}, for_loop(io, 3, for_loop(ii, 4, block(std::move(x)), LoopKind::kVectorized))}; };
+  auto kernel = [&](Block x) {
+    return Kernel{"fill",
+                  {c},
+                  {},
+                  for_loop(io, 3, for_loop(ii, 4, block(std::move(x)), LoopKind::kVectorized))};
+  };
   std::vector<int64_t> out(10, -1);
   ASSERT_EQ(error_of(kernel(b), {out.data()}), "");
   for (int64_t x = 0; x < 10; ++x) EXPECT_EQ(out[static_cast<size_t>(x)], x * x);
-  expect_error(error_of(kernel(unguarded), {out.data()}), "axis 'v' is bound to 10, its extent is 10");
+  expect_error(error_of(kernel(unguarded), {out.data()}),
+               "axis 'v' is bound to 10, its extent is 10");
 }
 
 TEST(Interpreter, FlatVectorsMasksAndLaneReduction) {
@@ -80,22 +93,35 @@ TEST(Interpreter, FlatVectorsMasksAndLaneReduction) {
   Expr index = ramp(i * Expr(8), 1, 8);
   Expr mask = binary(BinaryOp::kLt, index, broadcast(Expr(11), 8));
   Expr sum = reduce_lanes(BinaryOp::kAdd, load_vector(a, index, mask));
-  Kernel k{"sum", {a, c}, {}, seq({store(c, {Expr(0)}, float_imm(0)),
-           for_loop(i, 2, store(c, {Expr(0)}, load(c, {Expr(0)}) + sum))})};
+  Kernel k{"sum",
+           {a, c},
+           {},
+           seq({store(c, {Expr(0)}, float_imm(0)),
+                for_loop(i, 2, store(c, {Expr(0)}, load(c, {Expr(0)}) + sum))})};
   std::vector<float> in(11);
   for (size_t x = 0; x < 11; ++x) in[x] = static_cast<float>(x + 1);
   float out = -1;
   ASSERT_EQ(error_of(k, {in.data(), &out}), "");
   EXPECT_EQ(out, 66);
   // Without the mask the same access faults, and the message names the place.
-  Kernel bad{"sum", {a, c}, {}, for_loop(i, 2, store(c, {Expr(0)}, reduce_lanes(BinaryOp::kAdd, load_vector(a, index, nullptr))))};
-  expect_error(error_of(bad, {in.data(), &out}), "load from 'A' [11] at i = 1: index 0 is 11, the extent is 11");
+  Kernel bad{
+      "sum",
+      {a, c},
+      {},
+      for_loop(i, 2,
+               store(c, {Expr(0)}, reduce_lanes(BinaryOp::kAdd, load_vector(a, index, nullptr))))};
+  expect_error(error_of(bad, {in.data(), &out}),
+               "load from 'A' [11] at i = 1: index 0 is 11, the extent is 11");
 }
 
 TEST(Interpreter, MaskedStoreLeavesOtherLanes) {
   Buffer c = make_buffer("C", DType::kUInt8, {Expr(6)});
   Expr index = ramp(0, 1, 8);
-  Kernel k{"k", {c}, {}, store(c, {index}, broadcast(int_imm(200, DType::kUInt8), 8), binary(BinaryOp::kLt, index, broadcast(Expr(5), 8)))};
+  Kernel k{"k",
+           {c},
+           {},
+           store(c, {index}, broadcast(int_imm(200, DType::kUInt8), 8),
+                 binary(BinaryOp::kLt, index, broadcast(Expr(5), 8)))};
   std::vector<uint8_t> out(6, 1);
   ASSERT_EQ(error_of(k, {out.data()}), "");
   EXPECT_EQ(out, (std::vector<uint8_t>{200, 200, 200, 200, 200, 1}));
@@ -113,7 +139,8 @@ TEST(Interpreter, SelectDoesNotTouchTheSideNotChosen) {
   // By lane: loads, divisions and nested selects of lanes not chosen are not evaluated either.
   std::fill(out.begin(), out.end(), -1.f);
   Expr lane = ramp(0, 1, 8), inside = binary(BinaryOp::kLt, lane, broadcast(Expr(4), 8));
-  Expr nested = select(binary(BinaryOp::kLt, lane, broadcast(Expr(2), 8)), float_imm(0), load_vector(a, lane, nullptr));
+  Expr nested = select(binary(BinaryOp::kLt, lane, broadcast(Expr(2), 8)), float_imm(0),
+                       load_vector(a, lane, nullptr));
   Kernel v{"pad", {a, c}, {}, store(c, {lane}, select(inside, nested, broadcast(float_imm(9), 8)))};
   ASSERT_EQ(error_of(v, {in.data(), out.data()}), "");
   EXPECT_EQ(out, (std::vector<float>{0, 0, 3, 4, 9, 9, 9, 9}));
@@ -133,10 +160,13 @@ TEST(Interpreter, LetWhileIfAndWorkspace) {
   Buffer x = make_buffer("x", DType::kInt64, {Expr(2)}, Scope::kLocal);
   Var i("i"), half("half");
   Expr n = load(x, {Expr(0)});
-  Stmt step = let(half, floordiv(n, 2), if_then(eq(floormod(n, 2), 0), store(x, {Expr(0)}, half), store(x, {Expr(0)}, n * Expr(3) + Expr(1))));
-  Stmt body = seq({store(x, {Expr(0)}, i + Expr(1)), store(x, {Expr(1)}, Expr(0)),
-                   while_loop(n > Expr(1), seq({step, store(x, {Expr(1)}, load(x, {Expr(1)}) + Expr(1))})),
-                   store(c, {i}, load(x, {Expr(1)}))});
+  Stmt step = let(half, floordiv(n, 2),
+                  if_then(eq(floormod(n, 2), 0), store(x, {Expr(0)}, half),
+                          store(x, {Expr(0)}, n * Expr(3) + Expr(1))));
+  Stmt body =
+      seq({store(x, {Expr(0)}, i + Expr(1)), store(x, {Expr(1)}, Expr(0)),
+           while_loop(n > Expr(1), seq({step, store(x, {Expr(1)}, load(x, {Expr(1)}) + Expr(1))})),
+           store(c, {i}, load(x, {Expr(1)}))});
   Kernel k{"collatz", {c}, {}, for_loop(i, 9, allocate(x, body))};
   std::vector<int64_t> out(9);
   ASSERT_EQ(error_of(k, {out.data()}), "");
@@ -148,7 +178,8 @@ TEST(Interpreter, UninitialisedReadIsFound) {
   Buffer w = make_buffer("w", DType::kFloat32, {Expr(2)}, Scope::kWorkspace);
   Var i("i");
   // The second iteration begins with a fresh workspace.
-  Stmt body = allocate(w, seq({if_then(eq(i, 0), store(w, {Expr(1)}, float_imm(1))), store(c, {i}, load(w, {Expr(1)}))}));
+  Stmt body = allocate(w, seq({if_then(eq(i, 0), store(w, {Expr(1)}, float_imm(1))),
+                               store(c, {i}, load(w, {Expr(1)}))}));
   Kernel k{"k", {c}, {}, for_loop(i, 2, body)};
   std::vector<float> out(2);
   expect_error(error_of(k, {out.data()}), "uninitialised: load from 'w' [1] at i = 1");
@@ -164,11 +195,15 @@ TEST(Interpreter, ReportsBrokenKernels) {
   auto run = [&](Stmt s) { return error_of({"k", {c}, {n}, std::move(s)}, {out.data()}, {0}); };
   expect_error(run(store(c, {Expr(1), i}, Expr(0))), "variable 'i' is not defined");
   expect_error(run(store(other, {Expr(1), Expr(0)}, Expr(0))), "buffer 'other' is not allocated");
-  expect_error(run(store(c, {Expr(1), Expr(-1)}, Expr(0))), "store to 'C' [1, -1]: index 1 is -1, the extent is 3");
-  expect_error(run(store(c, {Expr(1), Expr(0), Expr(0)}, Expr(0))), "accessed with 3 indices, expected 2");
+  expect_error(run(store(c, {Expr(1), Expr(-1)}, Expr(0))),
+               "store to 'C' [1, -1]: index 1 is -1, the extent is 3");
+  expect_error(run(store(c, {Expr(1), Expr(0), Expr(0)}, Expr(0))),
+               "accessed with 3 indices, expected 2");
   expect_error(run(store(c, {Expr(1), n}, floordiv(Expr(1), n))), "integer division by zero");
-  expect_error(run(store(c, {n, n}, cast(DType::kInt64, unary(UnaryOp::kExp, n)))), "exp has no meaning for i64");
-  expect_error(error_of({"k", {c}, {}, seq({})}, {}), "takes 1 buffers and 0 scalars, found 0 and 0");
+  expect_error(run(store(c, {n, n}, cast(DType::kInt64, unary(UnaryOp::kExp, n)))),
+               "exp has no meaning for i64");
+  expect_error(error_of({"k", {c}, {}, seq({})}, {}),
+               "takes 1 buffers and 0 scalars, found 0 and 0");
   expect_error(error_of({"k", {c}, {}, seq({})}, {nullptr}), "parameter 'C' is null");
 }
 

@@ -24,14 +24,16 @@ TEST(Layout, TwoLevelsOfBlocksPad) {
 }
 
 TEST(Layout, PackAndUnpackAreInverse) {
-  for (const Layout& layout : {Layout{}, permuted_layout({2, 0, 1}), Layout{{1, 4, 0}, {2, 1, 0}, {0, 1, 0}, {1, 1, 4}}}) {
+  for (const Layout& layout :
+       {Layout{}, permuted_layout({2, 0, 1}), Layout{{1, 4, 0}, {2, 1, 0}, {0, 1, 0}, {1, 1, 4}}}) {
     const Shape shape{3, 6, 5};
     std::vector<uint16_t> values(90);
     std::iota(values.begin(), values.end(), uint16_t{1});
     const auto* bytes = reinterpret_cast<const uint8_t*>(values.data());
     const auto packed = pack(bytes, DType::kUInt16, shape, layout);
     EXPECT_EQ(packed.size(), static_cast<size_t>(storage_elements(layout, shape)) * 2);
-    EXPECT_EQ(unpack(packed.data(), DType::kUInt16, shape, layout), std::vector<uint8_t>(bytes, bytes + 180));
+    EXPECT_EQ(unpack(packed.data(), DType::kUInt16, shape, layout),
+              std::vector<uint8_t>(bytes, bytes + 180));
     const auto* elements = reinterpret_cast<const uint16_t*>(packed.data());
     const auto zeros = std::count(elements, elements + packed.size() / 2, uint16_t{0});
     EXPECT_EQ(zeros, storage_elements(layout, shape) - 90);

@@ -1,5 +1,6 @@
-// Random kernels for laws that hold for every kernel: round trips of the text form, hashing, equality. They are well
-// typed, with every kind of node, operation and element type, but not meant to be run.
+// Random kernels for laws that hold for every kernel: round trips of the text form, hashing,
+// equality. They are well typed, with every kind of node, operation and element type, but not meant
+// to be run.
 #pragma once
 
 #include <random>
@@ -12,13 +13,17 @@ namespace tilewright::ir {
 class RandomKernel {
  public:
   // odd_sequences: also sequences that the makers of nodes.h would flatten.
-  explicit RandomKernel(uint32_t seed, bool odd_sequences = true) : random_(seed), odd_sequences_(odd_sequences) {}
+  explicit RandomKernel(uint32_t seed, bool odd_sequences = true)
+      : random_(seed), odd_sequences_(odd_sequences) {}
 
   Kernel make() {
     Kernel k;
     k.name = pick(3) ? "random" : "odd name/'1'";
     for (int n = pick(3); n >= 0; --n) scalars_.push_back(Var(name(), {}));
-    for (const Expr& s : scalars_) { k.scalars.push_back(Var(s)); vars_.push_back(s); }
+    for (const Expr& s : scalars_) {
+      k.scalars.push_back(Var(s));
+      vars_.push_back(s);
+    }
     for (int n = pick(4); n >= 0; --n) {
       k.params.push_back(buffer(Scope::kParam));
       buffers_.push_back(k.params.back());
@@ -32,30 +37,44 @@ class RandomKernel {
       case 0: return cast(t.dtype, expr({dtype(), t.lanes}, depth - 1));
       case 1: return bitcast_of(t, depth);
       case 2: return unary_of(t, depth);
-      case 3: return select(expr({DType::kBool, t.lanes}, depth - 1), expr(t, depth - 1), expr(t, depth - 1));
+      case 3:
+        return select(expr({DType::kBool, t.lanes}, depth - 1), expr(t, depth - 1),
+                      expr(t, depth - 1));
       case 4: return load_of(t, depth);
-      case 5: return t.lanes > 1 ? ramp(expr({t.dtype}, depth - 1), expr({t.dtype}, depth - 1), t.lanes) : leaf(t);
-      case 6: return t.lanes > 1 ? broadcast(expr({t.dtype}, depth - 1), t.lanes)
-                                 : reduce_lanes(BinaryOp::kMax, expr({t.dtype, 4}, depth - 1));
+      case 5:
+        return t.lanes > 1 ? ramp(expr({t.dtype}, depth - 1), expr({t.dtype}, depth - 1), t.lanes)
+                           : leaf(t);
+      case 6:
+        return t.lanes > 1 ? broadcast(expr({t.dtype}, depth - 1), t.lanes)
+                           : reduce_lanes(BinaryOp::kMax, expr({t.dtype, 4}, depth - 1));
       default: return binary_of(t, depth);
     }
   }
 
  private:
   int pick(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
-  DType dtype() { return kDTypes[static_cast<size_t>(pick(static_cast<int>(kDTypes.size())))].dtype; }
+  DType dtype() {
+    return kDTypes[static_cast<size_t>(pick(static_cast<int>(kDTypes.size())))].dtype;
+  }
   std::string name() {
-    static const char* const kNames[] = {"i", "j", "A", "for", "x.y", "node/3", "i_1", "f32", "quote'", "\xc3\xa4"};
+    static const char* const kNames[] = {"i",      "j",   "A",   "for",    "x.y",
+                                         "node/3", "i_1", "f32", "quote'", "\xc3\xa4"};
     return kNames[pick(10)];
   }
   Expr leaf(ScalarType t) {
     for (int tries = 0; tries < 4 && !vars_.empty(); ++tries)
-      if (const Expr& v = vars_[static_cast<size_t>(pick(static_cast<int>(vars_.size())))]; v.type() == t) return v;
+      if (const Expr& v = vars_[static_cast<size_t>(pick(static_cast<int>(vars_.size())))];
+          v.type() == t)
+        return v;
     return broadcast(immediate(t.dtype), t.lanes);
   }
   Expr immediate(DType t) {
-    if (!is_float(t)) return int_imm(pick(2) ? pick(100) - 50 : static_cast<int64_t>(uint64_t{random_()} << 32 | random_()), t);
-    static const double kValues[] = {0, -0.0, 1, 1.5, -3.25e-30, 1e30, 0.1, HUGE_VAL, -HUGE_VAL, NAN, 5e-324, 16777217};
+    if (!is_float(t))
+      return int_imm(
+          pick(2) ? pick(100) - 50 : static_cast<int64_t>(uint64_t{random_()} << 32 | random_()),
+          t);
+    static const double kValues[] = {0,   -0.0,     1,         1.5, -3.25e-30, 1e30,
+                                     0.1, HUGE_VAL, -HUGE_VAL, NAN, 5e-324,    16777217};
     return float_imm(kValues[pick(12)], t);
   }
   Expr bitcast_of(ScalarType t, int depth) {
@@ -64,7 +83,9 @@ class RandomKernel {
     return bitcast(t.dtype, expr({from, t.lanes}, depth - 1));
   }
   Expr unary_of(ScalarType t, int depth) {
-    if (t.dtype == DType::kBool && pick(2)) return unary(pick(2) ? UnaryOp::kIsNan : UnaryOp::kIsInf, expr({DType::kFloat32, t.lanes}, depth - 1));
+    if (t.dtype == DType::kBool && pick(2))
+      return unary(pick(2) ? UnaryOp::kIsNan : UnaryOp::kIsInf,
+                   expr({DType::kFloat32, t.lanes}, depth - 1));
     return unary(static_cast<UnaryOp>(pick(static_cast<int>(UnaryOp::kIsNan))), expr(t, depth - 1));
   }
   Expr binary_of(ScalarType t, int depth) {
@@ -72,7 +93,8 @@ class RandomKernel {
     const ScalarType of = compare ? ScalarType{dtype(), t.lanes} : t;
     const int first = compare ? static_cast<int>(BinaryOp::kEq) : 0;
     const int end = static_cast<int>(compare ? BinaryOp::kGe : BinaryOp::kShr) + 1;
-    return binary(static_cast<BinaryOp>(first + pick(end - first)), expr(of, depth - 1), expr(of, depth - 1));
+    return binary(static_cast<BinaryOp>(first + pick(end - first)), expr(of, depth - 1),
+                  expr(of, depth - 1));
   }
   Expr load_of(ScalarType t, int depth) {
     for (const Buffer& b : buffers_) {
@@ -90,9 +112,14 @@ class RandomKernel {
   Buffer buffer(Scope scope) {
     std::vector<Expr> shape;
     for (int n = pick(4); n > 0; --n)
-      shape.push_back(pick(2) ? Expr(pick(9) + 1) : scalars_[static_cast<size_t>(pick(static_cast<int>(scalars_.size())))] + Expr(pick(3)));
+      shape.push_back(pick(2)
+                          ? Expr(pick(9) + 1)
+                          : scalars_[static_cast<size_t>(pick(static_cast<int>(scalars_.size())))] +
+                                Expr(pick(3)));
     Layout layout;
-    if (!shape.empty() && pick(3) == 0) layout = {{pick(static_cast<int>(shape.size())), pick(2) ? 4 : 1, 0}, {0, 1, pick(2) ? 4 : 0}};
+    if (!shape.empty() && pick(3) == 0)
+      layout = {{pick(static_cast<int>(shape.size())), pick(2) ? 4 : 1, 0},
+                {0, 1, pick(2) ? 4 : 0}};
     return make_buffer(name(), dtype(), std::move(shape), scope, std::move(layout));
   }
 
@@ -110,10 +137,13 @@ class RandomKernel {
       case 1: {
         Var v(name());
         Expr extent = expr({}, 1);
-        return for_loop(v, extent, with(v, [&] { return stmt(depth - 1); }), static_cast<LoopKind>(pick(4)));
+        return for_loop(v, extent, with(v, [&] { return stmt(depth - 1); }),
+                        static_cast<LoopKind>(pick(4)));
       }
       case 2: return while_loop(expr({DType::kBool}, 2), stmt(depth - 1));
-      case 3: return if_then(expr({DType::kBool}, 2), stmt(depth - 1), pick(2) ? stmt(depth - 1) : nullptr);
+      case 3:
+        return if_then(expr({DType::kBool}, 2), stmt(depth - 1),
+                       pick(2) ? stmt(depth - 1) : nullptr);
       case 4: {
         Buffer b = buffer(pick(2) ? Scope::kLocal : Scope::kWorkspace);
         buffers_.push_back(b);

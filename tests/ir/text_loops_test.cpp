@@ -1,4 +1,5 @@
-// The text form of the loop IR: round trips, spelling, messages, and input that is no program at all.
+// The text form of the loop IR: round trips, spelling, messages, and input that is no program at
+// all.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,7 +31,8 @@ std::string parse_error(const std::string& text) {
 }
 
 TEST(TextLoops, MatmulLooksLikeThis) {
-  EXPECT_EQ(to_text(testing_samples::matmul(512, 784)), R"(kernel matmul(A: f32[m, 784], B: f32[784, 512], C: f32[m, 512]) scalars(m) {
+  EXPECT_EQ(to_text(testing_samples::matmul(512, 784)),
+            R"(kernel matmul(A: f32[m, 784], B: f32[784, 512], C: f32[m, 512]) scalars(m) {
   for i in 0..m {
     for j in 0..512 {
       for k in 0..784 {
@@ -48,7 +50,8 @@ TEST(TextLoops, MatmulLooksLikeThis) {
 }
 
 TEST(TextLoops, EveryStatementIsReadAndPrintedAlike) {
-  const std::string text = R"(kernel 'all of it'(A: f32[n, 4] layout(d1/2, d0, d1%2), B: i32[]) scalars(n, s: i32) {
+  const std::string text =
+      R"(kernel 'all of it'(A: f32[n, 4] layout(d1/2, d0, d1%2), B: i32[]) scalars(n, s: i32) {
   local t: f32[8]
   let a: f32 = t[0] + 1.5
   {
@@ -86,12 +89,45 @@ TEST(TextLoops, ExpressionsHaveMinimalParentheses) {
   for (const char* n : {"a", "b", "c"}) names.vars[n] = Var(n);
   for (const char* n : {"p", "q"}) names.vars[n] = Var(n, {DType::kBool});
   names.vars["x"] = Var("x", {DType::kFloat32});
-  for (const char* text : {
-           "a + b + c", "a + (b + c)", "a - (b - c)", "(a + b) * c", "a * b + c", "-a * b", "-(a * b)", "-(-a)", "neg(3)", "-3", "a - -3",
-           "a * (b / c)", "a < b and p or q", "(p or q) and p", "(a < b) == p", "p == (a < b)", "floordiv(a + b, 2)", "min(a, max(b, c))",
-           "select(a < b, a, -b)", "i32(a) + 3:i32", "bitcast(u32, x)", "f64(x) * 1e+300:f64", "x + 0.1", "x + -0.0", "x * inf",
-           "reduce_lanes(+, ramp(a, 1, 8))", "reduce_lanes(max, broadcast(x, 16))", "round(x)", "isnan(x) or p", "xor(p, q)", "pow(x, nan)",
-           "18446744073709551615:u64", "-9223372036854775808", "-128:i8", "-inf:f16", "1.5:bf16", "16777216.0 + x", "1 + 2", "a * 1"}) {
+  for (const char* text : {"a + b + c",
+                           "a + (b + c)",
+                           "a - (b - c)",
+                           "(a + b) * c",
+                           "a * b + c",
+                           "-a * b",
+                           "-(a * b)",
+                           "-(-a)",
+                           "neg(3)",
+                           "-3",
+                           "a - -3",
+                           "a * (b / c)",
+                           "a < b and p or q",
+                           "(p or q) and p",
+                           "(a < b) == p",
+                           "p == (a < b)",
+                           "floordiv(a + b, 2)",
+                           "min(a, max(b, c))",
+                           "select(a < b, a, -b)",
+                           "i32(a) + 3:i32",
+                           "bitcast(u32, x)",
+                           "f64(x) * 1e+300:f64",
+                           "x + 0.1",
+                           "x + -0.0",
+                           "x * inf",
+                           "reduce_lanes(+, ramp(a, 1, 8))",
+                           "reduce_lanes(max, broadcast(x, 16))",
+                           "round(x)",
+                           "isnan(x) or p",
+                           "xor(p, q)",
+                           "pow(x, nan)",
+                           "18446744073709551615:u64",
+                           "-9223372036854775808",
+                           "-128:i8",
+                           "-inf:f16",
+                           "1.5:bf16",
+                           "16777216.0 + x",
+                           "1 + 2",
+                           "a * 1"}) {
     Result<Expr> e = parse_expr(text, names);
     ASSERT_TRUE(e.ok()) << text << ": " << e.error().to_string();
     EXPECT_EQ(to_text(*e), text);
@@ -101,7 +137,10 @@ TEST(TextLoops, ExpressionsHaveMinimalParentheses) {
 TEST(TextLoops, SameNamesGetSuffixes) {
   Var i("i"), again("i"), taken("i_1");
   Buffer b = make_buffer("i", DType::kInt64, {Expr(9)});
-  Kernel k{"k", {b}, {}, for_loop(taken, 2, for_loop(i, 3, for_loop(again, 4, store(b, {i + again}, taken))))};
+  Kernel k{"k",
+           {b},
+           {},
+           for_loop(taken, 2, for_loop(i, 3, for_loop(again, 4, store(b, {i + again}, taken))))};
   const std::string text = to_text(k);
   EXPECT_NE(text.find("i[i_2 + i_3] = i_1"), std::string::npos) << text;
   expect_round_trip(k);
@@ -140,39 +179,51 @@ TEST(TextLoops, ErrorsNamePlaceFoundAndExpected) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "1:1: expected 'kernel', found the end"},
       {"kernel k() {\n  x[0] = 1\n}", "2:3: buffer 'x' is not defined"},
-      {"kernel k(A: f32[2]) {\n  A[0] = 1\n}", "2:3: store to 'A': expected a value of type f32, found i64"},
+      {"kernel k(A: f32[2]) {\n  A[0] = 1\n}",
+       "2:3: store to 'A': expected a value of type f32, found i64"},
       {"kernel k(A: f32[2]) { A[i] = 1.0 }", "1:25: variable 'i' is not defined"},
       {"kernel k(A: f99[2]) {}", "1:13: expected a type such as f32 or i64x8, found 'f99'"},
       {"kernel k(A: f32[2]) { A[0] = 1.0 + 2 }", "1:34: operands of + differ in type: f32 and i64"},
       {"kernel k(A: f32[2]) { A[0] = (1.0 }", "1:35: expected ')', found '}'"},
       {"kernel k(A: f32[2]) { A[0] = frob(1.0) }", "1:30: unknown function 'frob'"},
       {"kernel k(A: f32[2]) { for i in 1..2 {} }", "1:32: loops begin at 0"},
-      {"kernel k(A: f32[2]) { for i in 0..2 sideways {} }", "1:37: expected '{' or the kind of a loop, found 'sideways'"},
+      {"kernel k(A: f32[2]) { for i in 0..2 sideways {} }",
+       "1:37: expected '{' or the kind of a loop, found 'sideways'"},
       {"kernel k(A: f32[2]) { if 1 {} }", "1:26: expected a condition of type bool, found i64"},
-      {"kernel k(A: f32[2] layout(d2)) {}", "1:27: expected a dimension of the buffer, d0 to d0, found 'd2'"},
+      {"kernel k(A: f32[2] layout(d2)) {}",
+       "1:27: expected a dimension of the buffer, d0 to d0, found 'd2'"},
       {"kernel k(A: i8[2]) { A[0] = 300:i8 }", "1:29: 300 is outside the range of i8"},
       {"kernel k(A: i8[2]) { A[0] = 99999999999999999999 }", "outside the range of i64"},
       {"kernel k(A: bool[2]) { A[0] = 1 < 2 < 3 }", "comparisons do not chain"},
       {"kernel k() {} x", "1:15: expected the end, found 'x'"},
-      {"kernel k() { block b () {} }", "1:20: expected the name of a block in double quotes, found 'b'"},
+      {"kernel k() { block b () {} }",
+       "1:20: expected the name of a block in double quotes, found 'b'"},
       {"kernel k() { ; }", "1:14: a character that begins no token: ';'"},
       {"kernel 'k", "1:8: expected a closing quote"},
       {"kernel k() { let x: f32 = 1 }", "1:14: 'x' is a f32, its value a i64"},
   };
   for (const auto& [text, phrase] : cases)
-    EXPECT_NE(parse_error(text).find(phrase), std::string::npos) << text << "\nfound: " << parse_error(text) << "\nexpected: " << phrase;
+    EXPECT_NE(parse_error(text).find(phrase), std::string::npos)
+        << text << "\nfound: " << parse_error(text) << "\nexpected: " << phrase;
 }
 
 TEST(TextLoops, DeepNestingIsRefusedNotFollowed) {
   const size_t deep = 200000;
-  EXPECT_NE(parse_error("kernel k(A: i64[2]) { A[0] = " + std::string(deep, '(') + "1" + std::string(deep, ')') + " }").find("nesting"),
+  EXPECT_NE(parse_error("kernel k(A: i64[2]) { A[0] = " + std::string(deep, '(') + "1" +
+                        std::string(deep, ')') + " }")
+                .find("nesting"),
             std::string::npos);
-  EXPECT_NE(parse_error("kernel k(A: i64[2]) " + std::string(deep, '{')).find("nesting"), std::string::npos);
-  EXPECT_NE(parse_error("kernel k(A: i64[2]) { A[0] = " + std::string(deep, '-') + "1 }").find("nesting"), std::string::npos);
+  EXPECT_NE(parse_error("kernel k(A: i64[2]) " + std::string(deep, '{')).find("nesting"),
+            std::string::npos);
+  EXPECT_NE(
+      parse_error("kernel k(A: i64[2]) { A[0] = " + std::string(deep, '-') + "1 }").find("nesting"),
+      std::string::npos);
   std::string sum = "1", lets;
   for (size_t n = 0; n < deep; ++n) sum += " + 1", lets += "let x = 1 ";
-  EXPECT_NE(parse_error("kernel k(A: i64[2]) { A[0] = " + sum + " }").find("operands in a row"), std::string::npos);
-  EXPECT_NE(parse_error("kernel k(A: i64[2]) { " + lets + " }").find("too many definitions"), std::string::npos);
+  EXPECT_NE(parse_error("kernel k(A: i64[2]) { A[0] = " + sum + " }").find("operands in a row"),
+            std::string::npos);
+  EXPECT_NE(parse_error("kernel k(A: i64[2]) { " + lets + " }").find("too many definitions"),
+            std::string::npos);
 }
 
 TEST(TextLoops, GarbageIsAnErrorNeverACrash) {

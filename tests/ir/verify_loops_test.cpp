@@ -15,7 +15,8 @@ std::string violations(const Kernel& k, Stage stage) {
 }
 void expect_violation(const Kernel& k, Stage stage, const std::string& phrase) {
   const std::string found = violations(k, stage);
-  EXPECT_NE(found.find(phrase), std::string::npos) << "found: " << found << "\nexpected: " << phrase;
+  EXPECT_NE(found.find(phrase), std::string::npos)
+      << "found: " << found << "\nexpected: " << phrase;
 }
 Kernel parsed(const std::string& text) {
   Result<Kernel> k = parse_kernel(text);
@@ -33,45 +34,82 @@ TEST(VerifyLoops, GoodKernelsPass) {
       let m: boolx8 = ramp(i * 8, 1, 8) < broadcast(n, 8)
       t[ramp(0, 1, 8)] = A[ramp(i * 8, 1, 8) where m]
       C[ramp(i * 8, 1, 8) where m] = t[ramp(0, 1, 8)] * broadcast(2.0, 8)
-    } })"), Stage::kFlat), "");
+    } })"),
+                       Stage::kFlat),
+            "");
 }
 
 TEST(VerifyLoops, RulesThatTextCanBreak) {
-  const struct { Stage stage; const char* text; const char* phrase; } cases[] = {
-      {Stage::kBlocks, "kernel k(A: i64[9]) { for i in 0..9 { block \"b\" (v: parallel 9 = i) { A[v] = i } } }",
+  const struct {
+    Stage stage;
+    const char* text;
+    const char* phrase;
+  } cases[] = {
+      {Stage::kBlocks,
+       "kernel k(A: i64[9]) { for i in 0..9 { block \"b\" (v: parallel 9 = i) { A[v] = i } } }",
        "variable 'i' of a loop or let around the block is named inside"},
-      {Stage::kBlocks, "kernel k(A: i64[9]) { for i: i32 in 0..9 { A[0] = 1 } }", "axis of type i32, expected i64"},
-      {Stage::kBlocks, "kernel k(A: i64[9]) { A[0, 0] = 1 }", "accessed with 2 indices, expected 1"},
-      {Stage::kFlat, "kernel k(A: i64[9, 9]) { A[0, 0] = 1 }", "accessed with 2 indices, expected 1"},
-      {Stage::kBlocks, "kernel k(A: i64[9]) { A[0:i32] = 1 }", "index '0:i32' of 'A' has type i32, expected i64"},
-      {Stage::kScheduled, "kernel k(A: i64[9]) { A[0 where true] = 1 }", "a mask on 'A' before the flat stage"},
-      {Stage::kFlat, "kernel k(A: i64[9]) { A[0 where broadcast(true, 4)] = 1 }", "mask on 'A' has type boolx4, expected bool of 1 lanes"},
-      {Stage::kScheduled, "kernel k(A: i64[9]) { A[ramp(0, 1, 4)] = broadcast(1, 4) }", "is a vector before the flat stage"},
-      {Stage::kFlat, "kernel k(A: i64[9]) { A[ramp(0, 1, 4)] = 1 }", "the index has 4 lanes, the value 1"},
-      {Stage::kFlat, "kernel k(A: i64[9]) { A[0] = reduce_lanes(<, ramp(0, 1, 4)) }", "< cannot combine the lanes of i64x4"},
-      {Stage::kBlocks, "kernel k(A: f32[9]) { A[0] = sqrt(1.0) + shl(1.0, 2.0) }", "shl has no meaning for f32"},
+      {Stage::kBlocks, "kernel k(A: i64[9]) { for i: i32 in 0..9 { A[0] = 1 } }",
+       "axis of type i32, expected i64"},
+      {Stage::kBlocks, "kernel k(A: i64[9]) { A[0, 0] = 1 }",
+       "accessed with 2 indices, expected 1"},
+      {Stage::kFlat, "kernel k(A: i64[9, 9]) { A[0, 0] = 1 }",
+       "accessed with 2 indices, expected 1"},
+      {Stage::kBlocks, "kernel k(A: i64[9]) { A[0:i32] = 1 }",
+       "index '0:i32' of 'A' has type i32, expected i64"},
+      {Stage::kScheduled, "kernel k(A: i64[9]) { A[0 where true] = 1 }",
+       "a mask on 'A' before the flat stage"},
+      {Stage::kFlat, "kernel k(A: i64[9]) { A[0 where broadcast(true, 4)] = 1 }",
+       "mask on 'A' has type boolx4, expected bool of 1 lanes"},
+      {Stage::kScheduled, "kernel k(A: i64[9]) { A[ramp(0, 1, 4)] = broadcast(1, 4) }",
+       "is a vector before the flat stage"},
+      {Stage::kFlat, "kernel k(A: i64[9]) { A[ramp(0, 1, 4)] = 1 }",
+       "the index has 4 lanes, the value 1"},
+      {Stage::kFlat, "kernel k(A: i64[9]) { A[0] = reduce_lanes(<, ramp(0, 1, 4)) }",
+       "< cannot combine the lanes of i64x4"},
+      {Stage::kBlocks, "kernel k(A: f32[9]) { A[0] = sqrt(1.0) + shl(1.0, 2.0) }",
+       "shl has no meaning for f32"},
       {Stage::kBlocks, "kernel k(A: i64[9]) { A[0] = exp(1) }", "exp has no meaning for i64"},
-      {Stage::kBlocks, "kernel k(A: i64[9]) { for i in 0..3:i32 { A[0] = 1 } }", "extent of loop 'i' has type i32, expected a scalar i64"},
-      {Stage::kBlocks, "kernel k(A: i64[9]) scalars(n) { local t: i64[n] t[0] = 1 }", "local buffer 't' has the extent 'n', expected a constant"},
-      {Stage::kBlocks, "kernel k(A: i64[9]) { param t: i64[2] t[0] = 1 }", "buffer 't' is allocated with scope param"},
-      {Stage::kBlocks, "kernel k(A: i64[1.5]) { A[0] = 1 }", "an extent of buffer 'A' has type f32"},
-      {Stage::kFlat, "kernel k(A: i64[9]) { block \"b\" () { A[0] = 1 } }", "block 'b' is left in the flat stage"},
-      {Stage::kBlocks, "kernel k(A: i64[9]) { block \"b\" (v: parallel 2 = 1:i8) { A[0] = 1 } }", "a binding of block 'b' has type i8"},
-      {Stage::kBlocks, "kernel k(A: i64[9]) { for i in 0..9 { block \"b\" (v: reduce 9 = i) { A[0] = A[0] + v } } }",
+      {Stage::kBlocks, "kernel k(A: i64[9]) { for i in 0..3:i32 { A[0] = 1 } }",
+       "extent of loop 'i' has type i32, expected a scalar i64"},
+      {Stage::kBlocks, "kernel k(A: i64[9]) scalars(n) { local t: i64[n] t[0] = 1 }",
+       "local buffer 't' has the extent 'n', expected a constant"},
+      {Stage::kBlocks, "kernel k(A: i64[9]) { param t: i64[2] t[0] = 1 }",
+       "buffer 't' is allocated with scope param"},
+      {Stage::kBlocks, "kernel k(A: i64[1.5]) { A[0] = 1 }",
+       "an extent of buffer 'A' has type f32"},
+      {Stage::kFlat, "kernel k(A: i64[9]) { block \"b\" () { A[0] = 1 } }",
+       "block 'b' is left in the flat stage"},
+      {Stage::kBlocks, "kernel k(A: i64[9]) { block \"b\" (v: parallel 2 = 1:i8) { A[0] = 1 } }",
+       "a binding of block 'b' has type i8"},
+      {Stage::kBlocks,
+       "kernel k(A: i64[9]) { for i in 0..9 { block \"b\" (v: reduce 9 = i) { A[0] = A[0] + v } } "
+       "}",
        "the block has a reduce axis and no init"},
-      {Stage::kScheduled, "kernel k(A: i64[9]) { for i in 0..9 { block \"b\" (v: parallel 9 = i) init { A[v] = 0 } body { A[v] = 1 } } }",
+      {Stage::kScheduled,
+       "kernel k(A: i64[9]) { for i in 0..9 { block \"b\" (v: parallel 9 = i) init { A[v] = 0 } "
+       "body { A[v] = 1 } } }",
        "the block has an init and no reduce axis"},
-      {Stage::kBlocks, "kernel k(A: i64[9]) { for i in 0..9 { block \"b\" (v: reduce 9 = i) init { A[0] = v } body { A[0] = A[0] + v } } }",
+      {Stage::kBlocks,
+       "kernel k(A: i64[9]) { for i in 0..9 { block \"b\" (v: reduce 9 = i) init { A[0] = v } body "
+       "{ A[0] = A[0] + v } } }",
        "an init names the reduce axis 'v'"},
-      {Stage::kBlocks, "kernel k(A: i64[9]) { for i in 0..9 { block \"b\" (v: reduce 9 = i) init { A[0] = 0 } body { A[v] = 1 } } }",
+      {Stage::kBlocks,
+       "kernel k(A: i64[9]) { for i in 0..9 { block \"b\" (v: reduce 9 = i) init { A[0] = 0 } body "
+       "{ A[v] = 1 } } }",
        "store to 'A' is indexed by the reduce axis 'v'"},
-      {Stage::kScheduled, "kernel k(A: i64[9]) { for i in 0..9 parallel { block \"b\" (v: reduce 9 = i) init { A[0] = 0 } body { A[0] = 1 } } }",
+      {Stage::kScheduled,
+       "kernel k(A: i64[9]) { for i in 0..9 parallel { block \"b\" (v: reduce 9 = i) init { A[0] = "
+       "0 } body { A[0] = 1 } } }",
        "the reduce axis 'v' is bound to the parallel loop 'i'"},
-      {Stage::kScheduled, "kernel k(A: i64[9]) { for i in 0..9 parallel { block \"b\" (v: ordered 9 = i) { A[0] = 1 } } }",
+      {Stage::kScheduled,
+       "kernel k(A: i64[9]) { for i in 0..9 parallel { block \"b\" (v: ordered 9 = i) { A[0] = 1 } "
+       "} }",
        "the ordered axis 'v' is bound to the parallel loop 'i'"},
-      {Stage::kScheduled, "kernel k(A: i64[9]) { for i in 0..4 vectorized { for j in 0..4 parallel { A[j] = i } } }",
+      {Stage::kScheduled,
+       "kernel k(A: i64[9]) { for i in 0..4 vectorized { for j in 0..4 parallel { A[j] = i } } }",
        "a parallel loop is nested in a vectorized one (in loop i, loop j)"},
-      {Stage::kScheduled, "kernel k(A: i64[9]) scalars(n) { for i in 0..n unrolled { A[i] = i } }", "unrolled loop has the extent 'n', expected a constant"},
+      {Stage::kScheduled, "kernel k(A: i64[9]) scalars(n) { for i in 0..n unrolled { A[i] = i } }",
+       "unrolled loop has the extent 'n', expected a constant"},
   };
   for (const auto& c : cases) expect_violation(parsed(c.text), c.stage, c.phrase);
 }
@@ -93,15 +131,19 @@ TEST(VerifyLoops, RulesThatOnlyNodesCanBreak) {
   const ScalarType i64{}, i32{DType::kInt32};
 
   expect_violation(value(i), s, "variable 'i' is used outside of its definition");
-  expect_violation(kernel(seq({for_loop(i, 2, store(a, {i}, i)), for_loop(i, 2, store(a, {i}, i))})), s, "variable 'i' is defined more than once");
-  expect_violation(kernel(store(other, {Expr(0)}, Expr(1))), s, "buffer 'other' is neither a parameter nor allocated");
+  expect_violation(
+      kernel(seq({for_loop(i, 2, store(a, {i}, i)), for_loop(i, 2, store(a, {i}, i))})), s,
+      "variable 'i' is defined more than once");
+  expect_violation(kernel(store(other, {Expr(0)}, Expr(1))), s,
+                   "buffer 'other' is neither a parameter nor allocated");
   Buffer w = make_buffer("w", DType::kInt64, {Expr(9)}, Scope::kWorkspace);
   Stmt use = allocate(w, store(w, {Expr(0)}, Expr(1)));
   expect_violation(kernel(seq({use, use})), s, "buffer 'w' is allocated more than once");
   expect_violation({"k", {a, a}, {}, seq({})}, s, "parameter 'A' occurs more than once");
   expect_violation({"k", {w}, {}, seq({})}, s, "parameter 'w' has scope workspace");
   Buffer odd = make_buffer("odd", DType::kInt64, {Expr(9)}, Scope::kParam, {{1, 1, 0}});
-  expect_violation({"k", {odd}, {}, seq({})}, s, "the layout of buffer 'odd' does not fit its rank");
+  expect_violation({"k", {odd}, {}, seq({})}, s,
+                   "the layout of buffer 'odd' does not fit its rank");
   Buffer free = make_buffer("free", DType::kInt64, {i});
   expect_violation({"k", {free}, {}, seq({})}, s, "variable 'i' is used outside of its definition");
 
@@ -110,7 +152,8 @@ TEST(VerifyLoops, RulesThatOnlyNodesCanBreak) {
   mixed.b = int_imm(1, DType::kInt32);
   expect_violation(value(raw(mixed, i64)), s, "operands of + differ in type: i64 and i32");
   mixed.b = Expr(2);
-  expect_violation(kernel(store(a, {Expr(0)}, cast(DType::kInt64, raw(mixed, i32)))), s, "states type i32, its operands give i64");
+  expect_violation(kernel(store(a, {Expr(0)}, cast(DType::kInt64, raw(mixed, i32)))), s,
+                   "states type i32, its operands give i64");
   Select choice;
   choice.condition = Expr(1);
   choice.a = choice.b = Expr(2);
@@ -126,18 +169,23 @@ TEST(VerifyLoops, RulesThatOnlyNodesCanBreak) {
   Ramp uneven;
   uneven.base = Expr(0);
   uneven.stride = int_imm(1, DType::kInt32);
-  expect_violation(value(reduce_lanes(BinaryOp::kAdd, raw(uneven, {DType::kInt64, 4}))), Stage::kFlat, "base and stride of a ramp");
+  expect_violation(value(reduce_lanes(BinaryOp::kAdd, raw(uneven, {DType::kInt64, 4}))),
+                   Stage::kFlat, "base and stride of a ramp");
   Broadcast twice;
   twice.value = broadcast(Expr(1), 4);
-  expect_violation(value(reduce_lanes(BinaryOp::kAdd, raw(twice, {DType::kInt64, 8}))), Stage::kFlat, "a broadcast of a vector");
-  expect_violation(kernel(if_then(Expr(1), store(a, {Expr(0)}, Expr(1)))), s, "condition '1' has type i64, expected a scalar bool");
-  expect_violation(kernel(let(Var("x", {DType::kFloat32}), Expr(1), store(a, {Expr(0)}, Expr(1)))), s, "'x' has type f32, its value i64");
+  expect_violation(value(reduce_lanes(BinaryOp::kAdd, raw(twice, {DType::kInt64, 8}))),
+                   Stage::kFlat, "a broadcast of a vector");
+  expect_violation(kernel(if_then(Expr(1), store(a, {Expr(0)}, Expr(1)))), s,
+                   "condition '1' has type i64, expected a scalar bool");
+  expect_violation(kernel(let(Var("x", {DType::kFloat32}), Expr(1), store(a, {Expr(0)}, Expr(1)))),
+                   s, "'x' has type f32, its value i64");
   expect_violation(kernel(nullptr), s, "a statement is missing");
   expect_violation(value(raw(Unary{}, i64)), s, "an expression is missing");
 }
 
 TEST(VerifyLoops, CollectsAllViolations) {
-  Status s = verify(parsed("kernel k(A: i64[9]) { A[0, 0] = exp(1) A[0:i32] = 1 }"), Stage::kBlocks);
+  Status s =
+      verify(parsed("kernel k(A: i64[9]) { A[0, 0] = exp(1) A[0:i32] = 1 }"), Stage::kBlocks);
   ASSERT_FALSE(s.ok());
   EXPECT_EQ(s.error().kind, ErrorKind::kInternal);
   EXPECT_EQ(s.error().notes.size(), 3u);

@@ -1,0 +1,17 @@
+// Reads the text form of graphs (printer_graph.h). Errors are kInvalid with "line:column" as
+// location; no input crashes. Names are resolved and operators looked up; for all other rules see
+// verify_graph.h.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "ir/graph/graph.h"
+#include "runtime/core/result.h"
+
+namespace tilewright::ir {
+
+// constants: what #0, #1, ... in the text refer to.
+Result<Graph> parse_graph(std::string_view text, const std::vector<ConstantRef>& constants = {});
+
+}  // namespace tilewright::ir

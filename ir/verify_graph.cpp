@@ -1,0 +1,214 @@
+#include "ir/verify_graph.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "ir/graph/op.h"
+#include "ir/loops/rewrite.h"
+#include "ir/text/printer_graph.h"
+#include "ir/text/printer_loops.h"
+
+namespace tilewright::ir {
+
+namespace {
+
+using Symbols = std::unordered_set<const ExprNode*>;
+constexpr size_t kMaxViolations = 50;
+
+class GraphVerifier {
+ public:
+  GraphVerifier(const Graph& g, GraphStage stage, Symbols symbols,
+                std::vector<std::string>& violations)
+      : g_(g), stage_(stage), symbols_(std::move(symbols)), violations_(violations) {}
+
+  void run() {
+    defined_.assign(g_.values.size(), false);
+    for (ValueId v : g_.inputs) input(v);
+    for (size_t i = 0; i < g_.values.size(); ++i)
+      if (g_.values[i].constant) constant(static_cast<ValueId>(i));
+    for (size_t i = 0; i < g_.nodes.size(); ++i) node(g_.nodes[i], static_cast<int32_t>(i));
+    place_ = "outputs";
+    for (ValueId v : g_.outputs) use(v, "an output of the graph");
+    require(g_.output_names.size() == g_.outputs.size(),
+            std::to_string(g_.outputs.size()) + " outputs have " +
+                std::to_string(g_.output_names.size()) + " names");
+  }
+
+ private:
+  bool require(bool condition, const std::string& text) {
+    if (!condition && violations_.size() < kMaxViolations)
+      violations_.push_back("graph '" + g_.name + "', " + place_ + ": " + text);
+    return condition;
+  }
+  bool in_range(ValueId v) const { return v >= 0 && static_cast<size_t>(v) < g_.values.size(); }
+  std::string name_of(ValueId v) const { return "'" + g_.value(v).name + "'"; }
+
+  void use(ValueId v, const std::string& what) {
+    if (!require(in_range(v), what + " is value " + std::to_string(v) + " of " +
+                                  std::to_string(g_.values.size())))
+      return;
+    require(defined_[static_cast<size_t>(v)],
+            what + " is " + name_of(v) + ", which is not defined before");
+  }
+  bool define(ValueId v, int32_t producer) {
+    if (!require(in_range(v), "value " + std::to_string(v) + " of " +
+                                  std::to_string(g_.values.size()) + " is defined"))
+      return false;
+    require(!defined_[static_cast<size_t>(v)],
+            "value " + name_of(v) + " is defined more than once");
+    defined_[static_cast<size_t>(v)] = true;
+    require(g_.value(v).producer == producer, "value " + name_of(v) + " states the producer " +
+                                                  std::to_string(g_.value(v).producer) +
+                                                  ", found " + std::to_string(producer));
+    return true;
+  }
+
+  void input(ValueId v) {
+    place_ = "inputs";
+    if (!define(v, -1)) return;
+    for (const Expr& d : g_.value(v).type.dims)
+      if (d)
+        for_each_expr(d, [&](const Expr& e) {
+          if (e.kind() == NodeKind::kVar) symbols_.insert(e.get());
+        });
+    type(g_.value(v));
+  }
+  void constant(ValueId v) {
+    place_ = "constants";
+    if (!define(v, -1)) return;
+    const Value& value = g_.value(v);
+    type(value);
+    const Constant& c = *value.constant;
+    require(
+        value.type.dtype == c.dtype && constant_shape(value.type) == std::optional<Shape>(c.shape),
+        name_of(v) + " has type " + to_text(value.type) + ", its constant " +
+            std::string(name(c.dtype)) + tilewright::to_string(c.shape));
+    const auto n = tilewright::element_count(c.shape);
+    require(n && c.bytes == static_cast<size_t>(*n) * static_cast<size_t>(byte_size(c.dtype)) &&
+                (c.data || !*n),
+            name_of(v) + " has a constant of " + std::to_string(c.bytes) +
+                " bytes, which do not fit its shape " + tilewright::to_string(c.shape));
+  }
+
+  // What holds for the type of any value, wherever it is defined.
+  void type(const Value& v) {
+    const std::string who = "'" + v.name + "'";
+    for (const Expr& d : v.type.dims) {
+      if (!require(static_cast<bool>(d), who + " has an extent that is missing")) continue;
+      require(d.type() == ScalarType{},
+              who + " has an extent of type " + to_text(d.type()) + ", expected i64");
+      require(as_int(d).value_or(0) >= 0, who + " has the negative extent " + to_text(d));
+      if (stage_ != GraphStage::kTyped) continue;
+      for_each_expr(d, [&](const Expr& e) {
+        if (e.kind() == NodeKind::kVar && !symbols_.count(e.get()))
+          require(false, "the type of " + who + " names the symbol '" + to_text(e) +
+                             "', which no input and no earlier node defines");
+      });
+    }
+    for (const LayoutAxis& a : v.layout)
+      require(a.dim >= 0 && a.dim < v.type.rank() && a.divisor >= 1 && a.modulus >= 0,
+              "the layout of " + who + " does not fit its rank");
+    const auto shape = constant_shape(v.type);
+    if (v.known && shape)
+      require(tilewright::element_count(*shape) == static_cast<int64_t>(v.known->size()),
+              who + " of type " + to_text(v.type) + " has " + std::to_string(v.known->size()) +
+                  " known elements");
+  }
+
+  void node(const Node& n, int32_t number) {
+    place_ = "node " + std::to_string(number) + " (" + describe(n) + ")";
+    const size_t before = violations_.size();
+    for (size_t i = 0; i < n.inputs.size(); ++i)
+      if (n.inputs[i] != kNone) use(n.inputs[i], "operand " + std::to_string(i));
+    for (const Var& s : n.defined_symbols) symbols_.insert(s.get());
+    for (ValueId v : n.outputs)
+      if (v != kNone && define(v, number)) type(g_.value(v));
+    if (!require(n.op != nullptr, "there is no operator")) return;
+    operands(n);
+    for (const auto& [key, value] : n.attributes) attribute(n, key, value);
+    for (const auto& r : n.regions)
+      if (require(r != nullptr, "a region is missing"))
+        GraphVerifier(*r, stage_, symbols_, violations_).run();
+    if (stage_ == GraphStage::kTyped && violations_.size() == before) inferred(n);
+  }
+  void operands(const Node& n) {
+    const auto& defs = n.op->operands;
+    const bool variadic = !defs.empty() && defs.back().kind == OperandDef::kVariadic;
+    require(variadic || n.inputs.size() <= defs.size(), "found " + std::to_string(n.inputs.size()) +
+                                                            " operands, expected at most " +
+                                                            std::to_string(defs.size()));
+    for (size_t i = 0; i < defs.size(); ++i)
+      if (defs[i].kind == OperandDef::kRequired)
+        require(i < n.inputs.size() && n.inputs[i] != kNone,
+                "the required operand '" + std::string(defs[i].name) + "' is absent");
+    const std::string_view names = n.op->outputs;
+    const auto most = static_cast<size_t>(std::count(names.begin(), names.end(), ',')) + 1;
+    require((!names.empty() && names.back() == '*') || n.outputs.size() <= most,
+            "found " + std::to_string(n.outputs.size()) + " outputs, expected at most " +
+                std::to_string(most));
+  }
+  // The alternatives of Attribute in the order of AttributeKind.
+  static_assert(std::is_same_v<
+                std::variant_alternative_t<static_cast<size_t>(AttributeKind::kTensor), Attribute>,
+                ConstantRef>);
+  static_assert(std::is_same_v<
+                std::variant_alternative_t<static_cast<size_t>(AttributeKind::kInts), Attribute>,
+                std::vector<int64_t>>);
+  void attribute(const Node& n, const std::string& key, const Attribute& value) {
+    static constexpr const char* kKinds[] = {"an int", "a float", "a string", "ints",
+                                             "floats", "strings", "a tensor"};
+    const auto& defs = n.op->attributes;
+    const auto def = std::find_if(defs.begin(), defs.end(),
+                                  [&](const AttributeDef& d) { return d.name == key; });
+    if (!require(def != defs.end(), "attribute '" + key + "' is not one of the operator's")) return;
+    require(value.index() == static_cast<size_t>(def->kind),
+            "attribute '" + key + "' is " + kKinds[value.index()] + ", expected " +
+                kKinds[static_cast<size_t>(def->kind)]);
+    const auto* tensor = std::get_if<ConstantRef>(&value);
+    require(!tensor || *tensor, "attribute '" + key + "' is a tensor that is missing");
+  }
+
+  // Runs the operator's own inference on a copy of the node.
+  void inferred(const Node& n) {
+    if (!n.op->infer_type) return;
+    Node copy = n;
+    InferContext context(g_, copy);
+    Status s = n.op->infer_type(context);
+    if (!require(s.ok(), s.ok() ? "" : s.error().to_string())) return;
+    for (size_t i = 0; i < n.outputs.size(); ++i) {
+      if (n.outputs[i] == kNone) continue;
+      if (!require(i < context.outputs().size(), "output " + std::to_string(i) + " does not exist"))
+        return;
+      const TensorType &stated = g_.value(n.outputs[i]).type, &found = context.outputs()[i];
+      bool agree = stated.dtype == found.dtype && stated.rank() == found.rank();
+      for (size_t d = 0; agree && d < stated.dims.size(); ++d) {
+        const auto a = as_int(stated.dims[d]), b = as_int(found.dims[d]);
+        agree = !a || !b || *a == *b;
+      }
+      require(agree, name_of(n.outputs[i]) + " has type " + to_text(stated) + ", inferred is " +
+                         to_text(found));
+    }
+  }
+
+  const Graph& g_;
+  GraphStage stage_;
+  Symbols symbols_;
+  std::vector<std::string>& violations_;
+  std::vector<bool> defined_;
+  std::string place_;
+};
+
+}  // namespace
+
+Status verify(const Graph& graph, GraphStage stage) {
+  std::vector<std::string> violations;
+  GraphVerifier(graph, stage, {}, violations).run();
+  if (violations.empty()) return {};
+  Error e = internal_error("the graph breaks " + std::to_string(violations.size()) +
+                               (violations.size() == 1 ? " rule" : " rules"),
+                           "graph '" + graph.name + "'");
+  e.notes = std::move(violations);
+  return e;
+}
+
+}  // namespace tilewright::ir

@@ -1,0 +1,35 @@
+#include "passes/analysis/accesses.h"
+
+#include "ir/loops/linear.h"
+#include "ir/loops/rewrite.h"
+#include "ir/loops/simplify.h"
+#include "passes/loops/loop_passes.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+std::vector<BlockAccess> block_accesses(const Block& block) {
+  std::vector<BlockAccess> result;
+  Ranges ranges;
+  for (const BlockAxis& a : block.axes) ranges.set(a.var, a.extent);
+  auto add = [&](const Buffer& buffer, const std::vector<Expr>& indices, bool write) {
+    BlockAccess access{buffer, write, indices, {}};
+    Linear address = to_linear(simplify(flat_index(*buffer, indices), ranges));
+    for (const BlockAxis& a : block.axes) {
+      auto c = address.coefficient_of(a.var);
+      bool moves_with_axes = false;
+      if (c)
+        for (const LinearTerm& t : c->terms)
+          for (const Expr& f : t.factors)
+            for (const BlockAxis& other : block.axes) moves_with_axes |= uses_var(f, other.var);
+      access.strides.push_back(c && !moves_with_axes ? to_expr(*c) : Expr());
+    }
+    result.push_back(std::move(access));
+  };
+  for_each_expr(block.body, [&](const Expr& e) { if (const auto* l = e.as<Load>()) add(l->buffer, l->indices, false); });
+  for_each_stmt(block.body, [&](const Stmt& s) { if (const auto* st = s.as<Store>()) add(st->buffer, st->indices, true); });
+  return result;
+}
+
+}  // namespace tilewright::passes

@@ -1,0 +1,185 @@
+// Moves each temporary into the innermost loop that holds all its uses, shrinks it to what one iteration touches, and
+// makes it local when that is small.
+#include "ir/loops/rewrite.h"
+#include "passes/loops/loop_passes.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+constexpr int64_t kMostLocalBytes = 48 << 10;  // of one buffer, on a worker's stack
+
+struct Use {
+  std::vector<const For*> loops;
+  std::vector<Expr> indices;
+};
+
+class CollectUses {
+ public:
+  explicit CollectUses(const BufferNode* buffer) : buffer_(buffer) {}
+  std::vector<Use> uses;
+  void visit(const Stmt& s) {
+    if (const auto* f = s.as<For>()) {
+      visit(f->extent);
+      loops_.push_back(f);
+      visit(f->body);
+      loops_.pop_back();
+    } else if (const auto* q = s.as<Seq>()) {
+      for (const Stmt& x : q->stmts) visit(x);
+    } else if (const auto* a = s.as<Allocate>()) {
+      visit(a->body);
+    } else if (const auto* i = s.as<If>()) {
+      visit(i->condition);
+      visit(i->then);
+      if (i->otherwise) visit(i->otherwise);
+    } else if (const auto* l = s.as<Let>()) {
+      visit(l->value);
+      visit(l->body);
+    } else if (const auto* w = s.as<While>()) {
+      visit(w->condition);
+      visit(w->body);
+      opaque_ |= mentions(w->body);
+    } else if (const auto* st = s.as<Store>()) {
+      if (st->buffer.get() == buffer_) uses.push_back({loops_, st->indices});
+      for (const Expr& e : st->indices) visit(e);
+      visit(st->value);
+    }
+  }
+  bool opaque() const { return opaque_; }
+
+ private:
+  void visit(const Expr& e) {
+    for_each_expr(e, [&](const Expr& x) { if (const auto* l = x.as<Load>(); l && l->buffer.get() == buffer_) uses.push_back({loops_, l->indices}); });
+  }
+  bool mentions(const Stmt& s) {
+    bool found = false;
+    for_each_stmt(s, [&](const Stmt& x) { if (const auto* st = x.as<Store>()) found |= st->buffer.get() == buffer_; });
+    return found;
+  }
+  const BufferNode* buffer_;
+  std::vector<const For*> loops_;
+  bool opaque_ = false;
+};
+
+// Rewrites the accesses of one buffer to another with shifted indices.
+class ShiftAccesses : public Rewriter {
+ public:
+  ShiftAccesses(Buffer from, Buffer to, const std::vector<Expr>& low) : from_(std::move(from)), to_(std::move(to)), low_(low) {}
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override {
+    const auto* l = e.as<Load>();
+    if (!l || l->buffer != from_) return Rewriter::rewrite(e);
+    return load(to_, shift(l->indices));
+  }
+  Stmt rewrite(const Stmt& s) override {
+    const auto* st = s.as<Store>();
+    if (!st || st->buffer != from_) return Rewriter::rewrite(s);
+    forget();
+    return store(to_, shift(st->indices), rewrite(st->value));
+  }
+
+ private:
+  std::vector<Expr> shift(const std::vector<Expr>& indices) {
+    std::vector<Expr> r;
+    for (size_t d = 0; d < indices.size(); ++d) r.push_back(low_[d] ? rewrite(indices[d]) - low_[d] : rewrite(indices[d]));
+    return r;
+  }
+  Buffer from_, to_;
+  const std::vector<Expr>& low_;
+};
+
+class Insert : public Rewriter {
+ public:
+  Insert(const For* at, Buffer buffer) : at_(at), buffer_(std::move(buffer)) {}
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override { return e; }
+  Stmt rewrite(const Stmt& s) override {
+    const auto* f = s.as<For>();
+    if (f == at_ && f) return for_loop(f->var, f->extent, allocate(buffer_, f->body), f->loop_kind);
+    return Rewriter::rewrite(s);
+  }
+
+ private:
+  const For* at_;
+  Buffer buffer_;
+};
+
+// The extent that one iteration touches, from the loops inside; the lowest index goes to `low`.
+bool find_region(const std::vector<Use>& uses, size_t depth, size_t d, Expr& low, Expr& extent) {
+  Expr high;
+  for (const Use& u : uses) {
+    Ranges inner;
+    for (size_t i = depth; i < u.loops.size(); ++i) inner.set(u.loops[i]->var, u.loops[i]->extent);
+    bool reads_memory = false;
+    for_each_expr(u.indices[d], [&](const Expr& x) { reads_memory |= x.kind() == NodeKind::kLoad; });
+    if (reads_memory) return false;
+    Expr l = lower_bound(u.indices[d], inner), h = upper_bound(u.indices[d], inner);
+    if (!l || !h) return false;
+    if (!low) { low = l; high = h; continue; }
+    if (can_prove(l <= low)) low = l;
+    else if (!can_prove(low <= l)) return false;
+    if (can_prove(high <= h)) high = h;
+    else if (!can_prove(h <= high)) return false;
+  }
+  extent = simplify(high - low + Expr(1));
+  return as_int(extent).has_value();
+}
+
+class PlaceBuffers : public Rewriter {
+ public:
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override { return e; }
+  Stmt rewrite(const Stmt& s) override {
+    const auto* a = s.as<Allocate>();
+    if (!a) return Rewriter::rewrite(s);
+    Stmt body = rewrite(a->body);
+    CollectUses collect(a->buffer.get());
+    collect.visit(body);
+    if (collect.uses.empty()) return body;
+    if (collect.opaque()) return allocate(a->buffer, body);
+    std::vector<const For*> common = collect.uses[0].loops;
+    for (const Use& u : collect.uses) {
+      size_t n = 0;
+      while (n < common.size() && n < u.loops.size() && common[n] == u.loops[n]) ++n;
+      common.resize(n);
+    }
+    // Not into loops that become vectors or copies.
+    size_t depth = 0;
+    while (depth < common.size() && (common[depth]->loop_kind == LoopKind::kSerial || common[depth]->loop_kind == LoopKind::kParallel)) ++depth;
+    return place(*a, body, collect.uses, common, depth);
+  }
+
+ private:
+  Stmt place(const Allocate& a, const Stmt& body, const std::vector<Use>& uses, const std::vector<const For*>& common, size_t depth) {
+    auto moved = std::make_shared<BufferNode>(*a.buffer);
+    std::vector<Expr> low(a.buffer->shape.size());
+    bool constant_size = true;
+    int64_t elements = 1;
+    for (size_t d = 0; d < low.size(); ++d) {
+      Expr l, extent;
+      if (find_region(uses, depth, d, l, extent)) {
+        low[d] = is_zero(l) ? Expr() : l;
+        moved->shape[d] = extent;
+      }
+      auto n = as_int(moved->shape[d]);
+      constant_size &= n.has_value();
+      if (n && elements < kMostLocalBytes * 64) elements *= *n;
+    }
+    // A padded layout stays valid only for the whole buffer.
+    for (const LayoutAxis& x : a.buffer->layout)
+      if (x.divisor != 1 || x.modulus) return allocate(a.buffer, body);
+    if (constant_size && elements * byte_size(moved->dtype) <= kMostLocalBytes) moved->scope = Scope::kLocal;
+    Stmt shifted = body;
+    if (depth == 0) return allocate(moved, ShiftAccesses(a.buffer, moved, low).rewrite(shifted));
+    Stmt inserted = Insert(common[depth - 1], moved).rewrite(shifted);
+    return ShiftAccesses(a.buffer, moved, low).rewrite(inserted);
+  }
+};
+
+}  // namespace
+
+Stmt place_buffers(const Stmt& s) { return PlaceBuffers().rewrite(s); }
+
+}  // namespace tilewright::passes

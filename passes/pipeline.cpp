@@ -1,0 +1,109 @@
+#include "passes/pipeline.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include "ir/text/printer_graph.h"
+#include "ir/text/printer_loops.h"
+#include "ir/verify_graph.h"
+#include "passes/reproducer.h"
+
+namespace tilewright::passes {
+
+namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::mutex times_mutex;
+std::vector<PassTime>& times() {
+  static auto* const all = new std::vector<PassTime>;
+  return *all;
+}
+void add_time(std::string_view pass, double seconds) {
+  std::lock_guard lock(times_mutex);
+  for (PassTime& t : times())
+    if (t.name == pass) {
+      ++t.calls;
+      t.seconds += seconds;
+      return;
+    }
+  times().push_back({std::string(pass), 1, seconds});
+}
+
+const char* dump_folder() {
+  const char* folder = std::getenv("TILEWRIGHT_DUMP");
+  return folder && *folder ? folder : nullptr;
+}
+
+// A file name of letters, digits, '_' and '-'.
+std::string file_name(std::string name) {
+  constexpr size_t kLongest = 80;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-') c = '_';
+  return name.substr(0, kLongest);
+}
+
+// FOLDER/<what>.<number>_<pass>.txt. A folder that cannot be written to loses the dump, no more.
+void dump(const std::string& what, size_t number, std::string_view pass, const std::string& text) {
+  char digits[32];
+  std::snprintf(digits, sizeof digits, ".%02zu_", number);
+  std::error_code ignored;
+  std::filesystem::create_directories(dump_folder(), ignored);
+  std::ofstream(std::filesystem::path(dump_folder()) / (file_name(what) + digits + std::string(pass) + ".txt")) << text;
+}
+
+Status verify_result(const ir::Graph& graph, const GraphPass&) { return ir::verify(graph); }
+Status verify_result(const ir::Kernel& kernel, const KernelPass& pass) { return ir::verify(kernel, pass.after); }
+const std::string& name_of(const ir::Graph& graph) { return graph.name; }
+const std::string& name_of(const ir::Kernel& kernel) { return kernel.name; }
+std::string text_of(const ir::Graph& graph) { return ir::to_text(graph); }
+std::string text_of(const ir::Kernel& kernel) { return ir::to_text(kernel); }
+
+template <typename Pass, typename Module, typename Context>
+Result<Module> run_all(std::span<const Pass> passes, Module module, const Context& context) {
+  for (size_t i = 0; i < passes.size(); ++i) {
+    const Pass& pass = passes[i];
+    const Module before = module;
+    const double start = seconds_now();
+    Result<Module> after = pass.run(std::move(module), context);
+    add_time(pass.name, seconds_now() - start);
+    std::optional<Error> error;
+    if (!after.ok()) error = after.error();
+    else if (Status s = verify_result(*after, pass); !s.ok()) error = s.error();
+    if (!error) {
+      module = std::move(*after);
+      if (dump_folder()) dump(name_of(module), i + 1, pass.name, text_of(module));
+      continue;
+    }
+    if (error->kind != ErrorKind::kInternal) return std::move(*error);
+    error->message = "pass " + std::string(pass.name) + ": " + error->message;
+    if (auto path = write_reproducer(before, passes.subspan(i), context, *error); path.ok())
+      error->notes.push_back("to see it again: tilewright reproduce " + *path);
+    return std::move(*error);
+  }
+  return module;
+}
+
+}  // namespace
+
+Result<ir::Graph> run_pipeline(std::span<const GraphPass> passes, ir::Graph graph, const LowerOptions& options) {
+  if (dump_folder()) dump(graph.name, 0, "graph", ir::to_text(graph));
+  return run_all(passes, std::move(graph), options);
+}
+
+Result<ir::Kernel> run_pipeline(std::span<const KernelPass> passes, ir::Kernel kernel, const KernelContext& context) {
+  return run_all(passes, std::move(kernel), context);
+}
+
+std::vector<PassTime> pass_times() {
+  std::lock_guard lock(times_mutex);
+  return times();
+}
+
+}  // namespace tilewright::passes

@@ -1,0 +1,57 @@
+// Running passes: each is timed, its result verified and, when the environment variable
+// TILEWRIGHT_DUMP names a folder, written there as text. A failure inside Tilewright leaves a file
+// that `tilewright reproduce` replays (reproducer.h).
+#pragma once
+
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph/graph.h"
+#include "ir/loops/nodes.h"
+#include "ir/verify_loops.h"
+#include "runtime/core/result.h"
+
+namespace tilewright::passes {
+
+struct LowerOptions;
+
+// What a pass over a kernel may know besides the kernel.
+struct KernelContext {
+  const LowerOptions& options;
+  std::set<std::string> constants;  // parameters whose contents are known at compile time
+};
+
+struct GraphPass {
+  std::string_view name;
+  Result<ir::Graph> (*run)(ir::Graph, const LowerOptions&);
+};
+struct KernelPass {
+  std::string_view name;
+  ir::Stage after;  // the rules that its result obeys
+  Result<ir::Kernel> (*run)(ir::Kernel, const KernelContext&);
+};
+
+// Runs the passes in order. An error of kind kInternal names the pass, and its notes the file that
+// replays it.
+Result<ir::Graph> run_pipeline(std::span<const GraphPass> passes, ir::Graph graph, const LowerOptions& options);
+Result<ir::Kernel> run_pipeline(std::span<const KernelPass> passes, ir::Kernel kernel, const KernelContext& context);
+
+// Seconds spent in each pass by this process, verification apart, in the order of first use.
+struct PassTime {
+  std::string name;
+  int64_t calls = 0;
+  double seconds = 0;
+};
+std::vector<PassTime> pass_times();
+
+// The pass's own function from a statement to a statement, as a pass over kernels.
+template <auto transform>
+Result<ir::Kernel> on_body(ir::Kernel kernel, const KernelContext&) {
+  kernel.body = transform(kernel.body);
+  return kernel;
+}
+
+}  // namespace tilewright::passes

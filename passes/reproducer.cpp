@@ -1,0 +1,184 @@
+#include "passes/reproducer.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "ir/text/parser_graph.h"
+#include "ir/text/parser_loops.h"
+#include "ir/text/printer_graph.h"
+#include "ir/text/printer_loops.h"
+
+namespace tilewright::passes {
+
+namespace {
+
+constexpr std::string_view kFirstLine = "tilewright reproducer 1";
+constexpr std::string_view kSeparator = "---";
+
+template <typename Range>
+std::string join(const Range& words) {
+  std::string text;
+  for (const auto& w : words) text += (text.empty() ? "" : " ") + std::string(w);
+  return text;
+}
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> all;
+  for (std::string w; in >> w;) all.push_back(w);
+  return all;
+}
+
+std::string header(const char* form, const LowerOptions& options, const Error& error) {
+  const ir::MachineDescription& m = options.machine;
+  std::ostringstream out;
+  out << kFirstLine << "\nform: " << form << "\nerror: " << error.message.substr(0, error.message.find('\n'))
+      << "\ncpu: " << m.cpu << "\nfeatures: " << join(m.features) << "\nvectors: " << m.vector_bytes << " " << m.vector_registers
+      << " " << m.has_masks << " " << m.has_fma << "\ncaches: " << m.l1_bytes << " " << m.l2_bytes << " " << m.l3_bytes
+      << "\nthreads: " << m.threads << "\noptions: " << options.fuse << " " << options.schedule << " " << options.fold << "\n";
+  return out.str();
+}
+
+Result<std::string> write_text(const std::string& text) {
+  const char* folder = std::getenv("TILEWRIGHT_DUMP");
+  std::error_code ignored;
+  std::filesystem::path base = folder && *folder ? std::filesystem::path(folder) : std::filesystem::temp_directory_path(ignored);
+  std::filesystem::create_directories(base, ignored);
+  std::string path = (base / "tilewright-reproducer-XXXXXX.txt").string();
+  const int file = mkstemps(path.data(), 4);
+  if (file < 0) return io_error("cannot write a reproducer to '" + base.string() + "'");
+  close(file);
+  std::ofstream out(path);
+  out << text;
+  if (!out) return io_error("cannot write '" + path + "'");
+  return path;
+}
+
+template <typename Pass>
+std::string names_of(std::span<const Pass> passes) {
+  std::vector<std::string_view> names;
+  for (const Pass& p : passes) names.push_back(p.name);
+  return join(names);
+}
+
+// What follows the separator, and the lines "key: value" before it.
+struct Reproducer {
+  std::multimap<std::string, std::string> fields;
+  std::string body;
+  std::string field(const std::string& key) const {
+    auto it = fields.find(key);
+    return it == fields.end() ? "" : it->second;
+  }
+};
+Result<Reproducer> read_reproducer(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return io_error("cannot read '" + path + "'");
+  Reproducer r;
+  std::string line;
+  if (!std::getline(in, line) || line != kFirstLine)
+    return invalid("no reproducer: the first line is not \"" + std::string(kFirstLine) + "\"", path);
+  while (std::getline(in, line) && line != kSeparator) {
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos) r.fields.emplace(line.substr(0, colon), line.substr(colon + 2));
+  }
+  std::ostringstream rest;
+  rest << in.rdbuf();
+  r.body = rest.str();
+  return r;
+}
+
+LowerOptions read_options(const Reproducer& r) {
+  LowerOptions options;
+  ir::MachineDescription& m = options.machine;
+  if (!r.field("cpu").empty()) m.cpu = r.field("cpu");
+  m.features = words(r.field("features"));
+  std::istringstream(r.field("vectors")) >> m.vector_bytes >> m.vector_registers >> m.has_masks >> m.has_fma;
+  std::istringstream(r.field("caches")) >> m.l1_bytes >> m.l2_bytes >> m.l3_bytes;
+  std::istringstream(r.field("threads")) >> m.threads;
+  std::istringstream(r.field("options")) >> options.fuse >> options.schedule >> options.fold;
+  return options;
+}
+
+template <typename Pass>
+Result<std::vector<Pass>> find_passes(const Reproducer& r, std::span<const Pass> all) {
+  std::vector<Pass> found;
+  for (const std::string& name : words(r.field("passes"))) {
+    const Pass* match = nullptr;
+    for (const Pass& p : all)
+      if (p.name == name) match = &p;
+    if (!match) return invalid("there is no pass '" + name + "'");
+    found.push_back(*match);
+  }
+  return found;
+}
+
+// "f32 2 3" as a constant of zeros.
+Result<ir::ConstantRef> zeros(const std::string& text) {
+  constexpr int64_t kMost = int64_t{1} << 32;
+  std::istringstream in(text);
+  std::string type;
+  in >> type;
+  auto dtype = dtype_from_name(type);
+  Shape shape;
+  for (int64_t d; in >> d;) shape.push_back(d);
+  auto n = element_count(shape);
+  if (!dtype || !n || *n > kMost) return invalid("constant '" + text + "'");
+  return ir::make_constant(*dtype, shape, std::vector<uint8_t>(static_cast<size_t>(*n * byte_size(*dtype))));
+}
+
+Status replay_graph(const Reproducer& r, const LowerOptions& options) {
+  std::vector<ir::ConstantRef> constants;
+  for (auto [it, end] = r.fields.equal_range("constant"); it != end; ++it) {
+    TW_ASSIGN(ir::ConstantRef c, zeros(it->second));
+    constants.push_back(std::move(c));
+  }
+  TW_ASSIGN(ir::Graph graph, ir::parse_graph(r.body, constants));
+  TW_ASSIGN(std::vector<GraphPass> passes, find_passes(r, graph_passes()));
+  auto result = run_pipeline(std::span<const GraphPass>(passes), std::move(graph), options);
+  return result.ok() ? Status() : Status(result.error());
+}
+Status replay_kernel(const Reproducer& r, const LowerOptions& options) {
+  TW_ASSIGN(ir::Kernel kernel, ir::parse_kernel(r.body));
+  std::vector<KernelPass> all(schedule_passes().begin(), schedule_passes().end());
+  all.insert(all.end(), loop_passes().begin(), loop_passes().end());
+  TW_ASSIGN(std::vector<KernelPass> passes, find_passes(r, std::span<const KernelPass>(all)));
+  KernelContext context{options, {}};
+  for (const std::string& name : words(r.field("constants"))) context.constants.insert(name);
+  auto result = run_pipeline(std::span<const KernelPass>(passes), std::move(kernel), context);
+  return result.ok() ? Status() : Status(result.error());
+}
+
+}  // namespace
+
+Result<std::string> write_reproducer(const ir::Graph& graph, std::span<const GraphPass> remaining,
+                                     const LowerOptions& options, const Error& error) {
+  std::vector<ir::ConstantRef> constants;
+  const std::string body = ir::to_text(graph, &constants);
+  std::string text = header("graph", options, error) + "passes: " + names_of(remaining) + "\n";
+  for (const ir::ConstantRef& c : constants) {
+    text += "constant: " + std::string(name(c->dtype));
+    for (int64_t d : c->shape) text += " " + std::to_string(d);
+    text += "\n";
+  }
+  return write_text(text + std::string(kSeparator) + "\n" + body);
+}
+Result<std::string> write_reproducer(const ir::Kernel& kernel, std::span<const KernelPass> remaining,
+                                     const KernelContext& context, const Error& error) {
+  return write_text(header("kernel", context.options, error) + "constants: " + join(context.constants) + "\npasses: " +
+                    names_of(remaining) + "\n" + std::string(kSeparator) + "\n" + ir::to_text(kernel));
+}
+
+Status replay(const std::string& path, const RunConstants& run_constants) {
+  TW_ASSIGN(Reproducer r, read_reproducer(path));
+  LowerOptions options = read_options(r);
+  options.run_constants = run_constants;
+  if (r.field("form") == "graph") return replay_graph(r, options);
+  if (r.field("form") == "kernel") return replay_kernel(r, options);
+  return invalid("form '" + r.field("form") + "', expected graph or kernel", path);
+}
+
+}  // namespace tilewright::passes

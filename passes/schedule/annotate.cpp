@@ -1,0 +1,44 @@
+// unroll, vectorize and parallelize: how a loop is to run.
+#include "ir/loops/rewrite.h"
+#include "passes/schedule/primitives.h"
+#include "passes/schedule/tree.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+constexpr int64_t kMostUnrolled = 256, kMostLanes = 256;
+
+Result<Kernel> set_kind(const Kernel& k, const For* loop, LoopKind kind) {
+  return with_body(k, replace_loop(k.body, loop, [&](const For& f) { return for_loop(f.var, f.extent, f.body, kind); }));
+}
+
+}  // namespace
+
+Result<Kernel> unroll(const Kernel& k, const Step& step) {
+  TW_ASSIGN(const For* loop, find_loop(k.body, step.names[0]));
+  auto n = as_int(loop->extent);
+  if (!n || *n > kMostUnrolled) return invalid("loop '" + step.names[0] + "' has no small constant extent");
+  return set_kind(k, loop, LoopKind::kUnrolled);
+}
+
+// A reduction may be vectorized: its lanes are then combined in one step. An ordered axis may not.
+Result<Kernel> vectorize(const Kernel& k, const Step& step) {
+  TW_ASSIGN(const For* loop, find_loop(k.body, step.names[0]));
+  auto n = as_int(loop->extent);
+  if (!n || *n > kMostLanes) return invalid("loop '" + step.names[0] + "' has no small constant extent");
+  for (const BlockPlace& p : all_blocks(loop->body))
+    for (size_t i = 0; i < p.block->axes.size(); ++i)
+      if (p.block->axes[i].kind == AxisKind::kOrdered && uses_var(p.block->bindings[i], loop->var)) return invalid("loop '" + step.names[0] + "' feeds an ordered axis");
+  return set_kind(k, loop, LoopKind::kVectorized);
+}
+
+Result<Kernel> parallelize(const Kernel& k, const Step& step) {
+  TW_ASSIGN(const For* loop, find_loop(k.body, step.names[0]));
+  if (!feeds_only_parallel_axes(loop->body, loop->var)) return invalid("loop '" + step.names[0] + "' feeds an axis that is not parallel");
+  return set_kind(k, loop, LoopKind::kParallel);
+}
+
+}  // namespace tilewright::passes

@@ -1,0 +1,158 @@
+#include "passes/schedule/default_schedule.h"
+
+#include <algorithm>
+
+#include "ir/loops/rewrite.h"
+#include "passes/schedule/primitives.h"
+#include "passes/schedule/rules/rule.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+bool ScheduleState::apply(std::string primitive, std::vector<std::string> names, std::vector<int64_t> numbers) {
+  Step step{std::move(primitive), std::move(names), std::move(numbers)};
+  auto next = apply_trace(kernel_, {step});
+  if (!next.ok()) return false;
+  kernel_ = std::move(next).value();
+  trace_.push_back(std::move(step));
+  return true;
+}
+
+std::string loop_of_axis(const Block& block, size_t axis) {
+  const auto* v = block.bindings[axis].as<VarNode>();
+  return v ? v->name : "";
+}
+int64_t extent_or(const Expr& e, int64_t fallback) { return as_int(e).value_or(fallback); }
+int64_t instances(const Block& block) {
+  int64_t n = 1;
+  for (const BlockAxis& a : block.axes) n = std::min<int64_t>(n * std::max<int64_t>(extent_or(a.extent, kUnknownExtent), 1), int64_t{1} << 40);
+  return n;
+}
+
+namespace {
+
+bool is_reduction(const Block& b) {
+  return std::any_of(b.axes.begin(), b.axes.end(), [](const BlockAxis& a) { return a.kind == AxisKind::kReduce; });
+}
+// One plain store, or a reduction of one: what the rules know how to move.
+bool is_simple(const Block& b) { return b.body.as<Store>() != nullptr && (!b.init || b.init.as<Store>()); }
+
+// Does the innermost reduction axis run along memory in what is read, rather than the results' last axis?
+bool reduces_along_rows(const Block& b) {
+  size_t inner = b.axes.size();
+  for (size_t i = 0; i < b.axes.size(); ++i)
+    if (b.axes[i].kind == AxisKind::kReduce && !is_one(b.axes[i].extent)) inner = i;
+  if (inner == b.axes.size()) return false;
+  bool along = false;
+  for (const BlockAccess& a : block_accesses(b)) {
+    if (a.write || !a.strides[inner] || is_zero(a.strides[inner])) continue;
+    if (!is_one(a.strides[inner])) return false;
+    along = true;
+  }
+  // A result's axis that also runs along memory in all that is read is as good, and needs no combining of lanes.
+  return along;
+}
+
+class DefaultSchedule {
+ public:
+  explicit DefaultSchedule(ScheduleState& s) : s_(s) {}
+
+  void run() {
+    inline_rule(s_);
+    std::vector<std::string> names;
+    for (const BlockPlace& p : all_blocks(s_.kernel().body)) names.push_back(p.block->name);
+    if (rows_kernel(names)) return;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (!s_.has_block(names[i]) || done_.count(names[i])) continue;
+      const BlockPlace p = s_.place(names[i]);
+      if (!is_simple(*p.block)) continue;
+      if (!is_reduction(*p.block)) { pointwise_rule(s_, names[i]); continue; }
+      const std::string epilogue = epilogue_of(p, names);
+      if (reduces_along_rows(*p.block) && !worth_a_tile(*p.block)) {
+        if (rows_rule(s_, {names[i]})) continue;
+      }
+      if (tile_rule(s_, names[i], epilogue)) { if (!epilogue.empty()) done_.insert(epilogue); continue; }
+      if (!epilogue.empty() && tile_rule(s_, names[i], "")) continue;
+      rows_rule(s_, {names[i]});
+    }
+  }
+
+ private:
+  // A product of two reads, each used for many results.
+  bool worth_a_tile(const Block& b) const {
+    const auto accesses = block_accesses(b);
+    std::set<size_t> reused;
+    for (const BlockAccess& a : accesses) {
+      if (a.write || a.buffer == b.body.as<Store>()->buffer) continue;
+      for (size_t i = 0; i < b.axes.size(); ++i)
+        if (b.axes[i].kind == AxisKind::kParallel && a.strides[i] && is_zero(a.strides[i]) && extent_or(b.axes[i].extent, kUnknownExtent) > 1) reused.insert(i);
+    }
+    return reused.size() >= 1 && accesses.size() >= 4;
+  }
+  // The pointwise block that alone reads what block p writes, over the same axes.
+  std::string epilogue_of(const BlockPlace& p, const std::vector<std::string>& names) const {
+    const Buffer& result = p.block->body.as<Store>()->buffer;
+    std::string found;
+    if (result->scope == Scope::kParam) return found;
+    for (const std::string& n : names) {
+      if (n == p.block->name || !s_.has_block(n)) continue;
+      const BlockPlace q = s_.place(n);
+      if (!touched(q.stmt).reads.count(result.get())) continue;
+      if (!found.empty() || is_reduction(*q.block) || !is_simple(*q.block)) return "";
+      found = n;
+    }
+    return found;
+  }
+  // Softmax, normalisations: all blocks over the same leading axes, at least one reduction along the rest.
+  bool rows_kernel(const std::vector<std::string>& names) {
+    if (names.size() < 2) return false;
+    bool reduction = false;
+    for (const std::string& n : names) {
+      const BlockPlace p = s_.place(n);
+      if (!is_simple(*p.block)) return false;
+      if (!is_reduction(*p.block)) continue;
+      reduction = true;
+      if (worth_a_tile(*p.block) || !reduces_along_rows(*p.block)) return false;
+    }
+    if (!reduction) return false;
+    const auto mark = s_.mark();
+    if (rows_rule(s_, names)) return true;
+    s_.restore(mark);
+    return false;
+  }
+
+  ScheduleState& s_;
+  std::set<std::string> done_;
+};
+
+}  // namespace
+
+Trace default_schedule(Kernel& kernel, const ScheduleInput& input) {
+  ScheduleState state(kernel, input);
+  DefaultSchedule(state).run();
+  kernel = state.kernel();
+  return state.trace();
+}
+
+Kernel hoist_inits(Kernel kernel) {
+  std::vector<Step> steps;
+  for (const BlockPlace& p : all_blocks(kernel.body)) {
+    if (!p.block->init) continue;
+    for (const For* loop : p.loops) {
+      bool feeds = false;
+      for (size_t i = 0; i < p.block->axes.size(); ++i)
+        feeds |= p.block->axes[i].kind == AxisKind::kReduce && uses_var(p.block->bindings[i], loop->var);
+      if (!feeds) continue;
+      steps.push_back({"decompose_reduction", {p.block->name, loop->var.name()}, {}});
+      break;
+    }
+  }
+  for (const Step& step : steps) {
+    auto next = decompose_reduction(kernel, step);
+    if (next.ok()) kernel = std::move(next).value();
+  }
+  return kernel;
+}
+
+}  // namespace tilewright::passes

@@ -1,0 +1,61 @@
+#include <set>
+
+#include "ir/loops/rewrite.h"
+#include "passes/schedule/rules/rule.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+bool is_costly(const Expr& value) {
+  bool costly = false;
+  for_each_expr(value, [&](const Expr& e) {
+    if (const auto* u = e.as<Unary>()) costly |= u->op >= UnaryOp::kSqrt && u->op <= UnaryOp::kSigmoid;
+    if (const auto* b = e.as<Binary>()) costly |= is_float(e.dtype()) && (b->op == BinaryOp::kPow || b->op == BinaryOp::kDiv);
+  });
+  return costly;
+}
+size_t loads_of(const Stmt& s, const BufferNode* buffer) {
+  size_t n = 0;
+  for_each_expr(s, [&](const Expr& e) { if (const auto* l = e.as<Load>()) n += l->buffer.get() == buffer; });
+  return n;
+}
+
+// May the block's value be computed at each of its uses?
+bool should_inline(const ScheduleState& s, const BlockPlace& p) {
+  const auto* st = p.block->body.as<Store>();
+  if (!st || p.block->init || st->buffer->scope == Scope::kParam) return false;
+  const int64_t mine = instances(*p.block);
+  const bool costly = is_costly(st->value);
+  size_t readers = 0;
+  for (const BlockPlace& q : all_blocks(s.kernel().body)) {
+    if (q.block == p.block || !loads_of(q.stmt, st->buffer.get())) continue;
+    ++readers;
+    const bool reduction = static_cast<bool>(q.block->init);
+    const auto* body = q.block->body.as<Store>();
+    if (!body) return false;
+    // A contraction reads each element many times: what it reads is laid out once.
+    if (reduction && instances(*q.block) > 2 * mine) return false;
+    if (costly && (reduction || instances(*q.block) > mine)) return false;
+  }
+  return readers > 0 && (readers == 1 || !costly);
+}
+
+}  // namespace
+
+void inline_rule(ScheduleState& s) {
+  std::set<std::string> tried;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const BlockPlace& p : all_blocks(s.kernel().body)) {
+      const std::string name = p.block->name;
+      if (tried.count(name) || !should_inline(s, p)) continue;
+      tried.insert(name);
+      if (s.apply("inline", {name})) { changed = true; break; }
+    }
+  }
+}
+
+}  // namespace tilewright::passes

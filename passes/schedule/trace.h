@@ -1,0 +1,37 @@
+// A schedule as data: primitive steps with parameters, replayed in order.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/loops/nodes.h"
+#include "runtime/core/result.h"
+
+namespace tilewright::passes {
+
+// `names`: blocks, loops and buffers, as the primitive's row in the table says; `numbers`: factors.
+struct Step {
+  std::string primitive;
+  std::vector<std::string> names;
+  std::vector<int64_t> numbers;
+  bool operator==(const Step&) const = default;
+};
+using Trace = std::vector<Step>;
+
+struct Primitive {
+  std::string_view name;
+  std::string_view parameters;  // documentation of names and numbers
+  Result<ir::Kernel> (*apply)(const ir::Kernel&, const Step&);
+};
+std::span<const Primitive> primitives();
+
+// Errors: kInvalid with the step's number when a step does not fit or is not legal.
+Result<ir::Kernel> apply_trace(ir::Kernel kernel, const Trace& trace);
+
+// One line a step: `split(matmul.i0; 14) -> ...`; parsed back by parse_trace.
+std::string to_string(const Trace& trace);
+Result<Trace> parse_trace(const std::string& text);
+
+}  // namespace tilewright::passes

@@ -1,0 +1,135 @@
+#include "passes/schedule/tree.h"
+
+#include "ir/loops/rewrite.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+void collect(const Stmt& s, std::vector<const For*>& loops, std::vector<BlockPlace>& out) {
+  if (const auto* f = s.as<For>()) {
+    loops.push_back(f);
+    collect(f->body, loops, out);
+    loops.pop_back();
+  } else if (const auto* q = s.as<Seq>()) {
+    for (const Stmt& x : q->stmts) collect(x, loops, out);
+  } else if (const auto* a = s.as<Allocate>()) {
+    collect(a->body, loops, out);
+  } else if (const auto* b = s.as<Block>()) {
+    std::vector<BlockPlace> inner;
+    collect(b->body, loops, inner);
+    if (inner.empty()) out.push_back({s, b, loops});
+    else out.insert(out.end(), inner.begin(), inner.end());
+  } else if (const auto* i = s.as<If>()) {
+    collect(i->then, loops, out);
+    if (i->otherwise) collect(i->otherwise, loops, out);
+  } else if (const auto* l = s.as<Let>()) {
+    collect(l->body, loops, out);
+  }
+}
+
+class Replace : public Rewriter {
+ public:
+  Replace(const StmtNode* old, std::function<Stmt(const Stmt&)> edit) : old_(old), edit_(std::move(edit)) {}
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override { return e; }
+  Stmt rewrite(const Stmt& s) override { return s.get() == old_ ? edit_(s) : Rewriter::rewrite(s); }
+
+ private:
+  const StmtNode* old_;
+  std::function<Stmt(const Stmt&)> edit_;
+};
+
+size_t count_blocks(const Stmt& s) {
+  std::vector<const For*> loops;
+  std::vector<BlockPlace> blocks;
+  collect(s, loops, blocks);
+  return blocks.size();
+}
+
+}  // namespace
+
+std::vector<BlockPlace> all_blocks(const Stmt& root) {
+  std::vector<const For*> loops;
+  std::vector<BlockPlace> out;
+  collect(root, loops, out);
+  return out;
+}
+Result<BlockPlace> find_block(const Stmt& root, const std::string& name) {
+  for (BlockPlace& p : all_blocks(root))
+    if (p.block->name == name) return std::move(p);
+  return invalid("no block '" + name + "'");
+}
+Result<const For*> find_loop(const Stmt& root, const std::string& name) {
+  const For* found = nullptr;
+  for_each_stmt(root, [&](const Stmt& s) {
+    if (const auto* f = s.as<For>(); f && f->var.name() == name) found = f;
+  });
+  if (!found) return invalid("no loop '" + name + "'");
+  return found;
+}
+Stmt replace_loop(const Stmt& root, const For* loop, const std::function<Stmt(const For&)>& edit) {
+  return Replace(loop, [&](const Stmt& s) { return edit(*s.as<For>()); }).rewrite(root);
+}
+Stmt replace_stmt(const Stmt& root, const Stmt& old, const Stmt& replacement) {
+  return Replace(old.get(), [&](const Stmt&) { return replacement; }).rewrite(root);
+}
+
+Stmt nest_of(const Stmt& root, const std::string& block) {
+  Stmt found;
+  std::function<void(const Stmt&)> visit = [&](const Stmt& s) {
+    bool holds = false;
+    for (const BlockPlace& p : all_blocks(s)) holds |= p.block->name == block;
+    if (!holds || found) return;
+    const bool loop_or_block = s.kind() == NodeKind::kFor || (s.as<Block>() && s.as<Block>()->name == block);
+    if (loop_or_block && count_blocks(s) == 1) { found = s; return; }
+    if (const auto* f = s.as<For>()) visit(f->body);
+    else if (const auto* q = s.as<Seq>()) for (const Stmt& x : q->stmts) visit(x);
+    else if (const auto* a = s.as<Allocate>()) visit(a->body);
+    else if (const auto* b = s.as<Block>()) visit(b->body);
+    else if (const auto* l = s.as<Let>()) visit(l->body);
+  };
+  visit(root);
+  return found;
+}
+
+Touched touched(const Stmt& s) {
+  Touched t;
+  for_each_expr(s, [&](const Expr& e) { if (const auto* l = e.as<Load>()) t.reads.insert(l->buffer.get()); });
+  for_each_stmt(s, [&](const Stmt& x) { if (const auto* st = x.as<Store>()) t.writes.insert(st->buffer.get()); });
+  return t;
+}
+Buffer find_buffer(const Kernel& k, const std::string& name) {
+  Buffer found;
+  for (const Buffer& b : k.params) if (b->name == name) found = b;
+  for_each_stmt(k.body, [&](const Stmt& s) { if (const auto* a = s.as<Allocate>(); a && a->buffer->name == name) found = a->buffer; });
+  return found;
+}
+
+bool feeds_only_parallel_axes(const Stmt& body, const Var& loop) {
+  bool ok = true;
+  for_each_stmt(body, [&](const Stmt& s) {
+    const auto* b = s.as<Block>();
+    if (!b) return;
+    for (size_t i = 0; i < b->axes.size(); ++i)
+      if (b->axes[i].kind != AxisKind::kParallel && uses_var(b->bindings[i], loop)) ok = false;
+  });
+  return ok;
+}
+
+Kernel with_buffer_replaced(const Kernel& k, const BufferNode* old, const Buffer& replacement) {
+  Kernel r = k;
+  r.body = replace_buffers(k.body, {{old, replacement}});
+  for (Buffer& p : r.params)
+    if (p.get() == old) p = replacement;
+  return r;
+}
+Kernel with_body(const Kernel& k, Stmt body) {
+  Kernel r = k;
+  r.body = std::move(body);
+  return r;
+}
+
+}  // namespace tilewright::passes

@@ -1,0 +1,46 @@
+// Looking things up in, and editing, the loop tree of a kernel by name.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/loops/nodes.h"
+#include "ir/loops/simplify.h"
+#include "runtime/core/result.h"
+
+namespace tilewright::passes {
+
+struct BlockPlace {
+  ir::Stmt stmt;                    // the block
+  const ir::Block* block = nullptr;
+  std::vector<const ir::For*> loops;  // around it, outermost first
+};
+Result<BlockPlace> find_block(const ir::Stmt& root, const std::string& name);
+std::vector<BlockPlace> all_blocks(const ir::Stmt& root);  // innermost blocks, in order
+Result<const ir::For*> find_loop(const ir::Stmt& root, const std::string& name);
+
+// Puts edit(loop) in the place of the loop.
+ir::Stmt replace_loop(const ir::Stmt& root, const ir::For* loop, const std::function<ir::Stmt(const ir::For&)>& edit);
+ir::Stmt replace_stmt(const ir::Stmt& root, const ir::Stmt& old, const ir::Stmt& replacement);
+
+// The largest statement around a block that holds no other block: loops and nothing else.
+ir::Stmt nest_of(const ir::Stmt& root, const std::string& block);
+
+// Buffers that a statement reads and writes.
+struct Touched {
+  std::set<const ir::BufferNode*> reads, writes;
+};
+Touched touched(const ir::Stmt& s);
+ir::Buffer find_buffer(const ir::Kernel& k, const std::string& name);
+
+// The product (reduce or parallel) kinds of axes that a loop variable feeds, over all blocks below.
+bool feeds_only_parallel_axes(const ir::Stmt& body, const ir::Var& loop);
+
+// Replaces a buffer everywhere, in params too.
+ir::Kernel with_buffer_replaced(const ir::Kernel& k, const ir::BufferNode* old, const ir::Buffer& replacement);
+// The kernel with another body.
+ir::Kernel with_body(const ir::Kernel& k, ir::Stmt body);
+
+}  // namespace tilewright::passes

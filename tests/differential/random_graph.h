@@ -1,0 +1,20 @@
+// Random graphs over the operators that fusion and schedules treat differently.
+#pragma once
+
+#include <cstdint>
+
+#include "tests/ops/graph_oracle.h"
+
+namespace tilewright {
+
+struct RandomGraph {
+  ir::Graph graph;
+  Tensors inputs;
+};
+// The same graph for the same seed. Some have a symbolic first extent, some an extent of 0.
+RandomGraph make_random_graph(uint64_t seed);
+
+// One node a line: results, operator, operands, as failures print it.
+std::string describe_graph(const ir::Graph& graph);
+
+}  // namespace tilewright

@@ -1,0 +1,71 @@
+// Random graphs: interpreted against compiled, fused against not, scheduled against plain loops, one thread against three.
+// TILEWRIGHT_GRAPHS=n tries more of them, TILEWRIGHT_SEED=n one alone.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "tests/differential/random_graph.h"
+
+namespace tilewright {
+namespace {
+
+constexpr int kParts = 8;
+constexpr CompiledForm kForms[] = {{true, true}, {true, false}, {false, true}, {false, false}};
+
+uint64_t from_environment(const char* name, uint64_t fallback) {
+  const char* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : fallback;
+}
+
+// How much a relative change of the inputs changes output k, per unit of change: what rounding on the way may grow by.
+std::vector<double> sensitivity(const RandomGraph& r, const OracleRun& base) {
+  constexpr double kChange = 1.0 / 1024;
+  Tensors changed = r.inputs;
+  std::mt19937_64 random(7);
+  for (HostTensor& t : changed)
+    for (int64_t i = 0; i < t.size(); ++i) t.data<float>()[i] *= static_cast<float>(random() % 2 ? 1 + kChange : 1 - kChange);
+  auto run = interpret_graph(r.graph, changed);
+  TW_CHECK(run.ok());
+  std::vector<double> result;
+  for (size_t k = 0; k < base.outputs.size(); ++k) result.push_back(difference(base.outputs[k], run->outputs[k]).value_or(0) / kChange);
+  return result;
+}
+
+void check_graph(uint64_t seed) {
+  const RandomGraph r = make_random_graph(seed);
+  SCOPED_TRACE("TILEWRIGHT_SEED=" + std::to_string(seed) + "\n" + describe_graph(r.graph));
+  auto oracle = interpret_graph(r.graph, r.inputs);
+  ASSERT_TRUE(oracle.ok()) << oracle.error().to_string();
+  const std::vector<double> change = sensitivity(r, *oracle);
+  // Each node rounds once per reduction step, and its functions are off by up to kUlps.
+  constexpr double kUlps = 4;
+  const double roundings = oracle->steps + kUlps * static_cast<double>(r.graph.nodes.size());
+  for (size_t f = 0; f < std::size(kForms); ++f) {
+    if (f != 0 && f != 1 + seed % 3) continue;  // all forms in turn: compiling takes the time
+    SCOPED_TRACE(std::string(kForms[f].fuse ? "fused" : "unfused") + (kForms[f].schedule ? ", scheduled" : ", plain loops"));
+    auto runs = run_compiled(r.graph, r.inputs, kForms[f], {1, 3});
+    ASSERT_TRUE(runs.ok()) << runs.error().to_string();
+    for (size_t k = 0; k < oracle->outputs.size(); ++k) {
+      auto d = difference((*runs)[0][k], oracle->outputs[k]);
+      ASSERT_TRUE(d.has_value()) << "output " << k << ": type, shape, infinities or NaNs differ";
+      EXPECT_LE(*d, epsilon(DType::kFloat32) * roundings * (oracle->largest + change[k])) << "output " << k;
+      EXPECT_EQ((*runs)[1][k].bytes, (*runs)[0][k].bytes) << "output " << k << " depends on the number of threads";
+    }
+  }
+}
+
+class RandomGraphs : public testing::TestWithParam<int> {};
+
+TEST_P(RandomGraphs, AgreeInAllForms) {
+  const uint64_t count = from_environment("TILEWRIGHT_GRAPHS", 200);
+  const uint64_t only = from_environment("TILEWRIGHT_SEED", ~uint64_t{0});
+  for (auto seed = static_cast<uint64_t>(GetParam()); seed < count && !HasFailure(); seed += kParts)
+    if (only == ~uint64_t{0}) check_graph(seed);
+  if (only != ~uint64_t{0} && GetParam() == 0) check_graph(only);
+}
+
+INSTANTIATE_TEST_SUITE_P(Part, RandomGraphs, testing::Range(0, kParts));
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,227 @@
+#include "tests/ops/graph_oracle.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "codegen/assemble_executable.h"
+#include "codegen/cpu/compile_kernels.h"
+#include "ir/graph/op.h"
+#include "ir/interpreter/evaluate.h"
+#include "ir/interpreter/float16.h"
+#include "ir/interpreter/interpreter.h"
+#include "ir/loops/rewrite.h"
+#include "ir/verify_graph.h"
+#include "ir/verify_loops.h"
+#include "passes/build_loops.h"
+#include "passes/lower.h"
+#include "runtime/session.h"
+
+namespace tilewright {
+
+namespace {
+
+void set_element(HostTensor& t, int64_t i, double value) {
+  uint8_t* at = t.bytes.data() + i * byte_size(t.dtype);
+  const auto put = [&](auto v) { std::memcpy(at, &v, sizeof(v)); };
+  switch (t.dtype) {
+    case DType::kFloat32: return put(static_cast<float>(value));
+    case DType::kFloat64: return put(value);
+    case DType::kFloat16: return put(ir::Half::from_double(value));
+    case DType::kBFloat16: return put(ir::BFloat::from_double(value));
+    case DType::kInt8: return put(static_cast<int8_t>(value));
+    case DType::kInt16: return put(static_cast<int16_t>(value));
+    case DType::kInt32: return put(static_cast<int32_t>(value));
+    case DType::kInt64: return put(static_cast<int64_t>(value));
+    case DType::kUInt8: return put(static_cast<uint8_t>(value));
+    case DType::kUInt16: return put(static_cast<uint16_t>(value));
+    case DType::kUInt32: return put(static_cast<uint32_t>(value));
+    case DType::kUInt64: return put(static_cast<uint64_t>(value));
+    case DType::kBool: return put(static_cast<uint8_t>(value != 0));
+  }
+}
+
+}  // namespace
+
+double element(const HostTensor& t, int64_t i) {
+  ir::Constant c{t.dtype, t.shape, t.bytes.data(), t.bytes.size(), nullptr};
+  return ir::number_at(c, i);
+}
+
+HostTensor random_tensor(DType dtype, const Shape& shape, std::mt19937_64& random) {
+  HostTensor t(dtype, shape);
+  std::uniform_real_distribution<double> real(-1, 1);
+  std::uniform_int_distribution<int> small(1, 5), bit(0, 1);
+  for (int64_t i = 0; i < t.size(); ++i) {
+    if (is_float(dtype)) set_element(t, i, real(random));
+    else if (dtype == DType::kBool) set_element(t, i, bit(random));
+    else set_element(t, i, is_unsigned(dtype) || bit(random) ? small(random) : -small(random));
+  }
+  return t;
+}
+
+HostTensor repeated(DType dtype, const Shape& shape, const std::vector<double>& values) {
+  HostTensor t(dtype, shape);
+  for (int64_t i = 0; i < t.size(); ++i) set_element(t, i, values[static_cast<size_t>(i) % values.size()]);
+  return t;
+}
+
+namespace {
+
+class Interpretation {
+ public:
+  explicit Interpretation(const ir::Graph& graph)
+      : graph_(graph), uses_(graph.values.size(), 1 << 20), tensors_(graph.values.size()) {}
+
+  Result<OracleRun> run(const Tensors& inputs) {
+    TW_RETURN_IF_ERROR(ir::verify(graph_));
+    TW_RETURN_IF_ERROR(bind_inputs(inputs));
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) TW_RETURN_IF_ERROR(run_node(n));
+    for (ir::ValueId v : graph_.outputs) run_.outputs.push_back(tensor(v));
+    return std::move(run_);
+  }
+
+ private:
+  HostTensor& tensor(ir::ValueId v) {
+    HostTensor& t = tensors_[static_cast<size_t>(v)];
+    if (const ir::ConstantRef& c = graph_.value(v).constant; c && t.bytes.empty()) {
+      t = HostTensor(c->dtype, c->shape);
+      if (c->bytes) std::memcpy(t.bytes.data(), c->data, c->bytes);
+      measure(t);
+    }
+    return t;
+  }
+  void measure(const HostTensor& t) {
+    for (int64_t i = 0; i < t.size(); ++i)
+      if (const double v = std::abs(element(t, i)); std::isfinite(v)) run_.largest = std::max(run_.largest, v);
+  }
+  Status bind_inputs(const Tensors& inputs) {
+    TW_CHECK(inputs.size() == graph_.inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const auto& dims = graph_.value(graph_.inputs[i]).type.dims;
+      for (size_t d = 0; d < dims.size(); ++d)
+        if (dims[d].kind() == ir::NodeKind::kVar) symbols_[dims[d].get()] = inputs[i].shape[d];
+      tensors_[static_cast<size_t>(graph_.inputs[i])] = inputs[i];
+      measure(inputs[i]);
+    }
+    return {};
+  }
+  Status run_node(size_t n) {
+    const ir::Node& node = graph_.nodes[n];
+    if (!node.op->compute) return unsupported(ir::describe(node) + " has no loops");
+    if (!node.defined_symbols.empty()) {
+      HostTensor values(DType::kInt64, {static_cast<int64_t>(node.defined_symbols.size())});
+      TW_RETURN_IF_ERROR(run_kernel(passes::build_symbol_kernel(graph_, n), &values));
+      for (size_t s = 0; s < node.defined_symbols.size(); ++s)
+        symbols_[node.defined_symbols[s].get()] = values.data<int64_t>()[s];
+    }
+    return run_kernel(passes::build_group_kernel(graph_, {n}, uses_), nullptr);
+  }
+  Status run_kernel(const passes::GroupKernel& g, HostTensor* symbols) {
+    TW_RETURN_IF_ERROR(ir::verify(g.kernel, ir::Stage::kBlocks));
+    std::vector<void*> params;
+    for (size_t p = 0; p < g.params.size(); ++p) {
+      if (g.params[p] == ir::kNone) { params.push_back(symbols->bytes.data()); continue; }
+      if (p >= g.num_inputs) TW_RETURN_IF_ERROR(allocate(g.params[p]));
+      params.push_back(tensor(g.params[p]).bytes.data());
+    }
+    std::vector<int64_t> scalars;
+    for (const ir::Var& v : g.kernel.scalars) {
+      auto value = ir::evaluate_int(v, symbols_);
+      if (!value) return internal_error("symbol '" + v.name() + "' has no value");
+      scalars.push_back(*value);
+    }
+    TW_RETURN_IF_ERROR(ir::interpret(g.kernel, params, scalars));
+    for (size_t p = g.num_inputs; p < g.params.size(); ++p)
+      if (g.params[p] != ir::kNone) measure(tensor(g.params[p]));
+    run_.steps += reduction_steps(g.kernel);
+    return {};
+  }
+  Status allocate(ir::ValueId v) {
+    const ir::TensorType& type = graph_.value(v).type;
+    Shape shape;
+    for (const ir::Expr& d : type.dims) {
+      auto extent = ir::evaluate_int(d, symbols_);
+      if (!extent) return internal_error("extent " + ir::to_string(d) + " has no value");
+      shape.push_back(*extent);
+    }
+    tensors_[static_cast<size_t>(v)] = HostTensor(type.dtype, shape);
+    return {};
+  }
+  // The longest chain of dependent steps that a block of the kernel makes, summed over its blocks.
+  double reduction_steps(const ir::Kernel& kernel) {
+    double steps = 0;
+    ir::for_each_stmt(kernel.body, [&](const ir::Stmt& s) {
+      const auto* b = s.as<ir::Block>();
+      if (!b) return;
+      double n = 1;
+      for (const ir::BlockAxis& a : b->axes)
+        if (a.kind != ir::AxisKind::kParallel) n *= static_cast<double>(ir::evaluate_int(a.extent, symbols_).value_or(1));
+      steps += n;
+    });
+    return steps;
+  }
+
+  const ir::Graph& graph_;
+  std::vector<int> uses_;  // every result is wanted
+  std::vector<HostTensor> tensors_;
+  ir::IntValues symbols_;
+  OracleRun run_;
+};
+
+}  // namespace
+
+Result<OracleRun> interpret_graph(const ir::Graph& graph, const Tensors& inputs) {
+  return Interpretation(graph).run(inputs);
+}
+
+Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs, CompiledForm form,
+                                          const std::vector<int>& threads) {
+  passes::LowerOptions options;
+  TW_ASSIGN(options.machine, cpu::describe_machine());
+  options.machine.threads = 3;
+  options.fuse = form.fuse;
+  options.schedule = form.schedule;
+  options.fold = false;  // constants are computed by kernels, too
+  TW_ASSIGN(ir::Program program, passes::lower(graph, options));
+  TW_ASSIGN(std::shared_ptr<Executable> executable, codegen::assemble_in_memory({std::move(program)}, {options.machine, 1, graph.name}));
+  std::vector<Tensor> given;
+  for (const HostTensor& t : inputs) given.push_back(Tensor::borrow(t.dtype, t.shape, const_cast<uint8_t*>(t.bytes.data())));
+  std::vector<Tensors> runs;
+  for (int n : threads) {
+    SessionOptions session_options;
+    session_options.threads = n;
+    TW_ASSIGN(std::unique_ptr<Session> session, Session::create(executable, session_options));
+    std::vector<Tensor> outputs;
+    TW_RETURN_IF_ERROR(session->run(given, outputs));
+    Tensors& kept = runs.emplace_back();
+    for (const Tensor& t : outputs) {
+      HostTensor& copy = kept.emplace_back(t.dtype(), t.shape());
+      if (!copy.bytes.empty()) std::memcpy(copy.bytes.data(), t.data(), copy.bytes.size());
+    }
+  }
+  return runs;
+}
+
+std::optional<double> difference(const HostTensor& a, const HostTensor& b) {
+  if (a.dtype != b.dtype || a.shape != b.shape) return std::nullopt;
+  if (!is_float(a.dtype)) return a.bytes == b.bytes ? std::optional<double>(0) : std::nullopt;
+  double largest = 0;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    const double x = element(a, i), y = element(b, i);
+    if (std::isfinite(x) && std::isfinite(y)) largest = std::max(largest, std::abs(x - y));
+    else if (!(std::isnan(x) && std::isnan(y)) && x != y) return std::nullopt;
+  }
+  return largest;
+}
+
+double epsilon(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return std::ldexp(1.0, -23);
+    case DType::kFloat64: return std::ldexp(1.0, -52);
+    case DType::kFloat16: return std::ldexp(1.0, -10);
+    case DType::kBFloat16: return std::ldexp(1.0, -7);
+    default: return 0;
+  }
+}
+
+}  // namespace tilewright

@@ -1,0 +1,44 @@
+// Running a graph in two ways: its kernels as they are defined, in the interpreter, and compiled.
+#pragma once
+
+#include <random>
+#include <vector>
+
+#include "ir/graph/graph.h"
+#include "runtime/core/host_tensor.h"
+#include "runtime/core/result.h"
+
+namespace tilewright {
+
+using Tensors = std::vector<HostTensor>;
+
+// Elements of a type in a range where operators are defined: floats in [-1, 1], integers from -5 to 5
+// but not 0, unsigned ones from 1 to 5.
+HostTensor random_tensor(DType dtype, const Shape& shape, std::mt19937_64& random);
+// values[i % n] at element i.
+HostTensor repeated(DType dtype, const Shape& shape, const std::vector<double>& values);
+// Element i of a tensor.
+double element(const HostTensor& t, int64_t i);
+
+// What the oracle found out on the way.
+struct OracleRun {
+  Tensors outputs;
+  double largest = 0;    // magnitude of any finite element of an operand or result
+  double steps = 0;      // reduction steps behind one element, over all nodes
+};
+// Interprets one unfused, unscheduled kernel per node; the graph and every kernel are verified first.
+Result<OracleRun> interpret_graph(const ir::Graph& graph, const Tensors& inputs);
+
+struct CompiledForm {
+  bool fuse = true, schedule = true;
+};
+// Compiles a graph once and runs it with each number of threads.
+Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs, CompiledForm form,
+                                          const std::vector<int>& threads);
+
+// The largest difference between finite elements; nothing when types, shapes, infinities or NaNs differ.
+std::optional<double> difference(const HostTensor& a, const HostTensor& b);
+// Distance between 1 and the next number of a type; 0 for integers.
+double epsilon(DType dtype);
+
+}  // namespace tilewright
