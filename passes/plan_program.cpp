@@ -14,20 +14,26 @@ namespace {
 
 constexpr int64_t kMostDynamicElements = int64_t{1} << 40;
 
+Expr instances(const Block& b) {
+  Expr n = 1;
+  for (const BlockAxis& a : b.axes) n = n * a.extent;
+  return n;
+}
 // Arithmetic operations of all block instances; a fused multiply-add counts twice.
 Expr count_flops(const Kernel& k) {
+  // A block inside another runs for each of its instances.
+  std::map<const StmtNode*, Expr> times;
   Expr total = 0;
   for_each_stmt(k.body, [&](const Stmt& s) {
     const auto* b = s.as<Block>();
-    if (!b) return;
+    if (!b || outer.count(s.get())) return;
     int64_t ops = 0;
     for_each_expr(b->body, [&](const Expr& e) {
       const bool arithmetic = e.kind() == NodeKind::kBinary || e.kind() == NodeKind::kUnary;
       if (arithmetic && is_float(e.dtype())) ++ops;
     });
-    Expr n = ops;
-    for (const BlockAxis& a : b->axes) n = n * a.extent;
-    total = total + n;
+    const auto it = times.find(s.get());
+    total = total + Expr(ops) * instances(*b) * (it == times.end() ? Expr(1) : it->second);
   });
   return simplify(total);
 }
