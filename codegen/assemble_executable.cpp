@@ -38,7 +38,7 @@ Result<Parts> make_parts(const std::vector<ir::Program>& programs, const Assembl
     }
   }
   for (const ir::Kernel& k : kernels) pointers.push_back(&k);
-  TW_ASSIGN(parts.code, cpu::compile_kernels(pointers, options.machine, options.compile_threads));
+  TW_ASSIGN(parts.code, cpu::compile_kernels(pointers, options.machine, options.compile_threads, options.progress));
   size_t next = 0;
   for (Variant& v : parts.executable.variants)
     for (KernelDesc& k : v.kernels) {

@@ -1,6 +1,7 @@
 // Programs and machine code to an executable: in memory, or as a shared object.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ struct AssembleOptions {
   ir::MachineDescription machine;
   int compile_threads = 1;
   std::string model_name;
+  std::function<void(size_t done, size_t total)> progress;  // kernels compiled; from any thread
 };
 
 // One variant per program, in the order in which a session tries them.

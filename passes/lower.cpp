@@ -18,10 +18,21 @@ Result<Graph> fold(Graph g, const LowerOptions& o) {
   return fold_constants(std::move(g), o.run_constants);
 }
 
+// The bodies of control flow go through the same passes.
+Result<Graph> lower_regions(Graph g, const LowerOptions& o) {
+  for (ir::Node& n : g.nodes)
+    for (auto& region : n.regions) {
+      TW_ASSIGN(Graph inner, lower_graph(*region, o));
+      region = std::make_shared<const Graph>(std::move(inner));
+    }
+  return g;
+}
+
 }  // namespace
 
 std::span<const GraphPass> graph_passes() {
   static constexpr GraphPass kPasses[] = {
+      {"lower_regions", lower_regions},
       // Results that nobody uses are gone, and each computation is there once.
       {"eliminate_dead_nodes", [](Graph g, const LowerOptions&) -> Result<Graph> { return eliminate_dead_nodes(std::move(g)); }},
       {"eliminate_common_nodes", [](Graph g, const LowerOptions&) -> Result<Graph> { return eliminate_common_nodes(std::move(g)); }},
@@ -69,11 +80,6 @@ std::span<const KernelPass> loop_passes() {
 }
 
 Result<Graph> lower_graph(Graph graph, const LowerOptions& options) {
-  for (ir::Node& n : graph.nodes)
-    for (auto& region : n.regions) {
-      TW_ASSIGN(Graph inner, lower_graph(*region, options));
-      region = std::make_shared<const Graph>(std::move(inner));
-    }
   return run_pipeline(graph_passes(), std::move(graph), options);
 }
 Result<Kernel> schedule_kernel(Kernel kernel, const std::set<std::string>& constants, const LowerOptions& options) {
@@ -85,7 +91,9 @@ Result<Kernel> lower_to_flat(Kernel kernel, const LowerOptions& options) {
 
 Result<ir::Program> lower(Graph graph, const LowerOptions& options) {
   TW_ASSIGN(graph, lower_graph(std::move(graph), options));
+  size_t done = 0;
   return plan_program(graph, [&](Kernel k, const std::set<std::string>& constants) -> Result<Kernel> {
+    if (options.on_kernel) options.on_kernel(done++);
     TW_ASSIGN(k, schedule_kernel(std::move(k), constants, options));
     return lower_to_flat(std::move(k), options);
   });

@@ -23,6 +23,17 @@ Expr instances(const Block& b) {
 Expr count_flops(const Kernel& k) {
   // A block inside another runs for each of its instances.
   std::map<const StmtNode*, Expr> times;
+  std::set<const StmtNode*> outer;
+  for_each_stmt(k.body, [&](const Stmt& s) {
+    const auto* b = s.as<Block>();
+    if (!b) return;
+    for_each_stmt(b->body, [&](const Stmt& inner) {
+      if (!inner.as<Block>()) return;
+      Expr& n = times.emplace(inner.get(), Expr(1)).first->second;
+      n = n * instances(*b);
+      outer.insert(s.get());
+    });
+  });
   Expr total = 0;
   for_each_stmt(k.body, [&](const Stmt& s) {
     const auto* b = s.as<Block>();
@@ -32,8 +43,8 @@ Expr count_flops(const Kernel& k) {
       const bool arithmetic = e.kind() == NodeKind::kBinary || e.kind() == NodeKind::kUnary;
       if (arithmetic && is_float(e.dtype())) ++ops;
     });
-    const auto it = times.find(s.get());
-    total = total + Expr(ops) * instances(*b) * (it == times.end() ? Expr(1) : it->second);
+    const auto inside = times.find(s.get());
+    total = total + Expr(ops) * instances(*b) * (inside == times.end() ? Expr(1) : inside->second);
   });
   return simplify(total);
 }
@@ -93,16 +104,21 @@ int32_t Planner::buffer(GraphPlan& g, ValueId v) {
   auto it = g.buffers.find(v);
   if (it != g.buffers.end()) return it->second;
   const Value& value = g.graph.value(v);
-  if (value.constant) return constant_buffer(g, v, value.layout);
   ProgramBuffer b;
   b.name = value.name.empty() ? "v" + std::to_string(v) : value.name;
   b.type = value.type;
   b.layout = value.layout;
+  if (value.constant) {
+    b.kind = StorageKind::kConstant;
+    b.constant = value.constant;
+  }
   return g.buffers[v] = new_buffer(std::move(b));
 }
 // A constant that kernels want in several layouts is kept in each of them.
-int32_t Planner::constant_buffer(GraphPlan& g, ValueId v, const Layout& layout) {
-  for (int32_t b : g.constants[v])
+int32_t Planner::packed_constant(GraphPlan& g, ValueId v, const Layout& layout) {
+  if (layout == g.graph.value(v).layout) return buffer(g, v);
+  auto& made = g.packed[v];
+  for (int32_t b : made)
     if (at(b).layout == layout) return b;
   const Value& value = g.graph.value(v);
   ProgramBuffer b;
@@ -111,8 +127,8 @@ int32_t Planner::constant_buffer(GraphPlan& g, ValueId v, const Layout& layout) 
   b.layout = layout;
   b.kind = StorageKind::kConstant;
   b.constant = value.constant;
-  g.constants[v].push_back(new_buffer(std::move(b)));
-  return g.constants[v].back();
+  made.push_back(new_buffer(std::move(b)));
+  return made.back();
 }
 
 Status Planner::emit(GraphPlan& g, Step& s) {
@@ -132,11 +148,11 @@ Status Planner::emit(GraphPlan& g, Step& s) {
 }
 Status Planner::emit_kernel(GraphPlan& g, Step& s) {
   CallInstruction call;
-  TW_RETURN_IF_ERROR(add_call(g, s.group, call));
+  TW_RETURN_IF_ERROR(add_call(g.graph, s.group, call));
   for (size_t p = 0; p < s.group.params.size(); ++p) {
     const ValueId v = s.group.params[p];
     const Layout& layout = program_.kernels[static_cast<size_t>(call.kernel)].params[p]->layout;
-    const int32_t b = g.graph.value(v).constant ? constant_buffer(g, v, layout) : buffer(g, v);
+    const int32_t b = g.graph.value(v).constant ? packed_constant(g, v, layout) : buffer(g, v);
     if (p >= s.group.num_inputs && at(b).dynamic) push(g, AllocateInstruction{b});
     call.buffers.push_back(b);
   }
@@ -150,7 +166,7 @@ Status Planner::emit_symbols(GraphPlan& g, Step& s) {
 }
 // The kernel writes one int64 for each symbol into its last parameter.
 Status Planner::define_symbols(GraphPlan& g, GroupKernel& kernel, CallInstruction call, const std::vector<Var>& symbols) {
-  TW_RETURN_IF_ERROR(add_call(g, kernel, call));
+  TW_RETURN_IF_ERROR(add_call(g.graph, kernel, call));
   ProgramBuffer b;
   b.name = "symbols";
   b.type = {DType::kInt64, {Expr(static_cast<int64_t>(symbols.size()))}};
@@ -165,12 +181,12 @@ Status Planner::define_symbols(GraphPlan& g, GroupKernel& kernel, CallInstructio
 }
 
 // Kernels that are equal up to names are lowered and compiled once.
-Status Planner::add_call(const GraphPlan& plan, GroupKernel& g, CallInstruction& call) {
+Status Planner::add_call(const Graph& graph, GroupKernel& g, CallInstruction& call) {
   for (const Var& v : g.kernel.scalars) call.scalars.push_back(v);
   std::set<std::string> constants;
   std::vector<bool> is_constant;
   for (size_t p = 0; p < g.kernel.params.size(); ++p) {
-    const bool known = p < g.params.size() && g.params[p] != kNone && plan.graph.value(g.params[p]).constant;
+    const bool known = p < g.params.size() && g.params[p] != kNone && graph.value(g.params[p]).constant;
     is_constant.push_back(known);
     if (known) constants.insert(g.kernel.params[p]->name);
   }

@@ -1,6 +1,5 @@
 // The steps of a graph, and the lives of the buffers of a program.
 #include <algorithm>
-#include <functional>
 
 #include "ir/loops/rewrite.h"
 #include "passes/graph/graph_passes.h"
@@ -24,8 +23,7 @@ class Steps {
         if (!graph_.nodes[n].defined_symbols.empty() && graph_.nodes[n].regions.empty()) steps_.push_back(symbols_of(n));
       steps_.push_back(step_of(nodes));
     }
-    std::stable_sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) { return a.node < b.node; });
-    order();
+    order_steps();
     drop_unused();
     return std::move(steps_);
   }
@@ -59,53 +57,47 @@ class Steps {
     return s;
   }
 
-  // A group may end late in the graph and still give a value to one that ends before it: every step comes after those that
-  // make its operands and the symbols of its extents, else by position.
-  void order() {
-    std::map<ValueId, size_t> makers;
-    std::map<const ExprNode*, size_t> definers;
+  // By the graph's order of last nodes, but each step after those whose results or symbols it needs: another group may
+  // read the first result of a group that goes on below it.
+  void order_steps() {
+    std::map<ValueId, size_t> producer;
+    std::map<const ExprNode*, size_t> definer;
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Step& s = steps_[i];
-      for (size_t p = s.group.num_inputs; p < s.group.params.size(); ++p) makers.emplace(s.group.params[p], i);
       if (s.kind == Step::kSymbols || s.kind == Step::kControl)
-        for (const Var& v : graph_.nodes[s.node].defined_symbols) definers.emplace(v.get(), i);
+        for (const Var& v : graph_.nodes[s.node].defined_symbols) definer[v.get()] = i;
+      if (s.kind != Step::kSymbols)
+        for (size_t p = s.group.num_inputs; p < s.group.params.size(); ++p) producer[s.group.params[p]] = i;
     }
-    std::vector<bool> seen(steps_.size());
-    std::vector<size_t> sorted;
-    std::function<void(size_t)> visit = [&](size_t i) {
-      if (seen[i]) return;
-      seen[i] = true;
-      for (size_t p = 0; p < steps_[i].group.num_inputs; ++p)
-        if (auto it = makers.find(steps_[i].group.params[p]); it != makers.end()) visit(it->second);
-      if (!definers.empty())
-        for (const ExprNode* s : symbols_used(steps_[i]))
-          if (auto it = definers.find(s); it != definers.end()) visit(it->second);
-      sorted.push_back(i);
-    };
-    for (size_t i = 0; i < steps_.size(); ++i) visit(i);
-    std::vector<Step> result;
-    for (size_t i : sorted) result.push_back(std::move(steps_[i]));
-    steps_ = std::move(result);
-  }
-  std::set<const ExprNode*> symbols_used(const Step& s) const {
-    std::set<const ExprNode*> used;
-    for (const Var& v : s.group.kernel.scalars) used.insert(v.get());
-    for (ValueId v : s.group.params)
-      if (v != kNone) add_symbols(graph_.value(v), used);
-    for (const auto& region : graph_.nodes[s.node].regions) add_symbols_of(*region, used);
-    return used;
-  }
-  static void add_symbols(const Value& v, std::set<const ExprNode*>& to) {
-    auto add = [&](const Expr& e) {
-      for (const Var& s : free_vars_in_order(e)) to.insert(s.get());
-    };
-    for (const Expr& d : v.type.dims) add(d);
-    if (v.known) for (const Expr& e : *v.known) add(e);
-  }
-  static void add_symbols_of(const Graph& region, std::set<const ExprNode*>& to) {
-    for (const Value& v : region.values) add_symbols(v, to);
-    for (const Node& n : region.nodes)
-      for (const auto& inner : n.regions) add_symbols_of(*inner, to);
+    std::vector<std::set<size_t>> needs(steps_.size());
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const Step& s = steps_[i];
+      for (size_t p = 0; p < s.group.num_inputs; ++p)
+        if (auto it = producer.find(s.group.params[p]); it != producer.end()) needs[i].insert(it->second);
+      if (definer.empty()) continue;
+      for (const ExprNode* v : symbols_used(s))
+        if (auto it = definer.find(v); it != definer.end()) needs[i].insert(it->second);
+    }
+    std::vector<Step> ordered;
+    auto before = [&](size_t a, size_t b) { return std::pair(steps_[a].node, a) < std::pair(steps_[b].node, b); };
+    std::vector<std::vector<size_t>> users(steps_.size());
+    std::set<size_t, decltype(before)> ready(before);
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      needs[i].erase(i);
+      for (size_t d : needs[i]) users[d].push_back(i);
+      if (needs[i].empty()) ready.insert(i);
+    }
+    while (!ready.empty()) {
+      const size_t i = *ready.begin();
+      ready.erase(ready.begin());
+      for (size_t u : users[i]) {
+        needs[u].erase(i);
+        if (needs[u].empty()) ready.insert(u);
+      }
+      ordered.push_back(std::move(steps_[i]));
+    }
+    TW_CHECK(ordered.size() == steps_.size());
+    steps_ = std::move(ordered);
   }
 
   // What is read only to infer shapes is not computed; but symbols that are named somewhere must be.
@@ -132,6 +124,29 @@ class Steps {
     if (v == kNone) return;
     values_.insert(v);
     add_symbols(graph_.value(v), symbols_);
+  }
+  // Named by the extents of the step's values, by its kernel, or inside its regions.
+  std::set<const ExprNode*> symbols_used(const Step& s) const {
+    std::set<const ExprNode*> used;
+    for (const Var& v : s.group.kernel.scalars) used.insert(v.get());
+    for (ValueId v : s.group.params)
+      if (v != kNone) add_symbols(graph_.value(v), used);
+    for (const auto& region : graph_.nodes[s.node].regions) add_symbols_of(*region, used);
+    return used;
+  }
+  static void add_symbols(const Value& v, std::set<const ExprNode*>& to) {
+    for (const Expr& d : v.type.dims)
+      for (const Var& s : free_vars_in_order(d)) to.insert(s.get());
+  }
+  static void add_symbols_of(const Graph& region, std::set<const ExprNode*>& to) {
+    for (const Value& v : region.values) {
+      add_symbols(v, to);
+      if (!v.known) continue;
+      for (const Expr& e : *v.known)
+        for (const Var& s : free_vars_in_order(e)) to.insert(s.get());
+    }
+    for (const Node& n : region.nodes)
+      for (const auto& inner : n.regions) add_symbols_of(*inner, to);
   }
 
   const Graph& graph_;

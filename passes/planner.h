@@ -22,7 +22,7 @@ struct GraphPlan {
   int32_t block;
   std::vector<int> uses;
   std::map<ir::ValueId, int32_t> buffers;
-  std::map<ir::ValueId, std::vector<int32_t>> constants;  // one for each layout that kernels want
+  std::map<ir::ValueId, std::vector<int32_t>> packed;  // constants in the layouts that kernels want them in
   std::vector<Step> steps;
 };
 
@@ -39,7 +39,7 @@ class Planner {
   void add_symbol(const ir::Var& s);
   void define_at_run(const ir::Var& s);
   int32_t buffer(GraphPlan& g, ir::ValueId v);
-  int32_t constant_buffer(GraphPlan& g, ir::ValueId v, const ir::Layout& layout);
+  int32_t packed_constant(GraphPlan& g, ir::ValueId v, const ir::Layout& layout);
   int32_t new_buffer(ir::ProgramBuffer b);
   ir::ProgramBuffer& at(int32_t buffer_id) { return program_.buffers[static_cast<size_t>(buffer_id)]; }
   Status emit(GraphPlan& g, Step& s);
@@ -47,7 +47,7 @@ class Planner {
   Status emit_symbols(GraphPlan& g, Step& s);
   Status define_symbols(GraphPlan& g, GroupKernel& kernel, ir::CallInstruction call, const std::vector<ir::Var>& symbols);
   void push(const GraphPlan& g, ir::ProgramInstruction i) { program_.blocks[static_cast<size_t>(g.block)].push_back(std::move(i)); }
-  Status add_call(const GraphPlan& g, GroupKernel& kernel, ir::CallInstruction& call);
+  Status add_call(const ir::Graph& graph, GroupKernel& g, ir::CallInstruction& call);
   void add_profile(const GroupKernel& g, ir::CallInstruction& call);
 
   // plan_control_flow.cpp

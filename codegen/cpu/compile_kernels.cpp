@@ -104,13 +104,17 @@ Result<Compiled> compile_one(const ir::Kernel& kernel, const ir::MachineDescript
 
 }  // namespace
 
-Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine, int threads) {
+Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine, int threads,
+                                        const std::function<void(size_t, size_t)>& progress) {
   initialize_llvm();
   std::vector<Result<Compiled>> results(kernels.size(), Result<Compiled>(internal_error("not compiled")));
-  std::atomic<size_t> next{0};
+  std::atomic<size_t> next{0}, done{0};
   auto work = [&] {
     auto target = target_machine(machine);
-    for (size_t i = next++; i < kernels.size(); i = next++) results[i] = compile_one(*kernels[i], machine, *target);
+    for (size_t i = next++; i < kernels.size(); i = next++) {
+      results[i] = compile_one(*kernels[i], machine, *target);
+      if (progress) progress(++done, kernels.size());
+    }
   };
   std::vector<std::thread> workers;
   for (int t = 1; t < threads && static_cast<size_t>(t) < kernels.size(); ++t) workers.emplace_back(work);

@@ -1,6 +1,7 @@
 // Kernels to machine code: LLVM optimisation and code emission, in-memory loading, linking of shared objects.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,8 +20,10 @@ struct CompiledKernels {
   std::vector<std::vector<uint8_t>> objects;  // relocatable ELF
   std::vector<KernelWorkspace> workspaces;    // one per kernel
 };
-// `threads`: how many compile at once. The result depends on neither their number nor their timing.
-Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine, int threads);
+// `threads`: how many compile at once. The result depends on neither their number nor their timing. `progress` (may be
+// null) is told of every kernel, from any of these threads.
+Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine, int threads,
+                                        const std::function<void(size_t done, size_t total)>& progress = nullptr);
 
 enum class CodeForm { kLlvm, kAssembly };
 Result<std::string> print_code(const ir::Kernel& kernel, const ir::MachineDescription& machine, CodeForm form);

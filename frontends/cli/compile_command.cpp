@@ -1,27 +1,78 @@
-// tilewright compile, info, lower, ops and devices.
+// tilewright compile and reproduce.
+#include <algorithm>
 #include <iostream>
 
-#include "codegen/cpu/compile_kernels.h"
 #include "frontends/cli/cli.h"
-#include "ir/graph/op.h"
-#include "runtime/device_cpu.h"
+#include "frontends/cli/progress.h"
+#include "passes/reproducer.h"
 
 namespace tilewright::cli {
 
-int compile_command(const ModelOptions& options, const std::vector<std::vector<std::string>>& variants, const std::string& output) {
+namespace {
+
+// Whether a set gives every extent of every input.
+bool binds_all(const Binding& set, const std::vector<InputInfo>& inputs) {
+  return std::all_of(inputs.begin(), inputs.end(), [&](const InputInfo& i) {
+    if (set.shapes.count(i.name)) return true;
+    if (!i.known_rank) return false;
+    for (size_t d = 0; d < i.extents.size(); ++d)
+      if (i.extents[d] < 0 && !set.symbols.count(i.symbols[d])) return false;
+    return true;
+  });
+}
+
+// The dimensions that a set leaves open: "x: batch, seq; y: all".
+std::string open_dimensions(const Binding& set, const std::vector<InputInfo>& inputs) {
+  std::string text;
+  for (const InputInfo& i : inputs) {
+    if (set.shapes.count(i.name)) continue;
+    std::string dims = i.known_rank ? "" : "all (its rank is unknown)";
+    for (size_t d = 0; d < i.extents.size(); ++d)
+      if (i.extents[d] < 0 && !set.symbols.count(i.symbols[d]))
+        dims += (dims.empty() ? "" : ", ") + (i.symbols[d].empty() ? "dimension " + std::to_string(d) : "'" + i.symbols[d] + "'");
+    if (!dims.empty()) text += (text.empty() ? "" : "; ") + ("input '" + i.name + "': ") + dims;
+  }
+  return text;
+}
+
+// Says which extents to give where that is the cure: kInvalid, since the call lacks something, not Tilewright.
+Error explain(Error error, const std::vector<Binding>& sets, const std::vector<InputInfo>& inputs) {
+  std::string open;
+  for (const Binding& set : sets)
+    if (open.empty()) open = open_dimensions(set, inputs);
+  const std::string text = error.to_string();
+  const bool curable = text.find("not known at compile time") != std::string::npos || text.find("unknown at compile time") != std::string::npos ||
+                       text.find("rank is unknown") != std::string::npos;
+  if (open.empty() || !curable || error.kind != ErrorKind::kUnsupported) return error;
+  // Of several reasons one may be incurable: the model stays unsupported.
+  if (text.find("unsupported operator") == std::string::npos) error.kind = ErrorKind::kInvalid;
+  error.notes.push_back("these dimensions must be bound with --shape: " + open);
+  return error;
+}
+
+}  // namespace
+
+int compile_command(const ModelOptions& options, const std::string& output) {
+  if (is_compiled(options.model)) return report_usage("'" + options.model + "' is compiled already");
   auto model = open_model(options.model);
   if (!model.ok()) return report(model.error());
-  std::vector<Binding> bindings;
-  for (const auto& v : variants) {
-    auto b = parse_shapes(**model, v);
-    if (!b.ok()) return report(b.error());
-    bindings.push_back(std::move(*b));
-  }
-  if (bindings.empty()) bindings.emplace_back();
-  CompileOptions compile;
-  compile.cpu = options.cpu;
-  compile.schedule_threads = options.threads > 0 ? options.threads : available_cpus();
-  if (Status s = compile_to_file(**model, bindings, compile, output); !s.ok()) return report(s.error());
+  const std::vector<InputInfo> inputs = inputs_of(**model);
+  auto sets = parse_shapes(inputs, options.shapes);
+  if (!sets.ok()) return report(sets.error());
+  // Exact matches are tried first.
+  std::stable_partition(sets->begin(), sets->end(), [&](const Binding& b) { return binds_all(b, inputs); });
+  Progress progress;
+  CompileOptions compile = compile_options(options);
+  compile.progress = progress.callback();
+  Status s = compile_to_file(**model, *sets, compile, output);
+  return s.ok() ? kOk : report(explain(s.error(), *sets, inputs));
+}
+
+int reproduce_command(const std::string& file) {
+  auto options = lower_options({});
+  if (!options.ok()) return report(options.error());
+  if (Status s = passes::replay(file, options->run_constants); !s.ok()) return report(s.error());
+  std::cout << "all passes of the file succeed and their results are valid\n";
   return kOk;
 }
 

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "frontends/cli/cli.h"
+#include "frontends/cli/progress.h"
 #include "frontends/tensor_files/npz.h"
 #include "frontends/tensor_files/tensor_pb.h"
 
@@ -15,27 +16,47 @@ int report(const Error& error) {
   return error.kind == ErrorKind::kUnsupported ? kUnsupportedModel : kError;
 }
 
-namespace {
+int report_usage(const std::string& message) {
+  std::cerr << "tilewright: " << message << "\n";
+  return kUsage;
+}
 
 bool is_compiled(const std::string& path) { return std::filesystem::path(path).extension() == ".so"; }
 
-Tensor to_tensor(HostTensor tensor) {
-  auto keep = std::make_shared<HostTensor>(std::move(tensor));
-  return Tensor::share(keep->dtype, keep->shape, keep->bytes.data(), keep);
+CompileOptions compile_options(const ModelOptions& options) {
+  CompileOptions compile;
+  compile.cpu = options.cpu;
+  compile.schedule_threads = options.threads > 0 ? options.threads : available_cpus();
+  return compile;
 }
-
-struct InputInfo { std::string name; DType dtype; std::vector<int64_t> extents; };
 
 std::vector<InputInfo> inputs_of(const OnnxModel& model) {
   std::vector<InputInfo> infos;
   for (const OnnxValueInfo& v : model.graph.inputs) {
     if (model.graph.initializers.count(v.name)) continue;
-    InputInfo info{v.name, dtype_from_onnx(v.type.onnx_code).value_or(DType::kFloat32), {}};
+    InputInfo info{v.name, dtype_from_onnx(v.type.onnx_code).value_or(DType::kFloat32), {}, {}, v.type.shape.has_value()};
     if (v.type.shape)
-      for (const OnnxDimension& d : *v.type.shape) info.extents.push_back(std::holds_alternative<int64_t>(d) ? std::get<int64_t>(d) : -1);
+      for (const OnnxDimension& d : *v.type.shape) {
+        const auto* extent = std::get_if<int64_t>(&d);
+        const auto* symbol = std::get_if<std::string>(&d);
+        info.extents.push_back(extent ? *extent : -1);
+        info.symbols.push_back(symbol ? *symbol : "");
+      }
     infos.push_back(std::move(info));
   }
   return infos;
+}
+std::vector<InputInfo> inputs_of(const std::vector<ValueInfo>& values) {
+  std::vector<InputInfo> infos;
+  for (const ValueInfo& v : values) infos.push_back({v.name, v.dtype, v.extents, v.dim_names, true});
+  return infos;
+}
+
+namespace {
+
+Tensor to_tensor(HostTensor tensor) {
+  auto keep = std::make_shared<HostTensor>(std::move(tensor));
+  return Tensor::share(keep->dtype, keep->shape, keep->bytes.data(), keep);
 }
 
 HostTensor random_tensor(DType dtype, const Shape& shape, uint64_t seed) {
@@ -91,22 +112,28 @@ Result<std::vector<Tensor>> order_inputs(NamedTensors tensors, const std::vector
   return ordered;
 }
 
-Result<NamedTensors> random_inputs(const std::vector<InputInfo>& infos, const Binding& binding, const OnnxModel* model) {
+Status check_input_bytes(const InputInfo& info, const Shape& shape) {
+  constexpr int64_t kMostElements = int64_t{1} << 32;
+  auto n = element_count(shape);
+  if (!n || *n > kMostElements)
+    return limit_error("input '" + info.name + "': " + to_string(shape) + " is too large for a random tensor (limit: 2^32 elements)");
+  return {};
+}
+
+// Extents that nothing binds are 1.
+Result<NamedTensors> random_inputs(const std::vector<InputInfo>& infos, const Binding& binding) {
   NamedTensors tensors;
   std::cerr << "tilewright: no inputs given, using random ones (seed 0)\n";
   uint64_t seed = 0;
   for (const InputInfo& info : infos) {
     Shape shape = info.extents;
-    auto given = binding.shapes.find(info.name);
-    if (given != binding.shapes.end()) shape = given->second;
+    if (auto given = binding.shapes.find(info.name); given != binding.shapes.end()) shape = given->second;
     for (size_t d = 0; d < shape.size(); ++d) {
       if (shape[d] >= 0) continue;
-      shape[d] = 1;
-      if (!model) continue;
-      for (const OnnxValueInfo& v : model->graph.inputs)
-        if (v.name == info.name && v.type.shape)
-          if (const auto* symbol = std::get_if<std::string>(&(*v.type.shape)[d]); symbol && binding.symbols.count(*symbol)) shape[d] = binding.symbols.at(*symbol);
+      auto bound = binding.symbols.find(info.symbols[d]);
+      shape[d] = bound == binding.symbols.end() ? 1 : bound->second;
     }
+    TW_RETURN_IF_ERROR(check_input_bytes(info, shape));
     tensors.emplace_back(info.name, random_tensor(info.dtype, shape, seed++));
   }
   return tensors;
@@ -132,44 +159,6 @@ Status check_types(const std::vector<InputInfo>& infos, const std::vector<Tensor
 
 }  // namespace
 
-Result<Binding> parse_shapes(const OnnxModel& model, const std::vector<std::string>& shapes) {
-  Binding b;
-  std::map<std::string, bool> symbols;
-  for (const OnnxValueInfo& v : model.graph.inputs)
-    if (v.type.shape)
-      for (const OnnxDimension& d : *v.type.shape)
-        if (const auto* s = std::get_if<std::string>(&d)) symbols[*s] = true;
-  for (const std::string& text : shapes) {
-    const size_t at = text.find_last_of('=');
-    if (at == std::string::npos) return invalid("--shape " + text + ": expected NAME=1x3x224x224 or SYMBOL=N");
-    const std::string name = text.substr(0, at);
-    Shape shape;
-    std::string rest = text.substr(at + 1);
-    for (size_t from = 0; from <= rest.size() && !rest.empty();) {
-      const size_t x = std::min(rest.find('x', from), rest.size());
-      const std::string part = rest.substr(from, x - from);
-      if (part.empty() || part.size() > 12 || part.find_first_not_of("0123456789") != std::string::npos)
-        return invalid("--shape " + text + ": '" + part + "' is no extent");
-      shape.push_back(std::stoll(part));
-      from = x + 1;
-    }
-    const bool is_input = std::any_of(model.graph.inputs.begin(), model.graph.inputs.end(), [&](const auto& v) { return v.name == name; });
-    if (is_input) {
-      b.shapes[name] = shape;
-    } else if (symbols.count(name) && shape.size() == 1) {
-      auto [it, fresh] = b.symbols.emplace(name, shape[0]);
-      if (!fresh && it->second != shape[0])
-        return invalid("--shape: symbol '" + name + "' is bound to " + std::to_string(it->second) + " and to " + std::to_string(shape[0]));
-    } else {
-      std::string known;
-      for (const auto& v : model.graph.inputs) known += (known.empty() ? "" : ", ") + v.name;
-      for (const auto& [s, unused] : symbols) known += ", " + s;
-      return invalid("--shape " + text + ": the model has no input or symbol '" + name + "' (it has " + known + ")");
-    }
-  }
-  return b;
-}
-
 Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& inputs, bool profile) {
   OpenedModel opened;
   std::vector<InputInfo> infos;
@@ -179,15 +168,16 @@ Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& 
   session_options.profile = profile;
   if (is_compiled(options.model)) {
     TW_ASSIGN(opened.executable, load_executable(options.model));
-    for (const ValueInfo& v : describe_inputs(*opened.executable)) infos.push_back({v.name, v.dtype, v.extents});
-    if (inputs.empty()) { TW_ASSIGN(tensors, random_inputs(infos, {}, nullptr)); }
+    infos = inputs_of(describe_inputs(*opened.executable));
+    TW_ASSIGN(Binding binding, parse_one_set(infos, options.shapes));
+    if (inputs.empty()) { TW_ASSIGN(tensors, random_inputs(infos, binding)); }
     else { TW_ASSIGN(tensors, read_inputs(inputs, nullptr, infos)); }
     TW_ASSIGN(opened.inputs, order_inputs(std::move(tensors), infos));
   } else {
     TW_ASSIGN(std::unique_ptr<OnnxModel> model, open_model(options.model));
-    TW_ASSIGN(Binding binding, parse_shapes(*model, options.shapes));
     infos = inputs_of(*model);
-    if (inputs.empty()) { TW_ASSIGN(tensors, random_inputs(infos, binding, model.get())); }
+    TW_ASSIGN(Binding binding, parse_one_set(infos, options.shapes));
+    if (inputs.empty()) { TW_ASSIGN(tensors, random_inputs(infos, binding)); }
     else { TW_ASSIGN(tensors, read_inputs(inputs, model.get(), infos)); }
     TW_ASSIGN(opened.inputs, order_inputs(std::move(tensors), infos));
     TW_RETURN_IF_ERROR(check_types(infos, opened.inputs));
@@ -198,9 +188,9 @@ Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& 
       binding.shapes[infos[i].name] = opened.inputs[i].shape();
     }
     add_values(binding, infos, opened.inputs);
-    CompileOptions compile;
-    compile.cpu = options.cpu;
-    compile.schedule_threads = options.threads > 0 ? options.threads : available_cpus();
+    Progress progress;
+    CompileOptions compile = compile_options(options);
+    compile.progress = progress.callback();
     TW_ASSIGN(opened.executable, compile_in_memory(*model, binding, compile));
     for (const OnnxValueInfo& v : model->graph.outputs) opened.output_names.push_back(v.name);
   }

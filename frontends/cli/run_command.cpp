@@ -22,9 +22,12 @@ int run_command(const ModelOptions& options, const std::string& inputs, const st
   if (!trace.empty()) {
     opened->session->set_profiling(false);  // the first run warmed up; the second is what is shown
     opened->session->set_profiling(true);
+    const int64_t start = now_nanoseconds();
     if (Status s = opened->session->run(opened->inputs, results); !s.ok()) return report(s.error());
-    if (Status s = opened->session->profile().write_trace(trace); !s.ok()) return report(s.error());
-    std::cout << opened->session->profile().table();
+    const int64_t run_time = now_nanoseconds() - start;
+    const Profiler profile = opened->session->profile();
+    if (Status s = profile.write_trace(trace); !s.ok()) return report(s.error());
+    std::cout << profile_table(profile.rows(), run_time, opened->session->threads());
   }
   if (!outputs.empty()) {
     if (Status s = write_outputs(outputs, opened->output_names, results); !s.ok()) return report(s.error());

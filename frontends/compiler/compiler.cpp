@@ -10,19 +10,20 @@ namespace tilewright {
 
 namespace {
 
-Result<passes::LowerOptions> lower_options(const CompileOptions& options);
-
 int compile_threads(const CompileOptions& options) { return options.compile_threads > 0 ? options.compile_threads : available_cpus(); }
 
 // Runs a graph without inputs on this machine, whatever the target.
 Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph, const CompileOptions& options) {
   CompileOptions host = options;
   host.cpu = "native";
+  host.progress = nullptr;
   TW_ASSIGN(passes::LowerOptions lower, lower_options(host));
   lower.fold = false;
   TW_ASSIGN(ir::Program program, passes::lower(graph, lower));
-  codegen::AssembleOptions assemble{lower.machine, compile_threads(options), graph.name};
-  TW_ASSIGN(std::shared_ptr<Executable> executable, codegen::assemble_in_memory({std::move(program)}, assemble));
+  std::vector<ir::Program> programs;
+  programs.push_back(std::move(program));
+  TW_ASSIGN(std::shared_ptr<Executable> executable,
+            codegen::assemble_in_memory(programs, {lower.machine, compile_threads(options), graph.name, {}}));
   TW_ASSIGN(std::unique_ptr<Session> session, Session::create(executable, {}));
   std::vector<Tensor> outputs;
   TW_RETURN_IF_ERROR(session->run({}, outputs));
@@ -35,6 +36,15 @@ Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph, const
   return constants;
 }
 
+codegen::AssembleOptions assemble_options(const CompileOptions& options, const ir::MachineDescription& machine, const std::string& name) {
+  codegen::AssembleOptions assemble{machine, compile_threads(options), name, {}};
+  if (options.progress)
+    assemble.progress = [options](size_t done, size_t total) { options.progress("compiling", done, total); };
+  return assemble;
+}
+
+}  // namespace
+
 Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
   passes::LowerOptions lower;
   TW_ASSIGN(lower.machine, cpu::describe_machine(options.cpu));
@@ -42,10 +52,9 @@ Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
   lower.fuse = options.fuse;
   lower.schedule = options.schedule;
   lower.run_constants = [options](const ir::Graph& g) { return run_constants(g, options); };
+  if (options.progress) lower.on_kernel = [options](size_t done) { options.progress("lowering", done, 0); };
   return lower;
 }
-
-}  // namespace
 
 Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path) {
   TW_ASSIGN(std::unique_ptr<OnnxModel> model, read_model(path));
@@ -76,7 +85,7 @@ Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model, co
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
   std::vector<ir::Program> programs;
   programs.push_back(std::move(program));
-  return codegen::assemble_in_memory(programs, {lower.machine, compile_threads(options), model.graph.name});
+  return codegen::assemble_in_memory(programs, assemble_options(options, lower.machine, model.graph.name));
 }
 
 Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindings, const CompileOptions& options, const std::string& path) {
@@ -86,7 +95,7 @@ Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindi
     programs.push_back(std::move(p));
   }
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
-  return codegen::assemble_shared_object(programs, {lower.machine, compile_threads(options), model.graph.name}, path);
+  return codegen::assemble_shared_object(programs, assemble_options(options, lower.machine, model.graph.name), path);
 }
 
 }  // namespace tilewright

@@ -1,6 +1,7 @@
 // The driver: calls all stages, from an ONNX file to an executable.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,6 +21,8 @@ struct CompileOptions {
   int schedule_threads = 1;  // what schedules assume
   int compile_threads = 0;   // 0: as many as this process may use
   bool fuse = true, schedule = true;
+  // Called as kernels get ready: what is being done, how many are done, of how many (0: not known). From any thread.
+  std::function<void(const std::string& stage, size_t done, size_t total)> progress;
 };
 
 // One set of input shapes: by input name (`shapes`) or by symbol (`symbols`). Empty: extents stay symbolic.
@@ -34,6 +37,9 @@ Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path);
 // The typed graph under a binding. Where a shape depends on values of inputs that the binding has, the graph is
 // specialised to them; `specialised` (may be null) names these inputs.
 Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding, std::vector<std::string>* specialised = nullptr);
+
+// What the passes are told under these options.
+Result<passes::LowerOptions> lower_options(const CompileOptions& options);
 
 Result<ir::Program> compile_program(const OnnxModel& model, const Binding& binding, const CompileOptions& options);
 

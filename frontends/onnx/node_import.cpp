@@ -151,17 +151,17 @@ ValueId NodeImport::cast(ValueId v, DType to) {
   if (dtype(v) == to) return v;
   return op("cast", {v}, {{"to", std::string(name(to))}});
 }
-ValueId NodeImport::reshape(ValueId v, const std::vector<ir::Expr>& dims) {
-  ValueId shape = graph().add_value("", {DType::kInt64, {ir::Expr(static_cast<int64_t>(dims.size()))}});
-  bool constant_dims = true;
+ValueId NodeImport::dims(const std::vector<ir::Expr>& values) {
   std::vector<int64_t> numbers;
-  for (const ir::Expr& d : dims) {
-    constant_dims &= ir::as_int(d).has_value();
-    numbers.push_back(ir::as_int(d).value_or(0));
-  }
-  if (constant_dims) shape = ints(numbers);
-  else graph().value(shape).known = dims;
-  return op("reshape", {v, shape}, {{"allowzero", int64_t{1}}});
+  for (const ir::Expr& d : values)
+    if (auto n = ir::as_int(d)) numbers.push_back(*n);
+  if (numbers.size() == values.size()) return ints(numbers);
+  ValueId v = graph().add_value("", {DType::kInt64, {ir::Expr(static_cast<int64_t>(values.size()))}});
+  graph().value(v).known = values;
+  return v;
+}
+ValueId NodeImport::reshape(ValueId v, const std::vector<ir::Expr>& shape) {
+  return op("reshape", {v, dims(shape)}, {{"allowzero", int64_t{1}}});
 }
 ValueId NodeImport::reshape(ValueId v, const std::vector<int64_t>& dims) {
   return op("reshape", {v, ints(dims)}, {{"allowzero", int64_t{1}}});

@@ -6,6 +6,7 @@
 #include "ir/loops/linear.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
+#include "ir/ops/indices.h"
 
 namespace tilewright::ir {
 namespace {
@@ -313,12 +314,6 @@ Status infer_gather(InferContext& c) {
   dims.insert(dims.end(), x.dims.begin() + axis + 1, x.dims.end());
   c.set_output(0, x.dtype, std::move(dims));
   return {};
-}
-// Indices from the end count as numpy's; those out of range are clamped, so that no run reads outside x.
-Expr wrapped_index(Expr index, const Expr& extent) {
-  index = cast(DType::kInt64, std::move(index));
-  if (auto i = as_int(index)) return *i < 0 ? Expr(*i) + extent : index;
-  return clamp(select(index < Expr(0), index + extent, index), 0, extent - 1);
 }
 void compute_gather(ComputeContext& c) {
   const int axis = c.axis(c.rank(0)), q = c.rank(1);

@@ -11,7 +11,8 @@ namespace tilewright {
 namespace {
 
 constexpr int kParts = 8;
-constexpr CompiledForm kForms[] = {{true, true}, {true, false}, {false, true}, {false, false}};
+constexpr CompiledForm kForms[] = {
+    {true, true, true}, {true, false}, {false, true}, {false, false}};
 
 uint64_t from_environment(const char* name, uint64_t fallback) {
   const char* text = std::getenv(name);

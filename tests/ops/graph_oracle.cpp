@@ -174,6 +174,16 @@ Result<OracleRun> interpret_graph(const ir::Graph& graph, const Tensors& inputs)
   return Interpretation(graph).run(inputs);
 }
 
+namespace {
+Result<std::vector<ir::ConstantRef>> interpret_constants(const ir::Graph& graph) {
+  TW_ASSIGN(OracleRun run, interpret_graph(graph, {}));
+  std::vector<ir::ConstantRef> constants;
+  for (const HostTensor& t : run.outputs)
+    constants.push_back(ir::make_constant(t.dtype, t.shape, std::vector<uint8_t>(t.bytes.begin(), t.bytes.end())));
+  return constants;
+}
+}  // namespace
+
 Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs, CompiledForm form,
                                           const std::vector<int>& threads) {
   passes::LowerOptions options;
@@ -181,7 +191,8 @@ Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors&
   options.machine.threads = 3;
   options.fuse = form.fuse;
   options.schedule = form.schedule;
-  options.fold = false;  // constants are computed by kernels, too
+  options.fold = form.fold;
+  options.run_constants = interpret_constants;
   TW_ASSIGN(ir::Program program, passes::lower(graph, options));
   TW_ASSIGN(std::shared_ptr<Executable> executable, codegen::assemble_in_memory({std::move(program)}, {options.machine, 1, graph.name}));
   std::vector<Tensor> given;

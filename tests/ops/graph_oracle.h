@@ -31,6 +31,7 @@ Result<OracleRun> interpret_graph(const ir::Graph& graph, const Tensors& inputs)
 
 struct CompiledForm {
   bool fuse = true, schedule = true;
+  bool fold = false;  // false: kernels compute what depends on constants alone
 };
 // Compiles a graph once and runs it with each number of threads.
 Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs, CompiledForm form,

@@ -73,7 +73,7 @@ TEST_P(OpExamples, CompiledEqualsInterpreted) {
   ASSERT_TRUE(oracle.ok()) << oracle.error().to_string();
   // What a function such as tanh may be off by is stated in codegen/cpu/vector_math.h, at most kUlps.
   constexpr double kUlps = 4;
-  for (const CompiledForm form : {CompiledForm{true, true}, CompiledForm{true, false}, CompiledForm{false, true}, CompiledForm{false, false}}) {
+  for (const CompiledForm form : {CompiledForm{true, true, true}, CompiledForm{true, true}, CompiledForm{true, false}, CompiledForm{false, true}, CompiledForm{false, false}}) {
     SCOPED_TRACE(std::string(form.fuse ? "fused" : "unfused") + (form.schedule ? ", scheduled" : ", plain loops"));
     auto runs = run_compiled(call->graph, call->inputs, form, {1, 3});
     ASSERT_TRUE(runs.ok()) << runs.error().to_string();

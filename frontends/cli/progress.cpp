@@ -1,0 +1,39 @@
+#include "frontends/cli/progress.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace tilewright::cli {
+
+Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1), start_(Clock::now()), shown_(start_) {}
+
+Progress::~Progress() {
+  if (visible_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::update(const std::string& stage, size_t done, size_t total) {
+  using namespace std::chrono_literals;
+  if (!terminal_) return;
+  std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  if (now - start_ < 1s || (visible_ && now - shown_ < 100ms)) return;
+  shown_ = now;
+  visible_ = true;
+  constexpr size_t kWidth = 30;
+  std::string bar;
+  if (total > 0) {
+    const size_t filled = kWidth * done / total;
+    bar = " [" + std::string(filled, '#') + std::string(kWidth - filled, ' ') + "]";
+  }
+  std::fprintf(stderr, "\r\033[K%-10s%s %zu", stage.c_str(), bar.c_str(), done);
+  if (total > 0) std::fprintf(stderr, "/%zu", total);
+  std::fprintf(stderr, " kernels, %.0f s", std::chrono::duration<double>(now - start_).count());
+  std::fflush(stderr);
+}
+
+std::function<void(const std::string&, size_t, size_t)> Progress::callback() {
+  return [this](const std::string& stage, size_t done, size_t total) { update(stage, done, total); };
+}
+
+}  // namespace tilewright::cli
