@@ -17,6 +17,7 @@ struct Cell {
   int64_t gates;
   std::vector<std::string> activations;  // of one direction, by default
   bool has_cell;                         // LSTM: inputs initial_c and P, output Y_c
+  bool quantized = false;                // W and R in 8 bits, columns innermost, with their scales and zero points behind P
 };
 
 struct Parameter { std::string_view activation; bool alpha; double fallback; };
@@ -72,7 +73,7 @@ class Recurrent {
     direction_ = n_.string_attr("direction", "forward");
     if (direction_ != "forward" && direction_ != "reverse" && direction_ != "bidirectional") n_.fail("direction '" + direction_ + "'");
     directions_ = direction_ == "bidirectional" ? 2 : 1;
-    auto count = ir::as_int(n_.dim(w_, 0)), hidden = ir::as_int(n_.dim(r_, 2));
+    auto count = ir::as_int(n_.dim(w_, 0)), hidden = ir::as_int(n_.dim(r_, cell_.quantized ? 1 : 2));
     if (!count || !hidden) n_.unsupported("the hidden size is not known at compile time");
     if (*count != directions_) n_.fail("W is " + to_string(n_.type(w_)) + " for " + std::to_string(directions_) + " directions");
     hidden_ = *hidden;
@@ -113,7 +114,7 @@ class Recurrent {
     const bool reset_after = n_.int_attr("linear_before_reset", 0) != 0 && cell_.gates == 3;
     ValueId recurrent_bias = kNone;
     ValueId projected = project(d, reset_after, recurrent_bias);
-    std::vector<ValueId> inputs{projected, n_.transpose(row(r_, d), {1, 0}), initial(5, d), lens_};
+    std::vector<ValueId> inputs{projected, recurrent_weights(d), initial(5, d), lens_};
     if (cell_.has_cell) {
       inputs.push_back(initial(6, d));
       inputs.push_back(row(n_.in(7), d));
@@ -129,16 +130,28 @@ class Recurrent {
     ir::Attributes a{{"activations", part(all_.names)}, {"alpha", part(all_.alpha)}, {"beta", part(all_.beta)}};
     if (direction_ == "reverse" || d == 1) a["reverse"] = int64_t{1};
     if (n_.has_attr("clip") && n_.float_attr("clip", 0) > 0) a["clip"] = n_.float_attr("clip", 0);
+    if (cell_.quantized) a["quantize_state"] = int64_t{1};
     for (const char* flag : {"linear_before_reset", "input_forget"})
       if (n_.int_attr(flag, 0)) a[flag] = int64_t{1};
     return a;
+  }
+  // [h, gates * h]; those in 8 bits as the numbers they stand for.
+  ValueId recurrent_weights(int64_t d) {
+    ValueId r = row(r_, d);
+    if (!cell_.quantized) return n_.transpose(r, {1, 0});
+    ValueId scale = row(n_.required(10), d), zero = row(n_.in(11), d);
+    return n_.op("dequantize", zero == kNone ? std::vector<ValueId>{r, scale} : std::vector<ValueId>{r, scale, zero});
+  }
+  ValueId times_weights(ValueId x, int64_t d) {
+    if (!cell_.quantized) return n_.op("matmul", {x, n_.transpose(row(w_, d), {1, 0})});
+    return dynamically_quantized_matmul(n_, x, row(w_, d), row(n_.required(8), d), row(n_.in(9), d));
   }
   // [s, b, gates * h]: X times W plus the biases. When r is applied after the product, the bias of R for n stays apart.
   ValueId project(int64_t d, bool reset_after, ValueId& recurrent_bias) {
     const Expr s = n_.dim(x_, 0), b = n_.dim(x_, 1);
     const int64_t columns = cell_.gates * hidden_;
     ValueId flat = n_.reshape(x_, {simplify(s * b), n_.dim(x_, 2)});
-    ValueId y = n_.op("matmul", {flat, n_.transpose(row(w_, d), {1, 0})});
+    ValueId y = times_weights(flat, d);
     if (n_.has(3)) {
       ValueId bias = row(n_.in(3), d);
       if (ir::as_int(n_.dim(bias, 0)).value_or(2 * columns) != 2 * columns)
@@ -194,7 +207,12 @@ void rnn(NodeImport& n) { Recurrent(n, {"rnn_steps", 1, {"tanh"}, false}).run();
 void gru(NodeImport& n) { Recurrent(n, {"gru_steps", 3, {"sigmoid", "tanh"}, false}).run(); }
 void lstm(NodeImport& n) { Recurrent(n, {"lstm_steps", 4, {"sigmoid", "tanh", "tanh"}, true}).run(); }
 
-constexpr auto kRows = std::to_array<OpMapping>({{"", "RNN", 1, rnn}, {"", "GRU", 1, gru}, {"", "LSTM", 1, lstm}});
+// The inputs and each step's state go into their products in 8 bits, by their range.
+void dynamic_quantize_lstm(NodeImport& n) { Recurrent(n, {"lstm_steps", 4, {"sigmoid", "tanh", "tanh"}, true, true}).run(); }
+
+constexpr auto kRows = std::to_array<OpMapping>({
+    {"", "RNN", 1, rnn}, {"", "GRU", 1, gru}, {"", "LSTM", 1, lstm}, {"com.microsoft", "DynamicQuantizeLSTM", 1, dynamic_quantize_lstm},
+});
 
 }  // namespace
 

@@ -57,6 +57,24 @@ class Steps {
   void finish(int output, const Buffer& state, const char* name) {
     if (c.wants(output)) c.b.compute(c.out(output), [&](const Axes& i) { return cast(dtype, load(state, i)); }, name);
   }
+  // The state as 8 bits would keep it, by the range of its elements.
+  Buffer rounded_state() {
+    if (!c.attr_int("quantize_state")) return h;
+    if (!rounded_) {
+      for (Buffer* b : {&low_, &high_}) *b = c.b.temp("bound", acc, {});
+      rounded_ = c.b.temp("rounded", acc, {batch, hidden});
+    }
+    auto value = [&](const Axes&, const Axes& k) { return load(h, k); };
+    c.b.reduce(low_, {batch, hidden}, Combiner::kMin, value, "low");
+    c.b.reduce(high_, {batch, hidden}, Combiner::kMax, value, "high");
+    const Expr zero = constant(0, acc), most = constant(255, acc);
+    const Expr low = min(load(low_, {}), zero), range = max(load(high_, {}), zero) - low;
+    const Expr scale = select(eq(range, zero), constant(1, acc), range) / most;
+    auto nearest = [](const Expr& x) { return unary(UnaryOp::kRoundEven, x); };
+    const Expr shift = nearest(clamp((zero - low) / scale, zero, most));
+    c.b.compute(rounded_, [&](const Axes& i) { return (clamp(nearest(load(h, i) / scale) + shift, zero, most) - shift) * scale; }, "rounded");
+    return rounded_;
+  }
   // sums[b, j] = sum over k of state[b, k] * recurrent[k, j + offset]
   void multiply(const Buffer& sums, const Buffer& state, const Expr& offset, const char* name) {
     c.b.reduce(sums, {hidden}, Combiner::kSum, [&](const Axes& i, const Axes& k) {
@@ -89,6 +107,7 @@ class Steps {
     return c.has(kLens) ? select(active(t, b), length(b) - 1 - t, t) : seq - 1 - t;
   }
   const bool reverse_;
+  Buffer low_, high_, rounded_;
 };
 
 void compute_rnn(ComputeContext& c) {
@@ -152,7 +171,7 @@ void compute_lstm(ComputeContext& c) {
     return s.clipped(x);
   };
   s.run([&](const Expr& t) {
-    s.multiply(sums, s.h, 0, "recurrent");
+    s.multiply(sums, s.rounded_state(), 0, "recurrent");
     c.b.compute(cell, [&](const Axes& i) {
       Expr in = activation(c, 0, gate(t, i, 0, 0)), value = activation(c, 1, gate(t, i, 3, -1));
       Expr forget = c.attr_int("input_forget") ? constant(1, s.acc) - in : activation(c, 0, gate(t, i, 2, 2));
@@ -176,7 +195,7 @@ const std::vector<OpDef>& recurrent_ops() {
   const std::vector<AttributeDef> attributes{{"reverse", kInt, "steps run from the end to the start"},
       {"activations", kStrings, "in the order of the ONNX operator, lower-case"}, {"alpha", kFloats, "one for each activation"},
       {"beta", kFloats, "one for each activation"}, {"clip", kFloat, "bound of what enters an activation"}};
-  auto with = [&](AttributeDef more) { auto a = attributes; a.push_back(more); return a; };
+  auto with = [&](const std::vector<AttributeDef>& more) { auto a = attributes; a.insert(a.end(), more.begin(), more.end()); return a; };
   const DType f = DType::kFloat32;
   static const std::vector<OpDef> ops{
       {.name = "rnn_steps", .summary = "h = f(projected[t] + h * recurrent) for each step t", .operands = {projected, recurrent, initial_h, lens},
@@ -186,14 +205,15 @@ const std::vector<OpDef>& recurrent_ops() {
        .source = "https://onnx.ai/onnx/operators/onnx__RNN.html"},
       {.name = "gru_steps", .summary = "gated recurrent unit; gates z, r, n lie side by side in the last dimension of projected and recurrent",
        .operands = {projected, recurrent, initial_h, lens, {"recurrent_bias", OperandDef::kOptional}},
-       .attributes = with({"linear_before_reset", kInt, "r is applied to h * recurrent, not to h"}), .outputs = "y, y_h",
+       .attributes = with({{"linear_before_reset", kInt, "r is applied to h * recurrent, not to h"}}), .outputs = "y, y_h",
        .fusion = FusionKind::kOpaque, .infer_type = infer_steps<3, false>, .compute = compute_gru,
        .example = {.inputs = {{f, {5, 2, 57}}, {f, {19, 57}}},
                    .attributes = {{"activations", S{"sigmoid", "tanh"}}, {"alpha", F{0, 0}}, {"beta", F{0, 0}}}, .outputs = 2},
        .source = "https://onnx.ai/onnx/operators/onnx__GRU.html"},
       {.name = "lstm_steps", .summary = "long short-term memory; gates i, o, f, g lie side by side in the last dimension of projected and recurrent",
        .operands = {projected, recurrent, initial_h, lens, {"initial_c", OperandDef::kOptional}, {"peepholes", OperandDef::kOptional}},
-       .attributes = with({"input_forget", kInt, "the forget gate is 1 - i"}), .outputs = "y, y_h, y_c", .fusion = FusionKind::kOpaque,
+       .attributes = with({{"input_forget", kInt, "the forget gate is 1 - i"}, {"quantize_state", kInt, "h is rounded to 8 bits before its product"}}),
+       .outputs = "y, y_h, y_c", .fusion = FusionKind::kOpaque,
        .infer_type = infer_steps<4, true>, .compute = compute_lstm,
        .example = {.inputs = {{f, {5, 2, 76}}, {f, {19, 76}}},
                    .attributes = {{"activations", S{"sigmoid", "tanh", "tanh"}}, {"alpha", F{0, 0, 0}}, {"beta", F{0, 0, 0}}}, .outputs = 3},
