@@ -80,7 +80,8 @@ void Planner::declare_inputs(GraphPlan& g) {
 void Planner::declare_outputs(GraphPlan& g) {
   for (ValueId v : g.graph.outputs) {
     const int32_t b = buffer(g, v);
-    if (at(b).kind == StorageKind::kTemporary && at(b).alias_of < 0) at(b).kind = StorageKind::kOutput;
+    if (at(b).kind == StorageKind::kTemporary && at(b).alias_of < 0)
+      at(b).kind = StorageKind::kOutput;
     program_.outputs.push_back(b);
   }
 }
@@ -95,7 +96,8 @@ void Planner::define_at_run(const Var& s) {
 }
 
 int32_t Planner::new_buffer(ProgramBuffer b) {
-  b.elements = simplify(storage_elements(BufferNode{b.name, b.type.dtype, b.type.dims, b.layout, Scope::kParam}));
+  b.elements = simplify(
+      storage_elements(BufferNode{b.name, b.type.dtype, b.type.dims, b.layout, Scope::kParam}));
   for (const Var& s : free_vars_in_order(b.elements)) b.dynamic |= run_symbols_.count(s.get()) != 0;
   program_.buffers.push_back(std::move(b));
   return static_cast<int32_t>(program_.buffers.size()) - 1;
@@ -161,11 +163,13 @@ Status Planner::emit_kernel(GraphPlan& g, Step& s) {
 }
 Status Planner::emit_symbols(GraphPlan& g, Step& s) {
   CallInstruction call;
-  for (size_t p = 0; p < s.group.num_inputs; ++p) call.buffers.push_back(buffer(g, s.group.params[p]));
+  for (size_t p = 0; p < s.group.num_inputs; ++p)
+    call.buffers.push_back(buffer(g, s.group.params[p]));
   return define_symbols(g, s.group, std::move(call), g.graph.nodes[s.node].defined_symbols);
 }
 // The kernel writes one int64 for each symbol into its last parameter.
-Status Planner::define_symbols(GraphPlan& g, GroupKernel& kernel, CallInstruction call, const std::vector<Var>& symbols) {
+Status Planner::define_symbols(GraphPlan& g, GroupKernel& kernel, CallInstruction call,
+                               const std::vector<Var>& symbols) {
   TW_RETURN_IF_ERROR(add_call(g.graph, kernel, call));
   ProgramBuffer b;
   b.name = "symbols";
@@ -186,7 +190,8 @@ Status Planner::add_call(const Graph& graph, GroupKernel& g, CallInstruction& ca
   std::set<std::string> constants;
   std::vector<bool> is_constant;
   for (size_t p = 0; p < g.kernel.params.size(); ++p) {
-    const bool known = p < g.params.size() && g.params[p] != kNone && graph.value(g.params[p]).constant;
+    const bool known =
+        p < g.params.size() && g.params[p] != kNone && graph.value(g.params[p]).constant;
     is_constant.push_back(known);
     if (known) constants.insert(g.kernel.params[p]->name);
   }
@@ -216,9 +221,12 @@ void Planner::add_profile(const GroupKernel& g, CallInstruction& call) {
     for (const Expr& d : b->shape) n = n * d;
     bytes = bytes + n;
   }
-  program_.profile.push_back({g.sources, program_.kernels[static_cast<size_t>(call.kernel)].name, count_flops(g.kernel), simplify(bytes)});
+  program_.profile.push_back({g.sources, program_.kernels[static_cast<size_t>(call.kernel)].name,
+                              count_flops(g.kernel), simplify(bytes)});
 }
 
-Result<Program> plan_program(const Graph& graph, const LowerKernel& lower_kernel) { return Planner(lower_kernel).run(graph); }
+Result<Program> plan_program(const Graph& graph, const LowerKernel& lower_kernel) {
+  return Planner(lower_kernel).run(graph);
+}
 
 }  // namespace tilewright::passes

@@ -9,7 +9,9 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-HostTensor floats(const Numbers& values) { return repeated(DType::kFloat32, {static_cast<int64_t>(values.size())}, values); }
+HostTensor floats(const Numbers& values) {
+  return repeated(DType::kFloat32, {static_cast<int64_t>(values.size())}, values);
+}
 HostTensor scalar(DType dtype, double value) { return repeated(dtype, {}, {value}); }
 Numbers elements(const HostTensor& t) {
   Numbers r;
@@ -32,7 +34,8 @@ Tensors run(const std::string& text, const Tensors& inputs) {
       return {};
     }
     if (first.empty()) first = (*runs)[0];
-    for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(elements(first[i]), elements((*runs)[0][i]));
+    for (size_t i = 0; i < first.size(); ++i)
+      EXPECT_EQ(elements(first[i]), elements((*runs)[0][i]));
   }
   return first;
 }
