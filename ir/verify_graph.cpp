@@ -47,7 +47,10 @@ class GraphVerifier {
     if (!require(in_range(v), what + " is value " + std::to_string(v) + " of " +
                                   std::to_string(g_.values.size())))
       return;
-    require(defined_[static_cast<size_t>(v)],
+    // Extents that are known as expressions need nothing that makes them.
+    const Value& value = g_.value(v);
+    const bool known = value.known && value.producer < 0;
+    require(defined_[static_cast<size_t>(v)] || known,
             what + " is " + name_of(v) + ", which is not defined before");
   }
   bool define(ValueId v, int32_t producer) {

@@ -98,8 +98,11 @@ void dequantize_linear(NodeImport& n) {
 }
 
 // To u8, over the range of x and 0: scale = (max - min) / 255, zero point = round(-min / scale).
-void dynamic_quantize_linear(NodeImport& n) {
-  V x{n, n.required(0)};
+struct Quantized {
+  V values, scale, zero_point;
+};
+// x in 8 bits, by the range of all its elements.
+Quantized quantize_by_range(NodeImport& n, V x) {
   std::vector<int64_t> all;
   for (int d = 0; d < x.rank(); ++d) all.push_back(d);
   V high = apply("max", reduce("reduce_max", x, all, false), x.number(0));
@@ -107,11 +110,14 @@ void dynamic_quantize_linear(NodeImport& n) {
   V range = high - low;
   V empty = apply("equal", range, x.number(0));
   V scale = where(empty, x.number(1), range) / 255;
-  V zero_point{
-      n, n.op("quantize", {limit(0.0 - low / scale, 0, 255).id}, {{"to", std::string("u8")}})};
-  n.out(0, n.op("quantize", {x.id, scale.id, zero_point.id}, {{"to", std::string("u8")}}));
-  n.out(1, scale.id);
-  n.out(2, zero_point.id);
+  V zero_point{n, n.op("quantize", {limit(0.0 - low / scale, 0, 255).id}, {{"to", std::string("u8")}})};
+  return {V{n, n.op("quantize", {x.id, scale.id, zero_point.id}, {{"to", std::string("u8")}})}, scale, zero_point};
+}
+void dynamic_quantize_linear(NodeImport& n) {
+  const Quantized q = quantize_by_range(n, V{n, n.required(0)});
+  n.out(0, q.values.id);
+  n.out(1, q.scale.id);
+  n.out(2, q.zero_point.id);
 }
 
 bool known_zero(NodeImport& n, ValueId v) {
@@ -192,6 +198,12 @@ constexpr auto kRows = std::to_array<OpMapping>({
 });
 
 }  // namespace
+
+ValueId dynamically_quantized_matmul(NodeImport& n, ValueId a, ValueId b, ValueId b_scale, ValueId b_zero) {
+  const Quantized q = quantize_by_range(n, V{n, a});
+  ValueId sum = integer_matmul(n, q.values.id, q.zero_point.id, b, b_zero);
+  return (V{n, n.cast(sum, DType::kFloat32)} * (q.scale * V{n, b_scale})).id;
+}
 
 std::span<const OpMapping> quantization_mappings() { return kRows; }
 
