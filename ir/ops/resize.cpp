@@ -28,9 +28,9 @@ struct ResizePlan {
 Expr f64(double x) { return float_imm(x, DType::kFloat64); }
 Expr f64(const Expr& e) { return cast(DType::kFloat64, e); }
 
-// floor(extent * scale); null when that is no integer expression.
+// floor(extent * scale), in f32 as the scales are: 40 * 3.3f is 132. Null when that is no integer expression.
 Expr scaled_extent(const Expr& extent, double scale) {
-  if (auto n = as_int(extent)) return Expr(static_cast<int64_t>(std::floor(static_cast<double>(*n) * scale)));
+  if (auto n = as_int(extent)) return Expr(static_cast<int64_t>(std::floor(static_cast<float>(*n) * static_cast<float>(scale))));
   if (scale == std::floor(scale)) return simplify(extent * Expr(static_cast<int64_t>(scale)));
   // A dyadic fraction.
   for (int64_t divisor = 2; divisor <= 64; divisor *= 2)
@@ -145,33 +145,37 @@ Status infer_resize(InferContext& c) {
 struct AxisTables {
   ResizeAxis a;
   int taps = 1, first = 0;  // taps of output o are at floor(position) + first ...
-  Buffer position;          // f64[out]
+  Buffer position;          // [out]
   Buffer index;             // i64[out, taps], inside x
   Buffer weight;            // [out, taps]; null: nearest
 };
 
-// The position in x of output position o, as f64. Sources: the formulas of ONNX Resize; a scale need not be out / in.
+// Positions are f32 where the nearest element is taken: rounding then absorbs that scales are rounded numbers.
+DType position_type(const ResizePlan& p) { return p.mode == "nearest" ? DType::kFloat32 : DType::kFloat64; }
+
+// The position in x of output position o. Sources: the formulas of ONNX Resize; a scale need not be out / in.
 Expr source_position(const ComputeContext& c, const ResizePlan& p, const ResizeAxis& a, const Expr& o) {
-  const Expr x = f64(o), half = f64(0.5), one = f64(1), in = f64(a.in), out = in * a.scale;
-  Expr pixel = (x + half) / a.scale - half;
-  if (p.coordinates == "asymmetric") return x / a.scale;
-  if (p.coordinates == "tf_half_pixel_for_nn") return (x + half) / a.scale;  // opset 11 alone
-  if (p.coordinates == "align_corners") return select(eq(out, one), f64(0), x * (in - one) / (out - one));
-  if (p.coordinates == "pytorch_half_pixel") return select(a.out > Expr(1), pixel, f64(0));
-  if (p.coordinates == "half_pixel_symmetric") return in / f64(2) * (one - f64(a.out) / out) + pixel;
+  const DType t = position_type(p);
+  auto number = [t](double v) { return constant(v, t); };
+  const Expr x = cast(t, o), half = number(0.5), one = number(1), in = cast(t, a.in), scale = cast(t, a.scale), out = in * scale;
+  Expr pixel = (x + half) / scale - half;
+  if (p.coordinates == "asymmetric") return x / scale;
+  if (p.coordinates == "tf_half_pixel_for_nn") return (x + half) / scale;  // opset 11 alone
+  if (p.coordinates == "align_corners") return select(eq(out, one), number(0), x * (in - one) / (out - one));
+  if (p.coordinates == "pytorch_half_pixel") return select(a.out > Expr(1), pixel, number(0));
+  if (p.coordinates == "half_pixel_symmetric") return in / number(2) * (one - cast(t, a.out) / out) + pixel;
   if (p.coordinates == "tf_crop_and_resize") {
-    Expr begin = f64(load(c.in(1), {Expr(a.roi_begin)})), end = f64(load(c.in(1), {Expr(a.roi_end)}));
-    Expr inner = select(eq(out, one), (end - begin) * (in - one) / f64(2), x * (end - begin) * (in - one) / (out - one));
+    Expr begin = cast(t, load(c.in(1), {Expr(a.roi_begin)})), end = cast(t, load(c.in(1), {Expr(a.roi_end)}));
+    Expr inner = select(eq(out, one), (end - begin) * (in - one) / number(2), x * (end - begin) * (in - one) / (out - one));
     return begin * (in - one) + inner;
   }
   return pixel;
 }
 Expr nearest_index(const std::string& how, const Expr& x) {
-  Expr low = unary(UnaryOp::kFloor, x), part = x - low;
+  Expr low = unary(UnaryOp::kFloor, x), part = x - low, half = constant(0.5, x.dtype());
   if (how == "floor") return low;
   if (how == "ceil") return unary(UnaryOp::kCeil, x);
-  Expr up = how == "round_prefer_floor" ? part > f64(0.5) : part >= f64(0.5);
-  return select(up, low + f64(1), low);
+  return select(how == "round_prefer_floor" ? part > half : part >= half, low + constant(1, x.dtype()), low);
 }
 // Weight of an element at distance x, in units of the (stretched) kernel.
 Expr kernel_weight(const std::string& mode, const Expr& distance, double a) {
@@ -209,7 +213,7 @@ AxisTables fill_tables(ComputeContext& c, const ResizePlan& p, const ResizeAxis&
     t.first = 1 - reach;
     t.taps = 2 * reach;
   }
-  t.position = c.b.temp("positions", DType::kFloat64, {a.out});
+  t.position = c.b.temp("positions", position_type(p), {a.out});
   c.b.compute(t.position, [&](const Axes& i) { return source_position(c, p, a, i[0]); }, "positions");
   t.index = c.b.temp("source", DType::kInt64, {a.out, Expr(t.taps)});
   c.b.compute(t.index, [&](const Axes& i) {
@@ -240,7 +244,7 @@ Expr is_outside(const std::vector<AxisTables>& tables, const Axes& i) {
   Expr outside = bool_imm(false);
   for (const AxisTables& t : tables) {
     Expr x = load(t.position, {i[static_cast<size_t>(t.a.axis)]});
-    outside = logical_or(outside, logical_or(x < f64(0), x > f64(t.a.in - 1)));
+    outside = logical_or(outside, logical_or(x < constant(0, x.dtype()), x > cast(x.dtype(), t.a.in - 1)));
   }
   return outside;
 }

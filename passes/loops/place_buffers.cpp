@@ -155,13 +155,16 @@ class PlaceBuffers : public Rewriter {
   Stmt place(const Allocate& a, const Stmt& body, const std::vector<Use>& uses, const std::vector<const For*>& common, size_t depth) {
     auto moved = std::make_shared<BufferNode>(*a.buffer);
     std::vector<Expr> low(a.buffer->shape.size());
-    bool constant_size = true;
+    // Lanes that are off are written to local buffers all the same, so these must hold whole tiles.
+    bool constant_size = true, covered = true;
     int64_t elements = 1;
     for (size_t d = 0; d < low.size(); ++d) {
       Expr l, extent;
       if (find_region(uses, depth, d, l, extent)) {
         low[d] = is_zero(l) ? Expr() : l;
         moved->shape[d] = extent;
+      } else {
+        covered = false;
       }
       auto n = as_int(moved->shape[d]);
       constant_size &= n.has_value();
@@ -170,7 +173,7 @@ class PlaceBuffers : public Rewriter {
     // A padded layout stays valid only for the whole buffer.
     for (const LayoutAxis& x : a.buffer->layout)
       if (x.divisor != 1 || x.modulus) return allocate(a.buffer, body);
-    if (constant_size && elements * byte_size(moved->dtype) <= kMostLocalBytes) moved->scope = Scope::kLocal;
+    if (covered && constant_size && elements * byte_size(moved->dtype) <= kMostLocalBytes) moved->scope = Scope::kLocal;
     Stmt shifted = body;
     if (depth == 0) return allocate(moved, ShiftAccesses(a.buffer, moved, low).rewrite(shifted));
     Stmt inserted = Insert(common[depth - 1], moved).rewrite(shifted);
