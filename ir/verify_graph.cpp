@@ -159,7 +159,7 @@ class GraphVerifier {
                 std::vector<int64_t>>);
   void attribute(const Node& n, const std::string& key, const Attribute& value) {
     static constexpr const char* kKinds[] = {"an int", "a float", "a string", "ints",
-                                             "floats", "strings", "a tensor"};
+                                             "floats", "strings", "a tensor", "extents"};
     const auto& defs = n.op->attributes;
     const auto def = std::find_if(defs.begin(), defs.end(),
                                   [&](const AttributeDef& d) { return d.name == key; });

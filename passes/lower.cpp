@@ -18,10 +18,21 @@ Result<Graph> fold(Graph g, const LowerOptions& o) {
   return fold_constants(std::move(g), o.run_constants);
 }
 
+// The bodies of control flow go through the same passes.
+Result<Graph> lower_regions(Graph g, const LowerOptions& o) {
+  for (ir::Node& n : g.nodes)
+    for (auto& region : n.regions) {
+      TW_ASSIGN(Graph inner, lower_graph(*region, o));
+      region = std::make_shared<const Graph>(std::move(inner));
+    }
+  return g;
+}
+
 }  // namespace
 
 std::span<const GraphPass> graph_passes() {
   static constexpr GraphPass kPasses[] = {
+      {"lower_regions", lower_regions},
       // Results that nobody uses are gone, and each computation is there once.
       {"eliminate_dead_nodes", [](Graph g, const LowerOptions&) -> Result<Graph> { return eliminate_dead_nodes(std::move(g)); }},
       {"eliminate_common_nodes", [](Graph g, const LowerOptions&) -> Result<Graph> { return eliminate_common_nodes(std::move(g)); }},

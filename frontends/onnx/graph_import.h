@@ -12,7 +12,15 @@ class GraphImport {
 
   // Imports nodes of a graph into the current graph under a new scope; the values of its outputs.
   std::vector<ir::ValueId> import_body(const OnnxGraph& graph, ImportScope& scope);
-  ir::Graph& graph() { return graph_; }
+  // Builds a graph of its own, whose first inputs are like `inputs` (constants stay constants). What it names of the graph
+  // around, or brings in by scope.capture, becomes further inputs; `captured` are those values, in that order.
+  struct Region {
+    std::shared_ptr<ir::Graph> graph;
+    std::vector<ir::ValueId> captured;
+  };
+  using BuildRegion = std::function<std::vector<ir::ValueId>(ImportScope& scope, const std::vector<ir::ValueId>& inputs)>;
+  Region import_region(const std::string& name, const std::vector<ir::Value>& inputs, const BuildRegion& build);
+  ir::Graph& graph() { return *current_; }
   ImportScope* scope() { return scope_; }
   std::vector<std::string>& sources() { return sources_; }
 
@@ -26,6 +34,7 @@ class GraphImport {
   const OnnxModel& model_;
   const ImportOptions& options_;
   ir::Graph graph_;
+  ir::Graph* current_ = &graph_;  // graph_, or the region that is being imported
   ImportScope* scope_ = nullptr;
   std::vector<std::string> sources_;
   std::map<std::string, ir::Expr> symbols_;

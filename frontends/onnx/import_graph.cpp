@@ -90,7 +90,7 @@ void GraphImport::import_initializers(const OnnxGraph& graph, ImportScope& scope
       unsupported_.push_back(unsupported("initializer '" + name + "': element type " + std::to_string(tensor.onnx_code)));
       continue;
     }
-    scope.values[name] = graph_.add_constant(name, to_constant(tensor));
+    scope.values[name] = current_->add_constant(name, to_constant(tensor));
   }
 }
 
@@ -136,11 +136,47 @@ std::vector<ValueId> GraphImport::import_body(const OnnxGraph& graph, ImportScop
   }
   scope_ = saved;
   if (saved && unsupported_.size() > before) {  // inside a node: that node is unsupported for this reason
-    Error first = unsupported_.back();
-    unsupported_.pop_back();
+    Error first = unsupported_[before];
+    for (size_t i = before + 1; i < unsupported_.size(); ++i) first.notes.push_back(unsupported_[i].to_string());
+    unsupported_.resize(before);
     throw ImportFailure{first};
   }
   return outputs;
+}
+
+GraphImport::Region GraphImport::import_region(const std::string& name, const std::vector<ir::Value>& inputs, const BuildRegion& build) {
+  Region region{std::make_shared<ir::Graph>(), {}};
+  ir::Graph &outer = *current_, &inner = *region.graph;
+  inner.name = name;
+  auto copy_of = [&](const ir::Value& value) {
+    if (value.constant) return inner.add_constant(value.name, value.constant);
+    ValueId v = inner.add_value(value.name, value.type);
+    inner.value(v).known = value.known;
+    inner.inputs.push_back(v);
+    return v;
+  };
+  ImportScope scope;
+  scope.parent = scope_;
+  std::vector<ValueId> given;
+  for (const ir::Value& v : inputs) given.push_back(copy_of(v));
+  std::map<ValueId, ValueId> brought;
+  scope.capture = [&](ValueId v) {
+    auto [it, fresh] = brought.emplace(v, ir::kNone);
+    if (!fresh) return it->second;
+    it->second = copy_of(outer.value(v));
+    if (!outer.value(v).constant) region.captured.push_back(v);
+    return it->second;
+  };
+  struct Restore {
+    GraphImport& import;
+    ir::Graph* graph;
+    ImportScope* scope;
+    ~Restore() { import.current_ = graph; import.scope_ = scope; }
+  } restore{*this, current_, scope_};
+  current_ = &inner;
+  inner.outputs = build(scope, given);
+  inner.output_names.resize(inner.outputs.size());
+  return region;
 }
 
 namespace {

@@ -17,8 +17,16 @@ std::span<const OpMapping> quantization_mappings();
 std::span<const OpMapping> normalization_mappings();
 std::span<const OpMapping> attention_mappings();
 std::span<const OpMapping> einsum_mappings();
+std::span<const OpMapping> signal_mappings();
+std::span<const OpMapping> movement_mappings();
+std::span<const OpMapping> generator_mappings();
+std::span<const OpMapping> conv_transpose_mappings();
+std::span<const OpMapping> resize_mappings();
 
+// Brought into [0, rank); fails outside [-rank, rank).
+int normalized_axis(const NodeImport& n, int64_t axis, int rank);
 // kernel_shape, strides, dilations, pads, auto_pad and ceil_mode of a convolution or pooling, as conv and pools take them.
 ir::Attributes window_attributes(NodeImport& n);
+std::span<const OpMapping> control_flow_mappings();
 
 }  // namespace tilewright::onnx

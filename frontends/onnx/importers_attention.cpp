@@ -185,9 +185,25 @@ void causal_conv(NodeImport& n) {
   if (n.wants(1)) n.out(1, *k == 1 ? past.id : n.slice(padded.id, 2, -(*k - 1), INT64_MAX));
 }
 
+void linear_attention(NodeImport& n) {
+  const std::string rule = n.string_attr("update_rule", "gated_delta");
+  const bool gated = rule == "gated" || rule == "gated_delta", delta = rule == "delta" || rule == "gated_delta";
+  if (!gated && !delta && rule != "linear") n.fail("update_rule '" + rule + "', expected linear, gated, delta or gated_delta");
+  if (n.has(4) != gated || n.has(5) != delta) n.fail("update_rule '" + rule + "' does not fit the operands decay and beta");
+  const int64_t heads = n.int_attr("q_num_heads", 0), kv_heads = n.int_attr("kv_num_heads", 0);
+  double scale = n.float_attr("scale", 0);
+  auto hidden = ir::as_int(n.dim(n.required(0), n.rank(n.required(0)) - 1));
+  if (scale == 0 && !hidden) n.unsupported("the size of a head is not known at compile time");
+  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(*hidden) / static_cast<double>(std::max<int64_t>(heads, 1)));
+  auto y = n.ops("linear_attention", {n.required(0), n.required(1), n.required(2), n.in(3), n.in(4), n.in(5)},
+                 {{"q_heads", heads}, {"kv_heads", kv_heads}, {"scale", scale}}, 2);
+  n.out(0, y[0]);
+  n.out(1, y[1]);
+}
+
 constexpr auto kRows = std::to_array<OpMapping>({
     {"", "Attention", 23, attention}, {"", "RotaryEmbedding", 23, rotary_embedding}, {"", "SwiGLU", 1, swiglu},
-    {"", "CausalConvWithState", 1, causal_conv},
+    {"", "CausalConvWithState", 1, causal_conv}, {"", "LinearAttention", 1, linear_attention},
 });
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Element-by-element arithmetic, logic and comparison.
 #include <array>
 
+#include "frontends/onnx/formula.h"
 #include "frontends/onnx/importers.h"
 
 namespace tilewright::onnx {
@@ -30,9 +31,15 @@ void mean(NodeImport& n) {
   for (int i = 1; i < n.num_inputs(); ++i) v = n.op("add", {v, n.required(i)});
   n.out(0, n.op("div", {v, n.scalar_like(n.num_inputs(), v)}));
 }
+// The remainder has the sign of b; for floats it is that of fmod, moved by b where the signs differ.
 void mod(NodeImport& n) {
-  const bool fmod = n.int_attr("fmod", 0) != 0;
-  n.out(0, n.op(fmod ? "fmod" : "mod", {n.required(0), n.required(1)}));
+  V a{n, n.required(0)}, b{n, n.required(1)};
+  if (n.int_attr("fmod", 0)) { n.out(0, apply("fmod", a, b).id); return; }
+  if (!is_float(a.dtype())) { n.out(0, apply("mod", a, b).id); return; }
+  V r = apply("fmod", a, b), zero = a.number(0);
+  V differ = apply("xor", apply("less", r, zero), apply("less", b, zero));
+  V y = where(differ, r + b, r);
+  n.out(0, where(apply("equal", r, zero), where(less(b, 0), a.number(-0.0), zero), y).id);
 }
 // The result has the type of the base.
 void pow(NodeImport& n) {
@@ -97,7 +104,12 @@ void clip(NodeImport& n) {
   }
   n.out(0, n.op("clip", {x, low, high}));
 }
-void where(NodeImport& n) { n.out(0, n.op("where", {n.required(0), n.required(1), n.required(2)})); }
+void bit_cast(NodeImport& n) {
+  auto to = dtype_from_onnx(static_cast<int>(n.int_attr("to", 0)));
+  if (!to) n.unsupported("element type " + std::to_string(n.int_attr("to", 0)));
+  n.out(0, n.op("bit_cast", {n.required(0)}, {{"to", std::string(name(*to))}}));
+}
+void select(NodeImport& n) { n.out(0, n.op("where", {n.required(0), n.required(1), n.required(2)})); }
 
 constexpr auto kRows = std::to_array<OpMapping>({
     {"", "Abs", 1, unary<"abs">}, {"", "Neg", 1, unary<"neg">}, {"", "Not", 1, unary<"not">}, {"", "Sqrt", 1, unary<"sqrt">},
@@ -114,7 +126,7 @@ constexpr auto kRows = std::to_array<OpMapping>({
     {"", "GreaterOrEqual", 12, binary<"greater_equal">}, {"", "Max", 1, variadic<"max">}, {"", "Min", 1, variadic<"min">},
     {"", "Sum", 1, variadic<"add">}, {"", "Mean", 1, mean}, {"", "Mod", 10, mod}, {"", "Pow", 7, pow}, {"", "BitShift", 11, bit_shift},
     {"", "Reciprocal", 1, reciprocal}, {"", "Sign", 9, sign}, {"", "Cast", 6, cast_to}, {"", "CastLike", 15, cast_like},
-    {"", "Clip", 6, clip}, {"", "Where", 9, where},
+    {"", "Clip", 6, clip}, {"", "Where", 9, select}, {"", "BitCast", 26, bit_cast},
 });
 
 }  // namespace

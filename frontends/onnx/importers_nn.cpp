@@ -98,11 +98,13 @@ void softmax(NodeImport& n) {
   n.out(0, n.reshape(flat, dims));
 }
 
+void determinant(NodeImport& n) { n.out(0, n.op("determinant", {n.required(0)})); }
+
 constexpr auto kRows = std::to_array<OpMapping>({
     {"", "Conv", 1, conv}, {"", "MaxPool", 1, max_pool}, {"", "AveragePool", 1, average_pool}, {"", "GlobalAveragePool", 1, global_pool<false>},
     {"", "GlobalMaxPool", 1, global_pool<true>}, {"", "MatMul", 1, matmul}, {"", "Gemm", 7, gemm},
     {"", "LayerNormalization", 17, layer_norm}, {"", "RMSNormalization", 23, rms_norm}, {"", "Softmax", 1, softmax<false>},
-    {"", "LogSoftmax", 1, softmax<true>},
+    {"", "LogSoftmax", 1, softmax<true>}, {"", "Det", 11, determinant},
 });
 
 }  // namespace

@@ -10,10 +10,11 @@ namespace tilewright::onnx {
 
 using ir::ValueId;
 
-ValueId ImportScope::find(const std::string& name) const {
+ValueId ImportScope::find(const std::string& name) {
   auto it = values.find(name);
   if (it != values.end()) return it->second;
-  return parent ? parent->find(name) : ir::kNone;
+  ValueId v = parent ? parent->find(name) : ir::kNone;
+  return v == ir::kNone || !capture ? v : values[name] = capture(v);
 }
 
 ir::Graph& NodeImport::graph() { return owner_.graph(); }
@@ -119,10 +120,14 @@ std::optional<std::vector<int64_t>> NodeImport::axes(int input, int64_t input_si
 }
 
 std::vector<ValueId> NodeImport::ops(std::string_view name, std::vector<ValueId> inputs, ir::Attributes attributes, int outputs) {
+  return control(name, std::move(inputs), std::move(attributes), outputs, {});
+}
+std::vector<ValueId> NodeImport::control(std::string_view name, std::vector<ValueId> inputs, ir::Attributes attributes, int outputs,
+                                         std::vector<std::shared_ptr<const ir::Graph>> regions) {
   std::string label = where_;
   for (const std::string& o : node.outputs)
     if (!o.empty()) { label = o; break; }
-  auto r = ir::add_node(graph(), name, std::move(inputs), std::move(attributes), outputs, label, owner_.sources());
+  auto r = ir::add_node(graph(), name, std::move(inputs), std::move(attributes), outputs, label, owner_.sources(), std::move(regions));
   if (!r.ok()) throw ImportFailure{std::move(r.error())};
   return std::move(r).value();
 }
@@ -150,17 +155,14 @@ ValueId NodeImport::cast(ValueId v, DType to) {
   if (dtype(v) == to) return v;
   return op("cast", {v}, {{"to", std::string(name(to))}});
 }
-ValueId NodeImport::reshape(ValueId v, const std::vector<ir::Expr>& dims) {
-  ValueId shape = graph().add_value("", {DType::kInt64, {ir::Expr(static_cast<int64_t>(dims.size()))}});
-  bool constant_dims = true;
+ValueId NodeImport::dims(const std::vector<ir::Expr>& extents) {
   std::vector<int64_t> numbers;
-  for (const ir::Expr& d : dims) {
-    constant_dims &= ir::as_int(d).has_value();
-    numbers.push_back(ir::as_int(d).value_or(0));
-  }
-  if (constant_dims) shape = ints(numbers);
-  else graph().value(shape).known = dims;
-  return op("reshape", {v, shape}, {{"allowzero", int64_t{1}}});
+  for (const ir::Expr& e : extents)
+    if (auto n = ir::as_int(e)) numbers.push_back(*n);
+  return numbers.size() == extents.size() ? ints(numbers) : op("extents", {}, {{"extents", ir::Extents{extents}}});
+}
+ValueId NodeImport::reshape(ValueId v, const std::vector<ir::Expr>& shape) {
+  return op("reshape", {v, dims(shape)}, {{"allowzero", int64_t{1}}});
 }
 ValueId NodeImport::reshape(ValueId v, const std::vector<int64_t>& dims) {
   return op("reshape", {v, ints(dims)}, {{"allowzero", int64_t{1}}});

@@ -2,6 +2,7 @@
 // throw ImportFailure (through op, fail and unsupported); import_graph turns it into a Result.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,7 +23,9 @@ struct ImportFailure {
 struct ImportScope {
   ImportScope* parent = nullptr;
   std::map<std::string, ir::ValueId> values;
-  ir::ValueId find(const std::string& name) const;
+  // Set where a graph of its own begins: brings a value of the graph around into this one.
+  std::function<ir::ValueId(ir::ValueId)> capture;
+  ir::ValueId find(const std::string& name);
 };
 
 class GraphImport;
@@ -68,6 +71,7 @@ class NodeImport {
   ir::ValueId op(std::string_view name, std::vector<ir::ValueId> inputs, ir::Attributes attributes = {});
   std::vector<ir::ValueId> ops(std::string_view name, std::vector<ir::ValueId> inputs, ir::Attributes attributes, int outputs);
   ir::ValueId ints(const std::vector<int64_t>& values);                 // i64[n]
+  ir::ValueId dims(const std::vector<ir::Expr>& values);                // the same, of symbolic values known at compile time
   ir::ValueId scalar(double value, DType dtype);                        // dtype[]
   ir::ValueId scalar_like(double value, ir::ValueId like) { return scalar(value, dtype(like)); }
   ir::ValueId constant(ir::ConstantRef c);
@@ -76,6 +80,8 @@ class NodeImport {
   ir::ValueId reshape(ir::ValueId v, const std::vector<int64_t>& dims);
   ir::ValueId transpose(ir::ValueId v, const std::vector<int64_t>& perm);
   ir::ValueId slice(ir::ValueId v, int axis, int64_t start, int64_t end, int64_t step = 1);
+  std::vector<ir::ValueId> control(std::string_view name, std::vector<ir::ValueId> inputs, ir::Attributes attributes, int outputs,
+                                   std::vector<std::shared_ptr<const ir::Graph>> regions);
   void out(int i, ir::ValueId v);
   // Imports a nested graph in place (a branch that is always taken); the values of its outputs.
   std::vector<ir::ValueId> inline_graph(const OnnxGraph& graph, const std::map<std::string, ir::ValueId>& inputs = {});

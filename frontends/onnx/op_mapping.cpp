@@ -25,6 +25,12 @@ const std::map<Key, std::vector<const OpMapping*>>& table() {
              normalization_mappings(),
              attention_mappings(),
              einsum_mappings(),
+             signal_mappings(),
+             movement_mappings(),
+             generator_mappings(),
+             conv_transpose_mappings(),
+             resize_mappings(),
+             control_flow_mappings(),
          })
       for (const OpMapping& m : family) (*t)[{m.domain, m.op_type}].push_back(&m);
     return t;

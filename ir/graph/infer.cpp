@@ -54,7 +54,8 @@ Status infer_node(Graph& graph, Node& node) {
 }
 
 Result<std::vector<ValueId>> add_node(Graph& graph, std::string_view op_name, std::vector<ValueId> inputs, Attributes attributes,
-                                      int outputs, const std::string& name, std::vector<std::string> sources) {
+                                      int outputs, const std::string& name, std::vector<std::string> sources,
+                                      std::vector<std::shared_ptr<const Graph>> regions) {
   const OpDef* op = find_op(op_name);
   TW_CHECK(op);
   Node node;
@@ -62,6 +63,7 @@ Result<std::vector<ValueId>> add_node(Graph& graph, std::string_view op_name, st
   node.inputs = std::move(inputs);
   node.attributes = std::move(attributes);
   node.sources = std::move(sources);
+  node.regions = std::move(regions);
   const auto number = static_cast<int32_t>(graph.nodes.size());
   for (int i = 0; i < outputs; ++i) {
     ValueId v = graph.add_value(outputs == 1 ? name : name + "." + std::to_string(i), {});

@@ -14,6 +14,12 @@ const std::vector<const OpDef*>& all_ops() {
              &movement_ops(),
              &recurrent_ops(),
              &quantization_ops(),
+             &control_flow_ops(),
+             &linear_algebra_ops(),
+             &padding_ops(),
+             &generator_ops(),
+             &indexing_ops(),
+             &resize_ops(),
          })
       for (const OpDef& op : *family) list->push_back(&op);
     return list;

@@ -4,6 +4,7 @@
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
+#include "ir/ops/indices.h"
 
 namespace tilewright::ir {
 namespace {
@@ -74,6 +75,20 @@ void compute_shape(ComputeContext& c) {
     for (int d = c.rank(0); d-- > 0;) e = select(eq(i[0], Expr(d)), c.dim(0, d), e);
     return e;
   }, "shape");
+}
+
+// Extents that are no operand's, such as products of them.
+Status infer_extents(InferContext& c) {
+  c.set_output(0, DType::kInt64, {Expr(static_cast<int64_t>(c.attr_extents("extents").value_or(std::vector<Expr>{}).size()))});
+  return {};
+}
+void compute_extents(ComputeContext& c) {
+  const std::vector<Expr> extents = c.attr_extents("extents").value_or(std::vector<Expr>{});
+  c.b.compute(c.out(), [&](const Axes& i) {
+    Expr e = 0;
+    for (size_t d = extents.size(); d-- > 0;) e = select(eq(i[0], Expr(static_cast<int64_t>(d))), extents[d], e);
+    return e;
+  }, "extents");
 }
 
 // --- transpose, expand -------------------------------------------------------------------------------------------------
@@ -223,12 +238,6 @@ Status infer_gather(InferContext& c) {
   c.set_output(0, x.dtype, std::move(dims));
   return {};
 }
-// Indices from the end count as numpy's; those out of range are clamped, so that no run reads outside x.
-Expr wrapped_index(Expr index, const Expr& extent) {
-  index = cast(DType::kInt64, std::move(index));
-  if (auto i = as_int(index)) return *i < 0 ? Expr(*i) + extent : index;
-  return clamp(select(index < Expr(0), index + extent, index), 0, extent - 1);
-}
 void compute_gather(ComputeContext& c) {
   const int axis = c.axis(c.rank(0)), q = c.rank(1);
   c.b.compute(c.out(), [&](const Axes& i) {
@@ -251,6 +260,9 @@ const std::vector<OpDef>& movement_ops() {
        .infer_type = infer_reshape, .compute = compute_reshape, .example = {.inputs = {x3, i1}, .values = {{}, {14, -1}}}, .source = kOnnx},
       {.name = "shape", .summary = "the extents of x", .operands = {{"x"}}, .fusion = FusionKind::kInjective, .infer_type = infer_shape,
        .compute = compute_shape, .example = {.inputs = {x3}}, .source = kOnnx},
+      {.name = "extents", .summary = "the values of expressions over symbols", .attributes = {{"extents", AttributeKind::kExtents, "one expression for each element"}},
+       .fusion = FusionKind::kInjective, .infer_type = infer_extents, .compute = compute_extents,
+       .example = {.attributes = {{"extents", Extents{{Expr(3), Expr(5)}}}}}, .source = kOnnx},
       {.name = "transpose", .summary = "dimensions permuted: dimension d of y is dimension perm[d] of x", .operands = {{"x"}},
        .attributes = {{"perm", AttributeKind::kInts, "a permutation"}}, .fusion = FusionKind::kInjective, .infer_type = infer_transpose,
        .compute = compute_transpose, .example = {.inputs = {x3}, .attributes = {{"perm", std::vector<int64_t>{2, 0, 1}}}}, .source = kOnnx},

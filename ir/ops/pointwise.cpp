@@ -105,6 +105,34 @@ Status infer_cast(InferContext& c) {
 void compute_cast(ComputeContext& c) {
   c.b.compute(c.out(), [&](const Axes& i) { return cast(c.out()->dtype, load(c.in(0), i)); }, "cast");
 }
+Status infer_bit_cast(InferContext& c) {
+  auto to = dtype_from_name(c.attr_string("to"));
+  if (!to) return c.unsupported("cast to '" + c.attr_string("to") + "'");
+  if (byte_size(*to) != byte_size(c.type(0).dtype)) return c.error(to_string(c.type(0)) + " and " + std::string(name(*to)) + " differ in size");
+  c.set_output(0, *to, c.type(0).dims);
+  return {};
+}
+// A bool is the byte 0 or 1.
+void compute_bit_cast(ComputeContext& c) {
+  const DType to = c.out()->dtype;
+  c.b.compute(c.out(), [&](const Axes& i) {
+    Expr x = load(c.in(0), i);
+    if (x.dtype() == DType::kBool) x = cast(DType::kUInt8, x);
+    if (to == x.dtype()) return x;
+    return to == DType::kBool ? cast(to, x) : bitcast(to, x);
+  }, "bit_cast");
+}
+// Shifts of at least the width (and negative ones) leave nothing but the sign.
+void compute_shift_right(ComputeContext& c) {
+  c.b.compute(c.out(), [&](const Axes& i) {
+    Expr a = c.read(0, i), b = c.read(1, i);
+    if (is_signed_integer(a.dtype())) {
+      const Expr most = constant(8 * byte_size(a.dtype()) - 1, a.dtype());
+      b = select(logical_or(b < constant(0, a.dtype()), b > most), most, b);
+    }
+    return binary(BinaryOp::kShr, a, b);
+  }, "shift_right");
+}
 void compute_identity(ComputeContext& c) {
   c.b.compute(c.out(), [&](const Axes& i) { return load(c.in(0), i); }, "identity");
 }
@@ -145,6 +173,10 @@ std::vector<OpDef> unary_family() {
       {.name = "cast", .summary = "conversion of type", .operands = {{"x"}}, .attributes = {{"to", AttributeKind::kString, "element type by name"}},
        .fusion = FusionKind::kPointwise, .infer_type = infer_cast, .compute = compute_cast,
        .example = {.inputs = {f32({5, 7})}, .attributes = {{"to", std::string("i32")}}}, .source = kOnnx},
+      {.name = "bit_cast", .summary = "the bits of x as another type of the same size", .operands = {{"x"}},
+       .attributes = {{"to", AttributeKind::kString, "element type by name"}}, .fusion = FusionKind::kPointwise,
+       .infer_type = infer_bit_cast, .compute = compute_bit_cast,
+       .example = {.inputs = {f32({5, 7})}, .attributes = {{"to", std::string("i32")}}}, .source = kOnnx},
       {.name = "identity", .summary = "a copy of x", .operands = {{"x"}}, .fusion = FusionKind::kPointwise,
        .infer_type = infer_unary, .compute = compute_identity, .example = {.inputs = {f32({5, 7})}}, .source = kOnnx},
   };
@@ -164,7 +196,11 @@ std::vector<OpDef> binary_family() {
       binary_op<BinaryOp::kOr>("or", "logical or; bitwise for integers", DType::kBool),
       binary_op<BinaryOp::kXor>("xor", "exclusive or; bitwise for integers", DType::kBool),
       binary_op<BinaryOp::kShl>("shift_left", "a * 2^b, bits beyond the type lost", DType::kUInt32),
-      binary_op<BinaryOp::kShr>("shift_right", "a / 2^b rounded down", DType::kUInt32),
+      [] {
+        OpDef op = binary_op<BinaryOp::kShr>("shift_right", "a / 2^b rounded down", DType::kUInt32);
+        op.compute = compute_shift_right;
+        return op;
+      }(),
       binary_op<BinaryOp::kEq>("equal", "a == b"),
       binary_op<BinaryOp::kNe>("not_equal", "a != b"),
       binary_op<BinaryOp::kLt>("less", "a < b"),

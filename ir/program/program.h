@@ -24,7 +24,7 @@ struct ProgramBuffer {
   int32_t first_use = 0, last_use = 0;  // instructions of the main block, both included
 };
 
-struct CallInstruction { int32_t kernel; std::vector<int32_t> buffers; std::vector<Expr> scalars; int32_t profile = -1; };
+struct CallInstruction { int32_t kernel = -1; std::vector<int32_t> buffers; std::vector<Expr> scalars; int32_t profile = -1; };
 struct DefineSymbolInstruction { Var symbol; int32_t buffer; int64_t index; int64_t limit; };
 struct AllocateInstruction { int32_t buffer; };
 struct CopyInstruction { int32_t to, from; };

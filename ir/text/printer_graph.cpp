@@ -97,6 +97,9 @@ class GraphPrinter {
   std::string attribute(const std::vector<int64_t>& v) { return list(v, "ints"); }
   std::string attribute(const std::vector<double>& v) { return list(v, "floats"); }
   std::string attribute(const std::vector<std::string>& v) { return list(v, "strings"); }
+  std::string attribute(const Extents& e) {
+    return "extents[" + joined(e.dims, [&](const Expr& d) { return to_text(d, symbols_); }) + "]";
+  }
   std::string attribute(const ConstantRef& c) {
     return c ? "const " + constant_type(*c) + " = " + elements(c) : "<missing>";
   }

@@ -75,6 +75,35 @@ bool covered(const std::vector<Access>& reads, const std::vector<const For*>& re
   return true;
 }
 
+bool share(const std::set<const BufferNode*>& a, const std::set<const BufferNode*>& b) {
+  for (const BufferNode* x : a)
+    if (b.count(x)) return true;
+  return false;
+}
+// A block that the move would pass over and that must stay before or after the moved one; null when there is none.
+const Block* block_in_the_way(const Stmt& body, const BlockPlace& moved, const std::vector<BlockPlace>& below) {
+  auto is_below = [&](const Block* b) {
+    for (const BlockPlace& q : below)
+      if (q.block == b) return true;
+    return false;
+  };
+  const Touched mine = touched(moved.stmt);
+  bool target_seen = false, moved_seen = false;
+  for (const BlockPlace& p : all_blocks(body)) {
+    if (is_below(p.block)) {
+      if (moved_seen) return nullptr;
+      target_seen = true;
+    } else if (p.block == moved.block) {
+      if (target_seen) return nullptr;
+      moved_seen = true;
+    } else if (target_seen || moved_seen) {
+      const Touched theirs = touched(p.stmt);
+      if (share(theirs.writes, mine.reads) || share(theirs.writes, mine.writes) || share(theirs.reads, mine.writes)) return p.block;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Result<Kernel> compute_at(const Kernel& k, const Step& step) {
@@ -102,6 +131,9 @@ Result<Kernel> compute_at(const Kernel& k, const Step& step) {
   }
   Stmt nest = nest_of(k.body, step.names[0]);
   if (!nest || nest.as<For>() != moved.loops[common]) return invalid("block '" + step.names[0] + "' shares its loops with another");
+
+  if (const Block* b = block_in_the_way(k.body, moved, below))
+    return invalid("block '" + step.names[0] + "' cannot pass over block '" + b->name + "'");
 
   // What one side writes and the other reads must meet within one iteration of the shared loops.
   Stmt inner = moved.loops[target.size() - 1]->body;

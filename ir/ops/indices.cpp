@@ -1,0 +1,22 @@
+#include "ir/ops/indices.h"
+
+#include "ir/loops/simplify.h"
+
+namespace tilewright::ir {
+
+Expr wrapped_index(Expr index, const Expr& extent) {
+  index = cast(DType::kInt64, std::move(index));
+  if (auto i = as_int(index)) return *i < 0 ? Expr(*i) + extent : index;
+  return clamp(select(index < Expr(0), index + extent, index), 0, extent - 1);
+}
+
+std::optional<std::vector<Expr>> known_dims(const NodeView& c, int operand) {
+  auto elements = c.known(operand);
+  if (!elements) return std::nullopt;
+  for (Expr& e : *elements) e = simplify(cast(DType::kInt64, e));
+  return elements;
+}
+
+std::string axis_message(int64_t axis, const TensorType& type) { return "axis " + std::to_string(axis) + " of " + to_string(type); }
+
+}  // namespace tilewright::ir

@@ -1,0 +1,19 @@
+// Indices that come from data.
+#pragma once
+
+#include "ir/graph/compute.h"
+
+namespace tilewright::ir {
+
+// Indices from the end count as numpy's; those out of range are clamped, so that no run reads outside.
+Expr wrapped_index(Expr index, const Expr& extent);
+
+inline Axes zeros(int rank) { return Axes(static_cast<size_t>(rank), Expr(0)); }
+
+// Elements of a known integer operand as int64 expressions.
+std::optional<std::vector<Expr>> known_dims(const NodeView& c, int operand);
+
+// "axis 3 of f32[2, 5]": the message for an axis outside the rank.
+std::string axis_message(int64_t axis, const TensorType& type);
+
+}  // namespace tilewright::ir

@@ -1,0 +1,306 @@
+// Resampling along axes. For each resized axis, small tables hold the positions and weights of the source elements of
+// every output position; the result is a weighted sum over them.
+#include <cmath>
+
+#include "ir/loops/simplify.h"
+#include "ir/ops/families.h"
+#include "ir/ops/indices.h"
+
+namespace tilewright::ir {
+namespace {
+
+constexpr int kMostTaps = 16;  // of all axes together: more are summed one axis after the other
+
+struct ResizeAxis {
+  int axis = 0;
+  Expr in, out;
+  Expr scale;                   // f64
+  std::optional<double> known;  // the scale
+  int roi_begin = -1, roi_end = -1;  // elements of roi
+};
+struct ResizePlan {
+  std::vector<Expr> dims;
+  std::vector<ResizeAxis> axes;  // those that change
+  std::string mode, coordinates, nearest;
+  bool antialias = false, exclude_outside = false;
+};
+
+Expr f64(double x) { return float_imm(x, DType::kFloat64); }
+Expr f64(const Expr& e) { return cast(DType::kFloat64, e); }
+
+// floor(extent * scale); null when that is no integer expression.
+Expr scaled_extent(const Expr& extent, double scale) {
+  if (auto n = as_int(extent)) return Expr(static_cast<int64_t>(std::floor(static_cast<double>(*n) * scale)));
+  if (scale == std::floor(scale)) return simplify(extent * Expr(static_cast<int64_t>(scale)));
+  // A dyadic fraction.
+  for (int64_t divisor = 2; divisor <= 64; divisor *= 2)
+    if (const double p = scale * static_cast<double>(divisor); p == std::floor(p))
+      return simplify(floordiv(extent * Expr(static_cast<int64_t>(p)), divisor));
+  return nullptr;
+}
+
+std::optional<std::vector<double>> known_scales(const NodeView& c) {
+  if (!c.has(2)) return std::nullopt;
+  auto elements = c.known(2);
+  if (!elements || elements->empty()) return std::nullopt;
+  std::vector<double> scales;
+  for (const Expr& e : *elements) {
+    const auto* f = e.as<FloatImm>();
+    if (!f) return std::nullopt;
+    scales.push_back(f->value);
+  }
+  return scales;
+}
+bool is_empty(const NodeView& c, int operand) { return !c.has(operand) || (c.rank(operand) == 1 && is_zero(c.dim(operand, 0))); }
+
+// With keep_aspect_ratio_policy all axes get one scale, and extents are rounded.
+Status keep_aspect_ratio(std::vector<ResizeAxis>& axes, bool largest) {
+  double scale = largest ? 0 : HUGE_VAL;
+  for (const ResizeAxis& a : axes) {
+    auto in = as_int(a.in), out = as_int(a.out);
+    if (!in || !out) return unsupported("keep_aspect_ratio_policy with an extent that is not known at compile time");
+    const double s = static_cast<double>(*out) / static_cast<double>(*in);
+    scale = largest ? std::max(scale, s) : std::min(scale, s);
+  }
+  for (ResizeAxis& a : axes) {
+    a.known = scale;
+    a.out = static_cast<int64_t>(std::floor(scale * static_cast<double>(*as_int(a.in)) + 0.5));
+  }
+  return {};
+}
+
+Result<std::vector<ResizeAxis>> resize_axes(const NodeView& c) {
+  const int rank = c.rank(0);
+  std::vector<int64_t> given = c.attr_ints("axes");
+  if (given.empty()) for (int d = 0; d < rank; ++d) given.push_back(d);
+  const auto scales = known_scales(c);
+  std::optional<std::vector<Expr>> sizes;
+  if (!is_empty(c, 3)) sizes = known_dims(c, 3);
+  if (!scales && !sizes) {
+    if (is_empty(c, 2) && is_empty(c, 3)) return invalid("neither scales nor sizes are given");
+    return unsupported("scales or sizes is not known at compile time");
+  }
+  const size_t found = sizes ? sizes->size() : scales->size();
+  if (found != given.size()) return invalid(std::to_string(found) + " scales or sizes for " + std::to_string(given.size()) + " axes");
+  std::vector<ResizeAxis> axes;
+  for (size_t k = 0; k < given.size(); ++k) {
+    ResizeAxis a;
+    const int64_t d = given[k] < 0 ? given[k] + rank : given[k];
+    if (d < 0 || d >= rank) return invalid(axis_message(given[k], c.type(0)));
+    a.axis = static_cast<int>(d);
+    a.in = c.dim(0, a.axis);
+    a.roi_begin = static_cast<int>(k);
+    a.roi_end = static_cast<int>(k + given.size());
+    if (sizes) {
+      a.out = (*sizes)[k];
+    } else {
+      a.known = (*scales)[k];
+      if (!(*a.known > 0)) return invalid("scale " + std::to_string(*a.known));
+      a.out = scaled_extent(a.in, *a.known);
+      if (!a.out) return unsupported("scale " + std::to_string(*a.known) + " of an extent that is not known at compile time");
+    }
+    axes.push_back(std::move(a));
+  }
+  const std::string policy = c.attr_string("policy", "stretch");
+  if (sizes && policy != "stretch") TW_RETURN_IF_ERROR(keep_aspect_ratio(axes, policy == "not_smaller"));
+  return axes;
+}
+
+Result<ResizePlan> resize_plan(const NodeView& c) {
+  ResizePlan p;
+  p.dims = c.type(0).dims;
+  p.mode = c.attr_string("mode", "nearest");
+  p.coordinates = c.attr_string("coordinates", "half_pixel");
+  p.nearest = c.attr_string("nearest_mode", "round_prefer_floor");
+  p.antialias = c.attr_int("antialias") != 0 && p.mode != "nearest";
+  p.exclude_outside = c.attr_int("exclude_outside") != 0 && p.mode != "nearest";
+  if (p.mode != "nearest" && p.mode != "linear" && p.mode != "cubic") return invalid("mode is '" + p.mode + "'");
+  if (p.nearest != "round_prefer_floor" && p.nearest != "round_prefer_ceil" && p.nearest != "floor" && p.nearest != "ceil")
+    return invalid("nearest_mode is '" + p.nearest + "'");
+  TW_ASSIGN(std::vector<ResizeAxis> axes, resize_axes(c));
+  const bool roi = p.coordinates == "tf_crop_and_resize";
+  if (roi && is_empty(c, 1)) return invalid("tf_crop_and_resize needs roi");
+  for (ResizeAxis& a : axes) {
+    p.dims[static_cast<size_t>(a.axis)] = a.out;
+    const bool same = is_zero(simplify(a.in - a.out)) && a.known.value_or(1) == 1;
+    if (same && (!roi || is_one(a.in))) continue;
+    if (is_zero(a.in) && !is_zero(a.out)) return invalid("x is " + to_string(c.type(0)) + ": nothing to resize");
+    if (!a.known && as_int(a.in) && as_int(a.out) && *as_int(a.in) > 0)
+      a.known = static_cast<double>(*as_int(a.out)) / static_cast<double>(*as_int(a.in));
+    a.scale = a.known ? f64(*a.known) : f64(a.out) / f64(a.in);
+    if (p.antialias && !a.known) return unsupported("antialias with a scale that is not known at compile time");
+    p.axes.push_back(std::move(a));
+  }
+  return p;
+}
+Status infer_resize(InferContext& c) {
+  auto p = resize_plan(c);
+  if (!p.ok()) return p.error().kind == ErrorKind::kUnsupported ? c.unsupported(p.error().message) : c.error(p.error().message);
+  c.set_output(0, c.type(0).dtype, p->dims);
+  return {};
+}
+
+// --- tables --------------------------------------------------------------------------------------------------------------
+
+struct AxisTables {
+  ResizeAxis a;
+  int taps = 1, first = 0;  // taps of output o are at floor(position) + first ...
+  Buffer position;          // f64[out]
+  Buffer index;             // i64[out, taps], inside x
+  Buffer weight;            // [out, taps]; null: nearest
+};
+
+// The position in x of output position o, as f64. Sources: the formulas of ONNX Resize; a scale need not be out / in.
+Expr source_position(const ComputeContext& c, const ResizePlan& p, const ResizeAxis& a, const Expr& o) {
+  const Expr x = f64(o), half = f64(0.5), one = f64(1), in = f64(a.in), out = in * a.scale;
+  Expr pixel = (x + half) / a.scale - half;
+  if (p.coordinates == "asymmetric") return x / a.scale;
+  if (p.coordinates == "tf_half_pixel_for_nn") return (x + half) / a.scale;  // opset 11 alone
+  if (p.coordinates == "align_corners") return select(eq(out, one), f64(0), x * (in - one) / (out - one));
+  if (p.coordinates == "pytorch_half_pixel") return select(a.out > Expr(1), pixel, f64(0));
+  if (p.coordinates == "half_pixel_symmetric") return in / f64(2) * (one - f64(a.out) / out) + pixel;
+  if (p.coordinates == "tf_crop_and_resize") {
+    Expr begin = f64(load(c.in(1), {Expr(a.roi_begin)})), end = f64(load(c.in(1), {Expr(a.roi_end)}));
+    Expr inner = select(eq(out, one), (end - begin) * (in - one) / f64(2), x * (end - begin) * (in - one) / (out - one));
+    return begin * (in - one) + inner;
+  }
+  return pixel;
+}
+Expr nearest_index(const std::string& how, const Expr& x) {
+  Expr low = unary(UnaryOp::kFloor, x), part = x - low;
+  if (how == "floor") return low;
+  if (how == "ceil") return unary(UnaryOp::kCeil, x);
+  Expr up = how == "round_prefer_floor" ? part > f64(0.5) : part >= f64(0.5);
+  return select(up, low + f64(1), low);
+}
+// Weight of an element at distance x, in units of the (stretched) kernel.
+Expr kernel_weight(const std::string& mode, const Expr& distance, double a) {
+  Expr x = unary(UnaryOp::kAbs, distance);
+  if (mode == "linear") return max(f64(1) - x, f64(0));
+  Expr near = ((f64(a + 2) * x - f64(a + 3)) * x * x) + f64(1);
+  Expr far = ((f64(a) * x - f64(5 * a)) * x + f64(8 * a)) * x - f64(4 * a);
+  return select(x <= f64(1), near, select(x < f64(2), far, f64(0)));
+}
+Expr tap_position(const AxisTables& t, const Expr& o, const Expr& tap) {
+  return cast(DType::kInt64, unary(UnaryOp::kFloor, load(t.position, {o}))) + Expr(t.first) + tap;
+}
+
+void fill_weights(ComputeContext& c, const ResizePlan& p, AxisTables& t, DType acc) {
+  const double shrink = p.antialias ? std::min(*t.a.known, 1.0) : 1.0, cubic = c.attr_float("cubic_coeff_a", -0.75);
+  Buffer raw = c.b.temp("raw_weights", DType::kFloat64, {t.a.out, Expr(t.taps)}), sum = c.b.temp("weight_sum", DType::kFloat64, {t.a.out});
+  c.b.compute(raw, [&](const Axes& i) {
+    Expr q = tap_position(t, i[0], i[1]);
+    Expr w = kernel_weight(p.mode, (f64(q) - load(t.position, {i[0]})) * f64(shrink), cubic);
+    if (!p.exclude_outside) return w;
+    return select(logical_and(q >= Expr(0), q < t.a.in), w, f64(0));
+  }, "raw_weights");
+  c.b.reduce(sum, {Expr(t.taps)}, Combiner::kSum, [&](const Axes& i, const Axes& r) { return load(raw, {i[0], r[0]}); }, "weight_sum");
+  t.weight = c.b.temp("weights", acc, {t.a.out, Expr(t.taps)});
+  c.b.compute(t.weight, [&](const Axes& i) { return cast(acc, load(raw, i) / load(sum, {i[0]})); }, "weights");
+}
+
+AxisTables fill_tables(ComputeContext& c, const ResizePlan& p, const ResizeAxis& a, DType acc) {
+  AxisTables t{a};
+  const int reach = p.mode == "cubic" ? 2 : 1;
+  if (p.antialias) {
+    t.first = static_cast<int>(std::floor(-reach / std::min(*a.known, 1.0))) + 1;
+    t.taps = 2 - 2 * t.first;
+  } else if (p.mode != "nearest") {
+    t.first = 1 - reach;
+    t.taps = 2 * reach;
+  }
+  t.position = c.b.temp("positions", DType::kFloat64, {a.out});
+  c.b.compute(t.position, [&](const Axes& i) { return source_position(c, p, a, i[0]); }, "positions");
+  t.index = c.b.temp("source", DType::kInt64, {a.out, Expr(t.taps)});
+  c.b.compute(t.index, [&](const Axes& i) {
+    Expr q = p.mode == "nearest" ? cast(DType::kInt64, nearest_index(p.nearest, load(t.position, {i[0]}))) : tap_position(t, i[0], i[1]);
+    return clamp(q, 0, a.in - 1);
+  }, "source");
+  if (p.mode != "nearest") fill_weights(c, p, t, acc);
+  return t;
+}
+
+// --- the sum -------------------------------------------------------------------------------------------------------------
+
+// Weighted sum over the taps of tables[from ...], written out.
+Expr expanded_sum(const std::vector<AxisTables>& tables, size_t from, const Buffer& x, const Axes& i, Axes at, DType acc) {
+  if (from == tables.size()) return cast(acc, load(x, at));
+  const AxisTables& t = tables[from];
+  const auto d = static_cast<size_t>(t.a.axis);
+  Expr sum;
+  for (int tap = 0; tap < t.taps; ++tap) {
+    at[d] = load(t.index, {i[d], Expr(tap)});
+    Expr term = expanded_sum(tables, from + 1, x, i, at, acc);
+    if (t.weight) term = load(t.weight, {i[d], Expr(tap)}) * term;
+    sum = sum ? sum + term : term;
+  }
+  return sum;
+}
+Expr is_outside(const std::vector<AxisTables>& tables, const Axes& i) {
+  Expr outside = bool_imm(false);
+  for (const AxisTables& t : tables) {
+    Expr x = load(t.position, {i[static_cast<size_t>(t.a.axis)]});
+    outside = logical_or(outside, logical_or(x < f64(0), x > f64(t.a.in - 1)));
+  }
+  return outside;
+}
+
+void compute_resize(ComputeContext& c) {
+  const ResizePlan p = resize_plan(c).value();
+  const DType t = c.out()->dtype;
+  const bool exact = p.mode == "nearest";
+  const DType acc = exact ? t : t == DType::kFloat64 ? t : DType::kFloat32;
+  std::vector<AxisTables> tables;
+  int taps = 1;
+  for (const ResizeAxis& a : p.axes) {
+    tables.push_back(fill_tables(c, p, a, acc));
+    taps *= tables.back().taps;
+  }
+  const std::vector<AxisTables> all = tables;
+  Buffer x = c.in(0);
+  std::vector<Expr> shape = x->shape;
+  while (taps > kMostTaps) {  // one axis after the other
+    const AxisTables one = tables.front();
+    tables.erase(tables.begin());
+    taps /= one.taps;
+    const auto d = static_cast<size_t>(one.a.axis);
+    shape[d] = one.a.out;
+    Buffer next = c.b.temp("resized", acc, shape);
+    c.b.reduce(next, {Expr(one.taps)}, Combiner::kSum, [&](const Axes& i, const Axes& r) {
+      Axes at = i;
+      at[d] = load(one.index, {i[d], r[0]});
+      return load(one.weight, {i[d], r[0]}) * cast(acc, load(x, at));
+    }, "resize_axis");
+    x = next;
+  }
+  const bool extrapolate = p.coordinates == "tf_crop_and_resize";
+  c.b.compute(c.out(), [&](const Axes& i) {
+    Expr y = cast(t, expanded_sum(tables, 0, x, i, i, acc));
+    return extrapolate ? select(is_outside(all, i), constant(c.attr_float("extrapolation_value"), t), y) : y;
+  }, "resize");
+}
+
+}  // namespace
+
+const std::vector<OpDef>& resize_ops() {
+  static const std::vector<OpDef> ops{
+      {.name = "resize", .summary = "x resampled along axes, by scales or to sizes",
+       .operands = {{"x"}, {"roi", OperandDef::kOptional}, {"scales", OperandDef::kOptional}, {"sizes", OperandDef::kOptional}},
+       .attributes = {{"mode", AttributeKind::kString, "nearest, linear or cubic"},
+                      {"coordinates", AttributeKind::kString, "coordinate_transformation_mode of ONNX; default half_pixel"},
+                      {"nearest_mode", AttributeKind::kString, "round_prefer_floor, round_prefer_ceil, floor or ceil"},
+                      {"axes", AttributeKind::kInts, "of scales, sizes and roi; absent: all"},
+                      {"policy", AttributeKind::kString, "stretch, not_larger or not_smaller"},
+                      {"antialias", AttributeKind::kInt, "the kernel is stretched when x shrinks"},
+                      {"exclude_outside", AttributeKind::kInt, "elements outside x weigh nothing"},
+                      {"cubic_coeff_a", AttributeKind::kFloat, "default -0.75"},
+                      {"extrapolation_value", AttributeKind::kFloat, "outside x, for tf_crop_and_resize"}},
+       .fusion = FusionKind::kContraction, .infer_type = infer_resize, .compute = compute_resize,
+       .example = {.inputs = {{DType::kFloat32, {1, 2, 5, 6}}, {DType::kFloat32, {0}}, {DType::kFloat32, {4}}},
+                   .attributes = {{"mode", std::string("linear")}}, .values = {{}, {}, {1, 1, 1.5, 2}}},
+       .source = "https://onnx.ai/onnx/operators/onnx__Resize.html"},
+  };
+  return ops;
+}
+
+}  // namespace tilewright::ir

@@ -1,0 +1,212 @@
+// The steps of a graph, and the lives of the buffers of a program.
+#include <algorithm>
+
+#include "ir/loops/rewrite.h"
+#include "passes/graph/graph_passes.h"
+#include "passes/planner.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+class Steps {
+ public:
+  Steps(const Graph& graph, const std::vector<int>& uses) : graph_(graph), uses_(uses) {}
+
+  std::vector<Step> collect() {
+    std::map<int32_t, std::vector<size_t>> groups;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) groups[graph_.nodes[i].group].push_back(i);
+    for (auto& [id, nodes] : groups) {
+      for (size_t n : nodes)
+        if (!graph_.nodes[n].defined_symbols.empty() && graph_.nodes[n].regions.empty()) steps_.push_back(symbols_of(n));
+      steps_.push_back(step_of(nodes));
+    }
+    order_steps();
+    drop_unused();
+    return std::move(steps_);
+  }
+
+ private:
+  Step symbols_of(size_t node) const {
+    Step s;
+    s.kind = Step::kSymbols;
+    s.node = node;
+    s.group = build_symbol_kernel(graph_, node);
+    return s;
+  }
+  Step step_of(const std::vector<size_t>& nodes) const {
+    Step s;
+    s.node = nodes.back();
+    const Node& last = graph_.nodes[s.node];
+    if (!last.regions.empty()) {
+      s.kind = Step::kControl;
+      for (ValueId v : last.inputs)
+        if (v != kNone) s.group.params.push_back(v);
+      s.group.num_inputs = s.group.params.size();
+      for (ValueId v : last.outputs)
+        if (v != kNone) s.group.params.push_back(v);
+    } else if (nodes.size() == 1 && is_view(graph_, last)) {
+      s.kind = Step::kView;
+      s.group.params = {last.inputs[0], last.outputs[0]};
+      s.group.num_inputs = 1;
+    } else {
+      s.group = build_group_kernel(graph_, nodes, uses_);
+    }
+    return s;
+  }
+
+  // By the graph's order of last nodes, but each step after those whose results or symbols it needs: another group may
+  // read the first result of a group that goes on below it.
+  void order_steps() {
+    std::map<ValueId, size_t> producer;
+    std::map<const ExprNode*, size_t> definer;
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const Step& s = steps_[i];
+      if (s.kind == Step::kSymbols || s.kind == Step::kControl)
+        for (const Var& v : graph_.nodes[s.node].defined_symbols) definer[v.get()] = i;
+      if (s.kind != Step::kSymbols)
+        for (size_t p = s.group.num_inputs; p < s.group.params.size(); ++p) producer[s.group.params[p]] = i;
+    }
+    std::vector<std::set<size_t>> needs(steps_.size());
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const Step& s = steps_[i];
+      for (size_t p = 0; p < s.group.params.size(); ++p) {
+        if (auto it = producer.find(s.group.params[p]); p < s.group.num_inputs && it != producer.end()) needs[i].insert(it->second);
+        if (s.group.params[p] == kNone) continue;
+        for (const Expr& d : graph_.value(s.group.params[p]).type.dims)
+          for (const Var& v : free_vars_in_order(d))
+            if (auto it = definer.find(v.get()); it != definer.end()) needs[i].insert(it->second);
+      }
+    }
+    std::vector<Step> ordered;
+    auto before = [&](size_t a, size_t b) { return std::pair(steps_[a].node, a) < std::pair(steps_[b].node, b); };
+    std::vector<std::vector<size_t>> users(steps_.size());
+    std::set<size_t, decltype(before)> ready(before);
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      needs[i].erase(i);
+      for (size_t d : needs[i]) users[d].push_back(i);
+      if (needs[i].empty()) ready.insert(i);
+    }
+    while (!ready.empty()) {
+      const size_t i = *ready.begin();
+      ready.erase(ready.begin());
+      for (size_t u : users[i]) {
+        needs[u].erase(i);
+        if (needs[u].empty()) ready.insert(u);
+      }
+      ordered.push_back(std::move(steps_[i]));
+    }
+    TW_CHECK(ordered.size() == steps_.size());
+    steps_ = std::move(ordered);
+  }
+
+  // What is read only to infer shapes is not computed; but symbols that are named somewhere must be.
+  void drop_unused() {
+    for (ValueId v : graph_.outputs) need(v);
+    std::vector<Step> kept;
+    for (size_t i = steps_.size(); i-- > 0;) {
+      Step& s = steps_[i];
+      bool wanted = s.kind == Step::kSymbols && nodes_.count(s.node);
+      if (s.kind != Step::kSymbols)
+        for (size_t p = s.group.num_inputs; p < s.group.params.size(); ++p) wanted |= values_.count(s.group.params[p]) != 0;
+      if (s.kind == Step::kSymbols || s.kind == Step::kControl)
+        for (const Var& v : graph_.nodes[s.node].defined_symbols) wanted |= symbols_.count(v.get()) != 0;
+      if (!wanted) continue;
+      nodes_.insert(s.node);
+      for (size_t p = 0; p < s.group.num_inputs; ++p) need(s.group.params[p]);
+      for (const Var& v : s.group.kernel.scalars) symbols_.insert(v.get());
+      for (const auto& region : graph_.nodes[s.node].regions) need_symbols_of(*region);
+      kept.push_back(std::move(s));
+    }
+    std::reverse(kept.begin(), kept.end());
+    steps_ = std::move(kept);
+  }
+  void need(ValueId v) {
+    if (v == kNone) return;
+    values_.insert(v);
+    need_symbols(graph_.value(v));
+  }
+  void need_symbols(const Value& v) {
+    auto add = [&](const Expr& e) {
+      for (const Var& s : free_vars_in_order(e)) symbols_.insert(s.get());
+    };
+    for (const Expr& d : v.type.dims) add(d);
+    if (v.known) for (const Expr& e : *v.known) add(e);
+  }
+  void need_symbols_of(const Graph& region) {
+    for (const Value& v : region.values) need_symbols(v);
+    for (const Node& n : region.nodes)
+      for (const auto& inner : n.regions) need_symbols_of(*inner);
+  }
+
+  const Graph& graph_;
+  const std::vector<int>& uses_;
+  std::vector<Step> steps_;
+  std::set<ValueId> values_;
+  std::set<size_t> nodes_;
+  std::set<const ExprNode*> symbols_;
+};
+
+class Lifetimes {
+ public:
+  explicit Lifetimes(Program& program) : p_(program), seen_(program.buffers.size()) {}
+  void set() {
+    const auto count = static_cast<int32_t>(p_.blocks[0].size());
+    for (int32_t i = 0; i < count; ++i) touch(p_.blocks[0][static_cast<size_t>(i)], i);
+    for (int32_t b : p_.outputs) touch(b, count > 0 ? count - 1 : 0);
+    for (ProgramBuffer& b : p_.buffers) {
+      if (b.alias_of < 0) continue;
+      const ProgramBuffer& r = p_.buffers[root(b.alias_of)];
+      b.first_use = r.first_use;
+      b.last_use = r.last_use;
+    }
+  }
+
+ private:
+  size_t root(int32_t b) const {
+    while (p_.buffers[static_cast<size_t>(b)].alias_of >= 0) b = p_.buffers[static_cast<size_t>(b)].alias_of;
+    return static_cast<size_t>(b);
+  }
+  void touch(int32_t b, int32_t at) {
+    if (b < 0) return;
+    ProgramBuffer& r = p_.buffers[root(b)];
+    if (!seen_[root(b)]) r.first_use = at;
+    seen_[root(b)] = true;
+    r.last_use = std::max(r.last_use, at);
+  }
+  // A block inside lives at the instruction of the main block around it.
+  void touch_block(int32_t block, int32_t at) {
+    if (block < 0) return;
+    for (const ProgramInstruction& i : p_.blocks[static_cast<size_t>(block)]) touch(i, at);
+  }
+  void touch(const ProgramInstruction& i, int32_t at) {
+    std::visit([&](const auto& x) { uses(x, at); }, i);
+  }
+  void uses(const CallInstruction& x, int32_t at) { for (int32_t b : x.buffers) touch(b, at); }
+  void uses(const DefineSymbolInstruction& x, int32_t at) { touch(x.buffer, at); }
+  void uses(const AllocateInstruction& x, int32_t at) { touch(x.buffer, at); }
+  void uses(const CopyInstruction& x, int32_t at) { touch(x.to, at); touch(x.from, at); }
+  void uses(const IfInstruction& x, int32_t at) {
+    touch(x.condition, at);
+    touch_block(x.then_block, at);
+    touch_block(x.else_block, at);
+  }
+  void uses(const LoopInstruction& x, int32_t at) {
+    for (int32_t b : {x.trip_count, x.initial_condition, x.iteration, x.body_condition}) touch(b, at);
+    for (const auto& [state, computed] : x.carried) { touch(state, at); touch(computed, at); }
+    for (const auto& [element, result] : x.scans) { touch(element, at); touch(result, at); }
+    touch_block(x.body, at);
+  }
+
+  Program& p_;
+  std::vector<bool> seen_;
+};
+
+}  // namespace
+
+std::vector<Step> collect_steps(const Graph& graph, const std::vector<int>& uses) { return Steps(graph, uses).collect(); }
+void set_lifetimes(Program& program) { Lifetimes(program).set(); }
+
+}  // namespace tilewright::passes
