@@ -64,10 +64,14 @@ std::optional<std::vector<double>> NodeImport::known_floats(ValueId v) const {
 }
 
 namespace {
+// Null when it is absent; of another kind than the operator's: the model breaks a rule.
 template <typename T>
 const T* attribute(const OnnxNode& node, const std::string& name) {
   auto it = node.attributes.find(name);
-  return it == node.attributes.end() ? nullptr : std::get_if<T>(&it->second);
+  if (it == node.attributes.end()) return nullptr;
+  const T* value = std::get_if<T>(&it->second);
+  if (!value) throw ImportFailure{invalid("attribute '" + name + "' is of the wrong kind")};
+  return value;
 }
 }  // namespace
 

@@ -66,6 +66,7 @@ struct Value {
   std::string name;
   TensorType type;
   Layout layout;                           // empty: row-major
+  // Without producer or constant they are all there is: no kernel reads such a value.
   std::optional<std::vector<Expr>> known;  // elements of a small integer, bool or scalar float tensor, in row-major order
   ConstantRef constant;                    // set for constants
   int32_t producer = -1;                   // node, or -1 for inputs and constants
