@@ -21,6 +21,7 @@ std::span<const OpMapping> signal_mappings();
 std::span<const OpMapping> movement_mappings();
 std::span<const OpMapping> generator_mappings();
 std::span<const OpMapping> conv_transpose_mappings();
+std::span<const OpMapping> vision_mappings();
 std::span<const OpMapping> selection_mappings();
 std::span<const OpMapping> resize_mappings();
 

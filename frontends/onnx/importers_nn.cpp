@@ -35,8 +35,14 @@ void conv(NodeImport& n) {
 }
 
 void max_pool(NodeImport& n) {
-  if (n.wants(1)) n.unsupported("the output Indices of MaxPool");
-  if (n.int_attr("storage_order", 0)) n.unsupported("storage_order 1");
+  if (n.wants(1)) {
+    Attributes a = window_attributes(n);
+    a["storage_order"] = n.int_attr("storage_order", 0);
+    auto y = n.ops("max_pool_indices", {n.required(0)}, a, 2);
+    n.out(0, y[0]);
+    n.out(1, y[1]);
+    return;
+  }
   n.out(0, n.op("max_pool", {n.required(0)}, window_attributes(n)));
 }
 void average_pool(NodeImport& n) {

@@ -29,6 +29,7 @@ const std::map<Key, std::vector<const OpMapping*>>& table() {
              movement_mappings(),
              generator_mappings(),
              conv_transpose_mappings(),
+             vision_mappings(),
              selection_mappings(),
              resize_mappings(),
              control_flow_mappings(),

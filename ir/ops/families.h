@@ -21,6 +21,8 @@ const std::vector<OpDef>& linear_algebra_ops();
 const std::vector<OpDef>& padding_ops();
 const std::vector<OpDef>& generator_ops();
 const std::vector<OpDef>& indexing_ops();
+const std::vector<OpDef>& pooling_ops();
+const std::vector<OpDef>& sampling_ops();
 const std::vector<OpDef>& sorting_ops();
 const std::vector<OpDef>& selection_ops();
 const std::vector<OpDef>& resize_ops();

@@ -7,6 +7,12 @@
 
 namespace tilewright::ir {
 
+const std::vector<AttributeDef> kWindowAttributes{
+    {"kernel_shape", AttributeKind::kInts, "extents of the window"}, {"strides", AttributeKind::kInts, "default 1"},
+    {"pads", AttributeKind::kInts, "begin of each spatial dimension, then end of each; default 0"},
+    {"dilations", AttributeKind::kInts, "default 1"}, {"auto_pad", AttributeKind::kString, "NOTSET, VALID, SAME_UPPER or SAME_LOWER"},
+    {"ceil_mode", AttributeKind::kInt, "output extents rounded up"}};
+
 Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<Expr>& input, std::vector<int64_t> kernel) {
   const size_t n = input.size() - 2;
   WindowGeometry g;
@@ -47,6 +53,30 @@ Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<E
   return g;
 }
 
+Axes window_position(const WindowGeometry& g, const Buffer& x, const Axes& i, const Axes& r, Expr& inside) {
+  Axes at{i[0], i[1]};
+  inside = bool_imm(true);
+  for (size_t d = 0; d < g.kernel.size(); ++d) {
+    Expr p = i[d + 2] * Expr(g.strides[d]) + r[d] * Expr(g.dilations[d]) - g.pads_begin[d];
+    at.push_back(p);
+    Expr last = simplify((g.out[d] - 1) * g.strides[d] + (g.kernel[d] - 1) * g.dilations[d] - g.pads_begin[d]);
+    if (!is_zero(g.pads_begin[d])) inside = logical_and(inside, p >= Expr(0));
+    if (!can_prove(last < x->shape[d + 2])) inside = logical_and(inside, p < x->shape[d + 2]);
+  }
+  return at;
+}
+std::vector<Expr> window_extents(const WindowGeometry& g) { return {g.kernel.begin(), g.kernel.end()}; }
+
+Status infer_pool(InferContext& c) {
+  const auto& x = c.type(0);
+  if (x.rank() < 3) return c.error("x is " + to_string(x) + ", expected [n, c, spatial...]");
+  auto g = window_geometry(c, x.dims, c.attr_ints("kernel_shape"));
+  if (!g.ok()) return c.error(g.error().message);
+  std::vector<Expr> dims{x.dims[0], x.dims[1]};
+  dims.insert(dims.end(), g->out.begin(), g->out.end());
+  c.set_output(0, x.dtype, std::move(dims));
+  return {};
+}
 namespace {
 
 Result<WindowGeometry> conv_geometry(const NodeView& c) {
@@ -135,31 +165,6 @@ void compute_conv(ComputeContext& c) {
   if (half) c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(sum, i)); }, "round");
 }
 
-Status infer_pool(InferContext& c) {
-  const auto& x = c.type(0);
-  if (x.rank() < 3) return c.error("x is " + to_string(x) + ", expected [n, c, spatial...]");
-  auto g = window_geometry(c, x.dims, c.attr_ints("kernel_shape"));
-  if (!g.ok()) return c.error(g.error().message);
-  std::vector<Expr> dims{x.dims[0], x.dims[1]};
-  dims.insert(dims.end(), g->out.begin(), g->out.end());
-  c.set_output(0, x.dtype, std::move(dims));
-  return {};
-}
-// Position of window element r of output i, and whether it lies inside x.
-Axes window_position(const WindowGeometry& g, const Buffer& x, const Axes& i, const Axes& r, Expr& inside) {
-  Axes at{i[0], i[1]};
-  inside = bool_imm(true);
-  for (size_t d = 0; d < g.kernel.size(); ++d) {
-    Expr p = i[d + 2] * Expr(g.strides[d]) + r[d] * Expr(g.dilations[d]) - g.pads_begin[d];
-    at.push_back(p);
-    Expr last = simplify((g.out[d] - 1) * g.strides[d] + (g.kernel[d] - 1) * g.dilations[d] - g.pads_begin[d]);
-    if (!is_zero(g.pads_begin[d])) inside = logical_and(inside, p >= Expr(0));
-    if (!can_prove(last < x->shape[d + 2])) inside = logical_and(inside, p < x->shape[d + 2]);
-  }
-  return at;
-}
-std::vector<Expr> window_extents(const WindowGeometry& g) { return {g.kernel.begin(), g.kernel.end()}; }
-
 void compute_max_pool(ComputeContext& c) {
   const WindowGeometry g = window_geometry(c, c.type(0).dims, c.attr_ints("kernel_shape")).value();
   c.b.reduce(c.out(), window_extents(g), Combiner::kMax, [&](const Axes& i, const Axes& r) {
@@ -199,25 +204,20 @@ void compute_average_pool(ComputeContext& c) {
 }  // namespace
 
 const std::vector<OpDef>& window_ops() {
-  static const std::vector<AttributeDef> window_attributes{
-      {"kernel_shape", AttributeKind::kInts, "extents of the window"}, {"strides", AttributeKind::kInts, "default 1"},
-      {"pads", AttributeKind::kInts, "begin of each spatial dimension, then end of each; default 0"},
-      {"dilations", AttributeKind::kInts, "default 1"}, {"auto_pad", AttributeKind::kString, "NOTSET, VALID, SAME_UPPER or SAME_LOWER"},
-      {"ceil_mode", AttributeKind::kInt, "output extents rounded up"}};
   static const std::vector<OpDef> ops{
       {.name = "conv", .summary = "convolution of x: [n, c, spatial...] with w: [o, c / group, kernel...]", .operands = {{"x"}, {"w"}},
-       .attributes = [] { auto a = window_attributes; a.push_back({"group", AttributeKind::kInt, "default 1"}); return a; }(),
+       .attributes = [] { auto a = kWindowAttributes; a.push_back({"group", AttributeKind::kInt, "default 1"}); return a; }(),
        .fusion = FusionKind::kContraction, .infer_type = infer_conv, .compute = compute_conv,
        .example = {.inputs = {{DType::kFloat32, {2, 5, 9, 11}}, {DType::kFloat32, {7, 5, 3, 3}}},
                    .attributes = {{"pads", std::vector<int64_t>{1, 1, 1, 1}}, {"strides", std::vector<int64_t>{2, 1}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__Conv.html"},
-      {.name = "max_pool", .summary = "largest element of each window", .operands = {{"x"}}, .attributes = window_attributes,
+      {.name = "max_pool", .summary = "largest element of each window", .operands = {{"x"}}, .attributes = kWindowAttributes,
        .fusion = FusionKind::kContraction, .infer_type = infer_pool, .compute = compute_max_pool,
        .example = {.inputs = {{DType::kFloat32, {1, 3, 9, 9}}},
                    .attributes = {{"kernel_shape", std::vector<int64_t>{3, 2}}, {"pads", std::vector<int64_t>{1, 0, 1, 0}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__MaxPool.html"},
       {.name = "average_pool", .summary = "mean of each window", .operands = {{"x"}},
-       .attributes = [] { auto a = window_attributes; a.push_back({"count_include_pad", AttributeKind::kInt, "padding counts as zeros"}); return a; }(),
+       .attributes = [] { auto a = kWindowAttributes; a.push_back({"count_include_pad", AttributeKind::kInt, "padding counts as zeros"}); return a; }(),
        .fusion = FusionKind::kContraction, .infer_type = infer_pool, .compute = compute_average_pool,
        .example = {.inputs = {{DType::kFloat32, {1, 3, 9, 9}}},
                    .attributes = {{"kernel_shape", std::vector<int64_t>{3, 2}}, {"pads", std::vector<int64_t>{1, 0, 1, 0}}}},
