@@ -1,4 +1,5 @@
-// Walking and rebuilding the loop IR, written once over the field lists of nodes.h. Unchanged means the same pointer.
+// Walking and rebuilding the loop IR, written once over the field lists of nodes.h. Unchanged means
+// the same pointer.
 #pragma once
 
 #include <functional>
@@ -62,8 +63,8 @@ class Visitor {
   virtual void visit(const Buffer&) {}
 };
 
-// Rebuilds nodes whose children change; override a `rewrite` and call the base to go on downwards. Expressions shared
-// within one statement are rewritten once.
+// Rebuilds nodes whose children change; override a `rewrite` and call the base to go on downwards.
+// Expressions shared within one statement are rewritten once.
 class Rewriter {
  public:
   virtual ~Rewriter() = default;

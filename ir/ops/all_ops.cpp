@@ -19,6 +19,8 @@ const std::vector<const OpDef*>& all_ops() {
              &padding_ops(),
              &generator_ops(),
              &indexing_ops(),
+             &pooling_ops(),
+             &sampling_ops(),
              &sorting_ops(),
              &selection_ops(),
              &resize_ops(),

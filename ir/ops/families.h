@@ -1,5 +1,5 @@
-// The families of operators. To add an operator, write one OpDef in its family's file; to add a family, one line here
-// and one in all_ops.cpp.
+// The families of operators. To add an operator, write one OpDef in its family's file; to add a
+// family, one line here and one in all_ops.cpp.
 #pragma once
 
 #include <vector>
@@ -21,6 +21,8 @@ const std::vector<OpDef>& linear_algebra_ops();
 const std::vector<OpDef>& padding_ops();
 const std::vector<OpDef>& generator_ops();
 const std::vector<OpDef>& indexing_ops();
+const std::vector<OpDef>& pooling_ops();
+const std::vector<OpDef>& sampling_ops();
 const std::vector<OpDef>& sorting_ops();
 const std::vector<OpDef>& selection_ops();
 const std::vector<OpDef>& resize_ops();

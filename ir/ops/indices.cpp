@@ -17,6 +17,8 @@ std::optional<std::vector<Expr>> known_dims(const NodeView& c, int operand) {
   return elements;
 }
 
-std::string axis_message(int64_t axis, const TensorType& type) { return "axis " + std::to_string(axis) + " of " + to_string(type); }
+std::string axis_message(int64_t axis, const TensorType& type) {
+  return "axis " + std::to_string(axis) + " of " + to_string(type);
+}
 
 }  // namespace tilewright::ir

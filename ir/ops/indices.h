@@ -5,7 +5,8 @@
 
 namespace tilewright::ir {
 
-// Indices from the end count as numpy's; those out of range are clamped, so that no run reads outside.
+// Indices from the end count as numpy's; those out of range are clamped, so that no run reads
+// outside.
 Expr wrapped_index(Expr index, const Expr& extent);
 
 inline Axes zeros(int rank) { return Axes(static_cast<size_t>(rank), Expr(0)); }

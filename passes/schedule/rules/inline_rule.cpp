@@ -12,14 +12,18 @@ namespace {
 bool is_costly(const Expr& value) {
   bool costly = false;
   for_each_expr(value, [&](const Expr& e) {
-    if (const auto* u = e.as<Unary>()) costly |= u->op >= UnaryOp::kSqrt && u->op <= UnaryOp::kSigmoid;
-    if (const auto* b = e.as<Binary>()) costly |= is_float(e.dtype()) && (b->op == BinaryOp::kPow || b->op == BinaryOp::kDiv);
+    if (const auto* u = e.as<Unary>())
+      costly |= u->op >= UnaryOp::kSqrt && u->op <= UnaryOp::kSigmoid;
+    if (const auto* b = e.as<Binary>())
+      costly |= is_float(e.dtype()) && (b->op == BinaryOp::kPow || b->op == BinaryOp::kDiv);
   });
   return costly;
 }
 size_t loads_of(const Stmt& s, const BufferNode* buffer) {
   size_t n = 0;
-  for_each_expr(s, [&](const Expr& e) { if (const auto* l = e.as<Load>()) n += l->buffer.get() == buffer; });
+  for_each_expr(s, [&](const Expr& e) {
+    if (const auto* l = e.as<Load>()) n += l->buffer.get() == buffer;
+  });
   return n;
 }
 
@@ -53,7 +57,10 @@ void inline_rule(ScheduleState& s) {
       const std::string name = p.block->name;
       if (tried.count(name) || !should_inline(s, p)) continue;
       tried.insert(name);
-      if (s.apply("inline", {name})) { changed = true; break; }
+      if (s.apply("inline", {name})) {
+        changed = true;
+        break;
+      }
     }
   }
 }
