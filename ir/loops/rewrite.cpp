@@ -231,6 +231,7 @@ class EachNode : public Visitor {
            const std::function<void(const Stmt&)>* on_stmt)
       : on_expr_(on_expr), on_stmt_(on_stmt) {}
   void visit(const Expr& e) override {
+    if (!seen_.insert(e.get()).second) return;  // shared: inlining makes expressions with far more paths than nodes
     if (!on_expr_) return;
     (*on_expr_)(e);
     Visitor::visit(e);
@@ -243,6 +244,7 @@ class EachNode : public Visitor {
 
  private:
   const std::function<void(const Expr&)>* on_expr_;
+  std::unordered_set<const ExprNode*> seen_;
   const std::function<void(const Stmt&)>* on_stmt_;
 };
 
