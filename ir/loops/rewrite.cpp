@@ -231,7 +231,8 @@ class EachNode : public Visitor {
            const std::function<void(const Stmt&)>* on_stmt)
       : on_expr_(on_expr), on_stmt_(on_stmt) {}
   void visit(const Expr& e) override {
-    if (!seen_.insert(e.get()).second) return;  // shared: inlining makes expressions with far more paths than nodes
+    if (!seen_.insert(e.get()).second)
+      return;  // shared: inlining makes expressions with far more paths than nodes
     if (!on_expr_) return;
     (*on_expr_)(e);
     Visitor::visit(e);

@@ -28,18 +28,22 @@ size_t loads_of(const Stmt& s, const BufferNode* buffer) {
   return n;
 }
 
-// Nodes of the expression written out as a tree, where a load of `buffer` (may be null) counts as `weight`.
-double tree_size(const Expr& e, const BufferNode* buffer, double weight, std::unordered_map<const ExprNode*, double>& seen) {
+// Nodes of the expression written out as a tree, where a load of `buffer` (may be null) counts as
+// `weight`.
+double tree_size(const Expr& e, const BufferNode* buffer, double weight,
+                 std::unordered_map<const ExprNode*, double>& seen) {
   if (auto it = seen.find(e.get()); it != seen.end()) return it->second;
   double n = 1;
   const auto* l = e.as<Load>();
-  if (l && l->buffer.get() == buffer) n = weight;
+  if (l && l->buffer.get() == buffer)
+    n = weight;
   else
     dispatch(e, [&](const auto& node) {
       const_fields(node, [&](const char*, const auto& field) {
         using Field = std::decay_t<decltype(field)>;
-        if constexpr (std::is_same_v<Field, Expr>) { if (field) n += tree_size(field, buffer, weight, seen); }
-        else if constexpr (std::is_same_v<Field, std::vector<Expr>>)
+        if constexpr (std::is_same_v<Field, Expr>) {
+          if (field) n += tree_size(field, buffer, weight, seen);
+        } else if constexpr (std::is_same_v<Field, std::vector<Expr>>)
           for (const Expr& x : field) n += tree_size(x, buffer, weight, seen);
       });
     });
@@ -64,7 +68,8 @@ bool should_inline(const ScheduleState& s, const BlockPlace& p) {
     ++readers;
     const bool reduction = static_cast<bool>(q.block->init);
     const auto* body = q.block->body.as<Store>();
-    if (!body || tree_size(body->value, st->buffer.get(), tree_size(st->value)) > kLargestTree) return false;
+    if (!body || tree_size(body->value, st->buffer.get(), tree_size(st->value)) > kLargestTree)
+      return false;
     // A contraction reads each element many times: what it reads is laid out once.
     if (reduction && instances(*q.block) > 2 * mine) return false;
     if (costly && (reduction || instances(*q.block) > mine)) return false;
