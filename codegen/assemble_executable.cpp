@@ -10,7 +10,7 @@
 #include "codegen/cpu/compile_kernels.h"
 #include "codegen/elf_data.h"
 #include "codegen/flatten_program.h"
-#include "runtime/arena.h"
+#include "runtime/core/host_tensor.h"
 
 namespace tilewright::codegen {
 
@@ -89,15 +89,15 @@ Result<std::shared_ptr<Executable>> assemble_in_memory(const std::vector<ir::Pro
   TW_ASSIGN(Parts parts, make_parts(programs, options));
   struct Owner {
     std::shared_ptr<cpu::LoadedCode> code;
-    Storage constants;
+    AlignedBytes constants;
   };
   auto owner = std::make_shared<Owner>();
   TW_ASSIGN(owner->code, cpu::load_code(parts.code.objects));
-  TW_ASSIGN(owner->constants, allocate_storage(std::max<int64_t>(parts.constants.bytes(), 64)));
-  std::memset(owner->constants.data, 0, static_cast<size_t>(parts.constants.bytes()));
-  parts.constants.write_to(owner->constants.data);
+  owner->constants.resize(static_cast<size_t>(std::max<int64_t>(parts.constants.bytes(), 64)));
+  std::memset(owner->constants.data(), 0, owner->constants.size());
+  parts.constants.write_to(owner->constants.data());
   auto executable = std::make_shared<Executable>(std::move(parts.executable));
-  executable->constants = owner->constants.data;
+  executable->constants = owner->constants.data();
   size_t next = 0;
   for (Variant& v : executable->variants)
     for (KernelDesc& k : v.kernels) {

@@ -409,13 +409,10 @@ void compute_gather(ComputeContext& c) {
       "gather");
 }
 
-}  // namespace
-
-const std::vector<OpDef>& movement_ops() {
-  static const TensorType x3{DType::kFloat32, {2, 5, 7}};
-  static const TensorType i1{DType::kInt64, {2}};
-  static const std::vector<AttributeDef> axis{{"axis", AttributeKind::kInt, "default 0"}};
-  static const std::vector<OpDef> ops{
+std::vector<OpDef> shape_ops() {
+  const TensorType x3{DType::kFloat32, {2, 5, 7}};
+  const TensorType i1{DType::kInt64, {2}};
+  return {
       {.name = "reshape",
        .summary =
            "the same elements in row-major order under another shape; -1: what is left, 0: as in x",
@@ -443,6 +440,13 @@ const std::vector<OpDef>& movement_ops() {
        .compute = compute_extents,
        .example = {.attributes = {{"extents", Extents{{Expr(3), Expr(5)}}}}},
        .source = kOnnx},
+  };
+}
+std::vector<OpDef> copy_ops() {
+  const TensorType x3{DType::kFloat32, {2, 5, 7}};
+  const TensorType i1{DType::kInt64, {2}};
+  const std::vector<AttributeDef> axis{{"axis", AttributeKind::kInt, "default 0"}};
+  return {
       {.name = "transpose",
        .summary = "dimensions permuted: dimension d of y is dimension perm[d] of x",
        .operands = {{"x"}},
@@ -495,7 +499,17 @@ const std::vector<OpDef>& movement_ops() {
                    .values = {{}, {0, 4, -1, 2}}},
        .source = kOnnx},
   };
-  return ops;
+}
+
+}  // namespace
+
+const std::vector<OpDef>& movement_ops() {
+  static const auto* const ops = [] {
+    auto* all = new std::vector<OpDef>(shape_ops());
+    for (OpDef& op : copy_ops()) all->push_back(std::move(op));
+    return all;
+  }();
+  return *ops;
 }
 
 }  // namespace tilewright::ir

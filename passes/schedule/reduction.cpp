@@ -69,6 +69,26 @@ Result<Kernel> decompose_reduction(const Kernel& k, const Step& step) {
                    }));
 }
 
+namespace {
+
+// Gives a block one more axis like `a`, bound to a loop of its own.
+Var add(Block& to, std::vector<Var>& loops, const std::string& label, const BlockAxis& a,
+        AxisKind kind, Expr extent) {
+  Var v(a.var.name()), loop(to.name + "." + label);
+  to.axes.push_back({v, std::move(extent), kind});
+  to.bindings.push_back(loop);
+  loops.push_back(loop);
+  return v;
+}
+Stmt nest(Block blk, const std::vector<Var>& loops) {
+  const std::vector<BlockAxis> axes = blk.axes;
+  Stmt s = block(std::move(blk));
+  for (size_t i = loops.size(); i-- > 0;) s = for_loop(loops[i], axes[i].extent, s);
+  return s;
+}
+
+}  // namespace
+
 // C[p] = combine over r of value(p, r) becomes partial[p, l] = combine over q of value(p, q *
 // factor + l), then C[p] = combine over l of partial[p, l].
 Result<Kernel> rfactor(const Kernel& k, const Step& step) {
@@ -91,14 +111,6 @@ Result<Kernel> rfactor(const Kernel& k, const Step& step) {
   std::vector<Expr> partial_shape, part_at, rest_at;
   VarMap part_axes, rest_axes;
   std::vector<Var> part_loops, rest_loops;
-  auto add = [&](Block& to, std::vector<Var>& loops, const std::string& label, const BlockAxis& a,
-                 AxisKind kind, Expr extent) {
-    Var v(a.var.name()), loop(to.name + "." + label);
-    to.axes.push_back({v, std::move(extent), kind});
-    to.bindings.push_back(loop);
-    loops.push_back(loop);
-    return v;
-  };
   part.name = name;
   rest.name = b.name;
   for (size_t i = 0; i < b.axes.size(); ++i) {
@@ -149,12 +161,6 @@ Result<Kernel> rfactor(const Kernel& k, const Step& step) {
       if (part.axes[i].var.same_as(quotient)) q = i;
     part.predicate = part_loops[q] * Expr(factor) + part_loops.back() < extent;
   }
-  auto nest = [&](Block blk, const std::vector<Var>& loops) {
-    const std::vector<BlockAxis> axes = blk.axes;
-    Stmt s = block(std::move(blk));
-    for (size_t i = loops.size(); i-- > 0;) s = for_loop(loops[i], axes[i].extent, s);
-    return s;
-  };
   Stmt both = seq({nest(std::move(part), part_loops), nest(std::move(rest), rest_loops)});
   Stmt old = nest_of(k.body, b.name);
   if (!old) return invalid("block '" + b.name + "' has no nest of its own");

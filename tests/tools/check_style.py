@@ -2,7 +2,7 @@
 """Sizes, names and leftovers: what a reader of the tree may rely on. Exit 1 on an error.
 
 usage: check_style.py [ROOT]
-Errors: files over 700 lines, functions over 80, lines over 110 columns, file names that say
+Errors: files over 700 lines, functions over 80, lines over 120 columns (165 in Python tables), file names that say
 nothing, folders without a README of at most 15 lines, unknown top-level entries, open marks, paths
 of somebody's machine. Warning: files over 400 lines.
 """
@@ -12,7 +12,7 @@ import sys
 
 import source_tree
 
-SOFT_LINES, HARD_LINES, MOST_FUNCTION_LINES, MOST_COLUMNS, MOST_README_LINES = 400, 700, 80, 110, 15
+SOFT_LINES, HARD_LINES, MOST_FUNCTION_LINES, MOST_COLUMNS, MOST_README_LINES = 400, 700, 80, 120, 15
 LONG_FILES = set()      # tables only; each with its reason beside it
 LONG_FUNCTIONS = set()  # "path:function"
 CODE = (".h", ".cpp", ".c", ".def", ".py", ".sh", ".proto")
@@ -63,7 +63,7 @@ def file_findings(path, lines):
         elif len(lines) > SOFT_LINES:
             warnings.append(f"{path}: {len(lines)} lines, better at most {SOFT_LINES}")
         for number, line in enumerate(lines, 1):
-            if len(line) > MOST_COLUMNS:
+            if len(line) > (165 if path.endswith(".py") else MOST_COLUMNS):
                 errors.append(f"{path}:{number}: {len(line)} columns, at most {MOST_COLUMNS}")
     if path.endswith((".cpp", ".h")):
         for name, start, length in long_functions(lines):
