@@ -26,6 +26,9 @@ class GraphVerifier {
     for (ValueId v : g_.inputs) input(v);
     for (size_t i = 0; i < g_.values.size(); ++i)
       if (g_.values[i].constant) constant(static_cast<ValueId>(i));
+    place_ = "stated values";
+    for (size_t i = 0; i < g_.values.size(); ++i)
+      if (g_.values[i].known && g_.values[i].producer < 0 && !defined_[i]) define(static_cast<ValueId>(i), -1);
     for (size_t i = 0; i < g_.nodes.size(); ++i) node(g_.nodes[i], static_cast<int32_t>(i));
     place_ = "outputs";
     for (ValueId v : g_.outputs) use(v, "an output of the graph");
@@ -47,7 +50,10 @@ class GraphVerifier {
     if (!require(in_range(v), what + " is value " + std::to_string(v) + " of " +
                                   std::to_string(g_.values.size())))
       return;
-    require(defined_[static_cast<size_t>(v)],
+    // Extents that are known as expressions need nothing that makes them.
+    const Value& value = g_.value(v);
+    const bool known = value.known && value.producer < 0;
+    require(defined_[static_cast<size_t>(v)] || known,
             what + " is " + name_of(v) + ", which is not defined before");
   }
   bool define(ValueId v, int32_t producer) {
@@ -156,7 +162,7 @@ class GraphVerifier {
                 std::vector<int64_t>>);
   void attribute(const Node& n, const std::string& key, const Attribute& value) {
     static constexpr const char* kKinds[] = {"an int", "a float", "a string", "ints",
-                                             "floats", "strings", "a tensor"};
+                                             "floats", "strings", "a tensor", "extents"};
     const auto& defs = n.op->attributes;
     const auto def = std::find_if(defs.begin(), defs.end(),
                                   [&](const AttributeDef& d) { return d.name == key; });

@@ -3,7 +3,7 @@
 // Structure
 //  - Ids of values are in range; only operands and outputs of nodes may be absent.
 //  - A value in use is defined exactly once: as an input, a constant or the output of one node,
-//  which is its producer.
+//  which is its producer; or it has no producer and its elements are known.
 //  - Nodes are in topological order; a region uses only values of its own.
 //  - There are as many output names as outputs.
 // Nodes

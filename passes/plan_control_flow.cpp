@@ -1,5 +1,5 @@
-// Control flow in the program: regions become blocks; what they capture is read where it lies, what they give is written
-// into the buffers of the node's outputs.
+// Control flow in the program: regions become blocks; what they capture is read where it lies, what
+// they give is written into the buffers of the node's outputs.
 #include <algorithm>
 
 #include "ir/graph/compute.h"
@@ -47,10 +47,13 @@ int32_t Planner::scalar_buffer(const std::string& name, DType dtype) {
   b.type = {dtype, {}};
   return new_buffer(std::move(b));
 }
-// Lets the kernel that makes v write into the given buffer; a copy does it for views and values from outside.
+// Lets the kernel that makes v write into the given buffer; a copy does it for views and values
+// from outside.
 void Planner::write_directly(GraphPlan& inner, ValueId v, int32_t buffer_id) {
   const Value& value = inner.graph.value(v);
-  if (value.producer < 0 || value.constant || is_view(inner.graph, inner.graph.nodes[static_cast<size_t>(value.producer)])) return;
+  if (value.producer < 0 || value.constant ||
+      is_view(inner.graph, inner.graph.nodes[static_cast<size_t>(value.producer)]))
+    return;
   inner.buffers.emplace(v, buffer_id);
 }
 
@@ -67,11 +70,13 @@ Status Planner::emit_if(GraphPlan& g, const Node& node) {
   return {};
 }
 
-Status Planner::emit_branch(GraphPlan& g, const Node& node, size_t region, const std::vector<int32_t>& outputs, int32_t& block) {
+Status Planner::emit_branch(GraphPlan& g, const Node& node, size_t region,
+                            const std::vector<int32_t>& outputs, int32_t& block) {
   const Graph& graph = *node.regions[region];
   block = new_block();
   GraphPlan inner(graph, block);
-  for (size_t k = 0; k < graph.inputs.size(); ++k) inner.buffers[graph.inputs[k]] = buffer(g, node.inputs[k + 1]);
+  for (size_t k = 0; k < graph.inputs.size(); ++k)
+    inner.buffers[graph.inputs[k]] = buffer(g, node.inputs[k + 1]);
   const bool sized = node.defined_symbols.empty();
   for (size_t k = 0; sized && k < outputs.size(); ++k)
     if (outputs[k] >= 0) write_directly(inner, graph.outputs[k], outputs[k]);
@@ -79,7 +84,8 @@ Status Planner::emit_branch(GraphPlan& g, const Node& node, size_t region, const
   if (!sized) {
     std::vector<Expr> extents;
     for (const auto& [output, dim] : disagreeing_dims(node))
-      extents.push_back(graph.value(graph.outputs[static_cast<size_t>(output)]).type.dims[static_cast<size_t>(dim)]);
+      extents.push_back(graph.value(graph.outputs[static_cast<size_t>(output)])
+                            .type.dims[static_cast<size_t>(dim)]);
     GroupKernel kernel = expressions_kernel(extents, node);
     TW_RETURN_IF_ERROR(define_symbols(inner, kernel, {}, node.defined_symbols));
     for (int32_t b : outputs)
@@ -107,7 +113,8 @@ Status Planner::start_state(GraphPlan& g, const Node& node, int k, int32_t& stat
     state = new_buffer(std::move(b));
   }
   if (at(state).dynamic)
-    return unsupported(describe(node) + ": the shape of carried value " + std::to_string(k) + ", " + to_string(at(state).type) + ", is not known at compile time");
+    return unsupported(describe(node) + ": the shape of carried value " + std::to_string(k) + ", " +
+                       to_string(at(state).type) + ", is not known at compile time");
   push(g, CopyInstruction{state, buffer(g, initial)});
   return {};
 }
@@ -133,7 +140,8 @@ Status Planner::emit_loop(GraphPlan& g, const Node& node) {
 
   auto computed = [&](int k) { return buffer(inner, body.outputs[static_cast<size_t>(k)]); };
   if (shape.has_condition) loop.body_condition = computed(0);
-  for (int k = 0; k < shape.carried; ++k) loop.carried[static_cast<size_t>(k)].second = computed(shape.first_carried_result() + k);
+  for (int k = 0; k < shape.carried; ++k)
+    loop.carried[static_cast<size_t>(k)].second = computed(shape.first_carried_result() + k);
   std::erase_if(loop.carried, [](const auto& c) { return c.first == c.second; });
   if (!node.defined_symbols.empty()) {
     define_at_run(node.defined_symbols[0]);
@@ -142,7 +150,8 @@ Status Planner::emit_loop(GraphPlan& g, const Node& node) {
   for (int k = 0; k < shape.scans; ++k) {
     const auto output = static_cast<size_t>(shape.carried + k);
     if (output < node.outputs.size() && node.outputs[output] != kNone)
-      loop.scans.emplace_back(computed(shape.first_scan_result() + k), buffer(g, node.outputs[output]));
+      loop.scans.emplace_back(computed(shape.first_scan_result() + k),
+                              buffer(g, node.outputs[output]));
   }
   push(g, std::move(loop));
   return {};

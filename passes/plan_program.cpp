@@ -1,5 +1,7 @@
 #include "passes/plan_program.h"
 
+#include <algorithm>
+
 #include "ir/loops/compare.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
@@ -14,20 +16,37 @@ namespace {
 
 constexpr int64_t kMostDynamicElements = int64_t{1} << 40;
 
+Expr instances(const Block& b) {
+  Expr n = 1;
+  for (const BlockAxis& a : b.axes) n = n * a.extent;
+  return n;
+}
 // Arithmetic operations of all block instances; a fused multiply-add counts twice.
 Expr count_flops(const Kernel& k) {
-  Expr total = 0;
+  // A block inside another runs for each of its instances.
+  std::map<const StmtNode*, Expr> times;
+  std::set<const StmtNode*> outer;
   for_each_stmt(k.body, [&](const Stmt& s) {
     const auto* b = s.as<Block>();
     if (!b) return;
+    for_each_stmt(b->body, [&](const Stmt& inner) {
+      if (!inner.as<Block>()) return;
+      Expr& n = times.emplace(inner.get(), Expr(1)).first->second;
+      n = n * instances(*b);
+      outer.insert(s.get());
+    });
+  });
+  Expr total = 0;
+  for_each_stmt(k.body, [&](const Stmt& s) {
+    const auto* b = s.as<Block>();
+    if (!b || outer.count(s.get())) return;
     int64_t ops = 0;
     for_each_expr(b->body, [&](const Expr& e) {
       const bool arithmetic = e.kind() == NodeKind::kBinary || e.kind() == NodeKind::kUnary;
       if (arithmetic && is_float(e.dtype())) ++ops;
     });
-    Expr n = ops;
-    for (const BlockAxis& a : b->axes) n = n * a.extent;
-    total = total + n;
+    const auto inside = times.find(s.get());
+    total = total + Expr(ops) * instances(*b) * (inside == times.end() ? Expr(1) : inside->second);
   });
   return simplify(total);
 }
@@ -60,10 +79,23 @@ void Planner::declare_inputs(GraphPlan& g) {
       for (const Var& s : free_vars_in_order(d)) add_symbol(s);
   }
 }
+// Each result is a buffer under the name that the model gives it.
 void Planner::declare_outputs(GraphPlan& g) {
-  for (ValueId v : g.graph.outputs) {
-    const int32_t b = buffer(g, v);
-    if (at(b).kind == StorageKind::kTemporary && at(b).alias_of < 0) at(b).kind = StorageKind::kOutput;
+  for (size_t k = 0; k < g.graph.outputs.size(); ++k) {
+    int32_t b = buffer(g, g.graph.outputs[k]);
+    const std::string name = k < g.graph.output_names.size() ? g.graph.output_names[k] : at(b).name;
+    const bool taken = at(b).kind != StorageKind::kTemporary;  // an input, a constant, or another result
+    if (taken || std::count(program_.outputs.begin(), program_.outputs.end(), b)) {
+      ProgramBuffer view = at(b);
+      view.kind = StorageKind::kTemporary;
+      view.constant = nullptr;
+      view.alias_of = b;
+      view.dynamic = false;
+      b = new_buffer(std::move(view));
+    } else if (at(b).alias_of < 0) {
+      at(b).kind = StorageKind::kOutput;
+    }
+    at(b).name = name;
     program_.outputs.push_back(b);
   }
 }
@@ -78,7 +110,8 @@ void Planner::define_at_run(const Var& s) {
 }
 
 int32_t Planner::new_buffer(ProgramBuffer b) {
-  b.elements = simplify(storage_elements(BufferNode{b.name, b.type.dtype, b.type.dims, b.layout, Scope::kParam}));
+  b.elements = simplify(
+      storage_elements(BufferNode{b.name, b.type.dtype, b.type.dims, b.layout, Scope::kParam}));
   for (const Var& s : free_vars_in_order(b.elements)) b.dynamic |= run_symbols_.count(s.get()) != 0;
   program_.buffers.push_back(std::move(b));
   return static_cast<int32_t>(program_.buffers.size()) - 1;
@@ -144,11 +177,13 @@ Status Planner::emit_kernel(GraphPlan& g, Step& s) {
 }
 Status Planner::emit_symbols(GraphPlan& g, Step& s) {
   CallInstruction call;
-  for (size_t p = 0; p < s.group.num_inputs; ++p) call.buffers.push_back(buffer(g, s.group.params[p]));
+  for (size_t p = 0; p < s.group.num_inputs; ++p)
+    call.buffers.push_back(buffer(g, s.group.params[p]));
   return define_symbols(g, s.group, std::move(call), g.graph.nodes[s.node].defined_symbols);
 }
 // The kernel writes one int64 for each symbol into its last parameter.
-Status Planner::define_symbols(GraphPlan& g, GroupKernel& kernel, CallInstruction call, const std::vector<Var>& symbols) {
+Status Planner::define_symbols(GraphPlan& g, GroupKernel& kernel, CallInstruction call,
+                               const std::vector<Var>& symbols) {
   TW_RETURN_IF_ERROR(add_call(g.graph, kernel, call));
   ProgramBuffer b;
   b.name = "symbols";
@@ -169,7 +204,8 @@ Status Planner::add_call(const Graph& graph, GroupKernel& g, CallInstruction& ca
   std::set<std::string> constants;
   std::vector<bool> is_constant;
   for (size_t p = 0; p < g.kernel.params.size(); ++p) {
-    const bool known = p < g.params.size() && g.params[p] != kNone && graph.value(g.params[p]).constant;
+    const bool known =
+        p < g.params.size() && g.params[p] != kNone && graph.value(g.params[p]).constant;
     is_constant.push_back(known);
     if (known) constants.insert(g.kernel.params[p]->name);
   }
@@ -199,9 +235,12 @@ void Planner::add_profile(const GroupKernel& g, CallInstruction& call) {
     for (const Expr& d : b->shape) n = n * d;
     bytes = bytes + n;
   }
-  program_.profile.push_back({g.sources, program_.kernels[static_cast<size_t>(call.kernel)].name, count_flops(g.kernel), simplify(bytes)});
+  program_.profile.push_back({g.sources, program_.kernels[static_cast<size_t>(call.kernel)].name,
+                              count_flops(g.kernel), simplify(bytes)});
 }
 
-Result<Program> plan_program(const Graph& graph, const LowerKernel& lower_kernel) { return Planner(lower_kernel).run(graph); }
+Result<Program> plan_program(const Graph& graph, const LowerKernel& lower_kernel) {
+  return Planner(lower_kernel).run(graph);
+}
 
 }  // namespace tilewright::passes

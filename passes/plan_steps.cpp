@@ -20,7 +20,8 @@ class Steps {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) groups[graph_.nodes[i].group].push_back(i);
     for (auto& [id, nodes] : groups) {
       for (size_t n : nodes)
-        if (!graph_.nodes[n].defined_symbols.empty() && graph_.nodes[n].regions.empty()) steps_.push_back(symbols_of(n));
+        if (!graph_.nodes[n].defined_symbols.empty() && graph_.nodes[n].regions.empty())
+          steps_.push_back(symbols_of(n));
       steps_.push_back(step_of(nodes));
     }
     order_steps();
@@ -57,8 +58,8 @@ class Steps {
     return s;
   }
 
-  // By the graph's order of last nodes, but each step after those whose results or symbols it needs: another group may
-  // read the first result of a group that goes on below it.
+  // By the graph's order of last nodes, but each step after those whose results or symbols it
+  // needs: another group may read the first result of a group that goes on below it.
   void order_steps() {
     std::map<ValueId, size_t> producer;
     std::map<const ExprNode*, size_t> definer;
@@ -67,21 +68,23 @@ class Steps {
       if (s.kind == Step::kSymbols || s.kind == Step::kControl)
         for (const Var& v : graph_.nodes[s.node].defined_symbols) definer[v.get()] = i;
       if (s.kind != Step::kSymbols)
-        for (size_t p = s.group.num_inputs; p < s.group.params.size(); ++p) producer[s.group.params[p]] = i;
+        for (size_t p = s.group.num_inputs; p < s.group.params.size(); ++p)
+          producer[s.group.params[p]] = i;
     }
     std::vector<std::set<size_t>> needs(steps_.size());
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Step& s = steps_[i];
-      for (size_t p = 0; p < s.group.params.size(); ++p) {
-        if (auto it = producer.find(s.group.params[p]); p < s.group.num_inputs && it != producer.end()) needs[i].insert(it->second);
-        if (s.group.params[p] == kNone) continue;
-        for (const Expr& d : graph_.value(s.group.params[p]).type.dims)
-          for (const Var& v : free_vars_in_order(d))
-            if (auto it = definer.find(v.get()); it != definer.end()) needs[i].insert(it->second);
-      }
+      for (size_t p = 0; p < s.group.num_inputs; ++p)
+        if (auto it = producer.find(s.group.params[p]); it != producer.end())
+          needs[i].insert(it->second);
+      if (definer.empty()) continue;
+      for (const ExprNode* v : symbols_used(s))
+        if (auto it = definer.find(v); it != definer.end()) needs[i].insert(it->second);
     }
     std::vector<Step> ordered;
-    auto before = [&](size_t a, size_t b) { return std::pair(steps_[a].node, a) < std::pair(steps_[b].node, b); };
+    auto before = [&](size_t a, size_t b) {
+      return std::pair(steps_[a].node, a) < std::pair(steps_[b].node, b);
+    };
     std::vector<std::vector<size_t>> users(steps_.size());
     std::set<size_t, decltype(before)> ready(before);
     for (size_t i = 0; i < steps_.size(); ++i) {
@@ -102,7 +105,8 @@ class Steps {
     steps_ = std::move(ordered);
   }
 
-  // What is read only to infer shapes is not computed; but symbols that are named somewhere must be.
+  // What is read only to infer shapes is not computed; but symbols that are named somewhere must
+  // be.
   void drop_unused() {
     for (ValueId v : graph_.outputs) need(v);
     std::vector<Step> kept;
@@ -110,14 +114,15 @@ class Steps {
       Step& s = steps_[i];
       bool wanted = s.kind == Step::kSymbols && nodes_.count(s.node);
       if (s.kind != Step::kSymbols)
-        for (size_t p = s.group.num_inputs; p < s.group.params.size(); ++p) wanted |= values_.count(s.group.params[p]) != 0;
+        for (size_t p = s.group.num_inputs; p < s.group.params.size(); ++p)
+          wanted |= values_.count(s.group.params[p]) != 0;
       if (s.kind == Step::kSymbols || s.kind == Step::kControl)
-        for (const Var& v : graph_.nodes[s.node].defined_symbols) wanted |= symbols_.count(v.get()) != 0;
+        for (const Var& v : graph_.nodes[s.node].defined_symbols)
+          wanted |= symbols_.count(v.get()) != 0;
       if (!wanted) continue;
       nodes_.insert(s.node);
       for (size_t p = 0; p < s.group.num_inputs; ++p) need(s.group.params[p]);
-      for (const Var& v : s.group.kernel.scalars) symbols_.insert(v.get());
-      for (const auto& region : graph_.nodes[s.node].regions) need_symbols_of(*region);
+      for (const ExprNode* v : symbols_used(s)) symbols_.insert(v);
       kept.push_back(std::move(s));
     }
     std::reverse(kept.begin(), kept.end());
@@ -126,19 +131,30 @@ class Steps {
   void need(ValueId v) {
     if (v == kNone) return;
     values_.insert(v);
-    need_symbols(graph_.value(v));
+    add_symbols(graph_.value(v), symbols_);
   }
-  void need_symbols(const Value& v) {
-    auto add = [&](const Expr& e) {
-      for (const Var& s : free_vars_in_order(e)) symbols_.insert(s.get());
-    };
-    for (const Expr& d : v.type.dims) add(d);
-    if (v.known) for (const Expr& e : *v.known) add(e);
+  // Named by the extents of the step's values, by its kernel, or inside its regions.
+  std::set<const ExprNode*> symbols_used(const Step& s) const {
+    std::set<const ExprNode*> used;
+    for (const Var& v : s.group.kernel.scalars) used.insert(v.get());
+    for (ValueId v : s.group.params)
+      if (v != kNone) add_symbols(graph_.value(v), used);
+    for (const auto& region : graph_.nodes[s.node].regions) add_symbols_of(*region, used);
+    return used;
   }
-  void need_symbols_of(const Graph& region) {
-    for (const Value& v : region.values) need_symbols(v);
+  static void add_symbols(const Value& v, std::set<const ExprNode*>& to) {
+    for (const Expr& d : v.type.dims)
+      for (const Var& s : free_vars_in_order(d)) to.insert(s.get());
+  }
+  static void add_symbols_of(const Graph& region, std::set<const ExprNode*>& to) {
+    for (const Value& v : region.values) {
+      add_symbols(v, to);
+      if (!v.known) continue;
+      for (const Expr& e : *v.known)
+        for (const Var& s : free_vars_in_order(e)) to.insert(s.get());
+    }
     for (const Node& n : region.nodes)
-      for (const auto& inner : n.regions) need_symbols_of(*inner);
+      for (const auto& inner : n.regions) add_symbols_of(*inner, to);
   }
 
   const Graph& graph_;
@@ -166,7 +182,8 @@ class Lifetimes {
 
  private:
   size_t root(int32_t b) const {
-    while (p_.buffers[static_cast<size_t>(b)].alias_of >= 0) b = p_.buffers[static_cast<size_t>(b)].alias_of;
+    while (p_.buffers[static_cast<size_t>(b)].alias_of >= 0)
+      b = p_.buffers[static_cast<size_t>(b)].alias_of;
     return static_cast<size_t>(b);
   }
   void touch(int32_t b, int32_t at) {
@@ -184,19 +201,31 @@ class Lifetimes {
   void touch(const ProgramInstruction& i, int32_t at) {
     std::visit([&](const auto& x) { uses(x, at); }, i);
   }
-  void uses(const CallInstruction& x, int32_t at) { for (int32_t b : x.buffers) touch(b, at); }
+  void uses(const CallInstruction& x, int32_t at) {
+    for (int32_t b : x.buffers) touch(b, at);
+  }
   void uses(const DefineSymbolInstruction& x, int32_t at) { touch(x.buffer, at); }
   void uses(const AllocateInstruction& x, int32_t at) { touch(x.buffer, at); }
-  void uses(const CopyInstruction& x, int32_t at) { touch(x.to, at); touch(x.from, at); }
+  void uses(const CopyInstruction& x, int32_t at) {
+    touch(x.to, at);
+    touch(x.from, at);
+  }
   void uses(const IfInstruction& x, int32_t at) {
     touch(x.condition, at);
     touch_block(x.then_block, at);
     touch_block(x.else_block, at);
   }
   void uses(const LoopInstruction& x, int32_t at) {
-    for (int32_t b : {x.trip_count, x.initial_condition, x.iteration, x.body_condition}) touch(b, at);
-    for (const auto& [state, computed] : x.carried) { touch(state, at); touch(computed, at); }
-    for (const auto& [element, result] : x.scans) { touch(element, at); touch(result, at); }
+    for (int32_t b : {x.trip_count, x.initial_condition, x.iteration, x.body_condition})
+      touch(b, at);
+    for (const auto& [state, computed] : x.carried) {
+      touch(state, at);
+      touch(computed, at);
+    }
+    for (const auto& [element, result] : x.scans) {
+      touch(element, at);
+      touch(result, at);
+    }
     touch_block(x.body, at);
   }
 
@@ -206,7 +235,9 @@ class Lifetimes {
 
 }  // namespace
 
-std::vector<Step> collect_steps(const Graph& graph, const std::vector<int>& uses) { return Steps(graph, uses).collect(); }
+std::vector<Step> collect_steps(const Graph& graph, const std::vector<int>& uses) {
+  return Steps(graph, uses).collect();
+}
 void set_lifetimes(Program& program) { Lifetimes(program).set(); }
 
 }  // namespace tilewright::passes

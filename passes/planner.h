@@ -17,12 +17,14 @@ struct Step {
 
 // A graph or region while its block is written.
 struct GraphPlan {
-  GraphPlan(const ir::Graph& g, int32_t block_id) : graph(g), block(block_id), uses(g.use_counts()) {}
+  GraphPlan(const ir::Graph& g, int32_t block_id)
+      : graph(g), block(block_id), uses(g.use_counts()) {}
   const ir::Graph& graph;
   int32_t block;
   std::vector<int> uses;
   std::map<ir::ValueId, int32_t> buffers;
-  std::map<ir::ValueId, std::vector<int32_t>> packed;  // constants in the layouts that kernels want them in
+  std::map<ir::ValueId, std::vector<int32_t>>
+      packed;  // constants in the layouts that kernels want them in
   std::vector<Step> steps;
 };
 
@@ -41,18 +43,24 @@ class Planner {
   int32_t buffer(GraphPlan& g, ir::ValueId v);
   int32_t packed_constant(GraphPlan& g, ir::ValueId v, const ir::Layout& layout);
   int32_t new_buffer(ir::ProgramBuffer b);
-  ir::ProgramBuffer& at(int32_t buffer_id) { return program_.buffers[static_cast<size_t>(buffer_id)]; }
+  ir::ProgramBuffer& at(int32_t buffer_id) {
+    return program_.buffers[static_cast<size_t>(buffer_id)];
+  }
   Status emit(GraphPlan& g, Step& s);
   Status emit_kernel(GraphPlan& g, Step& s);
   Status emit_symbols(GraphPlan& g, Step& s);
-  Status define_symbols(GraphPlan& g, GroupKernel& kernel, ir::CallInstruction call, const std::vector<ir::Var>& symbols);
-  void push(const GraphPlan& g, ir::ProgramInstruction i) { program_.blocks[static_cast<size_t>(g.block)].push_back(std::move(i)); }
+  Status define_symbols(GraphPlan& g, GroupKernel& kernel, ir::CallInstruction call,
+                        const std::vector<ir::Var>& symbols);
+  void push(const GraphPlan& g, ir::ProgramInstruction i) {
+    program_.blocks[static_cast<size_t>(g.block)].push_back(std::move(i));
+  }
   Status add_call(const ir::Graph& graph, GroupKernel& g, ir::CallInstruction& call);
   void add_profile(const GroupKernel& g, ir::CallInstruction& call);
 
   // plan_control_flow.cpp
   Status emit_if(GraphPlan& g, const ir::Node& node);
-  Status emit_branch(GraphPlan& g, const ir::Node& node, size_t region, const std::vector<int32_t>& outputs, int32_t& block);
+  Status emit_branch(GraphPlan& g, const ir::Node& node, size_t region,
+                     const std::vector<int32_t>& outputs, int32_t& block);
   Status emit_loop(GraphPlan& g, const ir::Node& node);
   Status start_state(GraphPlan& g, const ir::Node& node, int k, int32_t& state);
   int32_t new_block();
@@ -63,10 +71,12 @@ class Planner {
   ir::Program program_;
   std::set<const ir::ExprNode*> run_symbols_;
   std::multimap<uint64_t, int32_t> by_hash_;
-  std::vector<std::pair<ir::Kernel, std::vector<bool>>> sources_;  // of each kernel, before lowering, and its constant parameters
+  std::vector<std::pair<ir::Kernel, std::vector<bool>>>
+      sources_;  // of each kernel, before lowering, and its constant parameters
 };
 
-// passes/plan_steps.cpp: the steps of a graph in the order of execution, without those that nobody needs.
+// passes/plan_steps.cpp: the steps of a graph in the order of execution, without those that nobody
+// needs.
 std::vector<Step> collect_steps(const ir::Graph& graph, const std::vector<int>& uses);
 // First and last use of every buffer, as instructions of the main block.
 void set_lifetimes(ir::Program& program);

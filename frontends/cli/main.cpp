@@ -95,6 +95,13 @@ int main(int argc, char** argv) {
   add_bench(app, arguments);
   add_lower(app, arguments);
   add_others(app, arguments);
+  std::string names;
+  bool known = argc < 2 || argv[1][0] == '-';
+  for (const CLI::App* c : app.get_subcommands([](const CLI::App*) { return true; })) {
+    known |= argc > 1 && c->get_name() == argv[1];
+    names += (names.empty() ? "" : ", ") + c->get_name();
+  }
+  if (!known) return report_usage("there is no command '" + std::string(argv[1]) + "'; the commands are " + names);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

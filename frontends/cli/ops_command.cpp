@@ -19,6 +19,7 @@ std::string_view word(ir::AttributeKind kind) {
     case ir::AttributeKind::kFloats: return "floats";
     case ir::AttributeKind::kStrings: return "strings";
     case ir::AttributeKind::kTensor: return "tensor";
+    case ir::AttributeKind::kExtents: return "extents";
   }
   return "";
 }

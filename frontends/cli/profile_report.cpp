@@ -1,4 +1,6 @@
 // The profile of a run against what this machine can do.
+#include <immintrin.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -16,21 +18,20 @@ double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_
 constexpr double kMeasureSeconds = 0.1;
 constexpr int kChains = 12;  // independent sums: more than latency times throughput of an FMA
 
-// Multiply-adds of one vector type in registers; their number is returned, the results are kept alive.
-#define TW_MULTIPLY_ADDS(NAME, TARGET, LANES)                                            \
-  __attribute__((target(TARGET))) double NAME(float seed) {                              \
-    typedef float Vector __attribute__((vector_size(LANES * sizeof(float))));            \
-    Vector sums[kChains], factor = Vector{} + seed, term = Vector{} + 1e-6f;             \
-    for (int c = 0; c < kChains; ++c) sums[c] = Vector{} + static_cast<float>(c);        \
-    constexpr int kRounds = 20000;                                                       \
-    for (int r = 0; r < kRounds; ++r)                                                    \
-      for (int c = 0; c < kChains; ++c) sums[c] = sums[c] * factor + term;               \
-    for (int c = 0; c < kChains; ++c) asm volatile("" : : "m"(sums[c]));                 \
-    return 2.0 * LANES * kChains * kRounds;                                              \
+// sums = sums * factor + term in registers, over and over; returns the operations. STEP(sum, factor, term) is one.
+#define TW_MULTIPLY_ADDS(NAME, TARGET, VECTOR, LANES, SPREAD, STEP)              \
+  __attribute__((target(TARGET))) double NAME(float seed) {                      \
+    VECTOR sums[kChains], factor = SPREAD(seed), term = SPREAD(1e-6f);           \
+    for (int c = 0; c < kChains; ++c) sums[c] = SPREAD(static_cast<float>(c));   \
+    constexpr int kRounds = 20000;                                               \
+    for (int r = 0; r < kRounds; ++r)                                            \
+      _Pragma("GCC unroll 12") for (int c = 0; c < kChains; ++c) sums[c] = STEP; \
+    for (int c = 0; c < kChains; ++c) asm volatile("" : : "m"(sums[c]));         \
+    return 2.0 * (LANES) * kChains * kRounds;                                    \
   }
-TW_MULTIPLY_ADDS(multiply_adds_512, "avx512f,fma", 16)
-TW_MULTIPLY_ADDS(multiply_adds_256, "avx2,fma", 8)
-TW_MULTIPLY_ADDS(multiply_adds_128, "sse2", 4)
+TW_MULTIPLY_ADDS(multiply_adds_512, "avx512f", __m512, 16, _mm512_set1_ps, _mm512_fmadd_ps(sums[c], factor, term))
+TW_MULTIPLY_ADDS(multiply_adds_256, "avx2,fma", __m256, 8, _mm256_set1_ps, _mm256_fmadd_ps(sums[c], factor, term))
+TW_MULTIPLY_ADDS(multiply_adds_128, "sse2", __m128, 4, _mm_set1_ps, _mm_add_ps(_mm_mul_ps(sums[c], factor), term))
 
 double multiply_adds() {
   if (__builtin_cpu_supports("avx512f")) return multiply_adds_512(0.999f);

@@ -15,13 +15,12 @@ double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_
 }  // namespace
 
 int run_command(const ModelOptions& options, const std::string& inputs, const std::string& outputs, const std::string& trace) {
-  auto opened = open_to_run(options, inputs, !trace.empty());
+  auto opened = open_to_run(options, inputs, false);
   if (!opened.ok()) return report(opened.error());
   std::vector<Tensor> results;
   if (Status s = opened->session->run(opened->inputs, results); !s.ok()) return report(s.error());
   if (!trace.empty()) {
-    opened->session->set_profiling(false);  // the first run warmed up; the second is what is shown
-    opened->session->set_profiling(true);
+    opened->session->set_profiling(true);  // the first run warmed up; this one is shown
     const int64_t start = now_nanoseconds();
     if (Status s = opened->session->run(opened->inputs, results); !s.ok()) return report(s.error());
     const int64_t run_time = now_nanoseconds() - start;

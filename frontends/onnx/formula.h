@@ -40,9 +40,12 @@ inline V apply(std::string_view op, V x) { return x.make(op, {x.id}); }
 inline V apply(std::string_view op, V a, V b) { return a.make(op, {a.id, b.id}); }
 inline V less(V a, double b) { return a.make("less", {a.id, a.number(b).id}); }
 inline V where(V c, V a, V b) { return a.make("where", {c.id, a.id, b.id}); }
-inline V limit(V x, double low, double high) { return x.make("clip", {x.id, x.number(low).id, x.number(high).id}); }
+inline V limit(V x, double low, double high) {
+  return x.make("clip", {x.id, x.number(low).id, x.number(high).id});
+}
 inline V reduce(std::string_view op, V x, std::vector<int64_t> axes, bool keepdims = true) {
-  return x.make(op, {x.id}, {{"axes", std::move(axes)}, {"keepdims", static_cast<int64_t>(keepdims)}});
+  return x.make(op, {x.id},
+                {{"axes", std::move(axes)}, {"keepdims", static_cast<int64_t>(keepdims)}});
 }
 
 }  // namespace tilewright::onnx

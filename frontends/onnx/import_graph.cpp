@@ -193,6 +193,10 @@ Error join(const std::vector<Error>& errors) {
 }  // namespace
 
 Result<ir::Graph> GraphImport::run() {
+  constexpr int64_t kNewestOpset = 28;  // of the standard operators; a newer one may have changed any of them
+  auto opset = model_.opset_imports.find("");
+  if (opset != model_.opset_imports.end() && opset->second > kNewestOpset)
+    return unsupported("the model uses opset " + std::to_string(opset->second) + ", the newest that is known is " + std::to_string(kNewestOpset));
   graph_.name = model_.graph.name;
   ImportScope scope;
   try {

@@ -1,4 +1,5 @@
-// If, Loop and Scan. What is decided when the model is compiled is imported in place; the rest becomes nodes with regions.
+// If, Loop and Scan. What is decided when the model is compiled is imported in place; the rest
+// becomes nodes with regions.
 #include <algorithm>
 #include <array>
 
@@ -22,7 +23,9 @@ const OnnxGraph& body_of(NodeImport& n, const char* attribute) {
   if (!g) n.fail(std::string("attribute '") + attribute + "' is missing");
   return *g;
 }
-bool all_defined(const Values& values) { return std::find(values.begin(), values.end(), kNone) == values.end(); }
+bool all_defined(const Values& values) {
+  return std::find(values.begin(), values.end(), kNone) == values.end();
+}
 std::optional<bool> known_bool(const ir::Graph& graph, ValueId v) {
   ir::Node probe;
   probe.inputs = {v};
@@ -32,12 +35,15 @@ std::optional<bool> known_bool(const ir::Graph& graph, ValueId v) {
 }
 // Outputs of the node; those that hang on something unsupported (reported already) stay undefined.
 void give(NodeImport& n, const Values& values) {
-  if (n.num_outputs() > static_cast<int>(values.size())) n.fail("the body has " + std::to_string(values.size()) + " outputs for " + std::to_string(n.num_outputs()));
+  if (n.num_outputs() > static_cast<int>(values.size()))
+    n.fail("the body has " + std::to_string(values.size()) + " outputs for " +
+           std::to_string(n.num_outputs()));
   for (size_t i = 0; i < values.size(); ++i)
     if (values[i] != kNone) n.out(static_cast<int>(i), values[i]);
 }
 
-// --- If --------------------------------------------------------------------------------------------------------------
+// --- If
+// -----------------------------------------------------------------------------------------------
 
 // Both branches take all that either of them captures.
 Values share_captures(std::array<Region, 2>& branches) {
@@ -50,8 +56,9 @@ void take_all(Region& branch, const Values& all, const ir::Graph& outer) {
   Values inputs;
   for (ValueId v : all) {
     auto at = std::find(branch.captured.begin(), branch.captured.end(), v);
-    inputs.push_back(at == branch.captured.end() ? branch.graph->add_value(outer.value(v).name, outer.value(v).type)
-                                                 : branch.graph->inputs[static_cast<size_t>(at - branch.captured.begin())]);
+    inputs.push_back(at == branch.captured.end()
+                         ? branch.graph->add_value(outer.value(v).name, outer.value(v).type)
+                         : branch.graph->inputs[static_cast<size_t>(at - branch.captured.begin())]);
   }
   branch.graph->inputs = inputs;
 }
@@ -59,7 +66,9 @@ void branch_at_run_time(NodeImport& n, ValueId condition) {
   std::array<Region, 2> branches;
   for (size_t k = 0; k < 2; ++k) {
     const OnnxGraph& g = body_of(n, k == 0 ? "then_branch" : "else_branch");
-    branches[k] = n.owner().import_region(g.name, {}, [&](ImportScope& scope, const Values&) { return n.owner().import_body(g, scope); });
+    branches[k] = n.owner().import_region(g.name, {}, [&](ImportScope& scope, const Values&) {
+      return n.owner().import_body(g, scope);
+    });
     if (!all_defined(branches[k].graph->outputs)) return;
   }
   Values inputs = share_captures(branches);
@@ -70,16 +79,21 @@ void branch_at_run_time(NodeImport& n, ValueId condition) {
 }
 void if_else(NodeImport& n) {
   ValueId condition = n.required(0);
-  if (auto taken = known_bool(n.graph(), condition)) return give(n, n.inline_graph(body_of(n, *taken ? "then_branch" : "else_branch")));
+  if (auto taken = known_bool(n.graph(), condition))
+    return give(n, n.inline_graph(body_of(n, *taken ? "then_branch" : "else_branch")));
   try {
     branch_at_run_time(n, condition);
   } catch (ImportFailure& f) {
-    f.error.notes.push_back("the condition of If is not known at compile time, so both branches are needed");
+    f.error.kind =
+        ErrorKind::kUnsupported;  // a branch that is not taken may be wrong for these shapes
+    f.error.notes.push_back(
+        "the condition of If is not known at compile time, so both branches are needed");
     throw;
   }
 }
 
-// --- Loop ------------------------------------------------------------------------------------------------------------
+// --- Loop
+// -----------------------------------------------------------------------------------------------
 
 ir::Value like(const ir::TensorType& type, const std::string& name) {
   ir::Value v;
@@ -94,8 +108,10 @@ class Loop {
   explicit Loop(NodeImport& n) : n_(n), body_(body_of(n, "body")) {
     carried_ = n.num_inputs() - 2;
     if (carried_ < 0 || static_cast<int>(body_.inputs.size()) != carried_ + 2)
-      n.fail("the body takes " + std::to_string(body_.inputs.size()) + " inputs, expected " + std::to_string(std::max(carried_, 0) + 2));
-    if (static_cast<int>(body_.outputs.size()) < carried_ + 1) n.fail("the body has " + std::to_string(body_.outputs.size()) + " outputs");
+      n.fail("the body takes " + std::to_string(body_.inputs.size()) + " inputs, expected " +
+             std::to_string(std::max(carried_, 0) + 2));
+    if (static_cast<int>(body_.outputs.size()) < carried_ + 1)
+      n.fail("the body has " + std::to_string(body_.outputs.size()) + " outputs");
     trips_ = n.in(0);
     condition_ = n.in(1);
     conditional_ = condition_ != kNone;
@@ -107,7 +123,9 @@ class Loop {
       loop();
     } catch (ImportFailure& f) {
       auto trips = trips_ == kNone ? std::nullopt : n_.known_ints(trips_);
-      if (f.error.kind != ErrorKind::kUnsupported || condition_ != kNone || !trips || trips->at(0) > kMostUnrolled) throw;
+      if (f.error.kind != ErrorKind::kUnsupported || condition_ != kNone || !trips ||
+          trips->at(0) > kMostUnrolled)
+        throw;
       unroll(trips->at(0));
     }
   }
@@ -115,13 +133,18 @@ class Loop {
  private:
   void loop() {
     std::vector<ir::Value> inputs{like({DType::kInt64, {}}, body_.inputs[0].name)};
-    for (int k = 0; k < carried_; ++k) inputs.push_back(like(n_.type(initial_[static_cast<size_t>(k)]), body_.inputs[static_cast<size_t>(k) + 2].name));
-    Region region = n_.owner().import_region(body_.name, inputs, [&](ImportScope& scope, const Values& given) {
-      scope.values[body_.inputs[0].name] = given[0];
-      scope.values[body_.inputs[1].name] = n_.graph().add_constant("", true_constant());  // an iteration runs only if it holds
-      for (size_t k = 1; k < given.size(); ++k) scope.values[body_.inputs[k + 1].name] = given[k];
-      return n_.owner().import_body(body_, scope);
-    });
+    for (int k = 0; k < carried_; ++k)
+      inputs.push_back(like(n_.type(initial_[static_cast<size_t>(k)]),
+                            body_.inputs[static_cast<size_t>(k) + 2].name));
+    Region region =
+        n_.owner().import_region(body_.name, inputs, [&](ImportScope& scope, const Values& given) {
+          scope.values[body_.inputs[0].name] = given[0];
+          scope.values[body_.inputs[1].name] =
+              n_.graph().add_constant("", true_constant());  // an iteration runs only if it holds
+          for (size_t k = 1; k < given.size(); ++k)
+            scope.values[body_.inputs[k + 1].name] = given[k];
+          return n_.owner().import_body(body_, scope);
+        });
     ir::Graph& body = *region.graph;
     if (!all_defined(body.outputs)) return;
     if (!conditional_ || known_bool(body, body.outputs[0]) == true) {
@@ -133,23 +156,31 @@ class Loop {
     Values operands{trips_, condition_};
     operands.insert(operands.end(), initial_.begin(), initial_.end());
     operands.insert(operands.end(), region.captured.begin(), region.captured.end());
-    ir::Attributes attributes{{"carried", int64_t{carried_}}, {"has_condition", int64_t{conditional_}}};
-    give(n_, n_.control("loop", operands, attributes, static_cast<int>(body.outputs.size()) - (conditional_ ? 1 : 0), {region.graph}));
+    ir::Attributes attributes{{"carried", int64_t{carried_}},
+                              {"has_condition", int64_t{conditional_}}};
+    give(n_, n_.control("loop", operands, attributes,
+                        static_cast<int>(body.outputs.size()) - (conditional_ ? 1 : 0),
+                        {region.graph}));
   }
 
   void unroll(int64_t trips) {
     Values state = initial_;
     std::vector<Values> scans(body_.outputs.size() - 1 - static_cast<size_t>(carried_));
     for (int64_t i = 0; i < trips; ++i) {
-      std::map<std::string, ValueId> inputs{{body_.inputs[0].name, n_.scalar(static_cast<double>(i), DType::kInt64)}, {body_.inputs[1].name, n_.constant(true_constant())}};
+      std::map<std::string, ValueId> inputs{
+          {body_.inputs[0].name, n_.scalar(static_cast<double>(i), DType::kInt64)},
+          {body_.inputs[1].name, n_.constant(true_constant())}};
       for (size_t k = 0; k < state.size(); ++k) inputs[body_.inputs[k + 2].name] = state[k];
       Values outputs = n_.inline_graph(body_, inputs);
       if (!all_defined(outputs)) return;
       state.assign(outputs.begin() + 1, outputs.begin() + 1 + carried_);
-      for (size_t k = 0; k < scans.size(); ++k) scans[k].push_back(outputs[k + 1 + static_cast<size_t>(carried_)]);
+      for (size_t k = 0; k < scans.size(); ++k)
+        scans[k].push_back(outputs[k + 1 + static_cast<size_t>(carried_)]);
       if (!conditional_) continue;
       auto more = known_bool(n_.graph(), outputs[0]);
-      if (!more) n_.unsupported("values of the loop change their shape, and its end is not known at compile time");
+      if (!more)
+        n_.unsupported(
+            "values of the loop change their shape, and its end is not known at compile time");
       if (!*more) break;
     }
     for (const Values& elements : scans) state.push_back(stacked(elements));
@@ -175,7 +206,8 @@ class Loop {
 };
 void loop(NodeImport& n) { Loop(n).run(); }
 
-// --- Scan ------------------------------------------------------------------------------------------------------------
+// --- Scan
+// -----------------------------------------------------------------------------------------------
 
 class Scan {
  public:
@@ -184,9 +216,13 @@ class Scan {
     count_ = static_cast<int>(n.int_attr("num_scan_inputs", 0));
     first_ = batched_ ? 1 : 0;  // after sequence_lens
     states_ = n.num_inputs() - first_ - count_;
-    if (count_ < 1 || states_ < 0) n.fail("num_scan_inputs " + std::to_string(count_) + " of " + std::to_string(n.num_inputs()) + " inputs");
-    if (static_cast<int>(body_.inputs.size()) != states_ + count_ || static_cast<int>(body_.outputs.size()) < states_)
-      n.fail("the body takes " + std::to_string(body_.inputs.size()) + " inputs and has " + std::to_string(body_.outputs.size()) + " outputs");
+    if (count_ < 1 || states_ < 0)
+      n.fail("num_scan_inputs " + std::to_string(count_) + " of " + std::to_string(n.num_inputs()) +
+             " inputs");
+    if (static_cast<int>(body_.inputs.size()) != states_ + count_ ||
+        static_cast<int>(body_.outputs.size()) < states_)
+      n.fail("the body takes " + std::to_string(body_.inputs.size()) + " inputs and has " +
+             std::to_string(body_.outputs.size()) + " outputs");
     results_ = static_cast<int>(body_.outputs.size()) - states_;
   }
   void run() {
@@ -204,7 +240,10 @@ class Scan {
     if (!batch) n_.unsupported("the batch of Scan is not known at compile time");
     std::vector<Values> rows(body_.outputs.size());
     for (int64_t b = 0; b < *batch; ++b) {
-      auto member = [&](ValueId v) { return n_.op("gather", {v, n_.scalar(static_cast<double>(b), DType::kInt64)}, {{"axis", int64_t{0}}}); };
+      auto member = [&](ValueId v) {
+        return n_.op("gather", {v, n_.scalar(static_cast<double>(b), DType::kInt64)},
+                     {{"axis", int64_t{0}}});
+      };
       Values s, x;
       for (ValueId v : states) s.push_back(member(v));
       for (ValueId v : sequences) x.push_back(member(v));
@@ -225,7 +264,9 @@ class Scan {
   int axis(const char* attribute, int k, int rank) const {
     auto axes = n_.ints_attr(attribute);
     const int64_t a = k < static_cast<int>(axes.size()) ? axes[static_cast<size_t>(k)] : 0;
-    if (a < -rank || a >= rank) n_.fail(std::string(attribute) + " " + std::to_string(a) + " is outside rank " + std::to_string(rank));
+    if (a < -rank || a >= rank)
+      n_.fail(std::string(attribute) + " " + std::to_string(a) + " is outside rank " +
+              std::to_string(rank));
     return static_cast<int>(a < 0 ? a + rank : a);
   }
   bool backwards(const char* attribute, int k) const {
@@ -234,30 +275,41 @@ class Scan {
   }
   Values scan(const Values& states, const Values& sequences) {
     std::vector<int> axes;
-    for (int k = 0; k < count_; ++k) axes.push_back(axis("scan_input_axes", k, n_.rank(sequences[static_cast<size_t>(k)])));
-    ValueId steps = extent(sequences[0], axes[0]), last = n_.op("sub", {steps, n_.scalar(1, DType::kInt64)});
+    for (int k = 0; k < count_; ++k)
+      axes.push_back(axis("scan_input_axes", k, n_.rank(sequences[static_cast<size_t>(k)])));
+    ValueId steps = extent(sequences[0], axes[0]),
+            last = n_.op("sub", {steps, n_.scalar(1, DType::kInt64)});
     std::vector<ir::Value> inputs{like({DType::kInt64, {}}, "step")};
     for (ValueId v : states) inputs.push_back(like(n_.type(v), ""));
-    Region region = n_.owner().import_region(body_.name, inputs, [&](ImportScope& scope, const Values& given) {
-      for (size_t k = 1; k < given.size(); ++k) scope.values[body_.inputs[k - 1].name] = given[k];
-      for (int k = 0; k < count_; ++k) {
-        ValueId at = backwards(batched_ ? "directions" : "scan_input_directions", k) ? n_.op("sub", {scope.capture(last), given[0]}) : given[0];
-        scope.values[body_.inputs[static_cast<size_t>(states_ + k)].name] =
-            n_.op("gather", {scope.capture(sequences[static_cast<size_t>(k)]), at}, {{"axis", int64_t{axes[static_cast<size_t>(k)]}}});
-      }
-      return n_.owner().import_body(body_, scope);
-    });
+    Region region =
+        n_.owner().import_region(body_.name, inputs, [&](ImportScope& scope, const Values& given) {
+          for (size_t k = 1; k < given.size(); ++k)
+            scope.values[body_.inputs[k - 1].name] = given[k];
+          for (int k = 0; k < count_; ++k) {
+            ValueId at = backwards(batched_ ? "directions" : "scan_input_directions", k)
+                             ? n_.op("sub", {scope.capture(last), given[0]})
+                             : given[0];
+            scope.values[body_.inputs[static_cast<size_t>(states_ + k)].name] =
+                n_.op("gather", {scope.capture(sequences[static_cast<size_t>(k)]), at},
+                      {{"axis", int64_t{axes[static_cast<size_t>(k)]}}});
+          }
+          return n_.owner().import_body(body_, scope);
+        });
     if (!all_defined(region.graph->outputs)) return Values(body_.outputs.size(), kNone);
     Values operands{steps, kNone};
     operands.insert(operands.end(), states.begin(), states.end());
     operands.insert(operands.end(), region.captured.begin(), region.captured.end());
-    Values y = n_.control("loop", operands, {{"carried", int64_t{states_}}}, states_ + results_, {region.graph});
-    for (int k = 0; k < results_; ++k) y[static_cast<size_t>(states_ + k)] = arranged(y[static_cast<size_t>(states_ + k)], k);
+    Values y = n_.control("loop", operands, {{"carried", int64_t{states_}}}, states_ + results_,
+                          {region.graph});
+    for (int k = 0; k < results_; ++k)
+      y[static_cast<size_t>(states_ + k)] = arranged(y[static_cast<size_t>(states_ + k)], k);
     return y;
   }
   ValueId extent(ValueId v, int axis) {
-    if (auto e = ir::as_int(n_.dim(v, axis))) return n_.scalar(static_cast<double>(*e), DType::kInt64);
-    return n_.op("gather", {n_.op("shape", {v}), n_.scalar(axis, DType::kInt64)}, {{"axis", int64_t{0}}});
+    if (auto e = ir::as_int(n_.dim(v, axis)))
+      return n_.scalar(static_cast<double>(*e), DType::kInt64);
+    return n_.op("gather", {n_.op("shape", {v}), n_.scalar(axis, DType::kInt64)},
+                 {{"axis", int64_t{0}}});
   }
   // The stacked elements of scan output k, in the order and along the axis that the node wants.
   ValueId arranged(ValueId v, int k) {
@@ -278,7 +330,8 @@ class Scan {
 };
 void scan(NodeImport& n) { Scan(n).run(); }
 
-constexpr auto kRows = std::to_array<OpMapping>({{"", "If", 1, if_else}, {"", "Loop", 1, loop}, {"", "Scan", 8, scan}});
+constexpr auto kRows = std::to_array<OpMapping>(
+    {{"", "If", 1, if_else}, {"", "Loop", 1, loop}, {"", "Scan", 8, scan}});
 
 }  // namespace
 

@@ -1,5 +1,6 @@
-// Einsum: the equation is made explicit, operands are joined two at a time. A contraction of two operands becomes a
-// matrix product between transposes and reshapes; what is none (diagonals, broadcast extents) stays an einsum.
+// Einsum: the equation is made explicit, operands are joined two at a time. A contraction of two
+// operands becomes a matrix product between transposes and reshapes; what is none (diagonals,
+// broadcast extents) stays an einsum.
 #include <algorithm>
 #include <array>
 
@@ -19,16 +20,20 @@ struct Term {
 bool has_label(const std::string& labels, char c) { return labels.find(c) != std::string::npos; }
 
 // "a...b" for a value of `rank` dimensions; dimensions of the ellipsis get the last of `extra`.
-std::string spelled_out(NodeImport& n, const std::string& text, int rank, const std::string& extra, size_t& widest) {
+std::string spelled_out(NodeImport& n, const std::string& text, int rank, const std::string& extra,
+                        size_t& widest) {
   const size_t dots = text.find("...");
   if (dots == std::string::npos) {
-    if (rank >= 0 && static_cast<int>(text.size()) != rank) n.fail("'" + text + "' for an operand of rank " + std::to_string(rank));
+    if (rank >= 0 && static_cast<int>(text.size()) != rank)
+      n.fail("'" + text + "' for an operand of rank " + std::to_string(rank));
     return text;
   }
   const int count = rank < 0 ? static_cast<int>(widest) : rank - static_cast<int>(text.size() - 3);
-  if (count < 0 || count > static_cast<int>(extra.size())) n.fail("'" + text + "' for an operand of rank " + std::to_string(rank));
+  if (count < 0 || count > static_cast<int>(extra.size()))
+    n.fail("'" + text + "' for an operand of rank " + std::to_string(rank));
   widest = std::max(widest, static_cast<size_t>(count));
-  return text.substr(0, dots) + extra.substr(extra.size() - static_cast<size_t>(count)) + text.substr(dots + 3);
+  return text.substr(0, dots) + extra.substr(extra.size() - static_cast<size_t>(count)) +
+         text.substr(dots + 3);
 }
 
 struct Equation {
@@ -39,22 +44,28 @@ Equation parse(NodeImport& n) {
   std::string text = n.string_attr("equation", "");
   text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
   std::string extra, used;
-  for (char c = 'A'; c <= 'Z'; ++c) if (!has_label(text, c)) extra.push_back(c);
-  for (char c = 'a'; c <= 'z'; ++c) if (!has_label(text, c)) extra.push_back(c);
+  for (char c = 'A'; c <= 'Z'; ++c)
+    if (!has_label(text, c)) extra.push_back(c);
+  for (char c = 'a'; c <= 'z'; ++c)
+    if (!has_label(text, c)) extra.push_back(c);
   for (char c : text)
-    if (!std::isalpha(static_cast<unsigned char>(c)) && !has_label(".,->", c)) n.fail("equation '" + text + "' has the character '" + std::string(1, c) + "'");
+    if (!std::isalpha(static_cast<unsigned char>(c)) && !has_label(".,->", c))
+      n.fail("equation '" + text + "' has the character '" + std::string(1, c) + "'");
   const size_t arrow = text.find("->");
   std::string left = text.substr(0, arrow);
   Equation e;
   size_t widest = 0, start = 0;
   for (int k = 0; k < n.num_inputs(); ++k) {
-    if (start > left.size()) n.fail("equation '" + text + "' for " + std::to_string(n.num_inputs()) + " operands");
+    if (start > left.size())
+      n.fail("equation '" + text + "' for " + std::to_string(n.num_inputs()) + " operands");
     const size_t comma = std::min(left.find(',', start), left.size());
-    e.inputs.push_back(spelled_out(n, left.substr(start, comma - start), n.rank(n.required(k)), extra, widest));
+    e.inputs.push_back(
+        spelled_out(n, left.substr(start, comma - start), n.rank(n.required(k)), extra, widest));
     used += e.inputs.back();
     start = comma + 1;
   }
-  if (start <= left.size()) n.fail("equation '" + text + "' for " + std::to_string(n.num_inputs()) + " operands");
+  if (start <= left.size())
+    n.fail("equation '" + text + "' for " + std::to_string(n.num_inputs()) + " operands");
   if (arrow != std::string::npos) {
     e.output = spelled_out(n, text.substr(arrow + 2), -1, extra, widest);
     return e;
@@ -63,13 +74,15 @@ Equation parse(NodeImport& n) {
   const std::string ellipsis = extra.substr(extra.size() - widest);
   std::sort(used.begin(), used.end());
   for (char c : used)
-    if (std::count(used.begin(), used.end(), c) == 1 && !has_label(ellipsis, c)) e.output.push_back(c);
+    if (std::count(used.begin(), used.end(), c) == 1 && !has_label(ellipsis, c))
+      e.output.push_back(c);
   e.output = ellipsis + e.output;
   return e;
 }
 
 bool repeats(const std::string& s) {
-  for (char c : s) if (std::count(s.begin(), s.end(), c) > 1) return true;
+  for (char c : s)
+    if (std::count(s.begin(), s.end(), c) > 1) return true;
   return false;
 }
 ValueId permuted(NodeImport& n, const Term& t, const std::string& wanted) {
@@ -92,8 +105,10 @@ Term summed(NodeImport& n, Term t, const std::string& keep) {
   std::vector<int64_t> axes;
   std::string left;
   for (size_t d = 0; d < t.labels.size(); ++d) {
-    if (has_label(keep, t.labels[d])) left.push_back(t.labels[d]);
-    else axes.push_back(static_cast<int64_t>(d));
+    if (has_label(keep, t.labels[d]))
+      left.push_back(t.labels[d]);
+    else
+      axes.push_back(static_cast<int64_t>(d));
   }
   if (axes.empty()) return t;
   return {n.op("reduce_sum", {t.value}, {{"axes", axes}, {"keepdims", int64_t{0}}}), left};
@@ -104,8 +119,12 @@ ValueId one(NodeImport& n, const Term& t, const std::string& output) {
   return v == t.value ? n.op("identity", {v}) : v;
 }
 
-struct Roles { std::string batch, rows, columns, inner; };
-Expr extent(NodeImport& n, const Term& t, char c) { return n.dim(t.value, static_cast<int>(t.labels.find(c))); }
+struct Roles {
+  std::string batch, rows, columns, inner;
+};
+Expr extent(NodeImport& n, const Term& t, char c) {
+  return n.dim(t.value, static_cast<int>(t.labels.find(c)));
+}
 std::vector<Expr> extents(NodeImport& n, const Term& t, const std::string& labels) {
   std::vector<Expr> r;
   for (char c : labels) r.push_back(extent(n, t, c));
@@ -117,7 +136,8 @@ Expr product(const std::vector<Expr>& dims) {
   return simplify(p);
 }
 // t as [batch..., first, second], each of the two a group of labels.
-ValueId matrix(NodeImport& n, const Term& t, const Roles& r, const std::string& first, const std::string& second) {
+ValueId matrix(NodeImport& n, const Term& t, const Roles& r, const std::string& first,
+               const std::string& second) {
   ValueId v = permuted(n, t, r.batch + first + second);
   std::vector<Expr> dims = extents(n, t, r.batch);
   dims.push_back(product(extents(n, t, first)));
@@ -134,15 +154,21 @@ Term two(NodeImport& n, Term a, Term b, const std::string& keep) {
   b = summed(n, b, keep + a.labels);
   Roles r;
   for (char c : a.labels) {
-    if (!has_label(b.labels, c)) { r.rows.push_back(c); continue; }
-    if (!to_string(extent(n, a, c)).compare(to_string(extent(n, b, c)))) (has_label(keep, c) ? r.batch : r.inner).push_back(c);
-    else return {general(n, {a, b}, result), result};
+    if (!has_label(b.labels, c)) {
+      r.rows.push_back(c);
+      continue;
+    }
+    if (!to_string(extent(n, a, c)).compare(to_string(extent(n, b, c))))
+      (has_label(keep, c) ? r.batch : r.inner).push_back(c);
+    else
+      return {general(n, {a, b}, result), result};
   }
   for (char c : b.labels)
     if (!has_label(a.labels, c)) r.columns.push_back(c);
   if (r.inner.empty()) return {general(n, {a, b}, result), result};
   // Operands that lie transposed are taken as they are.
-  const bool ta = a.labels == r.batch + r.inner + r.rows, tb = b.labels == r.batch + r.columns + r.inner;
+  const bool ta = a.labels == r.batch + r.inner + r.rows,
+             tb = b.labels == r.batch + r.columns + r.inner;
   ValueId left = ta ? matrix(n, a, r, r.inner, r.rows) : matrix(n, a, r, r.rows, r.inner);
   ValueId right = tb ? matrix(n, b, r, r.columns, r.inner) : matrix(n, b, r, r.inner, r.columns);
   ValueId y = n.op("matmul", {left, right}, {{"trans_a", int64_t{ta}}, {"trans_b", int64_t{tb}}});

@@ -38,7 +38,8 @@ void group_norm(NodeImport& n) {
   const int64_t groups = n.int_attr("num_groups", 0);
   if (x.rank() < 2) n.fail("x is " + to_string(n.type(x.id)) + ", expected [n, c, spatial...]");
   const std::vector<Expr> dims = n.type(x.id).dims;
-  if (groups < 1 || ir::as_int(dims[1]).value_or(groups) % groups) n.fail("num_groups " + std::to_string(groups) + " for x: " + to_string(n.type(x.id)));
+  if (groups < 1 || ir::as_int(dims[1]).value_or(groups) % groups)
+    n.fail("num_groups " + std::to_string(groups) + " for x: " + to_string(n.type(x.id)));
   std::vector<Expr> grouped{dims[0], Expr(groups), simplify(floordiv(dims[1], Expr(groups)))};
   grouped.insert(grouped.end(), dims.begin() + 2, dims.end());
   auto parameter = [&](V v) {
@@ -47,22 +48,27 @@ void group_norm(NodeImport& n) {
     shape.resize(static_cast<size_t>(x.rank()), Expr(1));
     return V{n, n.reshape(v.id, shape)};
   };
-  ValueId y = n.op("layer_norm", {n.reshape(x.id, grouped), parameter(scale).id, parameter(bias).id},
-                   {{"axis", int64_t{2}}, {"epsilon", n.float_attr("epsilon", 1e-5)}});
+  ValueId y =
+      n.op("layer_norm", {n.reshape(x.id, grouped), parameter(scale).id, parameter(bias).id},
+           {{"axis", int64_t{2}}, {"epsilon", n.float_attr("epsilon", 1e-5)}});
   n.out(0, n.reshape(y, dims));
 }
-// x / (bias + alpha / size * sum of squares over `size` channels around) ^ beta. The mean over channels is a pooling.
+// x / (bias + alpha / size * sum of squares over `size` channels around) ^ beta. The mean over
+// channels is a pooling.
 void lrn(NodeImport& n) {
   V x{n, n.required(0)};
   const int64_t size = n.int_attr("size", 0);
-  if (size < 1 || x.rank() < 3) n.fail("size " + std::to_string(size) + ", x is " + to_string(n.type(x.id)));
+  if (size < 1 || x.rank() < 3)
+    n.fail("size " + std::to_string(size) + ", x is " + to_string(n.type(x.id)));
   const std::vector<Expr> dims = n.type(x.id).dims;
   Expr inner = 1;
   for (size_t d = 2; d < dims.size(); ++d) inner = inner * dims[d];
   V wide = x.to(accumulator(x.dtype()));
-  ValueId squares = n.reshape((wide * wide).id, std::vector<Expr>{dims[0], 1, dims[1], simplify(inner)});
+  ValueId squares =
+      n.reshape((wide * wide).id, std::vector<Expr>{dims[0], 1, dims[1], simplify(inner)});
   ValueId mean = n.op("average_pool", {squares},
-                      {{"kernel_shape", std::vector<int64_t>{size, 1}}, {"pads", std::vector<int64_t>{(size - 1) / 2, 0, size / 2, 0}},
+                      {{"kernel_shape", std::vector<int64_t>{size, 1}},
+                       {"pads", std::vector<int64_t>{(size - 1) / 2, 0, size / 2, 0}},
                        {"count_include_pad", int64_t{1}}});
   V factor = V{n, n.reshape(mean, dims)} * n.float_attr("alpha", 1e-4) + n.float_attr("bias", 1);
   V y = wide / apply("pow", factor, factor.number(n.float_attr("beta", 0.75)));
@@ -73,7 +79,8 @@ void lp_norm(NodeImport& n) {
   const int64_t p = n.int_attr("p", 2), axis = n.int_attr("axis", -1);
   if (p != 1 && p != 2) n.fail("p is " + std::to_string(p) + ", expected 1 or 2");
   V wide = x.to(accumulator(x.dtype()));
-  V norm = reduce("reduce_sum", p == 1 ? apply("abs", wide) : wide * wide, {axis < 0 ? axis + x.rank() : axis});
+  V norm = reduce("reduce_sum", p == 1 ? apply("abs", wide) : wide * wide,
+                  {axis < 0 ? axis + x.rank() : axis});
   if (p == 2) norm = apply("sqrt", norm);
   V y = where(apply("equal", norm, norm.number(0)), norm.number(0), wide / norm);
   n.out(0, y.to(x.dtype()).id);
@@ -87,21 +94,27 @@ void mean_variance_norm(NodeImport& n) {
   n.out(0, (centred / (deviation + 1e-9)).to(x.dtype()).id);
 }
 
-struct BatchStatistics { V mean, var; };
+struct BatchStatistics {
+  V mean, var;
+};
 // scale * (x - mean) / sqrt(var + epsilon) + bias, in the type of the statistics.
 void apply_batch_norm(NodeImport& n, V x, BatchStatistics s) {
   V scale = V{n, n.required(1)}.to(s.var.dtype()), bias = V{n, n.required(2)}.to(s.var.dtype());
   V factor = scale / apply("sqrt", s.var + n.float_attr("epsilon", 1e-5));
   V shift = bias - s.mean * factor;
   // Statistics of a whole sample (spatial 0 in old opsets) have its shape already.
-  auto channels = [&](V v) { return v.rank() == 1 && x.rank() > 2 ? before_dims(v, x.rank() - 2) : v; };
+  auto channels = [&](V v) {
+    return v.rank() == 1 && x.rank() > 2 ? before_dims(v, x.rank() - 2) : v;
+  };
   n.out(0, (x.to(s.var.dtype()) * channels(factor) + channels(shift)).to(x.dtype()).id);
 }
 void batch_norm(NodeImport& n) {
   V x{n, n.required(0)}, mean{n, n.required(3)}, var{n, n.required(4)};
   if (x.rank() < 2) n.fail("x is " + to_string(n.type(x.id)) + ", expected [n, c, ...]");
   if (!n.int_attr("training_mode", 0)) {
-    if (n.wants(1)) n.unsupported("the statistics of a batch in opset " + std::to_string(n.opset()) + " without training_mode");
+    if (n.wants(1))
+      n.unsupported("the statistics of a batch in opset " + std::to_string(n.opset()) +
+                    " without training_mode");
     apply_batch_norm(n, x, {mean, var});
     return;
   }
@@ -113,7 +126,9 @@ void batch_norm(NodeImport& n) {
   V batch_var = reduce("reduce_mean", centred * centred, axes, false);
   apply_batch_norm(n, x, {batch_mean, batch_var});
   const double momentum = n.float_attr("momentum", 0.9);
-  auto running = [&](V old, V batch) { return (old.to(t) * momentum + batch * (1 - momentum)).to(old.dtype()).id; };
+  auto running = [&](V old, V batch) {
+    return (old.to(t) * momentum + batch * (1 - momentum)).to(old.dtype()).id;
+  };
   if (n.wants(1)) n.out(1, running(mean, batch_mean));
   if (n.wants(2)) n.out(2, running(var, batch_var));
 }
@@ -130,7 +145,9 @@ ValueId negative_log_likelihood(NodeImport& n, V x, V target, ValueId weight) {
   V chosen = apply("equal", wanted, V{n, n.reshape(n.ints(range(0, *classes)), line)});
   V loss = apply("neg", reduce("reduce_sum", where(chosen, x, x.number(0)), {1}, false));
   const bool ignores = n.has_attr("ignore_index");
-  V ignored = ignores ? apply("equal", target, target.number(static_cast<double>(n.int_attr("ignore_index", 0)))) : loss;
+  V ignored = ignores ? apply("equal", target,
+                              target.number(static_cast<double>(n.int_attr("ignore_index", 0))))
+                      : loss;
   if (ignores) loss = where(ignored, loss.number(0), loss);
   V weights = weight != kNone ? V{n, n.op("gather", {weight, target.id})} : loss.number(1);
   if (ignores) weights = where(ignored, loss.number(0), weights);
@@ -155,9 +172,13 @@ void softmax_cross_entropy(NodeImport& n) {
 }
 
 constexpr auto kRows = std::to_array<OpMapping>({
-    {"", "InstanceNormalization", 1, instance_norm}, {"", "GroupNormalization", 18, group_norm}, {"", "LRN", 1, lrn},
-    {"", "LpNormalization", 1, lp_norm}, {"", "MeanVarianceNormalization", 9, mean_variance_norm},
-    {"", "BatchNormalization", 7, batch_norm}, {"", "NegativeLogLikelihoodLoss", 12, nll_loss},
+    {"", "InstanceNormalization", 1, instance_norm},
+    {"", "GroupNormalization", 18, group_norm},
+    {"", "LRN", 1, lrn},
+    {"", "LpNormalization", 1, lp_norm},
+    {"", "MeanVarianceNormalization", 9, mean_variance_norm},
+    {"", "BatchNormalization", 7, batch_norm},
+    {"", "NegativeLogLikelihoodLoss", 12, nll_loss},
     {"", "SoftmaxCrossEntropyLoss", 12, softmax_cross_entropy},
 });
 

@@ -1,5 +1,6 @@
-// Quantisation, and products of quantised operands. A product subtracts the zero points, then multiplies and adds in
-// i32; an operand whose zero point is known to be 0 goes into the product in its own 8-bit type.
+// Quantisation, and products of quantised operands. A product subtracts the zero points, then
+// multiplies and adds in i32; an operand whose zero point is known to be 0 goes into the product in
+// its own 8-bit type.
 #include <algorithm>
 #include <array>
 
@@ -16,12 +17,16 @@ using ir::ValueId;
 
 std::string type_name(DType t) { return std::string(name(t)); }
 
-// v, one value along `axis` of `like`, reshaped to broadcast against it. A scalar or one element fits everywhere.
+// v, one value along `axis` of `like`, reshaped to broadcast against it. A scalar or one element
+// fits everywhere.
 ValueId along_axis(NodeImport& n, ValueId v, int rank, int axis) {
   if (v == kNone || n.rank(v) == 0) return v;
-  if (n.rank(v) != 1) n.fail("scale or zero point is " + to_string(n.type(v)) + ", expected a scalar or one dimension");
+  if (n.rank(v) != 1)
+    n.fail("scale or zero point is " + to_string(n.type(v)) +
+           ", expected a scalar or one dimension");
   if (ir::is_one(n.dim(v, 0))) return n.reshape(v, std::vector<int64_t>{});
-  if (axis < 0 || axis >= rank) n.fail("axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
+  if (axis < 0 || axis >= rank)
+    n.fail("axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
   std::vector<Expr> dims(static_cast<size_t>(rank), Expr(1));
   dims[static_cast<size_t>(axis)] = n.dim(v, 0);
   return n.reshape(v, dims);
@@ -29,7 +34,9 @@ ValueId along_axis(NodeImport& n, ValueId v, int rank, int axis) {
 // v, one value for each `block` elements along `axis` of x, repeated to the shape of x.
 ValueId along_blocks(NodeImport& n, ValueId v, ValueId x, int axis, int64_t block) {
   if (v == kNone) return v;
-  if (n.rank(v) != n.rank(x)) n.fail("blocks of x: " + to_string(n.type(x)) + ", scale or zero point: " + to_string(n.type(v)));
+  if (n.rank(v) != n.rank(x))
+    n.fail("blocks of x: " + to_string(n.type(x)) +
+           ", scale or zero point: " + to_string(n.type(v)));
   const auto at = static_cast<size_t>(axis);
   std::vector<Expr> dims = n.type(v).dims, wide = dims;
   dims.insert(dims.begin() + axis + 1, Expr(1));
@@ -40,17 +47,23 @@ ValueId along_blocks(NodeImport& n, ValueId v, ValueId x, int axis, int64_t bloc
   wide[at] = simplify(wide[at] * Expr(block));
   repeated = n.reshape(repeated, wide);
   auto extent = ir::as_int(n.dim(x, axis)), have = ir::as_int(wide[at]);
-  if (!extent || !have) n.unsupported("blocked quantisation along an extent that is not known at compile time");
+  if (!extent || !have)
+    n.unsupported("blocked quantisation along an extent that is not known at compile time");
   if (*have < *extent || *have >= *extent + block)
-    n.fail("blocks of " + std::to_string(block) + " for " + to_string(n.type(x)) + ": scale or zero point is " + to_string(n.type(v)));
+    n.fail("blocks of " + std::to_string(block) + " for " + to_string(n.type(x)) +
+           ": scale or zero point is " + to_string(n.type(v)));
   return *have == *extent ? repeated : n.slice(repeated, axis, 0, *extent);
 }
-struct Parameters { ValueId scale, zero_point; };
+struct Parameters {
+  ValueId scale, zero_point;
+};
 Parameters parameters(NodeImport& n, ValueId x) {
   const int64_t block = n.int_attr("block_size", 0), given = n.int_attr("axis", 1);
   if (block < 0) n.fail("block_size " + std::to_string(block));
   const int axis = static_cast<int>(given < 0 ? given + n.rank(x) : given);
-  if (block) return {along_blocks(n, n.required(1), x, axis, block), along_blocks(n, n.in(2), x, axis, block)};
+  if (block)
+    return {along_blocks(n, n.required(1), x, axis, block),
+            along_blocks(n, n.in(2), x, axis, block)};
   return {along_axis(n, n.required(1), n.rank(x), axis), along_axis(n, n.in(2), n.rank(x), axis)};
 }
 DType dtype_attr(NodeImport& n, const char* attribute, DType fallback) {
@@ -64,14 +77,18 @@ DType dtype_attr(NodeImport& n, const char* attribute, DType fallback) {
 void quantize_linear(NodeImport& n) {
   ValueId x = n.required(0);
   Parameters p = parameters(n, x);
-  const DType to = p.zero_point != kNone ? n.dtype(p.zero_point) : dtype_attr(n, "output_dtype", DType::kUInt8);
+  const DType to =
+      p.zero_point != kNone ? n.dtype(p.zero_point) : dtype_attr(n, "output_dtype", DType::kUInt8);
   if (dtype_attr(n, "output_dtype", to) != to)
-    n.fail("output_dtype is " + type_name(dtype_attr(n, "output_dtype", to)) + ", the zero point is " + type_name(to));
+    n.fail("output_dtype is " + type_name(dtype_attr(n, "output_dtype", to)) +
+           ", the zero point is " + type_name(to));
   // Division in the wider of both types, unless the node says which.
   DType work = is_float(n.dtype(x)) ? n.dtype(x) : DType::kFloat32;
-  if (is_float(n.dtype(p.scale)) && byte_size(n.dtype(p.scale)) > byte_size(work)) work = n.dtype(p.scale);
+  if (is_float(n.dtype(p.scale)) && byte_size(n.dtype(p.scale)) > byte_size(work))
+    work = n.dtype(p.scale);
   work = dtype_attr(n, "precision", work);
-  n.out(0, n.op("quantize", {n.cast(x, work), n.cast(p.scale, work), p.zero_point}, {{"to", type_name(to)}}));
+  n.out(0, n.op("quantize", {n.cast(x, work), n.cast(p.scale, work), p.zero_point},
+                {{"to", type_name(to)}}));
 }
 void dequantize_linear(NodeImport& n) {
   ValueId x = n.required(0);
@@ -81,8 +98,11 @@ void dequantize_linear(NodeImport& n) {
 }
 
 // To u8, over the range of x and 0: scale = (max - min) / 255, zero point = round(-min / scale).
-void dynamic_quantize_linear(NodeImport& n) {
-  V x{n, n.required(0)};
+struct Quantized {
+  V values, scale, zero_point;
+};
+// x in 8 bits, by the range of all its elements.
+Quantized quantize_by_range(NodeImport& n, V x) {
   std::vector<int64_t> all;
   for (int d = 0; d < x.rank(); ++d) all.push_back(d);
   V high = apply("max", reduce("reduce_max", x, all, false), x.number(0));
@@ -91,9 +111,13 @@ void dynamic_quantize_linear(NodeImport& n) {
   V empty = apply("equal", range, x.number(0));
   V scale = where(empty, x.number(1), range) / 255;
   V zero_point{n, n.op("quantize", {limit(0.0 - low / scale, 0, 255).id}, {{"to", std::string("u8")}})};
-  n.out(0, n.op("quantize", {x.id, scale.id, zero_point.id}, {{"to", std::string("u8")}}));
-  n.out(1, scale.id);
-  n.out(2, zero_point.id);
+  return {V{n, n.op("quantize", {x.id, scale.id, zero_point.id}, {{"to", std::string("u8")}})}, scale, zero_point};
+}
+void dynamic_quantize_linear(NodeImport& n) {
+  const Quantized q = quantize_by_range(n, V{n, n.required(0)});
+  n.out(0, q.values.id);
+  n.out(1, q.scale.id);
+  n.out(2, q.zero_point.id);
 }
 
 bool known_zero(NodeImport& n, ValueId v) {
@@ -105,9 +129,11 @@ bool known_zero(NodeImport& n, ValueId v) {
     return true;
   }
   auto elements = n.known_ints(v);
-  return elements && std::all_of(elements->begin(), elements->end(), [](int64_t e) { return e == 0; });
+  return elements &&
+         std::all_of(elements->begin(), elements->end(), [](int64_t e) { return e == 0; });
 }
-// x minus its zero point (brought into broadcasting form), in i32; x itself when that is known to be 0.
+// x minus its zero point (brought into broadcasting form), in i32; x itself when that is known to
+// be 0.
 ValueId without_zero_point(NodeImport& n, ValueId x, ValueId zero_point, ValueId shaped) {
   if (known_zero(n, zero_point)) return x;
   return n.op("sub", {n.cast(x, DType::kInt32), n.cast(shaped, DType::kInt32)});
@@ -119,7 +145,8 @@ ValueId for_rows(NodeImport& n, ValueId v) {
   return n.reshape(v, std::vector<Expr>{n.dim(v, 0), 1});
 }
 ValueId integer_matmul(NodeImport& n, ValueId a, ValueId a_zero, ValueId b, ValueId b_zero) {
-  ValueId left = without_zero_point(n, a, a_zero, for_rows(n, a_zero)), right = without_zero_point(n, b, b_zero, b_zero);
+  ValueId left = without_zero_point(n, a, a_zero, for_rows(n, a_zero)),
+          right = without_zero_point(n, b, b_zero, b_zero);
   return n.op("matmul", {left, right}, {{"out_dtype", std::string("i32")}});
 }
 ValueId integer_conv(NodeImport& n, ValueId x, ValueId x_zero, ValueId w, ValueId w_zero) {
@@ -131,8 +158,12 @@ ValueId integer_conv(NodeImport& n, ValueId x, ValueId x_zero, ValueId w, ValueI
   ValueId input = without_zero_point(n, x, x_zero, along_axis(n, x_zero, rank, 1));
   return n.op("conv", {input, without_zero_point(n, w, w_zero, along_axis(n, w_zero, rank, 0))}, a);
 }
-void matmul_integer(NodeImport& n) { n.out(0, integer_matmul(n, n.required(0), n.in(2), n.required(1), n.in(3))); }
-void conv_integer(NodeImport& n) { n.out(0, integer_conv(n, n.required(0), n.in(2), n.required(1), n.in(3))); }
+void matmul_integer(NodeImport& n) {
+  n.out(0, integer_matmul(n, n.required(0), n.in(2), n.required(1), n.in(3)));
+}
+void conv_integer(NodeImport& n) {
+  n.out(0, integer_conv(n, n.required(0), n.in(2), n.required(1), n.in(3)));
+}
 
 // An i32 sum back into 8 bits: round(sum * factor) + zero point.
 ValueId requantize(NodeImport& n, ValueId sum, V factor, ValueId zero_point) {
@@ -141,7 +172,8 @@ ValueId requantize(NodeImport& n, ValueId sum, V factor, ValueId zero_point) {
 }
 void qlinear_matmul(NodeImport& n) {
   ValueId sum = integer_matmul(n, n.required(0), n.required(2), n.required(3), n.required(5));
-  V a_scale = V{n, for_rows(n, n.required(1))}.to(DType::kFloat32), b_scale = V{n, n.required(4)}.to(DType::kFloat32);
+  V a_scale = V{n, for_rows(n, n.required(1))}.to(DType::kFloat32),
+    b_scale = V{n, n.required(4)}.to(DType::kFloat32);
   V y_scale = V{n, for_rows(n, n.required(6))}.to(DType::kFloat32);
   n.out(0, requantize(n, sum, a_scale * b_scale / y_scale, for_rows(n, n.required(7))));
 }
@@ -154,13 +186,24 @@ void qlinear_conv(NodeImport& n) {
 }
 
 constexpr auto kRows = std::to_array<OpMapping>({
-    {"", "QuantizeLinear", 10, quantize_linear}, {"", "DequantizeLinear", 10, dequantize_linear},
-    {"", "DynamicQuantizeLinear", 11, dynamic_quantize_linear}, {"", "MatMulInteger", 10, matmul_integer},
-    {"", "ConvInteger", 10, conv_integer}, {"", "QLinearMatMul", 10, qlinear_matmul}, {"", "QLinearConv", 10, qlinear_conv},
-    {"com.microsoft", "QuantizeLinear", 1, quantize_linear}, {"com.microsoft", "DequantizeLinear", 1, dequantize_linear},
+    {"", "QuantizeLinear", 10, quantize_linear},
+    {"", "DequantizeLinear", 10, dequantize_linear},
+    {"", "DynamicQuantizeLinear", 11, dynamic_quantize_linear},
+    {"", "MatMulInteger", 10, matmul_integer},
+    {"", "ConvInteger", 10, conv_integer},
+    {"", "QLinearMatMul", 10, qlinear_matmul},
+    {"", "QLinearConv", 10, qlinear_conv},
+    {"com.microsoft", "QuantizeLinear", 1, quantize_linear},
+    {"com.microsoft", "DequantizeLinear", 1, dequantize_linear},
 });
 
 }  // namespace
+
+ValueId dynamically_quantized_matmul(NodeImport& n, ValueId a, ValueId b, ValueId b_scale, ValueId b_zero) {
+  const Quantized q = quantize_by_range(n, V{n, a});
+  ValueId sum = integer_matmul(n, q.values.id, q.zero_point.id, b, b_zero);
+  return (V{n, n.cast(sum, DType::kFloat32)} * (q.scale * V{n, b_scale})).id;
+}
 
 std::span<const OpMapping> quantization_mappings() { return kRows; }
 

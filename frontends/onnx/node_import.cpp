@@ -64,10 +64,14 @@ std::optional<std::vector<double>> NodeImport::known_floats(ValueId v) const {
 }
 
 namespace {
+// Null when it is absent; of another kind than the operator's: the model breaks a rule.
 template <typename T>
 const T* attribute(const OnnxNode& node, const std::string& name) {
   auto it = node.attributes.find(name);
-  return it == node.attributes.end() ? nullptr : std::get_if<T>(&it->second);
+  if (it == node.attributes.end()) return nullptr;
+  const T* value = std::get_if<T>(&it->second);
+  if (!value) throw ImportFailure{invalid("attribute '" + name + "' is of the wrong kind")};
+  return value;
 }
 }  // namespace
 
@@ -151,14 +155,11 @@ ValueId NodeImport::cast(ValueId v, DType to) {
   if (dtype(v) == to) return v;
   return op("cast", {v}, {{"to", std::string(name(to))}});
 }
-ValueId NodeImport::dims(const std::vector<ir::Expr>& values) {
+ValueId NodeImport::dims(const std::vector<ir::Expr>& extents) {
   std::vector<int64_t> numbers;
-  for (const ir::Expr& d : values)
-    if (auto n = ir::as_int(d)) numbers.push_back(*n);
-  if (numbers.size() == values.size()) return ints(numbers);
-  ValueId v = graph().add_value("", {DType::kInt64, {ir::Expr(static_cast<int64_t>(values.size()))}});
-  graph().value(v).known = values;
-  return v;
+  for (const ir::Expr& e : extents)
+    if (auto n = ir::as_int(e)) numbers.push_back(*n);
+  return numbers.size() == extents.size() ? ints(numbers) : op("extents", {}, {{"extents", ir::Extents{extents}}});
 }
 ValueId NodeImport::reshape(ValueId v, const std::vector<ir::Expr>& shape) {
   return op("reshape", {v, dims(shape)}, {{"allowzero", int64_t{1}}});

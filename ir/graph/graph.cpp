@@ -104,6 +104,16 @@ Expr element_count(const TensorType& type) {
   return simplify(n);
 }
 
+bool Extents::operator==(const Extents& other) const { return !(*this < other) && !(other < *this); }
+bool Extents::operator<(const Extents& other) const {
+  auto text = [](const Extents& e) {
+    std::string s;
+    for (const Expr& d : e.dims) s += to_string(d) + ";";
+    return s;
+  };
+  return text(*this) < text(other);
+}
+
 ValueId Graph::add_value(std::string value_name, TensorType type) {
   Value v;
   v.name = std::move(value_name);

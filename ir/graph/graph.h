@@ -48,7 +48,15 @@ std::string to_string(const Expr& dim);
 std::optional<Shape> constant_shape(const TensorType& type);
 Expr element_count(const TensorType& type);
 
-using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>, ConstantRef>;
+// Extents as an attribute: int64 expressions over symbols. Ordered by their text, so that attributes can be compared.
+struct Extents {
+  std::vector<Expr> dims;
+  bool operator==(const Extents& other) const;
+  bool operator<(const Extents& other) const;
+};
+
+using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                               std::vector<std::string>, ConstantRef, Extents>;
 using Attributes = std::map<std::string, Attribute>;
 
 using ValueId = int32_t;
@@ -58,6 +66,7 @@ struct Value {
   std::string name;
   TensorType type;
   Layout layout;                           // empty: row-major
+  // Without producer or constant they are all there is: no kernel reads such a value.
   std::optional<std::vector<Expr>> known;  // elements of a small integer, bool or scalar float tensor, in row-major order
   ConstantRef constant;                    // set for constants
   int32_t producer = -1;                   // node, or -1 for inputs and constants

@@ -19,6 +19,16 @@ bool worth_knowing(const TensorType& type) {
   return is_float(type.dtype) ? *n <= 8 : true;
 }
 
+// No tensor of more bytes is made: a few bytes of a model can ask for any number.
+constexpr int64_t kMostBytes = int64_t{64} << 30;
+Status check_bytes(const Node& node, const TensorType& type) {
+  auto shape = constant_shape(type);
+  if (!shape) return {};
+  auto n = tilewright::element_count(*shape);
+  if (n && *n <= kMostBytes / byte_size(type.dtype)) return {};
+  return limit_error(describe(node) + ": a result would be " + to_string(type) + ", beyond the limit of 64 GiB for one tensor");
+}
+
 }  // namespace
 
 Status infer_node(Graph& graph, Node& node) {
@@ -30,6 +40,7 @@ Status infer_node(Graph& graph, Node& node) {
     if (node.outputs[i] == kNone) continue;
     if (i >= types.size()) return internal_error(describe(node) + ": output " + std::to_string(i) + " does not exist");
     Value& v = graph.value(node.outputs[i]);
+    TW_RETURN_IF_ERROR(check_bytes(node, types[i]));
     v.type = types[i];
     v.known.reset();
   }

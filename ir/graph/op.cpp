@@ -65,6 +65,10 @@ std::vector<int64_t> NodeView::attr_ints(const std::string& name, std::vector<in
   const auto* v = find_attribute<std::vector<int64_t>>(node_, name);
   return v ? *v : std::move(fallback);
 }
+std::optional<std::vector<Expr>> NodeView::attr_extents(const std::string& name) const {
+  const auto* v = find_attribute<Extents>(node_, name);
+  return v ? std::optional(v->dims) : std::nullopt;
+}
 int NodeView::axis(int rank, int64_t fallback) const {
   const int64_t a = attr_int("axis", fallback);
   return static_cast<int>(a < 0 ? a + rank : a);

@@ -15,7 +15,7 @@ struct OperandDef {
   std::string_view name;
   enum Kind : uint8_t { kRequired, kOptional, kVariadic } kind = kRequired;
 };
-enum class AttributeKind : uint8_t { kInt, kFloat, kString, kInts, kFloats, kStrings, kTensor };
+enum class AttributeKind : uint8_t { kInt, kFloat, kString, kInts, kFloats, kStrings, kTensor, kExtents };
 struct AttributeDef {
   std::string_view name;
   AttributeKind kind = AttributeKind::kInt;
@@ -79,6 +79,7 @@ class NodeView {
   double attr_float(const std::string& name, double fallback = 0) const;
   std::string attr_string(const std::string& name, const std::string& fallback = "") const;
   std::vector<int64_t> attr_ints(const std::string& name, std::vector<int64_t> fallback = {}) const;
+  std::optional<std::vector<Expr>> attr_extents(const std::string& name) const;
   // Attribute "axis" brought into [0, rank).
   int axis(int rank, int64_t fallback = 0) const;
 

@@ -8,12 +8,13 @@
 
 namespace tilewright::ir {
 
-// if: the (output, dimension) pairs on which the branches do not provably agree; number k is the node's defined symbol k.
+// if: the (output, dimension) pairs on which the branches do not provably agree; number k is the
+// node's defined symbol k.
 std::vector<std::pair<int, int>> disagreeing_dims(const Node& node);
 
-// loop: operands are trip_count, condition, `carried` initial values, then what the body captures. The body takes the
-// iteration, the carried values and what it captures; it gives the condition to go on (when "has_condition"), the
-// carried values and the elements of the scans.
+// loop: operands are trip_count, condition, `carried` initial values, then what the body captures.
+// The body takes the iteration, the carried values and what it captures; it gives the condition to
+// go on (when "has_condition"), the carried values and the elements of the scans.
 struct LoopShape {
   int carried = 0, scans = 0;
   bool has_condition = false;

@@ -1,7 +1,9 @@
 // Operators that move elements: shapes, slices, joins, lookups.
 #include <algorithm>
+#include <functional>
 
 #include "ir/graph/compute.h"
+#include "ir/loops/linear.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
@@ -17,11 +19,27 @@ Expr product(const std::vector<Expr>& dims) {
   return simplify(n);
 }
 
+// Dimensions that only the run knows, one symbol for each element of the shape operand; `dim` may choose what is known.
+Status infer_shape_at_run(InferContext& c, const std::function<Expr(int, const Expr&)>& dim) {
+  auto rank = c.rank(1) == 1 ? as_int(c.dim(1, 0)) : std::nullopt;
+  if (!rank) return c.unsupported("the length of the shape operand, " + to_string(c.type(1)) + ", is not known at compile time");
+  std::vector<Expr> dims;
+  for (int d = 0; d < static_cast<int>(*rank); ++d) dims.push_back(dim(d, c.data_dependent_symbol(d, "extent" + std::to_string(d))));
+  c.set_output(0, c.type(0).dtype, std::move(dims));
+  return {};
+}
+// Writes symbol values; one below 0 stops the run.
+void store_symbols(ComputeContext& c, const std::vector<Expr>& values) {
+  std::vector<Stmt> stores;
+  for (size_t k = 0; k < values.size(); ++k) stores.push_back(store(c.out(), {Expr(static_cast<int64_t>(k))}, values[k]));
+  c.b.opaque(seq(std::move(stores)), "extents");
+}
+
 // --- reshape ---------------------------------------------------------------------------------------------------------
 
 Status infer_reshape(InferContext& c) {
   auto wanted = c.known(1);
-  if (!wanted) return c.unsupported("the shape operand is not known at compile time");
+  if (!wanted) return infer_shape_at_run(c, [](int, const Expr& symbol) { return symbol; });
   std::vector<Expr> dims;
   int open = -1;
   const auto& x = c.type(0);
@@ -48,6 +66,23 @@ Status infer_reshape(InferContext& c) {
     return c.error("cannot make " + to_string(TensorType{x.dtype, dims}) + " of " + to_string(x) + ": " + to_string(made) + " elements instead of " + to_string(total));
   c.set_output(0, x.dtype, std::move(dims));
   return {};
+}
+void reshape_symbols(ComputeContext& c) {
+  const auto& from = c.in(0)->shape;
+  const Expr total = product(from);
+  std::vector<Expr> dims;
+  Expr rest = 1, open = 0;
+  for (int d = 0; d < static_cast<int>(c.node().defined_symbols.size()); ++d) {
+    Expr e = c.int_element(1, d);
+    if (!c.attr_int("allowzero")) e = select(eq(e, Expr(0)), d < c.rank(0) ? from[static_cast<size_t>(d)] : Expr(-2), e);
+    rest = rest * select(eq(e, Expr(-1)), 1, e);
+    open = open + select(eq(e, Expr(-1)), Expr(1), Expr(0));
+    dims.push_back(e);
+  }
+  const Expr left = select(eq(rest, Expr(0)), Expr(0), floordiv(total, max(rest, 1)));
+  const Expr fits = logical_and(open <= Expr(1), eq(rest * select(eq(open, Expr(0)), Expr(1), left), total));
+  for (Expr& e : dims) e = select(fits, select(eq(e, Expr(-1)), left, e), Expr(-1));
+  store_symbols(c, dims);
 }
 void compute_reshape(ComputeContext& c) {
   const auto &from = c.in(0)->shape, &to = c.out()->shape;
@@ -77,6 +112,20 @@ void compute_shape(ComputeContext& c) {
   }, "shape");
 }
 
+// Extents that are no operand's, such as products of them.
+Status infer_extents(InferContext& c) {
+  c.set_output(0, DType::kInt64, {Expr(static_cast<int64_t>(c.attr_extents("extents").value_or(std::vector<Expr>{}).size()))});
+  return {};
+}
+void compute_extents(ComputeContext& c) {
+  const std::vector<Expr> extents = c.attr_extents("extents").value_or(std::vector<Expr>{});
+  c.b.compute(c.out(), [&](const Axes& i) {
+    Expr e = 0;
+    for (size_t d = extents.size(); d-- > 0;) e = select(eq(i[0], Expr(static_cast<int64_t>(d))), extents[d], e);
+    return e;
+  }, "extents");
+}
+
 // --- transpose, expand -------------------------------------------------------------------------------------------------
 
 Status infer_transpose(InferContext& c) {
@@ -102,9 +151,30 @@ void compute_transpose(ComputeContext& c) {
   }, "transpose");
 }
 
+// Number of dimensions of x behind the first `d` of the result; below 0: x has none there.
+int expand_source(const NodeView& c, int d) { return d - static_cast<int>(as_int(c.dim(1, 0)).value_or(0)) + c.rank(0); }
+Status infer_expand_at_run(InferContext& c) {
+  if (c.rank(1) == 1 && as_int(c.dim(1, 0)).value_or(c.rank(0)) < c.rank(0))
+    return c.unsupported("a shape operand of lower rank than x is not known at compile time");
+  return infer_shape_at_run(c, [&](int d, const Expr& symbol) {
+    const int s = expand_source(c, d);
+    return s >= 0 && as_int(c.dim(0, s)).value_or(1) != 1 ? c.dim(0, s) : symbol;
+  });
+}
+void expand_symbols(ComputeContext& c) {
+  std::vector<Expr> dims;
+  for (int d = 0; d < static_cast<int>(c.node().defined_symbols.size()); ++d) {
+    const Expr wanted = c.int_element(1, d);
+    const int s = expand_source(c, d);
+    const Expr have = s >= 0 ? c.dim(0, s) : Expr(1);
+    const Expr agrees = logical_or(eq(wanted, Expr(1)), eq(wanted, have));
+    dims.push_back(select(eq(have, Expr(1)), wanted, select(agrees, have, Expr(-1))));
+  }
+  store_symbols(c, dims);
+}
 Status infer_expand(InferContext& c) {
   auto shape = c.known(1);
-  if (!shape) return c.unsupported("the shape operand is not known at compile time");
+  if (!shape) return infer_expand_at_run(c);
   std::vector<Expr> wanted;
   for (const Expr& e : *shape) wanted.push_back(simplify(cast(DType::kInt64, e)));
   auto dims = broadcast_dims(c.type(0).dims, wanted);
@@ -113,7 +183,17 @@ Status infer_expand(InferContext& c) {
   return {};
 }
 void compute_expand(ComputeContext& c) {
-  c.b.compute(c.out(), [&](const Axes& i) { return c.read(0, i); }, "expand");
+  const auto &from = c.in(0)->shape, &to = c.out()->shape;
+  c.b.compute(c.out(), [&](const Axes& i) {
+    Axes at;
+    for (size_t d = 0; d < from.size(); ++d) {
+      const size_t k = d + to.size() - from.size();
+      // An extent that only the run knows may turn out to be 1.
+      const bool fixed = as_int(from[d]) || same_expr(from[d], to[k]);
+      at.push_back(is_one(from[d]) ? Expr(0) : fixed ? i[k] : select(eq(from[d], Expr(1)), Expr(0), i[k]));
+    }
+    return load(c.in(0), at);
+  }, "expand");
 }
 
 // --- concat ----------------------------------------------------------------------------------------------------------
@@ -151,60 +231,85 @@ void compute_concat(ComputeContext& c) {
 
 // --- slice -----------------------------------------------------------------------------------------------------------
 
-struct SliceAxis { Expr start, step, extent; };
+struct SliceAxis { Expr start, step, extent; };  // extent: null when only the run knows start or end
+// Element k of starts or ends; null when it is not at hand.
+using SliceBound = std::function<Expr(int operand, int k)>;
+
+Result<std::vector<int64_t>> slice_numbers(const NodeView& c, int operand, const char* name, const std::vector<int64_t>& otherwise) {
+  if (!c.has(operand)) return otherwise;
+  auto known = c.known_ints(operand);
+  if (!known) return unsupported(std::string(name) + " are not known at compile time");
+  return *known;
+}
+// Where a bound lies: from the end when below 0.
+Expr slice_position(const Expr& value, const Expr& extent) {
+  Expr v = simplify(cast(DType::kInt64, value));
+  if (auto i = as_int(v)) return *i < 0 ? (*i < -(int64_t{1} << 40) ? Expr(-1) : Expr(*i) + extent) : v;
+  // A symbolic value may turn out negative only when it is a difference.
+  return interval(v).low.value_or(-1) >= 0 ? v : simplify(select(v < Expr(0), v + extent, v));
+}
+SliceAxis slice_axis(const Expr& from, const Expr& to, int64_t step, const Expr& extent) {
+  if (!from || !to) return {nullptr, step, nullptr};
+  const Expr low = step > 0 ? Expr(0) : Expr(-1), high = step > 0 ? extent : extent - 1;
+  const Expr start = clamp(slice_position(from, extent), step > 0 ? low : Expr(0), high);
+  const Expr end = clamp(slice_position(to, extent), low, high);
+  const Expr count = step > 0 ? ceildiv(end - start, step) : ceildiv(start - end, -step);
+  return {simplify(start), step, simplify(max(count, 0))};
+}
 // Per dimension, from operands starts, ends, axes, steps; numpy's rules, ends clamped.
-Result<std::vector<SliceAxis>> slice_axes(const NodeView& c) {
+Result<std::vector<SliceAxis>> slice_axes(const NodeView& c, const SliceBound& bound) {
   const auto& x = c.type(0);
   std::vector<SliceAxis> result;
   for (const Expr& d : x.dims) result.push_back({0, 1, d});
-  auto starts = c.known(1), ends = c.known(2);
-  if (!starts || !ends) return unsupported("starts and ends are not known at compile time");
-  std::vector<int64_t> axes, steps(starts->size(), 1);
-  if (c.has(3)) {
-    auto a = c.known_ints(3);
-    if (!a) return unsupported("axes are not known at compile time");
-    axes = *a;
-  } else {
-    for (size_t d = 0; d < starts->size(); ++d) axes.push_back(static_cast<int64_t>(d));
-  }
-  if (c.has(4)) {
-    auto s = c.known_ints(4);
-    if (!s) return unsupported("steps are not known at compile time");
-    steps = *s;
-  }
-  if (axes.size() != starts->size() || ends->size() != starts->size() || steps.size() != starts->size())
+  auto count = c.rank(1) == 1 ? as_int(c.dim(1, 0)) : std::nullopt;
+  if (!count) return unsupported("the length of starts is not known at compile time");
+  std::vector<int64_t> all, ones(static_cast<size_t>(*count), 1);
+  for (int64_t d = 0; d < *count; ++d) all.push_back(d);
+  TW_ASSIGN(std::vector<int64_t> axes, slice_numbers(c, 3, "axes", all));
+  TW_ASSIGN(std::vector<int64_t> steps, slice_numbers(c, 4, "steps", ones));
+  if (axes.size() != all.size() || as_int(c.dim(2, 0)).value_or(*count) != *count || steps.size() != all.size())
     return invalid("starts, ends, axes and steps differ in length");
   for (size_t k = 0; k < axes.size(); ++k) {
     const int64_t a = axes[k] < 0 ? axes[k] + x.rank() : axes[k];
     if (a < 0 || a >= x.rank()) return invalid("axis " + std::to_string(axes[k]) + " of " + to_string(x));
     if (steps[k] == 0) return invalid("step 0");
-    const Expr extent = x.dims[static_cast<size_t>(a)];
-    auto position = [&](const Expr& value) {
-      Expr v = simplify(cast(DType::kInt64, value));
-      if (auto i = as_int(v)) return *i < 0 ? (*i < -(int64_t{1} << 40) ? Expr(-1) : Expr(*i) + extent) : v;
-      // A symbolic value may turn out negative only when it is a difference.
-      return interval(v).low.value_or(-1) >= 0 ? v : simplify(select(v < Expr(0), v + extent, v));
-    };
-    Expr start = position((*starts)[k]), end = position((*ends)[k]);
-    Expr low = steps[k] > 0 ? Expr(0) : Expr(-1), high = steps[k] > 0 ? extent : extent - 1;
-    if (steps[k] < 0) start = clamp(start, 0, high);
-    else start = clamp(start, low, high);
-    end = clamp(end, low, high);
-    Expr count = steps[k] > 0 ? ceildiv(end - start, steps[k]) : ceildiv(start - end, -steps[k]);
-    result[static_cast<size_t>(a)] = {simplify(start), steps[k], simplify(max(count, 0))};
+    const int n = static_cast<int>(k);
+    result[static_cast<size_t>(a)] = slice_axis(bound(1, n), bound(2, n), steps[k], x.dims[static_cast<size_t>(a)]);
   }
   return result;
 }
+Result<std::vector<SliceAxis>> slice_axes_known(const NodeView& c) {
+  auto starts = c.known(1), ends = c.known(2);
+  return slice_axes(c, [&](int operand, int k) {
+    const auto& known = operand == 1 ? starts : ends;
+    return known && k < static_cast<int>(known->size()) ? (*known)[static_cast<size_t>(k)] : Expr();
+  });
+}
+std::vector<SliceAxis> slice_axes_at_run(const ComputeContext& c) {
+  return slice_axes(c, [&](int operand, int k) { return c.int_element(operand, k); }).value();
+}
 Status infer_slice(InferContext& c) {
-  auto axes = slice_axes(c);
+  auto axes = slice_axes_known(c);
   if (!axes.ok()) return axes.error().kind == ErrorKind::kUnsupported ? c.unsupported(axes.error().message) : c.error(axes.error().message);
   std::vector<Expr> dims;
-  for (const SliceAxis& a : *axes) dims.push_back(a.extent);
+  int symbols = 0;
+  for (const SliceAxis& a : *axes) {
+    if (a.extent) { dims.push_back(a.extent); continue; }
+    dims.push_back(c.data_dependent_symbol(symbols, "extent" + std::to_string(symbols)));
+    ++symbols;
+  }
   c.set_output(0, c.type(0).dtype, std::move(dims));
   return {};
 }
+void slice_symbols(ComputeContext& c) {
+  const auto known = slice_axes_known(c).value(), axes = slice_axes_at_run(c);
+  std::vector<Expr> extents;
+  for (size_t d = 0; d < axes.size(); ++d)
+    if (!known[d].extent) extents.push_back(axes[d].extent);
+  store_symbols(c, extents);
+}
 void compute_slice(ComputeContext& c) {
-  const auto axes = slice_axes(c).value();
+  const auto axes = slice_axes_at_run(c);
   c.b.compute(c.out(), [&](const Axes& i) {
     Axes at;
     for (size_t d = 0; d < axes.size(); ++d) at.push_back(axes[d].start + i[d] * axes[d].step);
@@ -243,20 +348,23 @@ const std::vector<OpDef>& movement_ops() {
   static const std::vector<OpDef> ops{
       {.name = "reshape", .summary = "the same elements in row-major order under another shape; -1: what is left, 0: as in x",
        .operands = {{"x"}, {"shape"}}, .attributes = {{"allowzero", AttributeKind::kInt, "0 is an extent"}}, .fusion = FusionKind::kInjective,
-       .infer_type = infer_reshape, .compute = compute_reshape, .example = {.inputs = {x3, i1}, .values = {{}, {14, -1}}}, .source = kOnnx},
+       .infer_type = infer_reshape, .compute = compute_reshape, .compute_symbols = reshape_symbols, .example = {.inputs = {x3, i1}, .values = {{}, {14, -1}}}, .source = kOnnx},
       {.name = "shape", .summary = "the extents of x", .operands = {{"x"}}, .fusion = FusionKind::kInjective, .infer_type = infer_shape,
        .compute = compute_shape, .example = {.inputs = {x3}}, .source = kOnnx},
+      {.name = "extents", .summary = "the values of expressions over symbols", .attributes = {{"extents", AttributeKind::kExtents, "one expression for each element"}},
+       .fusion = FusionKind::kInjective, .infer_type = infer_extents, .compute = compute_extents,
+       .example = {.attributes = {{"extents", Extents{{Expr(3), Expr(5)}}}}}, .source = kOnnx},
       {.name = "transpose", .summary = "dimensions permuted: dimension d of y is dimension perm[d] of x", .operands = {{"x"}},
        .attributes = {{"perm", AttributeKind::kInts, "a permutation"}}, .fusion = FusionKind::kInjective, .infer_type = infer_transpose,
        .compute = compute_transpose, .example = {.inputs = {x3}, .attributes = {{"perm", std::vector<int64_t>{2, 0, 1}}}}, .source = kOnnx},
       {.name = "expand", .summary = "x broadcast to a shape", .operands = {{"x"}, {"shape"}}, .fusion = FusionKind::kPointwise,
-       .infer_type = infer_expand, .compute = compute_expand, .example = {.inputs = {{DType::kFloat32, {5, 1}}, i1}, .values = {{}, {5, 3}}}, .source = kOnnx},
+       .infer_type = infer_expand, .compute = compute_expand, .compute_symbols = expand_symbols, .example = {.inputs = {{DType::kFloat32, {5, 1}}, i1}, .values = {{}, {5, 3}}}, .source = kOnnx},
       {.name = "concat", .summary = "operands joined along an axis", .operands = {{"x", OperandDef::kVariadic}}, .attributes = axis,
        .fusion = FusionKind::kInjective, .infer_type = infer_concat, .compute = compute_concat,
        .example = {.inputs = {x3, x3}, .attributes = {{"axis", int64_t{1}}}}, .source = kOnnx},
       {.name = "slice", .summary = "x[start : end : step] along axes",
        .operands = {{"x"}, {"starts"}, {"ends"}, {"axes", OperandDef::kOptional}, {"steps", OperandDef::kOptional}}, .fusion = FusionKind::kInjective,
-       .infer_type = infer_slice, .compute = compute_slice, .example = {.inputs = {x3, i1, i1}, .values = {{}, {0, 1}, {2, -1}}}, .source = kOnnx},
+       .infer_type = infer_slice, .compute = compute_slice, .compute_symbols = slice_symbols, .example = {.inputs = {x3, i1, i1}, .values = {{}, {0, 1}, {2, -1}}}, .source = kOnnx},
       {.name = "gather", .summary = "elements of x at indices along an axis", .operands = {{"x"}, {"indices"}}, .attributes = axis,
        .fusion = FusionKind::kInjective, .infer_type = infer_gather, .compute = compute_gather,
        .example = {.inputs = {x3, {DType::kInt64, {3, 2}}}, .attributes = {{"axis", int64_t{1}}}, .values = {{}, {0, 4, -1, 2}}}, .source = kOnnx},

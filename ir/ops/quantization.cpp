@@ -1,5 +1,5 @@
-// Affine quantisation: real = (stored - zero_point) * scale. Scale and zero point broadcast as in numpy; importers
-// bring them into that form for one value per axis or per block.
+// Affine quantisation: real = (stored - zero_point) * scale. Scale and zero point broadcast as in
+// numpy; importers bring them into that form for one value per axis or per block.
 #include "ir/graph/compute.h"
 #include "ir/ops/families.h"
 
@@ -12,11 +12,14 @@ Status check_parameters(InferContext& c, DType stored) {
     if (!c.has(i)) continue;
     auto dims = broadcast_dims(x.dims, c.type(i).dims);
     if (!dims.ok() || dims->size() != x.dims.size())
-      return c.error((i == 1 ? "scale is " : "zero point is ") + to_string(c.type(i)) + ", which does not fit x: " + to_string(x));
+      return c.error((i == 1 ? "scale is " : "zero point is ") + to_string(c.type(i)) +
+                     ", which does not fit x: " + to_string(x));
   }
-  if (c.has(1) && !is_float(c.type(1).dtype)) return c.error("scale is " + to_string(c.type(1)) + ", expected floats");
+  if (c.has(1) && !is_float(c.type(1).dtype))
+    return c.error("scale is " + to_string(c.type(1)) + ", expected floats");
   if (c.has(2) && c.type(2).dtype != stored)
-    return c.error("zero point is " + to_string(c.type(2)) + ", expected " + std::string(name(stored)));
+    return c.error("zero point is " + to_string(c.type(2)) + ", expected " +
+                   std::string(name(stored)));
   return {};
 }
 
@@ -24,20 +27,24 @@ Status infer_quantize(InferContext& c) {
   auto to = dtype_from_name(c.attr_string("to"));
   if (!to || !is_integer(*to)) return c.unsupported("quantised type '" + c.attr_string("to") + "'");
   TW_RETURN_IF_ERROR(check_parameters(c, *to));
-  if (!is_float(c.type(0).dtype)) return c.error("x is " + to_string(c.type(0)) + ", expected floats");
+  if (!is_float(c.type(0).dtype))
+    return c.error("x is " + to_string(c.type(0)) + ", expected floats");
   c.set_output(0, *to, c.type(0).dims);
   return {};
 }
 void compute_quantize(ComputeContext& c) {
   const DType from = c.in(0)->dtype, work = from == DType::kFloat64 ? from : DType::kFloat32;
-  c.b.compute(c.out(), [&](const Axes& i) {
-    Expr x = load(c.in(0), i);
-    // The quotient is rounded to the type of x before it becomes an integer.
-    if (c.has(1)) x = cast(from, cast(work, x) / cast(work, c.read(1, i)));
-    Expr y = unary(UnaryOp::kRoundEven, cast(work, x));
-    if (c.has(2)) y = y + cast(work, c.read(2, i));
-    return cast(c.out()->dtype, y);
-  }, "quantize");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        Expr x = load(c.in(0), i);
+        // The quotient is rounded to the type of x before it becomes an integer.
+        if (c.has(1)) x = cast(from, cast(work, x) / cast(work, c.read(1, i)));
+        Expr y = unary(UnaryOp::kRoundEven, cast(work, x));
+        if (c.has(2)) y = y + cast(work, c.read(2, i));
+        return cast(c.out()->dtype, y);
+      },
+      "quantize");
 }
 
 Status infer_dequantize(InferContext& c) {
@@ -45,36 +52,53 @@ Status infer_dequantize(InferContext& c) {
   if (!is_integer(stored)) return c.unsupported("x is " + to_string(c.type(0)));
   TW_RETURN_IF_ERROR(check_parameters(c, stored));
   auto to = dtype_from_name(c.attr_string("to", std::string(name(c.type(1).dtype))));
-  if (!to || !is_float(*to)) return c.error("result type '" + c.attr_string("to") + "', expected floats");
+  if (!to || !is_float(*to))
+    return c.error("result type '" + c.attr_string("to") + "', expected floats");
   c.set_output(0, *to, c.type(0).dims);
   return {};
 }
 void compute_dequantize(ComputeContext& c) {
   const DType to = c.out()->dtype, work = to == DType::kFloat64 ? to : DType::kFloat32;
   const bool narrow = byte_size(c.in(0)->dtype) < 4;  // the difference fits into i32
-  c.b.compute(c.out(), [&](const Axes& i) {
-    const DType difference = narrow ? DType::kInt32 : work;
-    Expr x = cast(difference, load(c.in(0), i));
-    if (c.has(2)) x = x - cast(difference, c.read(2, i));
-    return cast(to, cast(work, x) * cast(work, c.read(1, i)));
-  }, "dequantize");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        const DType difference = narrow ? DType::kInt32 : work;
+        Expr x = cast(difference, load(c.in(0), i));
+        if (c.has(2)) x = x - cast(difference, c.read(2, i));
+        return cast(to, cast(work, x) * cast(work, c.read(1, i)));
+      },
+      "dequantize");
 }
 
 }  // namespace
 
 const std::vector<OpDef>& quantization_ops() {
-  static const std::vector<AttributeDef> to{{"to", AttributeKind::kString, "element type of the result by name"}};
+  static const std::vector<AttributeDef> to{
+      {"to", AttributeKind::kString, "element type of the result by name"}};
   static const TensorType scale{DType::kFloat32, {5, 1}}, zero_point{DType::kInt8, {5, 1}};
   static const std::vector<OpDef> ops{
-      {.name = "quantize", .summary = "round(x / scale), halves to even, plus zero_point, limited to the range of the type `to`",
-       .operands = {{"x"}, {"scale", OperandDef::kOptional}, {"zero_point", OperandDef::kOptional}}, .attributes = to,
-       .fusion = FusionKind::kPointwise, .infer_type = infer_quantize, .compute = compute_quantize,
-       .example = {.inputs = {{DType::kFloat32, {3, 5, 7}}, scale, zero_point}, .attributes = {{"to", std::string("i8")}},
+      {.name = "quantize",
+       .summary = "round(x / scale), halves to even, plus zero_point, limited to the range of the "
+                  "type `to`",
+       .operands = {{"x"}, {"scale", OperandDef::kOptional}, {"zero_point", OperandDef::kOptional}},
+       .attributes = to,
+       .fusion = FusionKind::kPointwise,
+       .infer_type = infer_quantize,
+       .compute = compute_quantize,
+       .example = {.inputs = {{DType::kFloat32, {3, 5, 7}}, scale, zero_point},
+                   .attributes = {{"to", std::string("i8")}},
                    .values = {{}, {0.02, 0.005, 0.1}, {0, 3, -7}}},
        .source = "https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html"},
-      {.name = "dequantize", .summary = "(x - zero_point) * scale", .operands = {{"x"}, {"scale"}, {"zero_point", OperandDef::kOptional}},
-       .attributes = to, .fusion = FusionKind::kPointwise, .infer_type = infer_dequantize, .compute = compute_dequantize,
-       .example = {.inputs = {{DType::kInt8, {3, 5, 7}}, scale, zero_point}, .values = {{}, {0.02, 0.005, 0.1}, {0, 3, -7}}},
+      {.name = "dequantize",
+       .summary = "(x - zero_point) * scale",
+       .operands = {{"x"}, {"scale"}, {"zero_point", OperandDef::kOptional}},
+       .attributes = to,
+       .fusion = FusionKind::kPointwise,
+       .infer_type = infer_dequantize,
+       .compute = compute_dequantize,
+       .example = {.inputs = {{DType::kInt8, {3, 5, 7}}, scale, zero_point},
+                   .values = {{}, {0.02, 0.005, 0.1}, {0, 3, -7}}},
        .source = "https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html"},
   };
   return ops;

@@ -1,5 +1,6 @@
-// Recurrent layers of one direction. The product of the inputs with their weights is taken before, for all steps at
-// once; what is left for a step is the product of the state with the recurrent weights, and pointwise work.
+// Recurrent layers of one direction. The product of the inputs with their weights is taken before,
+// for all steps at once; what is left for a step is the product of the state with the recurrent
+// weights, and pointwise work.
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
@@ -8,22 +9,31 @@
 namespace tilewright::ir {
 namespace {
 
-DType accumulator(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16 ? DType::kFloat32 : t; }
+DType accumulator(DType t) {
+  return t == DType::kFloat16 || t == DType::kBFloat16 ? DType::kFloat32 : t;
+}
 
-// Operands: projected [s, b, gates * h], recurrent [h, gates * h], then what the cell has of initial_h [b, h],
-// initial_c [b, h], sequence_lens [b], recurrent_bias [h], peepholes [3 * h].
-constexpr int kProjected = 0, kRecurrent = 1, kInitialH = 2, kLens = 3, kInitialC = 4, kPeepholes = 5, kRecurrentBias = 4;
+// Operands: projected [s, b, gates * h], recurrent [h, gates * h], then what the cell has of
+// initial_h [b, h], initial_c [b, h], sequence_lens [b], recurrent_bias [h], peepholes [3 * h].
+constexpr int kProjected = 0, kRecurrent = 1, kInitialH = 2, kLens = 3, kInitialC = 4,
+              kPeepholes = 5, kRecurrentBias = 4;
 
 template <int gates, bool cell>
 Status infer_steps(InferContext& c) {
   const TensorType &x = c.type(kProjected), &r = c.type(kRecurrent);
-  if (x.rank() != 3 || r.rank() != 2) return c.error("expected [s, b, g * h] and [h, g * h], found " + to_string(x) + " and " + to_string(r));
-  if (!is_float(x.dtype) || r.dtype != x.dtype) return c.error("operands must be of one floating-point type: " + to_string(x) + " and " + to_string(r));
+  if (x.rank() != 3 || r.rank() != 2)
+    return c.error("expected [s, b, g * h] and [h, g * h], found " + to_string(x) + " and " +
+                   to_string(r));
+  if (!is_float(x.dtype) || r.dtype != x.dtype)
+    return c.error("operands must be of one floating-point type: " + to_string(x) + " and " +
+                   to_string(r));
   const Expr h = r.dims[0];
   auto size = as_int(h), columns = as_int(r.dims[1]), given = as_int(x.dims[2]);
-  if (!size || !columns || !given) return c.unsupported("the hidden size is not known at compile time");
+  if (!size || !columns || !given)
+    return c.unsupported("the hidden size is not known at compile time");
   if (*columns != gates * *size || *given != *columns)
-    return c.error("expected [s, b, " + std::to_string(gates) + " * h] and [h, " + std::to_string(gates) + " * h], found " + to_string(x) + " and " + to_string(r));
+    return c.error("expected [s, b, " + std::to_string(gates) + " * h] and [h, " +
+                   std::to_string(gates) + " * h], found " + to_string(x) + " and " + to_string(r));
   const size_t count = static_cast<size_t>(gates == 4 ? 3 : gates == 3 ? 2 : 1);
   TW_RETURN_IF_ERROR(check_activations(c, count));
   c.set_output(0, x.dtype, {x.dims[0], x.dims[1], h});
@@ -36,32 +46,77 @@ Status infer_steps(InferContext& c) {
 class Steps {
  public:
   explicit Steps(ComputeContext& context)
-      : c(context), dtype(c.in(kProjected)->dtype), acc(accumulator(dtype)), seq(c.dim(kProjected, 0)), batch(c.dim(kProjected, 1)),
-        hidden(c.dim(kRecurrent, 0)), h(c.b.temp("h", acc, {batch, hidden})), reverse_(c.attr_int("reverse") != 0) {
+      : c(context),
+        dtype(c.in(kProjected)->dtype),
+        acc(accumulator(dtype)),
+        seq(c.dim(kProjected, 0)),
+        batch(c.dim(kProjected, 1)),
+        hidden(c.dim(kRecurrent, 0)),
+        h(c.b.temp("h", acc, {batch, hidden})),
+        reverse_(c.attr_int("reverse") != 0) {
     start(h, kInitialH, "initial_h");
   }
   void start(const Buffer& state, int operand, const char* name) {
-    c.b.compute(state, [&](const Axes& i) { return c.has(operand) ? cast(acc, load(c.in(operand), i)) : constant(0, acc); }, name);
+    c.b.compute(
+        state,
+        [&](const Axes& i) {
+          return c.has(operand) ? cast(acc, load(c.in(operand), i)) : constant(0, acc);
+        },
+        name);
   }
   // body(t) for each step, then y at that step.
   void run(const std::function<void(Expr)>& body) {
     c.b.ordered(seq, [&](const Expr& t) {
       body(t);
       if (!c.wants(0)) return;
-      c.b.compute_at(c.out(0), {batch, hidden}, [&](const Axes& i) {
-        return LoopsBuilder::Write{{position(t, i[0]), i[0], i[1]}, cast(dtype, select(active(t, i[0]), load(h, i), constant(0, acc)))};
-      }, "y");
+      c.b.compute_at(
+          c.out(0), {batch, hidden},
+          [&](const Axes& i) {
+            return LoopsBuilder::Write{
+                {position(t, i[0]), i[0], i[1]},
+                cast(dtype, select(active(t, i[0]), load(h, i), constant(0, acc)))};
+          },
+          "y");
     });
     finish(1, h, "y_h");
   }
   void finish(int output, const Buffer& state, const char* name) {
-    if (c.wants(output)) c.b.compute(c.out(output), [&](const Axes& i) { return cast(dtype, load(state, i)); }, name);
+    if (c.wants(output))
+      c.b.compute(
+          c.out(output), [&](const Axes& i) { return cast(dtype, load(state, i)); }, name);
+  }
+  // The state as 8 bits would keep it, by the range of its elements.
+  Buffer rounded_state() {
+    if (!c.attr_int("quantize_state")) return h;
+    if (!rounded_) {
+      for (Buffer* b : {&low_, &high_}) *b = c.b.temp("bound", acc, {});
+      rounded_ = c.b.temp("rounded", acc, {batch, hidden});
+    }
+    auto value = [&](const Axes&, const Axes& k) { return load(h, k); };
+    c.b.reduce(low_, {batch, hidden}, Combiner::kMin, value, "low");
+    c.b.reduce(high_, {batch, hidden}, Combiner::kMax, value, "high");
+    const Expr zero = constant(0, acc), most = constant(255, acc);
+    const Expr low = min(load(low_, {}), zero), range = max(load(high_, {}), zero) - low;
+    const Expr scale = select(eq(range, zero), constant(1, acc), range) / most;
+    auto nearest = [](const Expr& x) { return unary(UnaryOp::kRoundEven, x); };
+    const Expr shift = nearest(clamp((zero - low) / scale, zero, most));
+    c.b.compute(
+        rounded_,
+        [&](const Axes& i) {
+          return (clamp(nearest(load(h, i) / scale) + shift, zero, most) - shift) * scale;
+        },
+        "rounded");
+    return rounded_;
   }
   // sums[b, j] = sum over k of state[b, k] * recurrent[k, j + offset]
   void multiply(const Buffer& sums, const Buffer& state, const Expr& offset, const char* name) {
-    c.b.reduce(sums, {hidden}, Combiner::kSum, [&](const Axes& i, const Axes& k) {
-      return load(state, {i[0], k[0]}) * cast(acc, load(c.in(kRecurrent), {k[0], i[1] + offset}));
-    }, name);
+    c.b.reduce(
+        sums, {hidden}, Combiner::kSum,
+        [&](const Axes& i, const Axes& k) {
+          return load(state, {i[0], k[0]}) *
+                 cast(acc, load(c.in(kRecurrent), {k[0], i[1] + offset}));
+        },
+        name);
   }
   // Element j of a gate of the projected input of step t.
   Expr projected(const Expr& t, const Axes& i, int gate) {
@@ -73,7 +128,9 @@ class Steps {
     return clamp(x, constant(-bound, acc), constant(bound, acc));
   }
   // The state after step t: what ended before keeps its state.
-  Expr updated(const Expr& t, const Axes& i, const Buffer& state, const Expr& value) { return select(active(t, i[0]), value, load(state, i)); }
+  Expr updated(const Expr& t, const Axes& i, const Buffer& state, const Expr& value) {
+    return select(active(t, i[0]), value, load(state, i));
+  }
 
   ComputeContext& c;
   const DType dtype, acc;
@@ -82,13 +139,17 @@ class Steps {
 
  private:
   Expr length(const Expr& b) { return clamp(cast(DType::kInt64, load(c.in(kLens), {b})), 0, seq); }
-  Expr active(const Expr& t, const Expr& b) { return c.has(kLens) ? t < length(b) : bool_imm(true); }
-  // Where step t of sequence b lies; a sequence in reverse starts at its own end, and what lies behind it stays there.
+  Expr active(const Expr& t, const Expr& b) {
+    return c.has(kLens) ? t < length(b) : bool_imm(true);
+  }
+  // Where step t of sequence b lies; a sequence in reverse starts at its own end, and what lies
+  // behind it stays there.
   Expr position(const Expr& t, const Expr& b) {
     if (!reverse_) return t;
     return c.has(kLens) ? select(active(t, b), length(b) - 1 - t, t) : seq - 1 - t;
   }
   const bool reverse_;
+  Buffer low_, high_, rounded_;
 };
 
 void compute_rnn(ComputeContext& c) {
@@ -96,9 +157,13 @@ void compute_rnn(ComputeContext& c) {
   Buffer sums = c.b.temp("sums", s.acc, {s.batch, s.hidden});
   s.run([&](const Expr& t) {
     s.multiply(sums, s.h, 0, "recurrent");
-    c.b.compute(s.h, [&](const Axes& i) {
-      return s.updated(t, i, s.h, activation(c, 0, s.clipped(load(sums, i) + s.projected(t, i, 0))));
-    }, "h");
+    c.b.compute(
+        s.h,
+        [&](const Axes& i) {
+          return s.updated(t, i, s.h,
+                           activation(c, 0, s.clipped(load(sums, i) + s.projected(t, i, 0))));
+        },
+        "h");
   });
 }
 
@@ -108,7 +173,8 @@ void compute_gru(ComputeContext& c) {
   const bool reset_after = c.attr_int("linear_before_reset") != 0;
   const Expr h = s.hidden;
   auto gate = [&](const Buffer& sums, const Expr& t, const Axes& i, int k) {
-    return activation(c, 0, s.clipped(load(sums, {i[0], i[1] + Expr(k) * h}) + s.projected(t, i, k)));
+    return activation(c, 0,
+                      s.clipped(load(sums, {i[0], i[1] + Expr(k) * h}) + s.projected(t, i, k)));
   };
   auto blend = [&](const Expr& t, const Axes& i, const Expr& z, const Expr& n) {
     return s.updated(t, i, s.h, (constant(1, s.acc) - z) * n + z * load(s.h, i));
@@ -117,25 +183,35 @@ void compute_gru(ComputeContext& c) {
     Buffer sums = c.b.temp("sums", s.acc, {s.batch, simplify(Expr(3) * h)});
     s.run([&](const Expr& t) {
       s.multiply(sums, s.h, 0, "recurrent");
-      c.b.compute(s.h, [&](const Axes& i) {
-        Expr inner = load(sums, {i[0], i[1] + Expr(2) * h});
-        if (c.has(kRecurrentBias)) inner = inner + cast(s.acc, load(c.in(kRecurrentBias), {i[1]}));
-        Expr n = activation(c, 1, s.clipped(s.projected(t, i, 2) + gate(sums, t, i, 1) * inner));
-        return blend(t, i, gate(sums, t, i, 0), n);
-      }, "h");
+      c.b.compute(
+          s.h,
+          [&](const Axes& i) {
+            Expr inner = load(sums, {i[0], i[1] + Expr(2) * h});
+            if (c.has(kRecurrentBias))
+              inner = inner + cast(s.acc, load(c.in(kRecurrentBias), {i[1]}));
+            Expr n =
+                activation(c, 1, s.clipped(s.projected(t, i, 2) + gate(sums, t, i, 1) * inner));
+            return blend(t, i, gate(sums, t, i, 0), n);
+          },
+          "h");
     });
     return;
   }
-  Buffer sums = c.b.temp("sums", s.acc, {s.batch, simplify(Expr(2) * h)}), inner = c.b.temp("inner", s.acc, {s.batch, h});
+  Buffer sums = c.b.temp("sums", s.acc, {s.batch, simplify(Expr(2) * h)}),
+         inner = c.b.temp("inner", s.acc, {s.batch, h});
   Buffer kept = c.b.temp("kept", s.acc, {s.batch, h});
   s.run([&](const Expr& t) {
     s.multiply(sums, s.h, 0, "recurrent");
-    c.b.compute(kept, [&](const Axes& i) { return gate(sums, t, i, 1) * load(s.h, i); }, "reset");
+    c.b.compute(
+        kept, [&](const Axes& i) { return gate(sums, t, i, 1) * load(s.h, i); }, "reset");
     s.multiply(inner, kept, Expr(2) * h, "recurrent_n");
-    c.b.compute(s.h, [&](const Axes& i) {
-      Expr n = activation(c, 1, s.clipped(s.projected(t, i, 2) + load(inner, i)));
-      return blend(t, i, gate(sums, t, i, 0), n);
-    }, "h");
+    c.b.compute(
+        s.h,
+        [&](const Axes& i) {
+          Expr n = activation(c, 1, s.clipped(s.projected(t, i, 2) + load(inner, i)));
+          return blend(t, i, gate(sums, t, i, 0), n);
+        },
+        "h");
   });
 }
 
@@ -143,7 +219,8 @@ void compute_gru(ComputeContext& c) {
 void compute_lstm(ComputeContext& c) {
   Steps s(c);
   const Expr h = s.hidden;
-  Buffer cell = c.b.temp("c", s.acc, {s.batch, h}), sums = c.b.temp("sums", s.acc, {s.batch, simplify(Expr(4) * h)});
+  Buffer cell = c.b.temp("c", s.acc, {s.batch, h}),
+         sums = c.b.temp("sums", s.acc, {s.batch, simplify(Expr(4) * h)});
   s.start(cell, kInitialC, "initial_c");
   auto gate = [&](const Expr& t, const Axes& i, int k, int peephole) {
     Expr x = load(sums, {i[0], i[1] + Expr(k) * h}) + s.projected(t, i, k);
@@ -152,15 +229,23 @@ void compute_lstm(ComputeContext& c) {
     return s.clipped(x);
   };
   s.run([&](const Expr& t) {
-    s.multiply(sums, s.h, 0, "recurrent");
-    c.b.compute(cell, [&](const Axes& i) {
-      Expr in = activation(c, 0, gate(t, i, 0, 0)), value = activation(c, 1, gate(t, i, 3, -1));
-      Expr forget = c.attr_int("input_forget") ? constant(1, s.acc) - in : activation(c, 0, gate(t, i, 2, 2));
-      return s.updated(t, i, cell, forget * load(cell, i) + in * value);
-    }, "c");
-    c.b.compute(s.h, [&](const Axes& i) {
-      return s.updated(t, i, s.h, activation(c, 0, gate(t, i, 1, 1)) * activation(c, 2, load(cell, i)));
-    }, "h");
+    s.multiply(sums, s.rounded_state(), 0, "recurrent");
+    c.b.compute(
+        cell,
+        [&](const Axes& i) {
+          Expr in = activation(c, 0, gate(t, i, 0, 0)), value = activation(c, 1, gate(t, i, 3, -1));
+          Expr forget = c.attr_int("input_forget") ? constant(1, s.acc) - in
+                                                   : activation(c, 0, gate(t, i, 2, 2));
+          return s.updated(t, i, cell, forget * load(cell, i) + in * value);
+        },
+        "c");
+    c.b.compute(
+        s.h,
+        [&](const Axes& i) {
+          return s.updated(t, i, s.h,
+                           activation(c, 0, gate(t, i, 1, 1)) * activation(c, 2, load(cell, i)));
+        },
+        "h");
   });
   s.finish(2, cell, "y_c");
 }
@@ -171,32 +256,70 @@ const std::vector<OpDef>& recurrent_ops() {
   using enum AttributeKind;
   using F = std::vector<double>;
   using S = std::vector<std::string>;
-  const OperandDef projected{"projected"}, recurrent{"recurrent"}, initial_h{"initial_h", OperandDef::kOptional},
-      lens{"sequence_lens", OperandDef::kOptional};
-  const std::vector<AttributeDef> attributes{{"reverse", kInt, "steps run from the end to the start"},
-      {"activations", kStrings, "in the order of the ONNX operator, lower-case"}, {"alpha", kFloats, "one for each activation"},
-      {"beta", kFloats, "one for each activation"}, {"clip", kFloat, "bound of what enters an activation"}};
-  auto with = [&](AttributeDef more) { auto a = attributes; a.push_back(more); return a; };
+  const OperandDef projected{"projected"}, recurrent{"recurrent"},
+      initial_h{"initial_h", OperandDef::kOptional}, lens{"sequence_lens", OperandDef::kOptional};
+  const std::vector<AttributeDef> attributes{
+      {"reverse", kInt, "steps run from the end to the start"},
+      {"activations", kStrings, "in the order of the ONNX operator, lower-case"},
+      {"alpha", kFloats, "one for each activation"},
+      {"beta", kFloats, "one for each activation"},
+      {"clip", kFloat, "bound of what enters an activation"}};
+  auto with = [&](const std::vector<AttributeDef>& more) {
+    auto a = attributes;
+    a.insert(a.end(), more.begin(), more.end());
+    return a;
+  };
   const DType f = DType::kFloat32;
   static const std::vector<OpDef> ops{
-      {.name = "rnn_steps", .summary = "h = f(projected[t] + h * recurrent) for each step t", .operands = {projected, recurrent, initial_h, lens},
-       .attributes = attributes, .outputs = "y, y_h", .fusion = FusionKind::kOpaque, .infer_type = infer_steps<1, false>, .compute = compute_rnn,
+      {.name = "rnn_steps",
+       .summary = "h = f(projected[t] + h * recurrent) for each step t",
+       .operands = {projected, recurrent, initial_h, lens},
+       .attributes = attributes,
+       .outputs = "y, y_h",
+       .fusion = FusionKind::kOpaque,
+       .infer_type = infer_steps<1, false>,
+       .compute = compute_rnn,
        .example = {.inputs = {{f, {5, 2, 19}}, {f, {19, 19}}},
-                   .attributes = {{"activations", S{"tanh"}}, {"alpha", F{0}}, {"beta", F{0}}}, .outputs = 2},
+                   .attributes = {{"activations", S{"tanh"}}, {"alpha", F{0}}, {"beta", F{0}}},
+                   .outputs = 2},
        .source = "https://onnx.ai/onnx/operators/onnx__RNN.html"},
-      {.name = "gru_steps", .summary = "gated recurrent unit; gates z, r, n lie side by side in the last dimension of projected and recurrent",
-       .operands = {projected, recurrent, initial_h, lens, {"recurrent_bias", OperandDef::kOptional}},
-       .attributes = with({"linear_before_reset", kInt, "r is applied to h * recurrent, not to h"}), .outputs = "y, y_h",
-       .fusion = FusionKind::kOpaque, .infer_type = infer_steps<3, false>, .compute = compute_gru,
+      {.name = "gru_steps",
+       .summary = "gated recurrent unit; gates z, r, n lie side by side in the last dimension of "
+                  "projected and recurrent",
+       .operands =
+           {projected, recurrent, initial_h, lens, {"recurrent_bias", OperandDef::kOptional}},
+       .attributes =
+           with({{"linear_before_reset", kInt, "r is applied to h * recurrent, not to h"}}),
+       .outputs = "y, y_h",
+       .fusion = FusionKind::kOpaque,
+       .infer_type = infer_steps<3, false>,
+       .compute = compute_gru,
        .example = {.inputs = {{f, {5, 2, 57}}, {f, {19, 57}}},
-                   .attributes = {{"activations", S{"sigmoid", "tanh"}}, {"alpha", F{0, 0}}, {"beta", F{0, 0}}}, .outputs = 2},
+                   .attributes = {{"activations", S{"sigmoid", "tanh"}},
+                                  {"alpha", F{0, 0}},
+                                  {"beta", F{0, 0}}},
+                   .outputs = 2},
        .source = "https://onnx.ai/onnx/operators/onnx__GRU.html"},
-      {.name = "lstm_steps", .summary = "long short-term memory; gates i, o, f, g lie side by side in the last dimension of projected and recurrent",
-       .operands = {projected, recurrent, initial_h, lens, {"initial_c", OperandDef::kOptional}, {"peepholes", OperandDef::kOptional}},
-       .attributes = with({"input_forget", kInt, "the forget gate is 1 - i"}), .outputs = "y, y_h, y_c", .fusion = FusionKind::kOpaque,
-       .infer_type = infer_steps<4, true>, .compute = compute_lstm,
+      {.name = "lstm_steps",
+       .summary = "long short-term memory; gates i, o, f, g lie side by side in the last dimension "
+                  "of projected and recurrent",
+       .operands = {projected,
+                    recurrent,
+                    initial_h,
+                    lens,
+                    {"initial_c", OperandDef::kOptional},
+                    {"peepholes", OperandDef::kOptional}},
+       .attributes = with({{"input_forget", kInt, "the forget gate is 1 - i"},
+                           {"quantize_state", kInt, "h is rounded to 8 bits before its product"}}),
+       .outputs = "y, y_h, y_c",
+       .fusion = FusionKind::kOpaque,
+       .infer_type = infer_steps<4, true>,
+       .compute = compute_lstm,
        .example = {.inputs = {{f, {5, 2, 76}}, {f, {19, 76}}},
-                   .attributes = {{"activations", S{"sigmoid", "tanh", "tanh"}}, {"alpha", F{0, 0, 0}}, {"beta", F{0, 0, 0}}}, .outputs = 3},
+                   .attributes = {{"activations", S{"sigmoid", "tanh", "tanh"}},
+                                  {"alpha", F{0, 0, 0}},
+                                  {"beta", F{0, 0, 0}}},
+                   .outputs = 3},
        .source = "https://onnx.ai/onnx/operators/onnx__LSTM.html"},
   };
   return ops;

@@ -21,10 +21,15 @@ const Row kRows[] = {
     {"thresholdedrelu", [](const Call& c) { return select(c.x >= c.alpha, c.x, c.zero); }},
     {"scaledtanh", [](const Call& c) { return c.alpha * unary(UnaryOp::kTanh, c.beta * c.x); }},
     {"hardsigmoid", [](const Call& c) { return clamp(c.alpha * c.x + c.beta, c.zero, c.one); }},
-    {"elu", [](const Call& c) { return select(c.x >= c.zero, c.x, c.alpha * (unary(UnaryOp::kExp, c.x) - c.one)); }},
+    {"elu",
+     [](const Call& c) {
+       return select(c.x >= c.zero, c.x, c.alpha * (unary(UnaryOp::kExp, c.x) - c.one));
+     }},
     {"softsign", [](const Call& c) { return c.x / (c.one + unary(UnaryOp::kAbs, c.x)); }},
-    {"softplus", [](const Call& c) {  // log(1 + e^x) without overflow
-       return max(c.x, c.zero) + unary(UnaryOp::kLog, c.one + unary(UnaryOp::kExp, -unary(UnaryOp::kAbs, c.x)));
+    {"softplus",
+     [](const Call& c) {  // log(1 + e^x) without overflow
+       return max(c.x, c.zero) +
+              unary(UnaryOp::kLog, c.one + unary(UnaryOp::kExp, -unary(UnaryOp::kAbs, c.x)));
      }},
 };
 
@@ -40,8 +45,10 @@ const T& list(const NodeView& c, const char* name) {
 
 Status check_activations(const InferContext& c, size_t count) {
   const auto& names = list<std::vector<std::string>>(c, "activations");
-  if (names.size() != count || list<std::vector<double>>(c, "alpha").size() != count || list<std::vector<double>>(c, "beta").size() != count)
-    return c.error("expected " + std::to_string(count) + " activations, each with alpha and beta, found " + std::to_string(names.size()));
+  if (names.size() != count || list<std::vector<double>>(c, "alpha").size() != count ||
+      list<std::vector<double>>(c, "beta").size() != count)
+    return c.error("expected " + std::to_string(count) +
+                   " activations, each with alpha and beta, found " + std::to_string(names.size()));
   for (const std::string& n : names) {
     bool known = false;
     for (const Row& r : kRows) known |= r.name == n;
@@ -53,7 +60,8 @@ Status check_activations(const InferContext& c, size_t count) {
 Expr activation(const NodeView& c, size_t n, const Expr& x) {
   const std::string& name = list<std::vector<std::string>>(c, "activations")[n];
   auto number = [&](double v) { return constant(v, x.dtype()); };
-  const Call call{x, number(list<std::vector<double>>(c, "alpha")[n]), number(list<std::vector<double>>(c, "beta")[n]), number(0), number(1)};
+  const Call call{x, number(list<std::vector<double>>(c, "alpha")[n]),
+                  number(list<std::vector<double>>(c, "beta")[n]), number(0), number(1)};
   for (const Row& r : kRows)
     if (r.name == name) return r.apply(call);
   TW_CHECK(false);

@@ -88,7 +88,8 @@ Expr grid_position(const ComputeContext& c, const GridSample& s, const Axes& i, 
   Expr v = cast(t, load(c.in(1), at)) + constant(1, t), one = constant(1, t), two = constant(2, t), n = cast(t, b.extent);
   Expr p = c.attr_int("align_corners") ? v / two * (n - one) : (v * n - one) / two;
   if (s.mode == "nearest") p = unary(UnaryOp::kRoundEven, p);
-  if (b.padding == "border") return select(p < b.low, constant(0, t), select(p > b.high, n - one, p));
+  // Cubic taps are brought back one by one: the weights stay those of the position outside.
+  if (b.padding == "border" && s.mode != "cubic") return select(p < b.low, constant(0, t), select(p > b.high, n - one, p));
   return b.padding == "reflection" ? b.reflect(p) : p;
 }
 void compute_grid_sample(ComputeContext& c) {

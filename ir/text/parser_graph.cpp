@@ -211,6 +211,10 @@ Attribute GraphParser::attribute() {
     c_.expect_symbol("=");
     return elements(at, t);
   }
+  if (c_.at_word("extents") && c_.at_symbol("[", 1)) {
+    c_.next();
+    return Extents{exprs_.extents()};
+  }
   for (int kind = 0; kind < 3; ++kind) {
     static constexpr const char* kEmpty[] = {"ints", "floats", "strings"};
     if (!c_.at_word(kEmpty[kind]) || !c_.at_symbol("[", 1)) continue;
@@ -332,6 +336,10 @@ void GraphParser::statement() {
   } else if (at_keyword("const")) {
     c_.next();
     constant();
+  } else if (at_keyword("stated")) {
+    c_.next();
+    const Token at = c_.peek();
+    if (!g_.value(define("the name of a value")).known) c_.fail(at, "a stated value has known elements");
   } else if (at_keyword("output")) {
     c_.next();
     output();

@@ -41,6 +41,7 @@ class GraphPrinter {
     for (ValueId v : g_.inputs) line("input " + typed(v));
     for (const Value& v : g_.values)
       if (v.constant) line("const " + typed(id_of(v)) + " = " + elements(v.constant));
+      else if (is_stated(v)) line("stated " + typed(id_of(v)));
     for (const Node& n : g_.nodes) line(node(n));
     for (size_t i = 0; i < g_.outputs.size(); ++i)
       line("output " + value(g_.outputs[i]) +
@@ -52,6 +53,15 @@ class GraphPrinter {
  private:
   void line(const std::string& text) {
     out_ += std::string(2 * static_cast<size_t>(indent_), ' ') + text + "\n";
+  }
+  // Made by no node: its known elements are all there is of it (the shape operand of a reshape to symbolic extents).
+  bool is_stated(const Value& v) const {
+    if (v.producer >= 0 || !v.known) return false;
+    const ValueId id = id_of(v);
+    if (std::find(g_.inputs.begin(), g_.inputs.end(), id) != g_.inputs.end()) return false;
+    return std::any_of(g_.nodes.begin(), g_.nodes.end(), [&](const Node& n) {
+      return std::find(n.inputs.begin(), n.inputs.end(), id) != n.inputs.end();
+    });
   }
   ValueId id_of(const Value& v) const { return static_cast<ValueId>(&v - g_.values.data()); }
   bool in_range(ValueId v) const { return v >= 0 && static_cast<size_t>(v) < g_.values.size(); }
@@ -87,6 +97,9 @@ class GraphPrinter {
   std::string attribute(const std::vector<int64_t>& v) { return list(v, "ints"); }
   std::string attribute(const std::vector<double>& v) { return list(v, "floats"); }
   std::string attribute(const std::vector<std::string>& v) { return list(v, "strings"); }
+  std::string attribute(const Extents& e) {
+    return "extents[" + joined(e.dims, [&](const Expr& d) { return to_text(d, symbols_); }) + "]";
+  }
   std::string attribute(const ConstantRef& c) {
     return c ? "const " + constant_type(*c) + " = " + elements(c) : "<missing>";
   }

@@ -64,6 +64,12 @@ Graph choose_layouts(Graph graph) {
     if (eligible(static_cast<ValueId>(v)) && chosen.count(components.find(v))) graph.values[v].layout = channels_last(graph.values[v].type.rank());
   for (ValueId v : graph.inputs) graph.value(v).layout.clear();
   for (ValueId v : graph.outputs) graph.value(v).layout.clear();
+  for (const Node& n : graph.nodes) {  // regions read and write where the values around them lie, in row-major order
+    if (n.regions.empty()) continue;
+    for (const auto* values : {&n.inputs, &n.outputs})
+      for (ValueId v : *values)
+        if (v != kNone) graph.value(v).layout.clear();
+  }
   // Where a view follows or leads and nothing else decides, row-major order makes it free.
   for (const Node& n : graph.nodes) {
     if (n.op->name != "reshape") continue;

@@ -49,6 +49,9 @@ Result<Graph> fold_constants(Graph graph, const RunConstants& run) {
       const int32_t p = graph.value(v).producer;
       all &= p >= 0 && folded[static_cast<size_t>(p)];
     }
+    for (const auto& [name, value] : n.attributes)
+      if (const auto* e = std::get_if<Extents>(&value))
+        for (const Expr& d : e->dims) all &= as_int(d).has_value();
     for (ValueId v : n.outputs) all &= v == kNone || constant_shape(graph.value(v).type).has_value();
     folded[i] = all;
     if (all && ready && n.op->name == "reshape" && !graph.value(n.outputs[0]).constant) {

@@ -58,7 +58,8 @@ class Fuse {
     const Node& n = graph_.nodes[i];
     const FusionKind kind = n.op->fusion;
     std::set<int> join;
-    if (!is_view(graph_, n) && kind != FusionKind::kOpaque && kind != FusionKind::kContraction && single_output(n)) {
+    // Symbols are computed before the kernel, from operands in memory.
+    if (n.defined_symbols.empty() && !is_view(graph_, n) && kind != FusionKind::kOpaque && kind != FusionKind::kContraction && single_output(n)) {
       // The latest anchored producer is the one whose epilogue this can be.
       int anchor = -1;
       for (ValueId v : n.inputs)

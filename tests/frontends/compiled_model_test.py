@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Compiles digits-cnn with the command, twice and with variants, and runs it by a C program that is
+linked to the runtime library alone: with an empty environment and, where the system lets us, in a
+root folder that holds nothing but what it was linked to."""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+
+def run(*command, **options):
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True, check=True, **options).stdout
+
+
+def write_images(npz, path):
+    """The elements of x.npy, without its header."""
+    data = zipfile.ZipFile(npz).read("x.npy")
+    path.write_bytes(data[10 + int.from_bytes(data[8:10], "little"):])
+
+
+def linked_libraries(program):
+    return re.findall(r"(/[^ ]+)", run("ldd", program))
+
+
+def make_root(root, program, runtime, files):
+    """A folder with the program, the libraries that it names, and the files; paths inside."""
+    for library in linked_libraries(program):
+        if "tilewright" in library or "LLVM" in library:
+            continue
+        target = root / library.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, target)
+    for path in (program, *files):
+        shutil.copy(path, root / pathlib.Path(path).name)
+    library = root / "lib" / "libtilewright_runtime.so.1"
+    library.parent.mkdir(exist_ok=True)
+    shutil.copy(runtime, library)
+
+
+def can_change_root():
+    command = ["unshare", "--map-root-user", "chroot", "/", "true"]
+    return shutil.which("unshare") and subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def check(condition, what):
+    if not condition:
+        sys.exit("failed: " + what)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cli", type=pathlib.Path, required=True)
+    parser.add_argument("--program", type=pathlib.Path, required=True)
+    parser.add_argument("--runtime", type=pathlib.Path, required=True)
+    parser.add_argument("--model", type=pathlib.Path, required=True, help="folder of digits-cnn")
+    args = parser.parse_args()
+    labels = (args.model / "labels.txt").read_text().split()
+    with tempfile.TemporaryDirectory() as name:
+        work = pathlib.Path(name)
+        images, model, again = work / "images.f32", work / "model.so", work / "again.so"
+        write_images(args.model / "inputs.npz", images)
+        run(args.cli, "compile", args.model / "model.onnx", "-o", model)
+        run(args.cli, "compile", args.model / "model.onnx", "-o", again)
+        check(model.read_bytes() == again.read_bytes(), "compiling twice gives the same bytes")
+        check(run(args.program, model, images, env={}).split() == labels, "the answers, environment empty")
+        run(args.cli, "compile", args.model / "model.onnx", "-o", again, "--shape", "batch=10", "--shape", "any")
+        check(run(args.program, again, images, env={}).split() == labels, "the answers of a specialised variant")
+        check("all extents fixed" in run(args.cli, "info", again), "info shows the variant")
+        check(not any("LLVM" in l for l in linked_libraries(args.program)), "no LLVM is linked")
+        if can_change_root():
+            root = work / "root"
+            make_root(root, args.program, args.runtime, [model, images])
+            out = run("unshare", "--map-root-user", "chroot", root, "/" + args.program.name, "/model.so", "/images.f32",
+                      env={"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": "/lib"})
+            check(out.split() == labels, "the answers in a root folder of its own")
+        else:
+            print("not run in a root folder of its own: unshare is not permitted here")
+
+
+if __name__ == "__main__":
+    main()
