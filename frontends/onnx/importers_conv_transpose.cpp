@@ -1,6 +1,6 @@
-// ConvTranspose as an ordinary convolution. Output position y = q * stride + r of phase r uses only the kernel elements
-// k = j * stride + r, so the phases are output channels of one convolution with stride 1 over q (its kernel runs
-// backwards over j), whose result is interleaved and then cropped.
+// ConvTranspose as an ordinary convolution. Output position y = q * stride + r of phase r uses only
+// the kernel elements k = j * stride + r, so the phases are output channels of one convolution with
+// stride 1 over q (its kernel runs backwards over j), whose result is interleaved and then cropped.
 #include <array>
 
 #include "frontends/onnx/importers.h"
@@ -16,49 +16,59 @@ using Ints = std::vector<int64_t>;
 struct Transposed {
   size_t n = 0;  // spatial dimensions
   int64_t group = 1;
-  Ints kernel;   // with its dilation written out
+  Ints kernel;  // with its dilation written out
   Ints strides, dilations;
-  Ints steps;    // kernel elements of one phase, rounded up
+  Ints steps;                    // kernel elements of one phase, rounded up
   std::vector<Expr> begin, out;  // cropped at the start; output extents
 };
 
 // The extents of the result and what is cut off before it.
 void crop(NodeImport& n, Transposed& t, ValueId x) {
-  const Ints pads = n.ints_attr("pads", Ints(2 * t.n, 0)), more = n.ints_attr("output_padding", Ints(t.n, 0)), wanted = n.ints_attr("output_shape");
+  const Ints pads = n.ints_attr("pads", Ints(2 * t.n, 0)),
+             more = n.ints_attr("output_padding", Ints(t.n, 0)),
+             wanted = n.ints_attr("output_shape");
   const std::string mode = n.string_attr("auto_pad", "NOTSET");
   if (pads.size() != 2 * t.n || more.size() != t.n || (!wanted.empty() && wanted.size() < t.n))
-    n.fail("pads, output_padding or output_shape do not fit " + std::to_string(t.n) + " spatial dimensions");
+    n.fail("pads, output_padding or output_shape do not fit " + std::to_string(t.n) +
+           " spatial dimensions");
   for (size_t d = 0; d < t.n; ++d) {
     const Expr in = n.dim(x, static_cast<int>(d) + 2);
     const Expr full = (in - 1) * Expr(t.strides[d]) + Expr(more[d] + t.kernel[d]);
     const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
     Expr out, begin = mode == "VALID" ? 0 : pads[d];
-    if (!wanted.empty()) out = wanted[d + wanted.size() - t.n];
-    else if (same) out = in * Expr(t.strides[d]);
-    else out = full - begin - Expr(mode == "VALID" ? 0 : pads[d + t.n]);
+    if (!wanted.empty())
+      out = wanted[d + wanted.size() - t.n];
+    else if (same)
+      out = in * Expr(t.strides[d]);
+    else
+      out = full - begin - Expr(mode == "VALID" ? 0 : pads[d + t.n]);
     if (same || !wanted.empty()) {
       Expr total = max(full - out, 0), half = floordiv(total, 2);
       begin = mode == "SAME_UPPER" ? half : total - half;
     }
     t.begin.push_back(simplify(begin));
     t.out.push_back(simplify(out));
-    if (auto e = ir::as_int(t.out.back()); e && *e < 0) n.fail("output extent " + std::to_string(*e));
+    if (auto e = ir::as_int(t.out.back()); e && *e < 0)
+      n.fail("output extent " + std::to_string(*e));
   }
 }
 
 Transposed geometry(NodeImport& n, ValueId x, ValueId w) {
   Transposed t;
-  if (n.rank(x) < 3 || n.rank(w) != n.rank(x)) n.fail("x is " + to_string(n.type(x)) + ", w is " + to_string(n.type(w)));
+  if (n.rank(x) < 3 || n.rank(w) != n.rank(x))
+    n.fail("x is " + to_string(n.type(x)) + ", w is " + to_string(n.type(w)));
   t.n = static_cast<size_t>(n.rank(x)) - 2;
   t.group = n.int_attr("group", 1);
   t.strides = n.ints_attr("strides", Ints(t.n, 1));
   t.dilations = n.ints_attr("dilations", Ints(t.n, 1));
-  if (t.strides.size() != t.n || t.dilations.size() != t.n) n.fail("strides or dilations do not fit " + std::to_string(t.n) + " spatial dimensions");
+  if (t.strides.size() != t.n || t.dilations.size() != t.n)
+    n.fail("strides or dilations do not fit " + std::to_string(t.n) + " spatial dimensions");
   for (int d = 0; d < 2 + static_cast<int>(t.n); ++d)
     if (!ir::as_int(n.dim(w, d))) n.unsupported("the shape of w is not known at compile time");
   const int64_t c = *ir::as_int(n.dim(w, 0)), cx = ir::as_int(n.dim(x, 1)).value_or(c);
   if (t.group < 1 || c % t.group || c != cx)
-    n.fail("channels do not fit: x is " + to_string(n.type(x)) + ", w is " + to_string(n.type(w)) + ", group is " + std::to_string(t.group));
+    n.fail("channels do not fit: x is " + to_string(n.type(x)) + ", w is " + to_string(n.type(w)) +
+           ", group is " + std::to_string(t.group));
   for (size_t d = 0; d < t.n; ++d) {
     if (t.strides[d] < 1 || t.dilations[d] < 1) n.fail("strides and dilations must be at least 1");
     t.kernel.push_back((*ir::as_int(n.dim(w, static_cast<int>(d) + 2)) - 1) * t.dilations[d] + 1);
@@ -72,14 +82,16 @@ Transposed geometry(NodeImport& n, ValueId x, ValueId w) {
 ValueId extended(NodeImport& n, ValueId v, size_t first, const Ints& more) {
   Ints pads(2 * static_cast<size_t>(n.rank(v)), 0);
   bool any = false;
-  for (size_t d = 0; d < more.size(); ++d) any |= (pads[static_cast<size_t>(n.rank(v)) + first + d] = more[d]) != 0;
+  for (size_t d = 0; d < more.size(); ++d)
+    any |= (pads[static_cast<size_t>(n.rank(v)) + first + d] = more[d]) != 0;
   return any ? n.op("pad", {v, n.ints(pads)}) : v;
 }
 
 // w: [c, m, k...] with zeros between the elements of the kernel.
 ValueId dilated(NodeImport& n, ValueId w, const Transposed& t) {
   if (t.dilations == Ints(t.n, 1)) return w;
-  Ints apart{*ir::as_int(n.dim(w, 0)), *ir::as_int(n.dim(w, 1))}, joined = apart, between(2 * t.n, 0), after(t.n);
+  Ints apart{*ir::as_int(n.dim(w, 0)), *ir::as_int(n.dim(w, 1))}, joined = apart,
+                                                                  between(2 * t.n, 0), after(t.n);
   for (size_t d = 0; d < t.n; ++d) {
     const int64_t k = *ir::as_int(n.dim(w, static_cast<int>(d) + 2));
     apart.insert(apart.end(), {k, 1});

@@ -11,14 +11,18 @@ namespace {
 using ir::Attributes;
 using ir::ValueId;
 
-bool is_empty(const NodeImport& n, ValueId v) { return v == kNone || (n.rank(v) == 1 && ir::is_zero(n.dim(v, 0))); }
+bool is_empty(const NodeImport& n, ValueId v) {
+  return v == kNone || (n.rank(v) == 1 && ir::is_zero(n.dim(v, 0)));
+}
 
 // Whole factors whose nearest element is index / factor; nothing when this is another resampling.
-std::vector<int64_t> repeat_factors(const NodeImport& n, ValueId x, ValueId scales, const Attributes& a) {
+std::vector<int64_t> repeat_factors(const NodeImport& n, ValueId x, ValueId scales,
+                                    const Attributes& a) {
   auto text = [&](const char* name) { return std::get<std::string>(a.at(name)); };
   const std::string coordinates = text("coordinates"), rounding = text("nearest_mode");
   const bool divides = (coordinates == "asymmetric" && rounding == "floor") ||
-                       ((coordinates == "half_pixel" || coordinates == "pytorch_half_pixel") && rounding == "round_prefer_floor");
+                       ((coordinates == "half_pixel" || coordinates == "pytorch_half_pixel") &&
+                        rounding == "round_prefer_floor");
   if (text("mode") != "nearest" || !divides || is_empty(n, scales)) return {};
   auto known = n.known_floats(scales);
   if (!known || static_cast<int>(known->size()) != n.rank(x)) return {};
@@ -50,8 +54,9 @@ void resize(NodeImport& n) {
                {"exclude_outside", n.int_attr("exclude_outside", 0)},
                {"cubic_coeff_a", n.float_attr("cubic_coeff_a", -0.75)},
                {"extrapolation_value", n.float_attr("extrapolation_value", 0)}};
-  static const std::array<std::string_view, 7> kCoordinates{"tf_half_pixel_for_nn", "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
-                                                            "align_corners", "asymmetric", "tf_crop_and_resize"};
+  static const std::array<std::string_view, 7> kCoordinates{
+      "tf_half_pixel_for_nn", "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
+      "align_corners",        "asymmetric", "tf_crop_and_resize"};
   const std::string coordinates = std::get<std::string>(a["coordinates"]);
   if (std::find(kCoordinates.begin(), kCoordinates.end(), coordinates) == kCoordinates.end())
     n.fail("coordinate_transformation_mode is '" + coordinates + "'");
@@ -66,16 +71,21 @@ void upsample(NodeImport& n) {
     scales = n.required(1);
   } else {
     auto given = n.floats_attr("scales");
-    if (n.opset() < 7) given = {1, 1, n.float_attr("height_scale", 1), n.float_attr("width_scale", 1)};
+    if (n.opset() < 7)
+      given = {1, 1, n.float_attr("height_scale", 1), n.float_attr("width_scale", 1)};
     std::vector<float> f(given.begin(), given.end());
     scales = n.constant(ir::make_constant_of(DType::kFloat32, {static_cast<int64_t>(f.size())}, f));
   }
   resized(n, n.required(0), kNone, scales, kNone,
-          {{"mode", mode == "bilinear" ? std::string("linear") : mode}, {"coordinates", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}});
+          {{"mode", mode == "bilinear" ? std::string("linear") : mode},
+           {"coordinates", std::string("asymmetric")},
+           {"nearest_mode", std::string("floor")}});
 }
 
 constexpr auto kRows = std::to_array<OpMapping>({
-    {"", "Resize", 10, upsample}, {"", "Resize", 11, resize}, {"", "Upsample", 1, upsample},
+    {"", "Resize", 10, upsample},
+    {"", "Resize", 11, resize},
+    {"", "Upsample", 1, upsample},
 });
 
 }  // namespace

@@ -12,13 +12,15 @@ using ir::ValueId;
 template <bool product>
 void cumulative(NodeImport& n) {
   ValueId axis = n.required(1);
-  n.out(0, n.op(product ? "cumulative_product" : "cumulative_sum", {n.required(0), axis},
-                {{"reverse", n.int_attr("reverse", 0)}, {"exclusive", n.int_attr("exclusive", 0)}}));
+  n.out(0,
+        n.op(product ? "cumulative_product" : "cumulative_sum", {n.required(0), axis},
+             {{"reverse", n.int_attr("reverse", 0)}, {"exclusive", n.int_attr("exclusive", 0)}}));
 }
 // Before opset 10 k is an attribute. Sorted or not, the best come first.
 void top_k(NodeImport& n) {
   ValueId k = n.opset() >= 10 ? n.required(1) : n.ints({n.int_attr("k", 1)});
-  auto y = n.ops("top_k", {n.required(0), k}, {{"axis", n.int_attr("axis", -1)}, {"largest", n.int_attr("largest", 1)}}, 2);
+  auto y = n.ops("top_k", {n.required(0), k},
+                 {{"axis", n.int_attr("axis", -1)}, {"largest", n.int_attr("largest", 1)}}, 2);
   n.out(0, y[0]);
   n.out(1, y[1]);
 }
@@ -35,12 +37,18 @@ void compress(NodeImport& n) {
   n.out(0, n.op("compress", {n.required(0), n.required(1)}, a));
 }
 void non_max_suppression(NodeImport& n) {
-  n.out(0, n.op("non_max_suppression", {n.required(0), n.required(1), n.in(2), n.in(3), n.in(4)}, {{"center_point_box", n.int_attr("center_point_box", 0)}}));
+  n.out(0, n.op("non_max_suppression", {n.required(0), n.required(1), n.in(2), n.in(3), n.in(4)},
+                {{"center_point_box", n.int_attr("center_point_box", 0)}}));
 }
 
 constexpr auto kRows = std::to_array<OpMapping>({
-    {"", "CumSum", 11, cumulative<false>}, {"", "CumProd", 26, cumulative<true>}, {"", "TopK", 1, top_k}, {"", "Unique", 11, unique},
-    {"", "NonZero", 9, nonzero}, {"", "Compress", 9, compress}, {"", "NonMaxSuppression", 10, non_max_suppression},
+    {"", "CumSum", 11, cumulative<false>},
+    {"", "CumProd", 26, cumulative<true>},
+    {"", "TopK", 1, top_k},
+    {"", "Unique", 11, unique},
+    {"", "NonZero", 9, nonzero},
+    {"", "Compress", 9, compress},
+    {"", "NonMaxSuppression", 10, non_max_suppression},
 });
 
 }  // namespace

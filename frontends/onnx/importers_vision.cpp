@@ -15,12 +15,15 @@ void max_unpool(NodeImport& n) {
   ValueId x = n.required(0);
   const auto kernel = n.ints_attr("kernel_shape");
   const size_t spatial = kernel.size();
-  const auto strides = n.ints_attr("strides", std::vector<int64_t>(spatial, 1)), pads = n.ints_attr("pads", std::vector<int64_t>(2 * spatial, 0));
-  if (static_cast<int>(spatial) + 2 != n.rank(x) || strides.size() != spatial || pads.size() != 2 * spatial)
+  const auto strides = n.ints_attr("strides", std::vector<int64_t>(spatial, 1)),
+             pads = n.ints_attr("pads", std::vector<int64_t>(2 * spatial, 0));
+  if (static_cast<int>(spatial) + 2 != n.rank(x) || strides.size() != spatial ||
+      pads.size() != 2 * spatial)
     n.fail("kernel_shape, strides or pads do not fit x, which is " + to_string(n.type(x)));
   std::vector<Expr> from{n.dim(x, 0), n.dim(x, 1)};
   for (size_t d = 0; d < spatial; ++d)
-    from.push_back(simplify((n.dim(x, static_cast<int>(d) + 2) - 1) * Expr(strides[d]) + Expr(kernel[d] - pads[d] - pads[d + spatial])));
+    from.push_back(simplify((n.dim(x, static_cast<int>(d) + 2) - 1) * Expr(strides[d]) +
+                            Expr(kernel[d] - pads[d] - pads[d + spatial])));
   ValueId inferred = n.dims(from);
   n.out(0, n.op("max_unpool", {x, n.required(1), n.has(2) ? n.in(2) : inferred, inferred}));
 }
@@ -47,22 +50,31 @@ void global_lp_pool(NodeImport& n) {
   ValueId x = n.required(0);
   std::vector<int64_t> axes;
   for (int d = 2; d < n.rank(x); ++d) axes.push_back(d);
-  n.out(0, to_power(n, n.op("reduce_sum", {to_power(n, n.op("abs", {x}), p)}, {{"axes", axes}, {"keepdims", int64_t{1}}}), 1 / p));
+  n.out(0, to_power(n,
+                    n.op("reduce_sum", {to_power(n, n.op("abs", {x}), p)},
+                         {{"axes", axes}, {"keepdims", int64_t{1}}}),
+                    1 / p));
 }
 
 void roi_align(NodeImport& n) {
   const std::string mode = n.string_attr("mode", "avg");
-  const std::string coordinates = n.string_attr("coordinate_transformation_mode", n.opset() >= 16 ? "half_pixel" : "output_half_pixel");
+  const std::string coordinates = n.string_attr(
+      "coordinate_transformation_mode", n.opset() >= 16 ? "half_pixel" : "output_half_pixel");
   if (mode != "avg" && mode != "max") n.fail("mode is '" + mode + "'");
-  if (coordinates != "half_pixel" && coordinates != "output_half_pixel") n.fail("coordinate_transformation_mode is '" + coordinates + "'");
+  if (coordinates != "half_pixel" && coordinates != "output_half_pixel")
+    n.fail("coordinate_transformation_mode is '" + coordinates + "'");
   n.out(0, n.op("roi_align", {n.required(0), n.required(1), n.required(2)},
-                {{"output_height", n.int_attr("output_height", 1)}, {"output_width", n.int_attr("output_width", 1)},
-                 {"sampling_ratio", n.int_attr("sampling_ratio", 0)}, {"spatial_scale", n.float_attr("spatial_scale", 1)},
-                 {"mode", mode}, {"half_pixel", int64_t{coordinates == "half_pixel"}}}));
+                {{"output_height", n.int_attr("output_height", 1)},
+                 {"output_width", n.int_attr("output_width", 1)},
+                 {"sampling_ratio", n.int_attr("sampling_ratio", 0)},
+                 {"spatial_scale", n.float_attr("spatial_scale", 1)},
+                 {"mode", mode},
+                 {"half_pixel", int64_t{coordinates == "half_pixel"}}}));
 }
 void max_roi_pool(NodeImport& n) {
   n.out(0, n.op("max_roi_pool", {n.required(0), n.required(1)},
-                {{"pooled_shape", n.ints_attr("pooled_shape")}, {"spatial_scale", n.float_attr("spatial_scale", 1)}}));
+                {{"pooled_shape", n.ints_attr("pooled_shape")},
+                 {"spatial_scale", n.float_attr("spatial_scale", 1)}}));
 }
 
 void grid_sample(NodeImport& n) {
@@ -70,7 +82,9 @@ void grid_sample(NodeImport& n) {
   if (mode == "bilinear") mode = "linear";
   if (mode == "bicubic") mode = "cubic";
   n.out(0, n.op("grid_sample", {n.required(0), n.required(1)},
-                {{"mode", mode}, {"padding_mode", n.string_attr("padding_mode", "zeros")}, {"align_corners", n.int_attr("align_corners", 0)}}));
+                {{"mode", mode},
+                 {"padding_mode", n.string_attr("padding_mode", "zeros")},
+                 {"align_corners", n.int_attr("align_corners", 0)}}));
 }
 
 Attributes moved_window(NodeImport& n) {
@@ -79,32 +93,45 @@ Attributes moved_window(NodeImport& n) {
     if (n.has_attr(name)) a[name] = n.ints_attr(name);
   return a;
 }
-void col2im(NodeImport& n) { n.out(0, n.op("col2im", {n.required(0), n.required(1), n.required(2)}, moved_window(n))); }
+void col2im(NodeImport& n) {
+  n.out(0, n.op("col2im", {n.required(0), n.required(1), n.required(2)}, moved_window(n)));
+}
 
 // The moved windows as columns, then one matrix product per group.
 void deform_conv(NodeImport& n) {
   ValueId x = n.required(0), w = n.required(1);
-  if (n.rank(x) != 4 || n.rank(w) != 4) n.unsupported("x is " + to_string(n.type(x)) + ", only [n, c, h, w] is supported");
+  if (n.rank(x) != 4 || n.rank(w) != 4)
+    n.unsupported("x is " + to_string(n.type(x)) + ", only [n, c, h, w] is supported");
   const int64_t group = n.int_attr("group", 1);
   const Expr o = n.dim(w, 0), per_group = simplify(floordiv(o, Expr(group)));
-  auto kh = ir::as_int(n.dim(w, 2)), kw = ir::as_int(n.dim(w, 3)), outs = ir::as_int(o), c = ir::as_int(n.dim(x, 1)), cw = ir::as_int(n.dim(w, 1));
+  auto kh = ir::as_int(n.dim(w, 2)), kw = ir::as_int(n.dim(w, 3)), outs = ir::as_int(o),
+       c = ir::as_int(n.dim(x, 1)), cw = ir::as_int(n.dim(w, 1));
   if (!kh || !kw) n.unsupported("the shape of w is not known at compile time");
   if (group < 1 || (outs && *outs % group) || (c && cw && *cw * group != *c))
-    n.fail("channels do not fit: x is " + to_string(n.type(x)) + ", w is " + to_string(n.type(w)) + ", group is " + std::to_string(group));
+    n.fail("channels do not fit: x is " + to_string(n.type(x)) + ", w is " + to_string(n.type(w)) +
+           ", group is " + std::to_string(group));
   Attributes a = moved_window(n);
   a["kernel_shape"] = std::vector<int64_t>{*kh, *kw};
   a["offset_group"] = n.int_attr("offset_group", 1);
   ValueId columns = n.op("deform_columns", {x, n.required(2), n.in(4)}, a);
-  const Expr batch = n.dim(columns, 0), h = n.dim(columns, 4), width = n.dim(columns, 5), rows = simplify(n.dim(w, 1) * Expr(*kh * *kw));
+  const Expr batch = n.dim(columns, 0), h = n.dim(columns, 4), width = n.dim(columns, 5),
+             rows = simplify(n.dim(w, 1) * Expr(*kh * *kw));
   columns = n.reshape(columns, {batch, Expr(group), rows, simplify(h * width)});
-  ValueId y = n.reshape(n.op("matmul", {n.reshape(w, {Expr(group), per_group, rows}), columns}), {batch, o, h, width});
+  ValueId y = n.reshape(n.op("matmul", {n.reshape(w, {Expr(group), per_group, rows}), columns}),
+                        {batch, o, h, width});
   if (n.has(3)) y = n.op("add", {y, n.reshape(n.in(3), {o, Expr(1), Expr(1)})});
   n.out(0, y);
 }
 
 constexpr auto kRows = std::to_array<OpMapping>({
-    {"", "MaxUnpool", 9, max_unpool}, {"", "LpPool", 1, lp_pool}, {"", "GlobalLpPool", 1, global_lp_pool}, {"", "RoiAlign", 10, roi_align},
-    {"", "MaxRoiPool", 1, max_roi_pool}, {"", "GridSample", 16, grid_sample}, {"", "Col2Im", 18, col2im}, {"", "DeformConv", 19, deform_conv},
+    {"", "MaxUnpool", 9, max_unpool},
+    {"", "LpPool", 1, lp_pool},
+    {"", "GlobalLpPool", 1, global_lp_pool},
+    {"", "RoiAlign", 10, roi_align},
+    {"", "MaxRoiPool", 1, max_roi_pool},
+    {"", "GridSample", 16, grid_sample},
+    {"", "Col2Im", 18, col2im},
+    {"", "DeformConv", 19, deform_conv},
 });
 
 }  // namespace

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
 
-// --- range -------------------------------------------------------------------------------------------------------------
+// --- range
+// -------------------------------------------------------------------------------------------------------------
 
 std::optional<double> known_number(const NodeView& c, int operand) {
   auto e = c.known(operand);
@@ -36,8 +37,10 @@ Expr range_extent(const NodeView& c) {
 Status infer_range(InferContext& c) {
   const DType t = c.type(0).dtype;
   for (int k = 0; k < 3; ++k) {
-    if (c.rank(k) > 1 || (c.rank(k) == 1 && as_int(c.dim(k, 0)).value_or(1) != 1) || c.type(k).dtype != t)
-      return c.error("start, limit and delta must be scalars of one type, found " + to_string(c.type(k)));
+    if (c.rank(k) > 1 || (c.rank(k) == 1 && as_int(c.dim(k, 0)).value_or(1) != 1) ||
+        c.type(k).dtype != t)
+      return c.error("start, limit and delta must be scalars of one type, found " +
+                     to_string(c.type(k)));
   }
   if (t == DType::kBool) return c.error("start is " + to_string(c.type(0)));
   if (known_number(c, 2) == 0.0) return c.error("delta is 0");
@@ -50,9 +53,13 @@ Expr scalar_operand(const ComputeContext& c, int k) { return load(c.in(k), zeros
 void compute_range(ComputeContext& c) {
   const DType t = c.out()->dtype;
   const DType wide = byte_size(t) == 2 && is_float(t) ? DType::kFloat32 : t;
-  c.b.compute(c.out(), [&](const Axes& i) {
-    return cast(t, cast(wide, scalar_operand(c, 0)) + cast(wide, i[0]) * cast(wide, scalar_operand(c, 2)));
-  }, "range");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        return cast(t, cast(wide, scalar_operand(c, 0)) +
+                           cast(wide, i[0]) * cast(wide, scalar_operand(c, 2)));
+      },
+      "range");
 }
 void compute_range_length(ComputeContext& c) {
   Expr start = scalar_operand(c, 0), limit = scalar_operand(c, 1), delta = scalar_operand(c, 2), n;
@@ -63,12 +70,14 @@ void compute_range_length(ComputeContext& c) {
     auto wide = [](const Expr& e) { return cast(DType::kInt64, e); };
     Expr d = wide(delta), distance = wide(limit) - wide(start);
     // A delta of zero gives nothing.
-    n = select(eq(d, Expr(0)), Expr(0), Expr(0) - floordiv(Expr(0) - distance, select(eq(d, Expr(0)), Expr(1), d)));
+    n = select(eq(d, Expr(0)), Expr(0),
+               Expr(0) - floordiv(Expr(0) - distance, select(eq(d, Expr(0)), Expr(1), d)));
   }
   c.b.opaque(store(c.out(), {Expr(0)}, max(n, 0)), "length");
 }
 
-// --- eye_like, trilu -----------------------------------------------------------------------------------------------------
+// --- eye_like, trilu
+// -----------------------------------------------------------------------------------------------------
 
 Status infer_eye_like(InferContext& c) {
   if (c.rank(0) != 2) return c.error("x is " + to_string(c.type(0)) + ", expected a matrix");
@@ -79,23 +88,34 @@ Status infer_eye_like(InferContext& c) {
 }
 void compute_eye_like(ComputeContext& c) {
   const DType t = c.out()->dtype;
-  c.b.compute(c.out(), [&](const Axes& i) { return select(eq(i[1] - i[0], Expr(c.attr_int("k"))), constant(1, t), constant(0, t)); }, "eye_like");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        return select(eq(i[1] - i[0], Expr(c.attr_int("k"))), constant(1, t), constant(0, t));
+      },
+      "eye_like");
 }
 Status infer_trilu(InferContext& c) {
-  if (c.rank(0) < 2) return c.error("x is " + to_string(c.type(0)) + ", expected at least two dimensions");
+  if (c.rank(0) < 2)
+    return c.error("x is " + to_string(c.type(0)) + ", expected at least two dimensions");
   c.set_output(0, c.type(0));
   return {};
 }
 void compute_trilu(ComputeContext& c) {
   const bool upper = c.attr_int("upper", 1) != 0;
-  c.b.compute(c.out(), [&](const Axes& i) {
-    Expr k = c.has(1) ? cast(DType::kInt64, scalar_operand(c, 1)) : Expr(0);
-    Expr distance = i[i.size() - 1] - i[i.size() - 2];
-    return select(upper ? distance >= k : distance <= k, load(c.in(0), i), constant(0, c.out()->dtype));
-  }, "trilu");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        Expr k = c.has(1) ? cast(DType::kInt64, scalar_operand(c, 1)) : Expr(0);
+        Expr distance = i[i.size() - 1] - i[i.size() - 2];
+        return select(upper ? distance >= k : distance <= k, load(c.in(0), i),
+                      constant(0, c.out()->dtype));
+      },
+      "trilu");
 }
 
-// --- one_hot -------------------------------------------------------------------------------------------------------------
+// --- one_hot
+// -------------------------------------------------------------------------------------------------------------
 
 Status infer_one_hot(InferContext& c) {
   auto depth = c.known(1);
@@ -113,45 +133,58 @@ Status infer_one_hot(InferContext& c) {
 void compute_one_hot(ComputeContext& c) {
   const auto axis = c.axis(c.rank(0) + 1, -1);
   const Expr depth = c.out()->shape[static_cast<size_t>(axis)];
-  c.b.compute(c.out(), [&](const Axes& i) {
-    Axes at = i;
-    at.erase(at.begin() + axis);
-    Expr hot = cast(DType::kInt64, load(c.in(0), at));
-    hot = select(hot < Expr(0), hot + depth, hot);
-    return select(eq(hot, i[static_cast<size_t>(axis)]), load(c.in(2), {Expr(1)}), load(c.in(2), {Expr(0)}));
-  }, "one_hot");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        Axes at = i;
+        at.erase(at.begin() + axis);
+        Expr hot = cast(DType::kInt64, load(c.in(0), at));
+        hot = select(hot < Expr(0), hot + depth, hot);
+        return select(eq(hot, i[static_cast<size_t>(axis)]), load(c.in(2), {Expr(1)}),
+                      load(c.in(2), {Expr(0)}));
+      },
+      "one_hot");
 }
 
-// --- affine_grid -----------------------------------------------------------------------------------------------------------
+// --- affine_grid
+// -----------------------------------------------------------------------------------------------------------
 
 Status infer_affine_grid(InferContext& c) {
   auto size = known_dims(c, 1);
   if (!size) return c.unsupported("size is not known at compile time");
   const size_t n = size->size() - 2;
-  if (size->size() < 4 || size->size() > 5 || c.rank(0) != 3) return c.error("theta is " + to_string(c.type(0)) + ", size has " + std::to_string(size->size()) + " elements");
+  if (size->size() < 4 || size->size() > 5 || c.rank(0) != 3)
+    return c.error("theta is " + to_string(c.type(0)) + ", size has " +
+                   std::to_string(size->size()) + " elements");
   std::vector<Expr> dims{(*size)[0]};
   dims.insert(dims.end(), size->begin() + 2, size->end());
   dims.push_back(static_cast<int64_t>(n));
   c.set_output(0, c.type(0).dtype, std::move(dims));
   return {};
 }
-// y[n, spatial..., r] = sum over k of theta[n, r, k] * p[k]: p is the position in [-1, 1], x first, then 1.
+// y[n, spatial..., r] = sum over k of theta[n, r, k] * p[k]: p is the position in [-1, 1], x first,
+// then 1.
 void compute_affine_grid(ComputeContext& c) {
   const bool corners = c.attr_int("align_corners") != 0;
   const DType t = c.out()->dtype, wide = byte_size(t) == 2 ? DType::kFloat32 : t;
   const size_t n = static_cast<size_t>(c.out()->rank()) - 2;
-  c.b.compute(c.out(), [&](const Axes& i) {
-    auto theta = [&](size_t k) { return cast(wide, load(c.in(0), {i[0], i[n + 1], Expr(static_cast<int64_t>(k))})); };
-    Expr sum = theta(n);
-    for (size_t k = 0; k < n; ++k) {
-      const Expr &axis = i[n - k], extent = c.out()->shape[n - k];
-      Expr two = constant(2, wide), one = constant(1, wide);
-      Expr p = corners ? cast(wide, axis) * two / cast(wide, max(extent - 1, 1)) - one
-                       : (cast(wide, axis) * two + one) / cast(wide, extent) - one;
-      sum = sum + theta(k) * p;
-    }
-    return cast(t, sum);
-  }, "affine_grid");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        auto theta = [&](size_t k) {
+          return cast(wide, load(c.in(0), {i[0], i[n + 1], Expr(static_cast<int64_t>(k))}));
+        };
+        Expr sum = theta(n);
+        for (size_t k = 0; k < n; ++k) {
+          const Expr &axis = i[n - k], extent = c.out()->shape[n - k];
+          Expr two = constant(2, wide), one = constant(1, wide);
+          Expr p = corners ? cast(wide, axis) * two / cast(wide, max(extent - 1, 1)) - one
+                           : (cast(wide, axis) * two + one) / cast(wide, extent) - one;
+          sum = sum + theta(k) * p;
+        }
+        return cast(t, sum);
+      },
+      "affine_grid");
 }
 
 }  // namespace
@@ -159,23 +192,53 @@ void compute_affine_grid(ComputeContext& c) {
 const std::vector<OpDef>& generator_ops() {
   static const TensorType i0{DType::kInt64, {}}, i1{DType::kInt64, {1}};
   static const std::vector<OpDef> ops{
-      {.name = "range", .summary = "start, start + delta, ... up to limit, which is left out", .operands = {{"start"}, {"limit"}, {"delta"}},
-       .fusion = FusionKind::kOpaque, .infer_type = infer_range, .compute = compute_range, .compute_symbols = compute_range_length,
-       .example = {.inputs = {i0, i0, i0}, .values = {{3}, {17}, {4}}}, .source = kOnnx},
-      {.name = "eye_like", .summary = "ones on diagonal k of a matrix shaped like x", .operands = {{"x"}},
-       .attributes = {{"k", AttributeKind::kInt, "default 0"}, {"to", AttributeKind::kString, "element type; absent: of x"}},
-       .fusion = FusionKind::kInjective, .infer_type = infer_eye_like, .compute = compute_eye_like,
-       .example = {.inputs = {{DType::kFloat32, {4, 5}}}, .attributes = {{"k", int64_t{1}}}}, .source = kOnnx},
-      {.name = "trilu", .summary = "the upper or lower triangle of matrices, zero elsewhere", .operands = {{"x"}, {"k", OperandDef::kOptional}},
-       .attributes = {{"upper", AttributeKind::kInt, "default 1"}}, .fusion = FusionKind::kInjective, .infer_type = infer_trilu,
-       .compute = compute_trilu, .example = {.inputs = {{DType::kFloat32, {2, 4, 5}}, i0}, .values = {{}, {1}}}, .source = kOnnx},
-      {.name = "one_hot", .summary = "values[1] where the new axis equals the index, else values[0]",
-       .operands = {{"indices"}, {"depth"}, {"values"}}, .attributes = {{"axis", AttributeKind::kInt, "of the result; default -1"}},
-       .fusion = FusionKind::kInjective, .infer_type = infer_one_hot, .compute = compute_one_hot,
-       .example = {.inputs = {{DType::kInt64, {3}}, i1, {DType::kFloat32, {2}}}, .values = {{1, -1, 9}, {5}, {0, 1}}}, .source = kOnnx},
-      {.name = "affine_grid", .summary = "sampling positions of an affine map", .operands = {{"theta"}, {"size"}},
-       .attributes = {{"align_corners", AttributeKind::kInt, "default 0"}}, .fusion = FusionKind::kInjective, .infer_type = infer_affine_grid,
-       .compute = compute_affine_grid, .example = {.inputs = {{DType::kFloat32, {2, 2, 3}}, {DType::kInt64, {4}}}, .values = {{}, {2, 3, 4, 5}}},
+      {.name = "range",
+       .summary = "start, start + delta, ... up to limit, which is left out",
+       .operands = {{"start"}, {"limit"}, {"delta"}},
+       .fusion = FusionKind::kOpaque,
+       .infer_type = infer_range,
+       .compute = compute_range,
+       .compute_symbols = compute_range_length,
+       .example = {.inputs = {i0, i0, i0}, .values = {{3}, {17}, {4}}},
+       .source = kOnnx},
+      {.name = "eye_like",
+       .summary = "ones on diagonal k of a matrix shaped like x",
+       .operands = {{"x"}},
+       .attributes = {{"k", AttributeKind::kInt, "default 0"},
+                      {"to", AttributeKind::kString, "element type; absent: of x"}},
+       .fusion = FusionKind::kInjective,
+       .infer_type = infer_eye_like,
+       .compute = compute_eye_like,
+       .example = {.inputs = {{DType::kFloat32, {4, 5}}}, .attributes = {{"k", int64_t{1}}}},
+       .source = kOnnx},
+      {.name = "trilu",
+       .summary = "the upper or lower triangle of matrices, zero elsewhere",
+       .operands = {{"x"}, {"k", OperandDef::kOptional}},
+       .attributes = {{"upper", AttributeKind::kInt, "default 1"}},
+       .fusion = FusionKind::kInjective,
+       .infer_type = infer_trilu,
+       .compute = compute_trilu,
+       .example = {.inputs = {{DType::kFloat32, {2, 4, 5}}, i0}, .values = {{}, {1}}},
+       .source = kOnnx},
+      {.name = "one_hot",
+       .summary = "values[1] where the new axis equals the index, else values[0]",
+       .operands = {{"indices"}, {"depth"}, {"values"}},
+       .attributes = {{"axis", AttributeKind::kInt, "of the result; default -1"}},
+       .fusion = FusionKind::kInjective,
+       .infer_type = infer_one_hot,
+       .compute = compute_one_hot,
+       .example = {.inputs = {{DType::kInt64, {3}}, i1, {DType::kFloat32, {2}}},
+                   .values = {{1, -1, 9}, {5}, {0, 1}}},
+       .source = kOnnx},
+      {.name = "affine_grid",
+       .summary = "sampling positions of an affine map",
+       .operands = {{"theta"}, {"size"}},
+       .attributes = {{"align_corners", AttributeKind::kInt, "default 0"}},
+       .fusion = FusionKind::kInjective,
+       .infer_type = infer_affine_grid,
+       .compute = compute_affine_grid,
+       .example = {.inputs = {{DType::kFloat32, {2, 2, 3}}, {DType::kInt64, {4}}},
+                   .values = {{}, {2, 3, 4, 5}}},
        .source = "https://onnx.ai/onnx/operators/onnx__AffineGrid.html"},
   };
   return ops;

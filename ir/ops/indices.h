@@ -5,8 +5,14 @@
 
 namespace tilewright::ir {
 
-// Indices from the end count as numpy's; those out of range are clamped, so that no run reads outside.
+// Indices from the end count as numpy's; those out of range are clamped, so that no run reads
+// outside.
 Expr wrapped_index(Expr index, const Expr& extent);
+
+// i, which runs up to `extent`, kept below `limit` where extent may be larger.
+Expr within(const Expr& i, const Expr& extent, const Expr& limit);
+// Both are known and differ.
+bool surely_differ(const Expr& a, const Expr& b);
 
 inline Axes zeros(int rank) { return Axes(static_cast<size_t>(rank), Expr(0)); }
 

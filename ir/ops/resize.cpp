@@ -1,5 +1,5 @@
-// Resampling along axes. For each resized axis, small tables hold the positions and weights of the source elements of
-// every output position; the result is a weighted sum over them.
+// Resampling along axes. For each resized axis, small tables hold the positions and weights of the
+// source elements of every output position; the result is a weighted sum over them.
 #include <cmath>
 
 #include "ir/loops/simplify.h"
@@ -14,8 +14,8 @@ constexpr int kMostTaps = 16;  // of all axes together: more are summed one axis
 struct ResizeAxis {
   int axis = 0;
   Expr in, out;
-  Expr scale;                   // f64
-  std::optional<double> known;  // the scale
+  Expr scale;                        // f64
+  std::optional<double> known;       // the scale
   int roi_begin = -1, roi_end = -1;  // elements of roi
 };
 struct ResizePlan {
@@ -28,9 +28,12 @@ struct ResizePlan {
 Expr f64(double x) { return float_imm(x, DType::kFloat64); }
 Expr f64(const Expr& e) { return cast(DType::kFloat64, e); }
 
-// floor(extent * scale), in f32 as the scales are: 40 * 3.3f is 132. Null when that is no integer expression.
+// floor(extent * scale), in f32 as the scales are: 40 * 3.3f is 132. Null when that is no integer
+// expression.
 Expr scaled_extent(const Expr& extent, double scale) {
-  if (auto n = as_int(extent)) return Expr(static_cast<int64_t>(std::floor(static_cast<float>(*n) * static_cast<float>(scale))));
+  if (auto n = as_int(extent))
+    return Expr(
+        static_cast<int64_t>(std::floor(static_cast<float>(*n) * static_cast<float>(scale))));
   if (scale == std::floor(scale)) return simplify(extent * Expr(static_cast<int64_t>(scale)));
   // A dyadic fraction.
   for (int64_t divisor = 2; divisor <= 64; divisor *= 2)
@@ -51,14 +54,18 @@ std::optional<std::vector<double>> known_scales(const NodeView& c) {
   }
   return scales;
 }
-bool is_empty(const NodeView& c, int operand) { return !c.has(operand) || (c.rank(operand) == 1 && is_zero(c.dim(operand, 0))); }
+bool is_empty(const NodeView& c, int operand) {
+  return !c.has(operand) || (c.rank(operand) == 1 && is_zero(c.dim(operand, 0)));
+}
 
 // With keep_aspect_ratio_policy all axes get one scale, and extents are rounded.
 Status keep_aspect_ratio(std::vector<ResizeAxis>& axes, bool largest) {
   double scale = largest ? 0 : HUGE_VAL;
   for (const ResizeAxis& a : axes) {
     auto in = as_int(a.in), out = as_int(a.out);
-    if (!in || !out) return unsupported("keep_aspect_ratio_policy with an extent that is not known at compile time");
+    if (!in || !out)
+      return unsupported(
+          "keep_aspect_ratio_policy with an extent that is not known at compile time");
     const double s = static_cast<double>(*out) / static_cast<double>(*in);
     scale = largest ? std::max(scale, s) : std::min(scale, s);
   }
@@ -72,7 +79,8 @@ Status keep_aspect_ratio(std::vector<ResizeAxis>& axes, bool largest) {
 Result<std::vector<ResizeAxis>> resize_axes(const NodeView& c) {
   const int rank = c.rank(0);
   std::vector<int64_t> given = c.attr_ints("axes");
-  if (given.empty()) for (int d = 0; d < rank; ++d) given.push_back(d);
+  if (given.empty())
+    for (int d = 0; d < rank; ++d) given.push_back(d);
   const auto scales = known_scales(c);
   std::optional<std::vector<Expr>> sizes;
   if (!is_empty(c, 3)) sizes = known_dims(c, 3);
@@ -81,7 +89,9 @@ Result<std::vector<ResizeAxis>> resize_axes(const NodeView& c) {
     return unsupported("scales or sizes is not known at compile time");
   }
   const size_t found = sizes ? sizes->size() : scales->size();
-  if (found != given.size()) return invalid(std::to_string(found) + " scales or sizes for " + std::to_string(given.size()) + " axes");
+  if (found != given.size())
+    return invalid(std::to_string(found) + " scales or sizes for " + std::to_string(given.size()) +
+                   " axes");
   std::vector<ResizeAxis> axes;
   for (size_t k = 0; k < given.size(); ++k) {
     ResizeAxis a;
@@ -97,12 +107,15 @@ Result<std::vector<ResizeAxis>> resize_axes(const NodeView& c) {
       a.known = (*scales)[k];
       if (!(*a.known > 0)) return invalid("scale " + std::to_string(*a.known));
       a.out = scaled_extent(a.in, *a.known);
-      if (!a.out) return unsupported("scale " + std::to_string(*a.known) + " of an extent that is not known at compile time");
+      if (!a.out)
+        return unsupported("scale " + std::to_string(*a.known) +
+                           " of an extent that is not known at compile time");
     }
     axes.push_back(std::move(a));
   }
   const std::string policy = c.attr_string("policy", "stretch");
-  if (sizes && policy != "stretch") TW_RETURN_IF_ERROR(keep_aspect_ratio(axes, policy == "not_smaller"));
+  if (sizes && policy != "stretch")
+    TW_RETURN_IF_ERROR(keep_aspect_ratio(axes, policy == "not_smaller"));
   return axes;
 }
 
@@ -114,8 +127,10 @@ Result<ResizePlan> resize_plan(const NodeView& c) {
   p.nearest = c.attr_string("nearest_mode", "round_prefer_floor");
   p.antialias = c.attr_int("antialias") != 0 && p.mode != "nearest";
   p.exclude_outside = c.attr_int("exclude_outside") != 0 && p.mode != "nearest";
-  if (p.mode != "nearest" && p.mode != "linear" && p.mode != "cubic") return invalid("mode is '" + p.mode + "'");
-  if (p.nearest != "round_prefer_floor" && p.nearest != "round_prefer_ceil" && p.nearest != "floor" && p.nearest != "ceil")
+  if (p.mode != "nearest" && p.mode != "linear" && p.mode != "cubic")
+    return invalid("mode is '" + p.mode + "'");
+  if (p.nearest != "round_prefer_floor" && p.nearest != "round_prefer_ceil" &&
+      p.nearest != "floor" && p.nearest != "ceil")
     return invalid("nearest_mode is '" + p.nearest + "'");
   TW_ASSIGN(std::vector<ResizeAxis> axes, resize_axes(c));
   const bool roi = p.coordinates == "tf_crop_and_resize";
@@ -124,23 +139,28 @@ Result<ResizePlan> resize_plan(const NodeView& c) {
     p.dims[static_cast<size_t>(a.axis)] = a.out;
     const bool same = is_zero(simplify(a.in - a.out)) && a.known.value_or(1) == 1;
     if (same && (!roi || is_one(a.in))) continue;
-    if (is_zero(a.in) && !is_zero(a.out)) return invalid("x is " + to_string(c.type(0)) + ": nothing to resize");
+    if (is_zero(a.in) && !is_zero(a.out))
+      return invalid("x is " + to_string(c.type(0)) + ": nothing to resize");
     if (!a.known && as_int(a.in) && as_int(a.out) && *as_int(a.in) > 0)
       a.known = static_cast<double>(*as_int(a.out)) / static_cast<double>(*as_int(a.in));
     a.scale = a.known ? f64(*a.known) : f64(a.out) / f64(a.in);
-    if (p.antialias && !a.known) return unsupported("antialias with a scale that is not known at compile time");
+    if (p.antialias && !a.known)
+      return unsupported("antialias with a scale that is not known at compile time");
     p.axes.push_back(std::move(a));
   }
   return p;
 }
 Status infer_resize(InferContext& c) {
   auto p = resize_plan(c);
-  if (!p.ok()) return p.error().kind == ErrorKind::kUnsupported ? c.unsupported(p.error().message) : c.error(p.error().message);
+  if (!p.ok())
+    return p.error().kind == ErrorKind::kUnsupported ? c.unsupported(p.error().message)
+                                                     : c.error(p.error().message);
   c.set_output(0, c.type(0).dtype, p->dims);
   return {};
 }
 
-// --- tables --------------------------------------------------------------------------------------------------------------
+// --- tables
+// --------------------------------------------------------------------------------------------------------------
 
 struct AxisTables {
   ResizeAxis a;
@@ -150,23 +170,33 @@ struct AxisTables {
   Buffer weight;            // [out, taps]; null: nearest
 };
 
-// Positions are f32 where the nearest element is taken: rounding then absorbs that scales are rounded numbers.
-DType position_type(const ResizePlan& p) { return p.mode == "nearest" ? DType::kFloat32 : DType::kFloat64; }
+// Positions are f32 where the nearest element is taken: rounding then absorbs that scales are
+// rounded numbers.
+DType position_type(const ResizePlan& p) {
+  return p.mode == "nearest" ? DType::kFloat32 : DType::kFloat64;
+}
 
-// The position in x of output position o. Sources: the formulas of ONNX Resize; a scale need not be out / in.
-Expr source_position(const ComputeContext& c, const ResizePlan& p, const ResizeAxis& a, const Expr& o) {
+// The position in x of output position o. Sources: the formulas of ONNX Resize; a scale need not be
+// out / in.
+Expr source_position(const ComputeContext& c, const ResizePlan& p, const ResizeAxis& a,
+                     const Expr& o) {
   const DType t = position_type(p);
   auto number = [t](double v) { return constant(v, t); };
-  const Expr x = cast(t, o), half = number(0.5), one = number(1), in = cast(t, a.in), scale = cast(t, a.scale), out = in * scale;
+  const Expr x = cast(t, o), half = number(0.5), one = number(1), in = cast(t, a.in),
+             scale = cast(t, a.scale), out = in * scale;
   Expr pixel = (x + half) / scale - half;
   if (p.coordinates == "asymmetric") return x / scale;
   if (p.coordinates == "tf_half_pixel_for_nn") return (x + half) / scale;  // opset 11 alone
-  if (p.coordinates == "align_corners") return select(eq(out, one), number(0), x * (in - one) / (out - one));
+  if (p.coordinates == "align_corners")
+    return select(eq(out, one), number(0), x * (in - one) / (out - one));
   if (p.coordinates == "pytorch_half_pixel") return select(a.out > Expr(1), pixel, number(0));
-  if (p.coordinates == "half_pixel_symmetric") return in / number(2) * (one - cast(t, a.out) / out) + pixel;
+  if (p.coordinates == "half_pixel_symmetric")
+    return in / number(2) * (one - cast(t, a.out) / out) + pixel;
   if (p.coordinates == "tf_crop_and_resize") {
-    Expr begin = cast(t, load(c.in(1), {Expr(a.roi_begin)})), end = cast(t, load(c.in(1), {Expr(a.roi_end)}));
-    Expr inner = select(eq(out, one), (end - begin) * (in - one) / number(2), x * (end - begin) * (in - one) / (out - one));
+    Expr begin = cast(t, load(c.in(1), {Expr(a.roi_begin)})),
+         end = cast(t, load(c.in(1), {Expr(a.roi_end)}));
+    Expr inner = select(eq(out, one), (end - begin) * (in - one) / number(2),
+                        x * (end - begin) * (in - one) / (out - one));
     return begin * (in - one) + inner;
   }
   return pixel;
@@ -175,7 +205,8 @@ Expr nearest_index(const std::string& how, const Expr& x) {
   Expr low = unary(UnaryOp::kFloor, x), part = x - low, half = constant(0.5, x.dtype());
   if (how == "floor") return low;
   if (how == "ceil") return unary(UnaryOp::kCeil, x);
-  return select(how == "round_prefer_floor" ? part > half : part >= half, low + constant(1, x.dtype()), low);
+  return select(how == "round_prefer_floor" ? part > half : part >= half,
+                low + constant(1, x.dtype()), low);
 }
 // Weight of an element at distance x, in units of the (stretched) kernel.
 Expr kernel_weight(const std::string& mode, const Expr& distance, double a) {
@@ -190,17 +221,29 @@ Expr tap_position(const AxisTables& t, const Expr& o, const Expr& tap) {
 }
 
 void fill_weights(ComputeContext& c, const ResizePlan& p, AxisTables& t, DType acc) {
-  const double shrink = p.antialias ? std::min(*t.a.known, 1.0) : 1.0, cubic = c.attr_float("cubic_coeff_a", -0.75);
-  Buffer raw = c.b.temp("raw_weights", DType::kFloat64, {t.a.out, Expr(t.taps)}), sum = c.b.temp("weight_sum", DType::kFloat64, {t.a.out});
-  c.b.compute(raw, [&](const Axes& i) {
-    Expr q = tap_position(t, i[0], i[1]);
-    Expr w = kernel_weight(p.mode, (f64(q) - load(t.position, {i[0]})) * f64(shrink), cubic);
-    if (!p.exclude_outside) return w;
-    return select(logical_and(q >= Expr(0), q < t.a.in), w, f64(0));
-  }, "raw_weights");
-  c.b.reduce(sum, {Expr(t.taps)}, Combiner::kSum, [&](const Axes& i, const Axes& r) { return load(raw, {i[0], r[0]}); }, "weight_sum");
+  const double shrink = p.antialias ? std::min(*t.a.known, 1.0) : 1.0,
+               cubic = c.attr_float("cubic_coeff_a", -0.75);
+  Buffer raw = c.b.temp("raw_weights", DType::kFloat64, {t.a.out, Expr(t.taps)}),
+         sum = c.b.temp("weight_sum", DType::kFloat64, {t.a.out});
+  c.b.compute(
+      raw,
+      [&](const Axes& i) {
+        Expr q = tap_position(t, i[0], i[1]);
+        Expr w = kernel_weight(p.mode, (f64(q) - load(t.position, {i[0]})) * f64(shrink), cubic);
+        if (!p.exclude_outside) return w;
+        return select(logical_and(q >= Expr(0), q < t.a.in), w, f64(0));
+      },
+      "raw_weights");
+  c.b.reduce(
+      sum, {Expr(t.taps)}, Combiner::kSum,
+      [&](const Axes& i, const Axes& r) {
+        return load(raw, {i[0], r[0]});
+      },
+      "weight_sum");
   t.weight = c.b.temp("weights", acc, {t.a.out, Expr(t.taps)});
-  c.b.compute(t.weight, [&](const Axes& i) { return cast(acc, load(raw, i) / load(sum, {i[0]})); }, "weights");
+  c.b.compute(
+      t.weight, [&](const Axes& i) { return cast(acc, load(raw, i) / load(sum, {i[0]})); },
+      "weights");
 }
 
 AxisTables fill_tables(ComputeContext& c, const ResizePlan& p, const ResizeAxis& a, DType acc) {
@@ -214,20 +257,28 @@ AxisTables fill_tables(ComputeContext& c, const ResizePlan& p, const ResizeAxis&
     t.taps = 2 * reach;
   }
   t.position = c.b.temp("positions", position_type(p), {a.out});
-  c.b.compute(t.position, [&](const Axes& i) { return source_position(c, p, a, i[0]); }, "positions");
+  c.b.compute(
+      t.position, [&](const Axes& i) { return source_position(c, p, a, i[0]); }, "positions");
   t.index = c.b.temp("source", DType::kInt64, {a.out, Expr(t.taps)});
-  c.b.compute(t.index, [&](const Axes& i) {
-    Expr q = p.mode == "nearest" ? cast(DType::kInt64, nearest_index(p.nearest, load(t.position, {i[0]}))) : tap_position(t, i[0], i[1]);
-    return clamp(q, 0, a.in - 1);
-  }, "source");
+  c.b.compute(
+      t.index,
+      [&](const Axes& i) {
+        Expr q = p.mode == "nearest"
+                     ? cast(DType::kInt64, nearest_index(p.nearest, load(t.position, {i[0]})))
+                     : tap_position(t, i[0], i[1]);
+        return clamp(q, 0, a.in - 1);
+      },
+      "source");
   if (p.mode != "nearest") fill_weights(c, p, t, acc);
   return t;
 }
 
-// --- the sum -------------------------------------------------------------------------------------------------------------
+// --- the sum
+// -------------------------------------------------------------------------------------------------------------
 
 // Weighted sum over the taps of tables[from ...], written out.
-Expr expanded_sum(const std::vector<AxisTables>& tables, size_t from, const Buffer& x, const Axes& i, Axes at, DType acc) {
+Expr expanded_sum(const std::vector<AxisTables>& tables, size_t from, const Buffer& x,
+                  const Axes& i, Axes at, DType acc) {
   if (from == tables.size()) return cast(acc, load(x, at));
   const AxisTables& t = tables[from];
   const auto d = static_cast<size_t>(t.a.axis);
@@ -244,7 +295,8 @@ Expr is_outside(const std::vector<AxisTables>& tables, const Axes& i) {
   Expr outside = bool_imm(false);
   for (const AxisTables& t : tables) {
     Expr x = load(t.position, {i[static_cast<size_t>(t.a.axis)]});
-    outside = logical_or(outside, logical_or(x < constant(0, x.dtype()), x > cast(x.dtype(), t.a.in - 1)));
+    outside =
+        logical_or(outside, logical_or(x<constant(0, x.dtype()), x> cast(x.dtype(), t.a.in - 1)));
   }
   return outside;
 }
@@ -270,38 +322,58 @@ void compute_resize(ComputeContext& c) {
     const auto d = static_cast<size_t>(one.a.axis);
     shape[d] = one.a.out;
     Buffer next = c.b.temp("resized", acc, shape);
-    c.b.reduce(next, {Expr(one.taps)}, Combiner::kSum, [&](const Axes& i, const Axes& r) {
-      Axes at = i;
-      at[d] = load(one.index, {i[d], r[0]});
-      return load(one.weight, {i[d], r[0]}) * cast(acc, load(x, at));
-    }, "resize_axis");
+    c.b.reduce(
+        next, {Expr(one.taps)}, Combiner::kSum,
+        [&](const Axes& i, const Axes& r) {
+          Axes at = i;
+          at[d] = load(one.index, {i[d], r[0]});
+          return load(one.weight, {i[d], r[0]}) * cast(acc, load(x, at));
+        },
+        "resize_axis");
     x = next;
   }
   const bool extrapolate = p.coordinates == "tf_crop_and_resize";
-  c.b.compute(c.out(), [&](const Axes& i) {
-    Expr y = cast(t, expanded_sum(tables, 0, x, i, i, acc));
-    return extrapolate ? select(is_outside(all, i), constant(c.attr_float("extrapolation_value"), t), y) : y;
-  }, "resize");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        Expr y = cast(t, expanded_sum(tables, 0, x, i, i, acc));
+        return extrapolate
+                   ? select(is_outside(all, i), constant(c.attr_float("extrapolation_value"), t), y)
+                   : y;
+      },
+      "resize");
 }
 
 }  // namespace
 
 const std::vector<OpDef>& resize_ops() {
   static const std::vector<OpDef> ops{
-      {.name = "resize", .summary = "x resampled along axes, by scales or to sizes",
-       .operands = {{"x"}, {"roi", OperandDef::kOptional}, {"scales", OperandDef::kOptional}, {"sizes", OperandDef::kOptional}},
+      {.name = "resize",
+       .summary = "x resampled along axes, by scales or to sizes",
+       .operands = {{"x"},
+                    {"roi", OperandDef::kOptional},
+                    {"scales", OperandDef::kOptional},
+                    {"sizes", OperandDef::kOptional}},
        .attributes = {{"mode", AttributeKind::kString, "nearest, linear or cubic"},
-                      {"coordinates", AttributeKind::kString, "coordinate_transformation_mode of ONNX; default half_pixel"},
-                      {"nearest_mode", AttributeKind::kString, "round_prefer_floor, round_prefer_ceil, floor or ceil"},
+                      {"coordinates", AttributeKind::kString,
+                       "coordinate_transformation_mode of ONNX; default half_pixel"},
+                      {"nearest_mode", AttributeKind::kString,
+                       "round_prefer_floor, round_prefer_ceil, floor or ceil"},
                       {"axes", AttributeKind::kInts, "of scales, sizes and roi; absent: all"},
                       {"policy", AttributeKind::kString, "stretch, not_larger or not_smaller"},
                       {"antialias", AttributeKind::kInt, "the kernel is stretched when x shrinks"},
                       {"exclude_outside", AttributeKind::kInt, "elements outside x weigh nothing"},
                       {"cubic_coeff_a", AttributeKind::kFloat, "default -0.75"},
-                      {"extrapolation_value", AttributeKind::kFloat, "outside x, for tf_crop_and_resize"}},
-       .fusion = FusionKind::kContraction, .infer_type = infer_resize, .compute = compute_resize,
-       .example = {.inputs = {{DType::kFloat32, {1, 2, 5, 6}}, {DType::kFloat32, {0}}, {DType::kFloat32, {4}}},
-                   .attributes = {{"mode", std::string("linear")}}, .values = {{}, {}, {1, 1, 1.5, 2}}},
+                      {"extrapolation_value", AttributeKind::kFloat,
+                       "outside x, for tf_crop_and_resize"}},
+       .fusion = FusionKind::kContraction,
+       .infer_type = infer_resize,
+       .compute = compute_resize,
+       .example = {.inputs = {{DType::kFloat32, {1, 2, 40, 60}},
+                              {DType::kFloat32, {0}},
+                              {DType::kFloat32, {4}}},
+                   .attributes = {{"mode", std::string("linear")}, {"antialias", int64_t{1}}},
+                   .values = {{}, {}, {1, 1, 0.325, 0.42}}},
        .source = "https://onnx.ai/onnx/operators/onnx__Resize.html"},
   };
   return ops;

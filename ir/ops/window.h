@@ -12,11 +12,14 @@ struct WindowGeometry {
   std::vector<Expr> pads_begin, pads_end;
   std::vector<Expr> out;  // output extents of the spatial dimensions
 };
-// Reads the attributes kernel_shape (or `kernel`), strides, dilations, pads, auto_pad, ceil_mode for an input [n, c, spatial...].
-Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<Expr>& input, std::vector<int64_t> kernel);
+// Reads the attributes kernel_shape (or `kernel`), strides, dilations, pads, auto_pad, ceil_mode
+// for an input [n, c, spatial...].
+Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<Expr>& input,
+                                       std::vector<int64_t> kernel);
 
 // Position in x of element r of the window of output i; `inside` tells whether it lies in x.
-Axes window_position(const WindowGeometry& g, const Buffer& x, const Axes& i, const Axes& r, Expr& inside);
+Axes window_position(const WindowGeometry& g, const Buffer& x, const Axes& i, const Axes& r,
+                     Expr& inside);
 std::vector<Expr> window_extents(const WindowGeometry& g);
 // One result of x's type per window.
 Status infer_pool(InferContext& c);
