@@ -38,7 +38,8 @@ Result<Parts> make_parts(const std::vector<ir::Program>& programs, const Assembl
     }
   }
   for (const ir::Kernel& k : kernels) pointers.push_back(&k);
-  TW_ASSIGN(parts.code, cpu::compile_kernels(pointers, options.machine, options.compile_threads, options.progress));
+  TW_ASSIGN(parts.code, cpu::compile_kernels(pointers, options.machine, options.compile_threads,
+                                             options.progress));
   size_t next = 0;
   for (Variant& v : parts.executable.variants)
     for (KernelDesc& k : v.kernels) {
@@ -83,7 +84,8 @@ Status write_file(const std::string& path, const std::vector<uint8_t>& bytes) {
 
 }  // namespace
 
-Result<std::shared_ptr<Executable>> assemble_in_memory(const std::vector<ir::Program>& programs, const AssembleOptions& options) {
+Result<std::shared_ptr<Executable>> assemble_in_memory(const std::vector<ir::Program>& programs,
+                                                       const AssembleOptions& options) {
   TW_ASSIGN(Parts parts, make_parts(programs, options));
   struct Owner {
     std::shared_ptr<cpu::LoadedCode> code;
@@ -100,14 +102,16 @@ Result<std::shared_ptr<Executable>> assemble_in_memory(const std::vector<ir::Pro
   for (Variant& v : executable->variants)
     for (KernelDesc& k : v.kernels) {
       k.function = reinterpret_cast<TwKernel>(owner->code->find(parts.symbols[next]));
-      if (!k.function) return internal_error("kernel '" + parts.symbols[next] + "' is not in the loaded code");
+      if (!k.function)
+        return internal_error("kernel '" + parts.symbols[next] + "' is not in the loaded code");
       ++next;
     }
   executable->owner = owner;
   return executable;
 }
 
-Status assemble_shared_object(const std::vector<ir::Program>& programs, const AssembleOptions& options, const std::string& path) {
+Status assemble_shared_object(const std::vector<ir::Program>& programs,
+                              const AssembleOptions& options, const std::string& path) {
   TW_ASSIGN(Parts parts, make_parts(programs, options));
   TemporaryFolder folder;
   if (!folder.ok()) return io_error("cannot make a temporary folder");
@@ -116,17 +120,24 @@ Status assemble_shared_object(const std::vector<ir::Program>& programs, const As
     files.push_back(folder.file("kernel" + std::to_string(i) + ".o"));
     TW_RETURN_IF_ERROR(write_file(files.back(), parts.code.objects[i]));
   }
-  TW_ASSIGN(std::vector<uint8_t> table, cpu::emit_function_table(parts.symbols, "tilewright_kernels", "tilewright_kernel_count", options.machine));
+  TW_ASSIGN(std::vector<uint8_t> table,
+            cpu::emit_function_table(parts.symbols, "tilewright_kernels", "tilewright_kernel_count",
+                                     options.machine));
   files.push_back(folder.file("table.o"));
   TW_RETURN_IF_ERROR(write_file(files.back(), table));
   const std::vector<uint8_t> metadata = serialize_executable(parts.executable);
-  auto add_data = [&](const std::string& name, int64_t bytes, const std::function<void(uint8_t*)>& fill) {
+  auto add_data = [&](const std::string& name, int64_t bytes,
+                      const std::function<void(uint8_t*)>& fill) {
     files.push_back(folder.file(name + ".o"));
     return write_elf_data(files.back(), name, bytes, fill);
   };
-  TW_RETURN_IF_ERROR(add_data("tilewright_metadata", static_cast<int64_t>(metadata.size()), [&](uint8_t* at) { std::memcpy(at, metadata.data(), metadata.size()); }));
-  TW_RETURN_IF_ERROR(add_data("tilewright_constants", parts.constants.bytes(), [&](uint8_t* at) { parts.constants.write_to(at); }));
-  TW_RETURN_IF_ERROR(add_data("tilewright_abi", 4, [&](uint8_t* at) { std::memcpy(at, &kExecutableAbi, 4); }));
+  TW_RETURN_IF_ERROR(
+      add_data("tilewright_metadata", static_cast<int64_t>(metadata.size()),
+               [&](uint8_t* at) { std::memcpy(at, metadata.data(), metadata.size()); }));
+  TW_RETURN_IF_ERROR(add_data("tilewright_constants", parts.constants.bytes(),
+                              [&](uint8_t* at) { parts.constants.write_to(at); }));
+  TW_RETURN_IF_ERROR(
+      add_data("tilewright_abi", 4, [&](uint8_t* at) { std::memcpy(at, &kExecutableAbi, 4); }));
   // Linked beside the target and renamed: no reader ever sees half a file.
   const std::string partial = path + ".partial";
   TW_RETURN_IF_ERROR(cpu::link_shared_object(files, partial));

@@ -23,7 +23,8 @@ struct Names {  // a string table
   }
 };
 
-Elf64_Shdr section(uint32_t name, uint32_t type, uint64_t flags, uint64_t offset, uint64_t size, uint64_t alignment) {
+Elf64_Shdr section(uint32_t name, uint32_t type, uint64_t flags, uint64_t offset, uint64_t size,
+                   uint64_t alignment) {
   Elf64_Shdr s{};
   s.sh_name = name;
   s.sh_type = type;
@@ -45,21 +46,26 @@ Elf64_Sym symbol(uint32_t name, uint64_t value, uint64_t size) {
 
 }  // namespace
 
-Status write_elf_data(const std::string& path, const std::string& name, int64_t bytes, const std::function<void(uint8_t*)>& fill) {
+Status write_elf_data(const std::string& path, const std::string& name, int64_t bytes,
+                      const std::function<void(uint8_t*)>& fill) {
   // [ELF header][data, then its size][symbols][symbol names][section names][section headers]
   const auto n = static_cast<uint64_t>(bytes);
-  const uint64_t data_at = align64(sizeof(Elf64_Ehdr)), size_at = align64(n), data_size = size_at + 8;
+  const uint64_t data_at = align64(sizeof(Elf64_Ehdr)), size_at = align64(n),
+                 data_size = size_at + 8;
   Names symbol_names, section_names;
-  const std::array<Elf64_Sym, 3> symbols{Elf64_Sym{}, symbol(symbol_names.add(name), 0, n), symbol(symbol_names.add(name + "_size"), size_at, 8)};
+  const std::array<Elf64_Sym, 3> symbols{Elf64_Sym{}, symbol(symbol_names.add(name), 0, n),
+                                         symbol(symbol_names.add(name + "_size"), size_at, 8)};
   const uint64_t symbols_at = align64(data_at + data_size), names_at = symbols_at + sizeof(symbols);
   const uint64_t section_names_at = names_at + symbol_names.text.size();
-  const uint32_t rodata = section_names.add(".rodata.tilewright"), symtab = section_names.add(".symtab"), strtab = section_names.add(".strtab"),
+  const uint32_t rodata = section_names.add(".rodata.tilewright"),
+                 symtab = section_names.add(".symtab"), strtab = section_names.add(".strtab"),
                  shstrtab = section_names.add(".shstrtab");
   const uint64_t headers_at = align64(section_names_at + section_names.text.size());
-  std::array<Elf64_Shdr, 5> headers{Elf64_Shdr{}, section(rodata, SHT_PROGBITS, SHF_ALLOC, data_at, data_size, 64),
-                                    section(symtab, SHT_SYMTAB, 0, symbols_at, sizeof(symbols), 8),
-                                    section(strtab, SHT_STRTAB, 0, names_at, symbol_names.text.size(), 1),
-                                    section(shstrtab, SHT_STRTAB, 0, section_names_at, section_names.text.size(), 1)};
+  std::array<Elf64_Shdr, 5> headers{
+      Elf64_Shdr{}, section(rodata, SHT_PROGBITS, SHF_ALLOC, data_at, data_size, 64),
+      section(symtab, SHT_SYMTAB, 0, symbols_at, sizeof(symbols), 8),
+      section(strtab, SHT_STRTAB, 0, names_at, symbol_names.text.size(), 1),
+      section(shstrtab, SHT_STRTAB, 0, section_names_at, section_names.text.size(), 1)};
   headers[2].sh_link = 3;
   headers[2].sh_info = 1;
   headers[2].sh_entsize = sizeof(Elf64_Sym);
@@ -84,7 +90,8 @@ Status write_elf_data(const std::string& path, const std::string& name, int64_t 
     close(fd);
     return io_error("cannot write '" + path + "': " + std::strerror(errno));
   }
-  auto* map = static_cast<uint8_t*>(mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+  auto* map =
+      static_cast<uint8_t*>(mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
   close(fd);
   if (map == MAP_FAILED) return io_error("cannot write '" + path + "': " + std::strerror(errno));
   std::memcpy(map, &header, sizeof(header));

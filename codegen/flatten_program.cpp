@@ -47,7 +47,9 @@ Status flatten_into(const Expr& e, const std::vector<ir::Var>& symbols, SizeExpr
   }
   if (const auto* b = e.as<ir::Binary>(); b && !is_float(b->a.dtype())) {
     const bool swapped = b->op == ir::BinaryOp::kGt || b->op == ir::BinaryOp::kGe;
-    auto op = b->op == ir::BinaryOp::kGt ? SizeOp::kLt : b->op == ir::BinaryOp::kGe ? SizeOp::kLe : size_op(b->op);
+    auto op = b->op == ir::BinaryOp::kGt   ? SizeOp::kLt
+              : b->op == ir::BinaryOp::kGe ? SizeOp::kLe
+                                           : size_op(b->op);
     if (op) {
       TW_RETURN_IF_ERROR(flatten_into(swapped ? b->b : b->a, symbols, out));
       TW_RETURN_IF_ERROR(flatten_into(swapped ? b->a : b->b, symbols, out));
@@ -62,18 +64,22 @@ Status flatten_into(const Expr& e, const std::vector<ir::Var>& symbols, SizeExpr
     out.push_back({SizeOp::kSelect, 0});
     return {};
   }
-  if (const auto* u = e.as<ir::Unary>(); u && u->op == ir::UnaryOp::kNot && e.dtype() == DType::kBool) {
+  if (const auto* u = e.as<ir::Unary>();
+      u && u->op == ir::UnaryOp::kNot && e.dtype() == DType::kBool) {
     TW_RETURN_IF_ERROR(flatten_into(u->value, symbols, out));
     out.push_back({SizeOp::kNot, 0});
     return {};
   }
-  if (const auto* c = e.as<ir::Cast>(); c && !is_float(c->value.dtype()) && !is_float(e.dtype())) return flatten_into(c->value, symbols, out);
-  return unsupported("the extent " + ir::to_string(e) + " cannot be computed at run time: give the input shapes");
+  if (const auto* c = e.as<ir::Cast>(); c && !is_float(c->value.dtype()) && !is_float(e.dtype()))
+    return flatten_into(c->value, symbols, out);
+  return unsupported("the extent " + ir::to_string(e) +
+                     " cannot be computed at run time: give the input shapes");
 }
 
 class Flatten {
  public:
-  Flatten(const ir::Program& program, ConstantSection& constants) : p_(program), constants_(constants) {}
+  Flatten(const ir::Program& program, ConstantSection& constants)
+      : p_(program), constants_(constants) {}
 
   Result<Variant> run() {
     for (const ir::Var& s : p_.symbols) v_.symbols.push_back(s.name());
@@ -111,7 +117,8 @@ class Flatten {
     }
     TW_ASSIGN(d.bytes, size(ir::simplify(b.elements * Expr(byte_size(b.type.dtype)))));
     d.kind = static_cast<BufferKind>(b.kind);
-    if (b.kind == ir::StorageKind::kConstant) d.constant_offset = constants_.add(b.constant, b.layout);
+    if (b.kind == ir::StorageKind::kConstant)
+      d.constant_offset = constants_.add(b.constant, b.layout);
     d.alias_of = b.alias_of;
     d.dynamic = b.dynamic;
     d.first_use = b.first_use;
@@ -185,8 +192,9 @@ class Flatten {
 
 int64_t ConstantSection::add(const ir::ConstantRef& constant, const ir::Layout& layout) {
   for (const Item& i : items_)
-    if (i.constant->data == constant->data && i.constant->bytes == constant->bytes && i.constant->dtype == constant->dtype &&
-        i.constant->shape == constant->shape && i.layout == layout)
+    if (i.constant->data == constant->data && i.constant->bytes == constant->bytes &&
+        i.constant->dtype == constant->dtype && i.constant->shape == constant->shape &&
+        i.layout == layout)
       return i.offset;
   ir::BufferNode shape{"", constant->dtype, {}, layout, ir::Scope::kParam};
   const int64_t size = ir::storage_elements(shape, constant->shape) * byte_size(constant->dtype);
@@ -211,6 +219,8 @@ Result<SizeExpr> flatten_size(const Expr& e, const std::vector<ir::Var>& symbols
   return out;
 }
 
-Result<Variant> flatten_program(const ir::Program& program, ConstantSection& constants) { return Flatten(program, constants).run(); }
+Result<Variant> flatten_program(const ir::Program& program, ConstantSection& constants) {
+  return Flatten(program, constants).run();
+}
 
 }  // namespace tilewright::codegen

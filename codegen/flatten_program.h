@@ -17,7 +17,11 @@ class ConstantSection {
   void write_to(uint8_t* at) const;  // `bytes()` of them, zeroed before
 
  private:
-  struct Item { ir::ConstantRef constant; ir::Layout layout; int64_t offset, size; };
+  struct Item {
+    ir::ConstantRef constant;
+    ir::Layout layout;
+    int64_t offset, size;
+  };
   std::vector<Item> items_;
   int64_t bytes_ = 0;
 };

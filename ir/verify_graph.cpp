@@ -28,7 +28,8 @@ class GraphVerifier {
       if (g_.values[i].constant) constant(static_cast<ValueId>(i));
     place_ = "stated values";
     for (size_t i = 0; i < g_.values.size(); ++i)
-      if (g_.values[i].known && g_.values[i].producer < 0 && !defined_[i]) define(static_cast<ValueId>(i), -1);
+      if (g_.values[i].known && g_.values[i].producer < 0 && !defined_[i])
+        define(static_cast<ValueId>(i), -1);
     for (size_t i = 0; i < g_.nodes.size(); ++i) node(g_.nodes[i], static_cast<int32_t>(i));
     place_ = "outputs";
     for (ValueId v : g_.outputs) use(v, "an output of the graph");

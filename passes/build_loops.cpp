@@ -44,7 +44,8 @@ class InlineScalars : public Rewriter {
 Expr scalar_constant(const Value& v) {
   if (!v.constant || tilewright::element_count(v.constant->shape) != 1) return nullptr;
   if (v.type.dtype == DType::kUInt64) return nullptr;
-  return is_float(v.type.dtype) ? float_imm(number_at(*v.constant, 0), v.type.dtype) : int_imm(integer_at(*v.constant, 0), v.type.dtype);
+  return is_float(v.type.dtype) ? float_imm(number_at(*v.constant, 0), v.type.dtype)
+                                : int_imm(integer_at(*v.constant, 0), v.type.dtype);
 }
 
 // Scalars of the kernel: every variable that is named and not bound.
@@ -58,18 +59,22 @@ std::vector<Var> kernel_scalars(const Kernel& k) {
   };
   for_each_expr(k.body, [&](const Expr& e) {
     if (e.kind() == NodeKind::kVar && free.count(e.get())) add(e);
-    if (const auto* l = e.as<Load>()) for (const Expr& d : l->buffer->shape) add(d);
+    if (const auto* l = e.as<Load>())
+      for (const Expr& d : l->buffer->shape) add(d);
   });
   for_each_stmt(k.body, [&](const Stmt& s) {
-    if (const auto* a = s.as<Allocate>()) for (const Expr& d : a->buffer->shape) add(d);
-    if (const auto* st = s.as<Store>()) for (const Expr& d : st->buffer->shape) add(d);
+    if (const auto* a = s.as<Allocate>())
+      for (const Expr& d : a->buffer->shape) add(d);
+    if (const auto* st = s.as<Store>())
+      for (const Expr& d : st->buffer->shape) add(d);
   });
   return scalars;
 }
 
 class GroupBuilder {
  public:
-  GroupBuilder(const Graph& graph, const std::vector<size_t>& nodes, const std::vector<int>& uses) : graph_(graph), nodes_(nodes), uses_(uses) {}
+  GroupBuilder(const Graph& graph, const std::vector<size_t>& nodes, const std::vector<int>& uses)
+      : graph_(graph), nodes_(nodes), uses_(uses) {}
 
   GroupKernel build() {
     count_inner_uses();
@@ -81,7 +86,8 @@ class GroupBuilder {
   GroupKernel build_symbols() {
     LoopsBuilder& builder = builder_;
     const Node& node = graph_.nodes[nodes_[0]];
-    Buffer out = make_buffer(builder.unique("symbols"), DType::kInt64, {Expr(static_cast<int64_t>(node.defined_symbols.size()))});
+    Buffer out = make_buffer(builder.unique("symbols"), DType::kInt64,
+                             {Expr(static_cast<int64_t>(node.defined_symbols.size()))});
     std::vector<Buffer> in;
     for (ValueId v : node.inputs) in.push_back(v == kNone ? nullptr : buffer_for(v));
     ComputeContext context(graph_, node, in, {out}, builder);
@@ -110,7 +116,8 @@ class GroupBuilder {
     if (it != buffers_.end()) return it->second;
     const Value& value = graph_.value(v);
     std::string name = value.name.empty() ? "v" + std::to_string(v) : value.name;
-    Buffer b = make_buffer(builder_.unique(name), value.type.dtype, value.type.dims, Scope::kParam, value.layout);
+    Buffer b = make_buffer(builder_.unique(name), value.type.dtype, value.type.dims, Scope::kParam,
+                           value.layout);
     buffers_[v] = b;
     if (Expr s = scalar_constant(value)) scalars_[b.get()] = s;
     return b;
@@ -120,9 +127,16 @@ class GroupBuilder {
     for (ValueId v : node.inputs) in.push_back(v == kNone ? nullptr : buffer_for(v));
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       ValueId v = node.outputs[k];
-      if (v == kNone) { out.push_back(nullptr); continue; }
-      if (escapes(v)) out.push_back(buffer_for(v));
-      else out.push_back(buffers_[v] = builder.temp(std::string(node.op->name), graph_.value(v).type.dtype, graph_.value(v).type.dims, graph_.value(v).layout));
+      if (v == kNone) {
+        out.push_back(nullptr);
+        continue;
+      }
+      if (escapes(v))
+        out.push_back(buffer_for(v));
+      else
+        out.push_back(buffers_[v] =
+                          builder.temp(std::string(node.op->name), graph_.value(v).type.dtype,
+                                       graph_.value(v).type.dims, graph_.value(v).layout));
     }
     ComputeContext context(graph_, node, in, out, builder);
     node.op->compute(context);
@@ -135,13 +149,22 @@ class GroupBuilder {
     g.kernel.name = kernel_name();
     g.sources = sources_;
     std::set<const BufferNode*> read, written;
-    for_each_expr(g.kernel.body, [&](const Expr& e) { if (const auto* l = e.as<Load>()) read.insert(l->buffer.get()); });
-    for_each_stmt(g.kernel.body, [&](const Stmt& s) { if (const auto* st = s.as<Store>()) written.insert(st->buffer.get()); });
+    for_each_expr(g.kernel.body, [&](const Expr& e) {
+      if (const auto* l = e.as<Load>()) read.insert(l->buffer.get());
+    });
+    for_each_stmt(g.kernel.body, [&](const Stmt& s) {
+      if (const auto* st = s.as<Store>()) written.insert(st->buffer.get());
+    });
     for (size_t n : nodes_)
-      for (ValueId v : graph_.nodes[n].inputs) add_param(g, v, [&](const Buffer& b) { return read.count(b.get()) && !made_here_.count(v); });
+      for (ValueId v : graph_.nodes[n].inputs)
+        add_param(g, v,
+                  [&](const Buffer& b) { return read.count(b.get()) && !made_here_.count(v); });
     g.num_inputs = g.params.size();
     for (size_t n : nodes_)
-      for (ValueId v : graph_.nodes[n].outputs) add_param(g, v, [&](const Buffer& b) { return written.count(b.get()) && b->scope == Scope::kParam; });
+      for (ValueId v : graph_.nodes[n].outputs)
+        add_param(g, v, [&](const Buffer& b) {
+          return written.count(b.get()) && b->scope == Scope::kParam;
+        });
     g.kernel.scalars = kernel_scalars(g.kernel);
     return g;
   }
@@ -156,7 +179,10 @@ class GroupBuilder {
     std::string name;
     size_t shown = 0;
     for (size_t n : nodes_) {
-      if (++shown > 4) { name += "_etc"; break; }
+      if (++shown > 4) {
+        name += "_etc";
+        break;
+      }
       name += (name.empty() ? "" : "_") + std::string(graph_.nodes[n].op->name);
     }
     return name;
@@ -175,7 +201,8 @@ class GroupBuilder {
 
 }  // namespace
 
-GroupKernel build_group_kernel(const Graph& graph, const std::vector<size_t>& nodes, const std::vector<int>& uses) {
+GroupKernel build_group_kernel(const Graph& graph, const std::vector<size_t>& nodes,
+                               const std::vector<int>& uses) {
   return GroupBuilder(graph, nodes, uses).build();
 }
 GroupKernel build_symbol_kernel(const Graph& graph, size_t node) {

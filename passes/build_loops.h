@@ -14,12 +14,15 @@ struct GroupKernel {
 };
 
 // nodes: positions in graph.nodes, in order. Results used outside the group are outputs.
-GroupKernel build_group_kernel(const ir::Graph& graph, const std::vector<size_t>& nodes, const std::vector<int>& uses);
+GroupKernel build_group_kernel(const ir::Graph& graph, const std::vector<size_t>& nodes,
+                               const std::vector<int>& uses);
 
-// The kernel that computes the symbols a node defines: one int64 output with one element per symbol.
+// The kernel that computes the symbols a node defines: one int64 output with one element per
+// symbol.
 GroupKernel build_symbol_kernel(const ir::Graph& graph, size_t node);
 
-// The layout that values have without one; equal layouts of one shape compare equal (extents of 1 are ignored).
+// The layout that values have without one; equal layouts of one shape compare equal (extents of 1
+// are ignored).
 bool is_row_major(const ir::Layout& layout, const ir::TensorType& type);
 
 }  // namespace tilewright::passes

@@ -34,28 +34,45 @@ std::span<const GraphPass> graph_passes() {
   static constexpr GraphPass kPasses[] = {
       {"lower_regions", lower_regions},
       // Results that nobody uses are gone, and each computation is there once.
-      {"eliminate_dead_nodes", [](Graph g, const LowerOptions&) -> Result<Graph> { return eliminate_dead_nodes(std::move(g)); }},
-      {"eliminate_common_nodes", [](Graph g, const LowerOptions&) -> Result<Graph> { return eliminate_common_nodes(std::move(g)); }},
+      {"eliminate_dead_nodes",
+       [](Graph g, const LowerOptions&) -> Result<Graph> {
+         return eliminate_dead_nodes(std::move(g));
+       }},
+      {"eliminate_common_nodes",
+       [](Graph g, const LowerOptions&) -> Result<Graph> {
+         return eliminate_common_nodes(std::move(g));
+       }},
       // What depends on constants alone is a constant.
       {"fold_constants", fold},
       // Factors per channel are in the weights; the products this leaves are constants again.
-      {"simplify_graph", [](Graph g, const LowerOptions& o) -> Result<Graph> { return o.fold ? simplify_graph(std::move(g)) : std::move(g); }},
+      {"simplify_graph",
+       [](Graph g, const LowerOptions& o) -> Result<Graph> {
+         return o.fold ? simplify_graph(std::move(g)) : std::move(g);
+       }},
       {"fold_constants_again", fold},
       // Values have their memory layout.
-      {"choose_layouts", [](Graph g, const LowerOptions& o) -> Result<Graph> { return o.schedule ? choose_layouts(std::move(g)) : std::move(g); }},
+      {"choose_layouts",
+       [](Graph g, const LowerOptions& o) -> Result<Graph> {
+         return o.schedule ? choose_layouts(std::move(g)) : std::move(g);
+       }},
       // Every node has its group: one group, one kernel.
-      {"fuse_operators", [](Graph g, const LowerOptions& o) -> Result<Graph> { return o.fuse ? fuse_operators(std::move(g)) : leave_unfused(std::move(g)); }},
+      {"fuse_operators",
+       [](Graph g, const LowerOptions& o) -> Result<Graph> {
+         return o.fuse ? fuse_operators(std::move(g)) : leave_unfused(std::move(g));
+       }},
   };
   return kPasses;
 }
 
 std::span<const KernelPass> schedule_passes() {
   static constexpr KernelPass kPasses[] = {
-      {"default_schedule", Stage::kScheduled, [](Kernel k, const KernelContext& c) -> Result<Kernel> {
+      {"default_schedule", Stage::kScheduled,
+       [](Kernel k, const KernelContext& c) -> Result<Kernel> {
          if (c.options.schedule) default_schedule(k, {&c.options.machine, c.constants});
          return k;
        }},
-      {"hoist_inits", Stage::kScheduled, [](Kernel k, const KernelContext&) -> Result<Kernel> { return hoist_inits(std::move(k)); }},
+      {"hoist_inits", Stage::kScheduled,
+       [](Kernel k, const KernelContext&) -> Result<Kernel> { return hoist_inits(std::move(k)); }},
   };
   return kPasses;
 }
@@ -82,7 +99,8 @@ std::span<const KernelPass> loop_passes() {
 Result<Graph> lower_graph(Graph graph, const LowerOptions& options) {
   return run_pipeline(graph_passes(), std::move(graph), options);
 }
-Result<Kernel> schedule_kernel(Kernel kernel, const std::set<std::string>& constants, const LowerOptions& options) {
+Result<Kernel> schedule_kernel(Kernel kernel, const std::set<std::string>& constants,
+                               const LowerOptions& options) {
   return run_pipeline(schedule_passes(), std::move(kernel), {options, constants});
 }
 Result<Kernel> lower_to_flat(Kernel kernel, const LowerOptions& options) {
@@ -92,11 +110,12 @@ Result<Kernel> lower_to_flat(Kernel kernel, const LowerOptions& options) {
 Result<ir::Program> lower(Graph graph, const LowerOptions& options) {
   TW_ASSIGN(graph, lower_graph(std::move(graph), options));
   size_t done = 0;
-  return plan_program(graph, [&](Kernel k, const std::set<std::string>& constants) -> Result<Kernel> {
-    if (options.on_kernel) options.on_kernel(done++);
-    TW_ASSIGN(k, schedule_kernel(std::move(k), constants, options));
-    return lower_to_flat(std::move(k), options);
-  });
+  return plan_program(graph,
+                      [&](Kernel k, const std::set<std::string>& constants) -> Result<Kernel> {
+                        if (options.on_kernel) options.on_kernel(done++);
+                        TW_ASSIGN(k, schedule_kernel(std::move(k), constants, options));
+                        return lower_to_flat(std::move(k), options);
+                      });
 }
 
 }  // namespace tilewright::passes

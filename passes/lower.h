@@ -29,7 +29,8 @@ std::span<const KernelPass> loop_passes();
 // The graph passes alone: what `lower` makes kernels of.
 Result<ir::Graph> lower_graph(ir::Graph graph, const LowerOptions& options);
 // One kernel with blocks, through schedule and loop passes, to flat loops.
-Result<ir::Kernel> schedule_kernel(ir::Kernel kernel, const std::set<std::string>& constants, const LowerOptions& options);
+Result<ir::Kernel> schedule_kernel(ir::Kernel kernel, const std::set<std::string>& constants,
+                                   const LowerOptions& options);
 Result<ir::Kernel> lower_to_flat(ir::Kernel kernel, const LowerOptions& options);
 Result<ir::Program> lower(ir::Graph graph, const LowerOptions& options);
 

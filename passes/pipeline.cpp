@@ -55,11 +55,15 @@ void dump(const std::string& what, size_t number, std::string_view pass, const s
   std::snprintf(digits, sizeof digits, ".%02zu_", number);
   std::error_code ignored;
   std::filesystem::create_directories(dump_folder(), ignored);
-  std::ofstream(std::filesystem::path(dump_folder()) / (file_name(what) + digits + std::string(pass) + ".txt")) << text;
+  std::ofstream(std::filesystem::path(dump_folder()) /
+                (file_name(what) + digits + std::string(pass) + ".txt"))
+      << text;
 }
 
 Status verify_result(const ir::Graph& graph, const GraphPass&) { return ir::verify(graph); }
-Status verify_result(const ir::Kernel& kernel, const KernelPass& pass) { return ir::verify(kernel, pass.after); }
+Status verify_result(const ir::Kernel& kernel, const KernelPass& pass) {
+  return ir::verify(kernel, pass.after);
+}
 const std::string& name_of(const ir::Graph& graph) { return graph.name; }
 const std::string& name_of(const ir::Kernel& kernel) { return kernel.name; }
 std::string text_of(const ir::Graph& graph) { return ir::to_text(graph); }
@@ -74,8 +78,10 @@ Result<Module> run_all(std::span<const Pass> passes, Module module, const Contex
     Result<Module> after = pass.run(std::move(module), context);
     add_time(pass.name, seconds_now() - start);
     std::optional<Error> error;
-    if (!after.ok()) error = after.error();
-    else if (Status s = verify_result(*after, pass); !s.ok()) error = s.error();
+    if (!after.ok())
+      error = after.error();
+    else if (Status s = verify_result(*after, pass); !s.ok())
+      error = s.error();
     if (!error) {
       module = std::move(*after);
       if (dump_folder()) dump(name_of(module), i + 1, pass.name, text_of(module));
@@ -92,12 +98,14 @@ Result<Module> run_all(std::span<const Pass> passes, Module module, const Contex
 
 }  // namespace
 
-Result<ir::Graph> run_pipeline(std::span<const GraphPass> passes, ir::Graph graph, const LowerOptions& options) {
+Result<ir::Graph> run_pipeline(std::span<const GraphPass> passes, ir::Graph graph,
+                               const LowerOptions& options) {
   if (dump_folder()) dump(graph.name, 0, "graph", ir::to_text(graph));
   return run_all(passes, std::move(graph), options);
 }
 
-Result<ir::Kernel> run_pipeline(std::span<const KernelPass> passes, ir::Kernel kernel, const KernelContext& context) {
+Result<ir::Kernel> run_pipeline(std::span<const KernelPass> passes, ir::Kernel kernel,
+                                const KernelContext& context) {
   return run_all(passes, std::move(kernel), context);
 }
 

@@ -36,8 +36,10 @@ struct KernelPass {
 
 // Runs the passes in order. An error of kind kInternal names the pass, and its notes the file that
 // replays it.
-Result<ir::Graph> run_pipeline(std::span<const GraphPass> passes, ir::Graph graph, const LowerOptions& options);
-Result<ir::Kernel> run_pipeline(std::span<const KernelPass> passes, ir::Kernel kernel, const KernelContext& context);
+Result<ir::Graph> run_pipeline(std::span<const GraphPass> passes, ir::Graph graph,
+                               const LowerOptions& options);
+Result<ir::Kernel> run_pipeline(std::span<const KernelPass> passes, ir::Kernel kernel,
+                                const KernelContext& context);
 
 // Seconds spent in each pass by this process, verification apart, in the order of first use.
 struct PassTime {

@@ -84,7 +84,8 @@ void Planner::declare_outputs(GraphPlan& g) {
   for (size_t k = 0; k < g.graph.outputs.size(); ++k) {
     int32_t b = buffer(g, g.graph.outputs[k]);
     const std::string name = k < g.graph.output_names.size() ? g.graph.output_names[k] : at(b).name;
-    const bool taken = at(b).kind != StorageKind::kTemporary;  // an input, a constant, or another result
+    const bool taken =
+        at(b).kind != StorageKind::kTemporary;  // an input, a constant, or another result
     if (taken || std::count(program_.outputs.begin(), program_.outputs.end(), b)) {
       ProgramBuffer view = at(b);
       view.kind = StorageKind::kTemporary;

@@ -13,7 +13,8 @@ namespace tilewright::passes {
 
 // Takes a kernel with blocks to flat loops.
 // `constants`: names of the parameters whose contents are known; their layout may be chosen.
-using LowerKernel = std::function<Result<ir::Kernel>(ir::Kernel, const std::set<std::string>& constants)>;
+using LowerKernel =
+    std::function<Result<ir::Kernel>(ir::Kernel, const std::set<std::string>& constants)>;
 
 Result<ir::Program> plan_program(const ir::Graph& graph, const LowerKernel& lower_kernel);
 

@@ -36,17 +36,20 @@ std::vector<std::string> words(const std::string& text) {
 std::string header(const char* form, const LowerOptions& options, const Error& error) {
   const ir::MachineDescription& m = options.machine;
   std::ostringstream out;
-  out << kFirstLine << "\nform: " << form << "\nerror: " << error.message.substr(0, error.message.find('\n'))
-      << "\ncpu: " << m.cpu << "\nfeatures: " << join(m.features) << "\nvectors: " << m.vector_bytes << " " << m.vector_registers
-      << " " << m.has_masks << " " << m.has_fma << "\ncaches: " << m.l1_bytes << " " << m.l2_bytes << " " << m.l3_bytes
-      << "\nthreads: " << m.threads << "\noptions: " << options.fuse << " " << options.schedule << " " << options.fold << "\n";
+  out << kFirstLine << "\nform: " << form
+      << "\nerror: " << error.message.substr(0, error.message.find('\n')) << "\ncpu: " << m.cpu
+      << "\nfeatures: " << join(m.features) << "\nvectors: " << m.vector_bytes << " "
+      << m.vector_registers << " " << m.has_masks << " " << m.has_fma << "\ncaches: " << m.l1_bytes
+      << " " << m.l2_bytes << " " << m.l3_bytes << "\nthreads: " << m.threads
+      << "\noptions: " << options.fuse << " " << options.schedule << " " << options.fold << "\n";
   return out.str();
 }
 
 Result<std::string> write_text(const std::string& text) {
   const char* folder = std::getenv("TILEWRIGHT_DUMP");
   std::error_code ignored;
-  std::filesystem::path base = folder && *folder ? std::filesystem::path(folder) : std::filesystem::temp_directory_path(ignored);
+  std::filesystem::path base = folder && *folder ? std::filesystem::path(folder)
+                                                 : std::filesystem::temp_directory_path(ignored);
   std::filesystem::create_directories(base, ignored);
   std::string path = (base / "tilewright-reproducer-XXXXXX.txt").string();
   const int file = mkstemps(path.data(), 4);
@@ -80,7 +83,8 @@ Result<Reproducer> read_reproducer(const std::string& path) {
   Reproducer r;
   std::string line;
   if (!std::getline(in, line) || line != kFirstLine)
-    return invalid("no reproducer: the first line is not \"" + std::string(kFirstLine) + "\"", path);
+    return invalid("no reproducer: the first line is not \"" + std::string(kFirstLine) + "\"",
+                   path);
   while (std::getline(in, line) && line != kSeparator) {
     const size_t colon = line.find(": ");
     if (colon != std::string::npos) r.fields.emplace(line.substr(0, colon), line.substr(colon + 2));
@@ -96,7 +100,8 @@ LowerOptions read_options(const Reproducer& r) {
   ir::MachineDescription& m = options.machine;
   if (!r.field("cpu").empty()) m.cpu = r.field("cpu");
   m.features = words(r.field("features"));
-  std::istringstream(r.field("vectors")) >> m.vector_bytes >> m.vector_registers >> m.has_masks >> m.has_fma;
+  std::istringstream(r.field("vectors")) >> m.vector_bytes >> m.vector_registers >> m.has_masks >>
+      m.has_fma;
   std::istringstream(r.field("caches")) >> m.l1_bytes >> m.l2_bytes >> m.l3_bytes;
   std::istringstream(r.field("threads")) >> m.threads;
   std::istringstream(r.field("options")) >> options.fuse >> options.schedule >> options.fold;
@@ -127,7 +132,8 @@ Result<ir::ConstantRef> zeros(const std::string& text) {
   for (int64_t d; in >> d;) shape.push_back(d);
   auto n = element_count(shape);
   if (!dtype || !n || *n > kMost) return invalid("constant '" + text + "'");
-  return ir::make_constant(*dtype, shape, std::vector<uint8_t>(static_cast<size_t>(*n * byte_size(*dtype))));
+  return ir::make_constant(*dtype, shape,
+                           std::vector<uint8_t>(static_cast<size_t>(*n * byte_size(*dtype))));
 }
 
 Status replay_graph(const Reproducer& r, const LowerOptions& options) {
@@ -166,10 +172,12 @@ Result<std::string> write_reproducer(const ir::Graph& graph, std::span<const Gra
   }
   return write_text(text + std::string(kSeparator) + "\n" + body);
 }
-Result<std::string> write_reproducer(const ir::Kernel& kernel, std::span<const KernelPass> remaining,
+Result<std::string> write_reproducer(const ir::Kernel& kernel,
+                                     std::span<const KernelPass> remaining,
                                      const KernelContext& context, const Error& error) {
-  return write_text(header("kernel", context.options, error) + "constants: " + join(context.constants) + "\npasses: " +
-                    names_of(remaining) + "\n" + std::string(kSeparator) + "\n" + ir::to_text(kernel));
+  return write_text(header("kernel", context.options, error) +
+                    "constants: " + join(context.constants) + "\npasses: " + names_of(remaining) +
+                    "\n" + std::string(kSeparator) + "\n" + ir::to_text(kernel));
 }
 
 Status replay(const std::string& path, const RunConstants& run_constants) {

@@ -13,7 +13,8 @@ namespace tilewright::passes {
 // The path of the file written: in TILEWRIGHT_DUMP's folder, else in the temporary one.
 Result<std::string> write_reproducer(const ir::Graph& graph, std::span<const GraphPass> remaining,
                                      const LowerOptions& options, const Error& error);
-Result<std::string> write_reproducer(const ir::Kernel& kernel, std::span<const KernelPass> remaining,
+Result<std::string> write_reproducer(const ir::Kernel& kernel,
+                                     std::span<const KernelPass> remaining,
                                      const KernelContext& context, const Error& error);
 
 // Runs the passes of the file again. The error is theirs, or says why the file cannot be replayed

@@ -62,7 +62,8 @@ Result<ArenaPlan> plan_arena(std::span<const LiveInterval> intervals) {
   std::vector<Placed> placed;
   for (size_t i : order) {
     if (intervals[i].bytes < 0 || intervals[i].bytes > kLargestAllocation)
-      return limit_error("a buffer needs " + std::to_string(intervals[i].bytes) + " bytes of memory");
+      return limit_error("a buffer needs " + std::to_string(intervals[i].bytes) +
+                         " bytes of memory");
     if (intervals[i].bytes == 0) continue;
     const int64_t begin = best_fit(placed, intervals, i);
     const Placed entry{begin, begin + align_up(intervals[i].bytes), i};

@@ -1,5 +1,6 @@
-// The executable: what a compiled model is, in memory and in a shared object. Kernels, constants and the program the
-// session runs. Plain data; the compiler assembles it (codegen/assemble_executable), the session executes it.
+// The executable: what a compiled model is, in memory and in a shared object. Kernels, constants
+// and the program the session runs. Plain data; the compiler assembles it
+// (codegen/assemble_executable), the session executes it.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +14,55 @@
 
 namespace tilewright {
 
-// One step of an integer expression in postfix order; the session evaluates it over the symbol values.
-enum class SizeOp : uint8_t { kConstant, kSymbol, kAdd, kSub, kMul, kFloorDiv, kFloorMod, kMin, kMax, kEq, kNe, kLt, kLe, kAnd, kOr, kNot, kSelect };
+// One step of an integer expression in postfix order; the session evaluates it over the symbol
+// values.
+enum class SizeOp : uint8_t {
+  kConstant,
+  kSymbol,
+  kAdd,
+  kSub,
+  kMul,
+  kFloorDiv,
+  kFloorMod,
+  kMin,
+  kMax,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kAnd,
+  kOr,
+  kNot,
+  kSelect
+};
 struct SizeStep {
   SizeOp op;
   int64_t value = 0;  // kConstant: the number; kSymbol: the symbol's index
 };
-using SizeExpr = std::vector<SizeStep>;  // kSelect pops (condition, a, b) and pushes condition ? a : b
+using SizeExpr =
+    std::vector<SizeStep>;  // kSelect pops (condition, a, b) and pushes condition ? a : b
 
 enum class BufferKind : uint8_t { kInput, kOutput, kConstant, kTemporary };
 struct BufferDesc {
   std::string name;
   DType dtype = DType::kFloat32;
-  std::vector<SizeExpr> dims;      // logical extents, row-major for inputs and outputs
-  SizeExpr bytes;                  // storage; at least product(dims) * size
+  std::vector<SizeExpr> dims;  // logical extents, row-major for inputs and outputs
+  SizeExpr bytes;              // storage; at least product(dims) * size
   BufferKind kind = BufferKind::kTemporary;
-  int64_t constant_offset = -1;    // kConstant: byte offset in the constant section
-  int32_t alias_of = -1;           // same storage as this other buffer (a view); -1: own storage
-  bool dynamic = false;            // size depends on a symbol that the run itself defines: allocated at kAllocate
-  // Liveness over the instruction numbers of the main block, both ends included (inside a branch or a body: those of
-  // the enclosing instruction). Two buffers whose intervals meet never share memory.
+  int64_t constant_offset = -1;  // kConstant: byte offset in the constant section
+  int32_t alias_of = -1;         // same storage as this other buffer (a view); -1: own storage
+  bool dynamic =
+      false;  // size depends on a symbol that the run itself defines: allocated at kAllocate
+  // Liveness over the instruction numbers of the main block, both ends included (inside a branch or
+  // a body: those of the enclosing instruction). Two buffers whose intervals meet never share
+  // memory.
   int32_t first_use = 0, last_use = 0;
 };
 
 enum class Op : uint8_t {
   kCall,          // kernel, buffers, scalars
-  kDefineSymbol,  // symbol `target` = element `index` of int64 buffer buffers[0]; must lie in [0, limit]
+  kDefineSymbol,  // symbol `target` = element `index` of int64 buffer buffers[0]; must lie in [0,
+                  // limit]
   kAllocate,      // buffers[0] is dynamic: its size is known from here on
   kCopy,          // buffers[0] <- buffers[1], same bytes
   kIf,            // buffers[0]: bool scalar; block_a when true, block_b otherwise
@@ -46,12 +70,12 @@ enum class Op : uint8_t {
 };
 struct Instruction {
   Op op = Op::kCall;
-  int32_t target = -1;              // kCall: kernel; kDefineSymbol: symbol; kLoop: index in loops
+  int32_t target = -1;  // kCall: kernel; kDefineSymbol: symbol; kLoop: index in loops
   std::vector<int32_t> buffers;
-  std::vector<SizeExpr> scalars;    // kCall: one per scalar parameter
-  int64_t index = 0, limit = 0;     // kDefineSymbol
+  std::vector<SizeExpr> scalars;  // kCall: one per scalar parameter
+  int64_t index = 0, limit = 0;   // kDefineSymbol
   int32_t block_a = -1, block_b = -1;
-  int32_t profile = -1;             // row of Executable::profile, or -1
+  int32_t profile = -1;  // row of Executable::profile, or -1
 };
 
 // kLoop: for (i = 0; i < trip_count && cond; ++i) {
@@ -60,37 +84,43 @@ struct Instruction {
 // What the body computed is read before any state changes, so a scan element, the condition and
 // the computed values may be views of state buffers.
 struct LoopDesc {
-  int32_t trip_count = -1;      // int64 scalar buffer; -1: no bound
-  int32_t initial_cond = -1;    // bool scalar buffer; -1: true
-  int32_t iteration = -1;       // int64 scalar buffer that the body reads; -1: unused
-  int32_t body = -1;            // block
-  int32_t body_cond = -1;       // bool scalar buffer the body writes; -1: true
-  std::vector<std::pair<int32_t, int32_t>> carried;  // (state buffer, buffer the body computed): copied after each iteration
+  int32_t trip_count = -1;    // int64 scalar buffer; -1: no bound
+  int32_t initial_cond = -1;  // bool scalar buffer; -1: true
+  int32_t iteration = -1;     // int64 scalar buffer that the body reads; -1: unused
+  int32_t body = -1;          // block
+  int32_t body_cond = -1;     // bool scalar buffer the body writes; -1: true
+  std::vector<std::pair<int32_t, int32_t>>
+      carried;  // (state buffer, buffer the body computed): copied after each iteration
   // element: written by each iteration; result: dynamic and no view, [iterations, element...],
   // allocated by the loop itself
-  struct Scan { int32_t element, result; };
+  struct Scan {
+    int32_t element, result;
+  };
   std::vector<Scan> scans;
-  int32_t count_symbol = -1;    // symbol that holds the number of iterations run, defined after the loop; -1: unused
+  int32_t count_symbol =
+      -1;  // symbol that holds the number of iterations run, defined after the loop; -1: unused
 };
 
 struct KernelDesc {
   std::string name;
-  TwKernel function = nullptr;       // resolved at load
-  SizeExpr call_workspace, worker_workspace;  // bytes over the kernel's own scalars: kSymbol n is scalar parameter n; empty: 0
+  TwKernel function = nullptr;                // resolved at load
+  SizeExpr call_workspace, worker_workspace;  // bytes over the kernel's own scalars: kSymbol n is
+                                              // scalar parameter n; empty: 0
 };
 
 // What the profiler prints for one call: the model's own nodes.
 struct ProfileRow {
-  std::string nodes;   // names of the source nodes, comma-separated
+  std::string nodes;  // names of the source nodes, comma-separated
   std::string kernel;
   SizeExpr flops, bytes;
 };
 
-// One compiled form of the model. A model has several variants: specialised ones (all input extents fixed) come first.
+// One compiled form of the model. A model has several variants: specialised ones (all input extents
+// fixed) come first.
 struct Variant {
-  std::vector<std::string> symbols;        // names; input symbols first
+  std::vector<std::string> symbols;  // names; input symbols first
   std::vector<BufferDesc> buffers;
-  std::vector<int32_t> inputs, outputs;    // buffers, in the model's order; two outputs may alias
+  std::vector<int32_t> inputs, outputs;  // buffers, in the model's order; two outputs may alias
   std::vector<KernelDesc> kernels;
   std::vector<std::vector<Instruction>> blocks;  // blocks[0] is the main block
   std::vector<LoopDesc> loops;
@@ -102,18 +132,19 @@ struct Variant {
 inline constexpr uint32_t kExecutableAbi = 1;
 
 struct Executable {
-  std::string producer;                  // "tilewright 0.1.0"
+  std::string producer;  // "tilewright 0.1.0"
   std::string model_name;
-  std::string cpu;                       // the CPU the code was made for, e.g. "znver5"
-  std::vector<std::string> cpu_features; // required: "avx512f", "avx512vl", ...
+  std::string cpu;                        // the CPU the code was made for, e.g. "znver5"
+  std::vector<std::string> cpu_features;  // required: "avx512f", "avx512vl", ...
   int64_t schedule_threads = 1;
   std::vector<Variant> variants;
-  const uint8_t* constants = nullptr;    // 64-byte aligned
+  const uint8_t* constants = nullptr;  // 64-byte aligned
   int64_t constants_bytes = 0;
   std::shared_ptr<void> owner;  // keeps code and constants alive: JIT code, a library, a file
 };
 
-// Serialised form of everything but code and constants: little-endian, versioned, checked when read.
+// Serialised form of everything but code and constants: little-endian, versioned, checked when
+// read.
 std::vector<uint8_t> serialize_executable(const Executable& executable);
 Result<Executable> deserialize_executable(const uint8_t* data, size_t size);
 

@@ -1,5 +1,6 @@
-/* The binary interface between a compiled kernel and the runtime. Plain C: generated code follows it field by field.
-   A kernel needs nothing from outside: all it may call comes through its context. */
+/* The binary interface between a compiled kernel and the runtime. Plain C: generated code follows
+   it field by field. A kernel needs nothing from outside: all it may call comes through its
+   context. */
 #pragma once
 
 #include <stdint.h>
@@ -13,19 +14,23 @@ extern "C" {
 typedef struct TwKernelContext TwKernelContext;
 
 /* Work on iterations [begin, end) of a parallel axis; `worker` is in [0, worker_count). */
-typedef void (*TwParallelBody)(TwKernelContext* context, void* closure, int64_t begin, int64_t end, int64_t worker);
+typedef void (*TwParallelBody)(TwKernelContext* context, void* closure, int64_t begin, int64_t end,
+                               int64_t worker);
 
 struct TwKernelContext {
-  /* Runs body over [0, count), split statically among the workers; returns when all is done. A nested call runs serially on the calling worker. */
+  /* Runs body over [0, count), split statically among the workers; returns when all is done. A
+   * nested call runs serially on the calling worker. */
   void (*parallel)(TwKernelContext* context, int64_t count, TwParallelBody body, void* closure);
-  uint8_t* call_workspace;         /* as many bytes as the kernel states, 64-byte aligned, shared by the workers of this call */
-  uint8_t* worker_workspace;       /* worker w owns [w * worker_workspace_stride, (w + 1) * worker_workspace_stride) of it */
+  uint8_t* call_workspace;   /* as many bytes as the kernel states, 64-byte aligned, shared by the
+                                workers of this call */
+  uint8_t* worker_workspace; /* worker w owns [w * worker_workspace_stride, (w + 1) *
+                                worker_workspace_stride) of it */
   int64_t worker_workspace_stride; /* bytes, a multiple of 64 */
   int64_t worker_count;
 };
 
-/* buffers: one pointer per buffer parameter of the kernel, 64-byte aligned for what the session allocates.
-   scalars: one value per scalar (symbol) parameter. */
+/* buffers: one pointer per buffer parameter of the kernel, 64-byte aligned for what the session
+   allocates. scalars: one value per scalar (symbol) parameter. */
 typedef void (*TwKernel)(TwKernelContext* context, void* const* buffers, const int64_t* scalars);
 
 #ifdef __cplusplus

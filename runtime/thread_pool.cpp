@@ -46,7 +46,8 @@ bool spin_until(Done done) {
       pause_cpu();
     }
     if (awake_workers.load(std::memory_order_relaxed) > process_cpus()) return false;
-    // Whoever is waited for may have been put on this very CPU, and would not run before the spin ends.
+    // Whoever is waited for may have been put on this very CPU, and would not run before the spin
+    // ends.
     std::this_thread::yield();
   } while (std::chrono::steady_clock::now() < end);
   return false;

@@ -37,15 +37,18 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const ir::MachineDescription
   TW_CHECK(target);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(triple, "x86-64", features, options, llvm::Reloc::PIC_,
-                                                                          std::nullopt, llvm::CodeGenOptLevel::Default));
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, "x86-64", features, options, llvm::Reloc::PIC_,
+                                  std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
-// What this code needs and no more: scalars out of memory, redundant address arithmetic away, invariants out of loops.
-// The schedule has decided on vectors and unrolling.
+// What this code needs and no more: scalars out of memory, redundant address arithmetic away,
+// invariants out of loops. The schedule has decided on vectors and unrolling.
 constexpr const char* kPipeline =
-    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm<allowspeculation>),"
-    "early-cse<memssa>,sroa,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion),simplifycfg,adce)";
+    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm<"
+    "allowspeculation>),"
+    "early-cse<memssa>,sroa,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion),"
+    "simplifycfg,adce)";
 
 Status optimize(llvm::Module& module, llvm::TargetMachine& target) {
   llvm::LoopAnalysisManager lam;
@@ -59,7 +62,8 @@ Status optimize(llvm::Module& module, llvm::TargetMachine& target) {
   pb.registerLoopAnalyses(lam);
   pb.crossRegisterProxies(lam, fam, cgam, mam);
   llvm::ModulePassManager passes;
-  if (auto error = pb.parsePassPipeline(passes, kPipeline)) return internal_error(llvm::toString(std::move(error)));
+  if (auto error = pb.parsePassPipeline(passes, kPipeline))
+    return internal_error(llvm::toString(std::move(error)));
   passes.run(module, mam);
   return {};
 }
@@ -67,20 +71,24 @@ Status optimize(llvm::Module& module, llvm::TargetMachine& target) {
 Status verify_module(llvm::Module& module, const std::string& name) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (llvm::verifyModule(module, &os)) return internal_error("LLVM IR of kernel '" + name + "' is not valid: " + os.str());
+  if (llvm::verifyModule(module, &os))
+    return internal_error("LLVM IR of kernel '" + name + "' is not valid: " + os.str());
   return {};
 }
 
-Result<std::vector<uint8_t>> emit_file(llvm::Module& module, llvm::TargetMachine& target, llvm::CodeGenFileType type) {
+Result<std::vector<uint8_t>> emit_file(llvm::Module& module, llvm::TargetMachine& target,
+                                       llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> buffer;
   llvm::raw_svector_ostream os(buffer);
   llvm::legacy::PassManager passes;
-  if (target.addPassesToEmitFile(passes, os, nullptr, type)) return internal_error("LLVM cannot emit code for this target");
+  if (target.addPassesToEmitFile(passes, os, nullptr, type))
+    return internal_error("LLVM cannot emit code for this target");
   passes.run(module);
   return std::vector<uint8_t>(buffer.begin(), buffer.end());
 }
 
-std::unique_ptr<llvm::Module> new_module(llvm::LLVMContext& context, const std::string& name, llvm::TargetMachine& target) {
+std::unique_ptr<llvm::Module> new_module(llvm::LLVMContext& context, const std::string& name,
+                                         llvm::TargetMachine& target) {
   auto module = std::make_unique<llvm::Module>(name, context);
   module->setTargetTriple(target.getTargetTriple());
   module->setDataLayout(target.createDataLayout());
@@ -91,7 +99,8 @@ struct Compiled {
   std::vector<uint8_t> object;
   KernelWorkspace workspace;
 };
-Result<Compiled> compile_one(const ir::Kernel& kernel, const ir::MachineDescription& machine, llvm::TargetMachine& target) {
+Result<Compiled> compile_one(const ir::Kernel& kernel, const ir::MachineDescription& machine,
+                             llvm::TargetMachine& target) {
   llvm::LLVMContext context;
   auto module = new_module(context, kernel.name, target);
   Compiled result;
@@ -104,10 +113,12 @@ Result<Compiled> compile_one(const ir::Kernel& kernel, const ir::MachineDescript
 
 }  // namespace
 
-Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine, int threads,
+Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& kernels,
+                                        const ir::MachineDescription& machine, int threads,
                                         const std::function<void(size_t, size_t)>& progress) {
   initialize_llvm();
-  std::vector<Result<Compiled>> results(kernels.size(), Result<Compiled>(internal_error("not compiled")));
+  std::vector<Result<Compiled>> results(kernels.size(),
+                                        Result<Compiled>(internal_error("not compiled")));
   std::atomic<size_t> next{0}, done{0};
   auto work = [&] {
     auto target = target_machine(machine);
@@ -117,7 +128,8 @@ Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& ke
     }
   };
   std::vector<std::thread> workers;
-  for (int t = 1; t < threads && static_cast<size_t>(t) < kernels.size(); ++t) workers.emplace_back(work);
+  for (int t = 1; t < threads && static_cast<size_t>(t) < kernels.size(); ++t)
+    workers.emplace_back(work);
   work();
   for (std::thread& t : workers) t.join();
   CompiledKernels all;
@@ -129,7 +141,8 @@ Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& ke
   return all;
 }
 
-Result<std::string> print_code(const ir::Kernel& kernel, const ir::MachineDescription& machine, CodeForm form) {
+Result<std::string> print_code(const ir::Kernel& kernel, const ir::MachineDescription& machine,
+                               CodeForm form) {
   auto target = target_machine(machine);
   llvm::LLVMContext context;
   auto module = new_module(context, kernel.name, *target);
@@ -142,17 +155,21 @@ Result<std::string> print_code(const ir::Kernel& kernel, const ir::MachineDescri
     module->print(os, nullptr);
     return os.str();
   }
-  TW_ASSIGN(std::vector<uint8_t> text, emit_file(*module, *target, llvm::CodeGenFileType::AssemblyFile));
+  TW_ASSIGN(std::vector<uint8_t> text,
+            emit_file(*module, *target, llvm::CodeGenFileType::AssemblyFile));
   return std::string(text.begin(), text.end());
 }
 
-Result<std::vector<uint8_t>> emit_function_table(const std::vector<std::string>& functions, const std::string& name,
-                                                 const std::string& count_name, const ir::MachineDescription& machine) {
+Result<std::vector<uint8_t>> emit_function_table(const std::vector<std::string>& functions,
+                                                 const std::string& name,
+                                                 const std::string& count_name,
+                                                 const ir::MachineDescription& machine) {
   auto target = target_machine(machine);
   llvm::LLVMContext context;
   auto module = new_module(context, name, *target);
   auto* pointer = llvm::PointerType::get(context, 0);
-  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
+  auto* type =
+      llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
   std::vector<llvm::Constant*> entries;
   for (const std::string& f : functions) {
     auto* fn = llvm::Function::Create(type, llvm::Function::ExternalLinkage, f, *module);
@@ -160,9 +177,11 @@ Result<std::vector<uint8_t>> emit_function_table(const std::vector<std::string>&
     entries.push_back(fn);
   }
   auto* array = llvm::ArrayType::get(pointer, entries.size());
-  new llvm::GlobalVariable(*module, array, true, llvm::GlobalValue::ExternalLinkage, llvm::ConstantArray::get(array, entries), name);
+  new llvm::GlobalVariable(*module, array, true, llvm::GlobalValue::ExternalLinkage,
+                           llvm::ConstantArray::get(array, entries), name);
   auto* i64 = llvm::Type::getInt64Ty(context);
-  new llvm::GlobalVariable(*module, i64, true, llvm::GlobalValue::ExternalLinkage, llvm::ConstantInt::get(i64, entries.size()), count_name);
+  new llvm::GlobalVariable(*module, i64, true, llvm::GlobalValue::ExternalLinkage,
+                           llvm::ConstantInt::get(i64, entries.size()), count_name);
   return emit_file(*module, *target, llvm::CodeGenFileType::ObjectFile);
 }
 

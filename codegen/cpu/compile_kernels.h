@@ -1,4 +1,5 @@
-// Kernels to machine code: LLVM optimisation and code emission, in-memory loading, linking of shared objects.
+// Kernels to machine code: LLVM optimisation and code emission, in-memory loading, linking of
+// shared objects.
 #pragma once
 
 #include <functional>
@@ -20,13 +21,15 @@ struct CompiledKernels {
   std::vector<std::vector<uint8_t>> objects;  // relocatable ELF
   std::vector<KernelWorkspace> workspaces;    // one per kernel
 };
-// `threads`: how many compile at once. The result depends on neither their number nor their timing. `progress` (may be
-// null) is told of every kernel, from any of these threads.
-Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine, int threads,
-                                        const std::function<void(size_t done, size_t total)>& progress = nullptr);
+// `threads`: how many compile at once. The result depends on neither their number nor their timing.
+// `progress` (may be null) is told of every kernel, from any of these threads.
+Result<CompiledKernels> compile_kernels(
+    const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine,
+    int threads, const std::function<void(size_t done, size_t total)>& progress = nullptr);
 
 enum class CodeForm { kLlvm, kAssembly };
-Result<std::string> print_code(const ir::Kernel& kernel, const ir::MachineDescription& machine, CodeForm form);
+Result<std::string> print_code(const ir::Kernel& kernel, const ir::MachineDescription& machine,
+                               CodeForm form);
 
 // Code in memory of this process; alive as long as the object.
 class LoadedCode {
@@ -36,10 +39,15 @@ class LoadedCode {
 };
 Result<std::shared_ptr<LoadedCode>> load_code(const std::vector<std::vector<uint8_t>>& objects);
 
-// A table of functions in read-only data: `name`, an array of pointers to the named functions, and `count_name`.
-Result<std::vector<uint8_t>> emit_function_table(const std::vector<std::string>& functions, const std::string& name,
-                                                 const std::string& count_name, const ir::MachineDescription& machine);
-// Links relocatable ELF files to a shared object that needs nothing; only symbols starting with "tilewright_" are visible.
-Status link_shared_object(const std::vector<std::string>& object_paths, const std::string& output_path);
+// A table of functions in read-only data: `name`, an array of pointers to the named functions, and
+// `count_name`.
+Result<std::vector<uint8_t>> emit_function_table(const std::vector<std::string>& functions,
+                                                 const std::string& name,
+                                                 const std::string& count_name,
+                                                 const ir::MachineDescription& machine);
+// Links relocatable ELF files to a shared object that needs nothing; only symbols starting with
+// "tilewright_" are visible.
+Status link_shared_object(const std::vector<std::string>& object_paths,
+                          const std::string& output_path);
 
 }  // namespace tilewright::cpu

@@ -16,14 +16,18 @@ namespace tilewright::cpu {
 
 namespace {
 
-// The instruction sets that generated code may use; all else is left off, so that a file names what it really needs.
-constexpr std::array<const char*, 24> kUsed{"avx", "avx2", "avx512bf16", "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512fp16",
-                                            "avx512vbmi", "avx512vl", "avx512vnni", "avxvnni", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe",
-                                            "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3", "cx16"};
+// The instruction sets that generated code may use; all else is left off, so that a file names what
+// it really needs.
+constexpr std::array<const char*, 24> kUsed{
+    "avx",     "avx2",       "avx512bf16", "avx512bw", "avx512cd",   "avx512dq",
+    "avx512f", "avx512fp16", "avx512vbmi", "avx512vl", "avx512vnni", "avxvnni",
+    "bmi",     "bmi2",       "f16c",       "fma",      "lzcnt",      "movbe",
+    "popcnt",  "sse3",       "sse4.1",     "sse4.2",   "ssse3",      "cx16"};
 
 int64_t cache_bytes(int level) {
   for (int index = 0; index < 8; ++index) {
-    const std::string base = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/";
+    const std::string base =
+        "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/";
     std::ifstream level_file(base + "level"), type_file(base + "type"), size_file(base + "size");
     int found = 0;
     std::string type, size;
@@ -38,7 +42,9 @@ int64_t cache_bytes(int level) {
 }
 
 void derive(ir::MachineDescription& m) {
-  auto has = [&](const char* f) { return std::find(m.features.begin(), m.features.end(), f) != m.features.end(); };
+  auto has = [&](const char* f) {
+    return std::find(m.features.begin(), m.features.end(), f) != m.features.end();
+  };
   const bool wide = has("avx512f") && has("avx512vl") && has("avx512bw") && has("avx512dq");
   m.vector_bytes = wide ? 64 : has("avx") ? 32 : 16;
   m.vector_registers = wide ? 32 : 16;
@@ -76,7 +82,9 @@ Result<ir::MachineDescription> describe_machine(const std::string& cpu) {
     const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
     TW_CHECK(target);
     std::unique_ptr<llvm::MCSubtargetInfo> info(target->createMCSubtargetInfo(triple, "", ""));
-    if (!info->isCPUStringValid(cpu)) return invalid("unknown CPU '" + cpu + "' (examples: native, x86-64-v3, x86-64-v4, cascadelake, znver4)");
+    if (!info->isCPUStringValid(cpu))
+      return invalid("unknown CPU '" + cpu +
+                     "' (examples: native, x86-64-v3, x86-64-v4, cascadelake, znver4)");
     m.cpu = cpu;
   }
   m.features = features_of(cpu);

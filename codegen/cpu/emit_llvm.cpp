@@ -9,7 +9,7 @@
 #include <functional>
 #include <unordered_map>
 
-#include "codegen/cpu/vector_math.h"
+#include "codegen/cpu/emit_arithmetic.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 
@@ -24,39 +24,12 @@ using llvm::Value;
 constexpr int kWorkerStrideAlignment = 64;
 
 // Offsets of the fields of TwKernelContext (runtime/kernel_abi.h).
-enum ContextField : int64_t { kParallelField = 0, kCallWorkspaceField = 8, kWorkerWorkspaceField = 16, kWorkerStrideField = 24 };
-
-std::optional<MathOp> math_op(UnaryOp op) {
-  switch (op) {
-    case UnaryOp::kExp: return MathOp::kExp;
-    case UnaryOp::kLog: return MathOp::kLog;
-    case UnaryOp::kSin: return MathOp::kSin;
-    case UnaryOp::kCos: return MathOp::kCos;
-    case UnaryOp::kTan: return MathOp::kTan;
-    case UnaryOp::kAsin: return MathOp::kAsin;
-    case UnaryOp::kAcos: return MathOp::kAcos;
-    case UnaryOp::kAtan: return MathOp::kAtan;
-    case UnaryOp::kSinh: return MathOp::kSinh;
-    case UnaryOp::kCosh: return MathOp::kCosh;
-    case UnaryOp::kTanh: return MathOp::kTanh;
-    case UnaryOp::kAsinh: return MathOp::kAsinh;
-    case UnaryOp::kAcosh: return MathOp::kAcosh;
-    case UnaryOp::kAtanh: return MathOp::kAtanh;
-    case UnaryOp::kErf: return MathOp::kErf;
-    case UnaryOp::kSigmoid: return MathOp::kSigmoid;
-    case UnaryOp::kNeg:
-    case UnaryOp::kNot:
-    case UnaryOp::kAbs:
-    case UnaryOp::kSqrt:
-    case UnaryOp::kFloor:
-    case UnaryOp::kCeil:
-    case UnaryOp::kRoundEven:
-    case UnaryOp::kTrunc:
-    case UnaryOp::kIsNan:
-    case UnaryOp::kIsInf: return std::nullopt;
-  }
-  return std::nullopt;
-}
+enum ContextField : int64_t {
+  kParallelField = 0,
+  kCallWorkspaceField = 8,
+  kWorkerWorkspaceField = 16,
+  kWorkerStrideField = 24
+};
 
 // One function being written: the values its code can name.
 struct Frame {
@@ -77,7 +50,8 @@ class Emitter {
   }
 
   KernelWorkspace run() {
-    auto* entry = make_function(kernel_.name, {ptr(), ptr(), ptr()}, llvm::Function::ExternalLinkage);
+    auto* entry =
+        make_function(kernel_.name, {ptr(), ptr(), ptr()}, llvm::Function::ExternalLinkage);
     // The kernel's body has its buffers as arguments, so that they are known not to alias.
     std::vector<llvm::Type*> types{ptr()};
     for (size_t i = 0; i < kernel_.params.size(); ++i) types.push_back(ptr());
@@ -85,8 +59,10 @@ class Emitter {
     auto* body = make_function(kernel_.name + ".body", types, llvm::Function::InternalLinkage);
     b_.SetInsertPoint(block_of(entry));
     std::vector<Value*> args{entry->getArg(0)};
-    for (size_t i = 0; i < kernel_.params.size(); ++i) args.push_back(b_load(ptr(), entry->getArg(1), i));
-    for (size_t i = 0; i < kernel_.scalars.size(); ++i) args.push_back(b_load(b_.getInt64Ty(), entry->getArg(2), i));
+    for (size_t i = 0; i < kernel_.params.size(); ++i)
+      args.push_back(b_load(ptr(), entry->getArg(1), i));
+    for (size_t i = 0; i < kernel_.scalars.size(); ++i)
+      args.push_back(b_load(b_.getInt64Ty(), entry->getArg(2), i));
     b_.CreateCall(body, args);
     b_.CreateRetVoid();
 
@@ -106,33 +82,30 @@ class Emitter {
   }
 
  private:
-  // --- types -------------------------------------------------------------------------------------------------------
+  // --- types
+  // -------------------------------------------------------------------------------------------------------
   llvm::PointerType* ptr() { return b_.getPtrTy(); }
   llvm::Type* scalar_type(DType t, bool in_memory = false) {
-    switch (t) {
-      case DType::kFloat32: return b_.getFloatTy();
-      case DType::kFloat64: return b_.getDoubleTy();
-      case DType::kFloat16: return b_.getHalfTy();
-      case DType::kBFloat16: return b_.getBFloatTy();
-      case DType::kBool: return in_memory ? b_.getInt8Ty() : b_.getInt1Ty();
-      default: return b_.getIntNTy(static_cast<unsigned>(8 * byte_size(t)));
-    }
+    return llvm_type(b_, {t, 1}, in_memory);
   }
-  llvm::Type* type_of(ScalarType t, bool in_memory = false) {
-    llvm::Type* s = scalar_type(t.dtype, in_memory);
-    return t.lanes == 1 ? s : llvm::FixedVectorType::get(s, static_cast<unsigned>(t.lanes));
-  }
+  llvm::Type* type_of(ScalarType t, bool in_memory = false) { return llvm_type(b_, t, in_memory); }
   Value* splat(Value* v, int lanes) {
-    return lanes == 1 || v->getType()->isVectorTy() ? v : b_.CreateVectorSplat(static_cast<unsigned>(lanes), v);
+    return lanes == 1 || v->getType()->isVectorTy()
+               ? v
+               : b_.CreateVectorSplat(static_cast<unsigned>(lanes), v);
   }
   Value* i64(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
 
-  // --- functions -----------------------------------------------------------------------------------------------------
-  llvm::Function* make_function(const std::string& name, const std::vector<llvm::Type*>& types, llvm::Function::LinkageTypes linkage) {
-    auto* f = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false), linkage, name, module_);
+  // --- functions
+  // -----------------------------------------------------------------------------------------------------
+  llvm::Function* make_function(const std::string& name, const std::vector<llvm::Type*>& types,
+                                llvm::Function::LinkageTypes linkage) {
+    auto* f = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false), linkage,
+                                     name, module_);
     std::string features;
     for (const std::string& x : machine_.features) features += (features.empty() ? "+" : ",+") + x;
-    // Only the listed features: the file names all that it needs. The CPU itself steers instruction order alone.
+    // Only the listed features: the file names all that it needs. The CPU itself steers instruction
+    // order alone.
     f->addFnAttr("target-cpu", "x86-64");
     f->addFnAttr("tune-cpu", machine_.cpu);
     if (!features.empty()) f->addFnAttr("target-features", features);
@@ -147,10 +120,12 @@ class Emitter {
     return b_.CreateLoad(t, b_.CreateConstInBoundsGEP1_64(t, base, i));
   }
   Value* context_field(llvm::Type* t, int64_t offset) {
-    return b_.CreateLoad(t, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), f_.context, static_cast<uint64_t>(offset)));
+    return b_.CreateLoad(t, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), f_.context,
+                                                          static_cast<uint64_t>(offset)));
   }
 
-  // --- statements ------------------------------------------------------------------------------------------------------
+  // --- statements
+  // ------------------------------------------------------------------------------------------------------
   void emit(const Stmt& s) {
     memo_.clear();
     switch (s.kind()) {
@@ -163,7 +138,9 @@ class Emitter {
         f_.vars[l.var.get()] = expr(l.value);
         return emit(l.body);
       }
-      case NodeKind::kFor: return s.as<For>()->loop_kind == LoopKind::kParallel ? emit_parallel(*s.as<For>()) : emit_for(*s.as<For>());
+      case NodeKind::kFor:
+        return s.as<For>()->loop_kind == LoopKind::kParallel ? emit_parallel(*s.as<For>())
+                                                             : emit_for(*s.as<For>());
       case NodeKind::kWhile: return emit_while(*s.as<While>());
       case NodeKind::kIf: return emit_if(*s.as<If>());
       case NodeKind::kAllocate: return emit_allocate(*s.as<Allocate>());
@@ -177,8 +154,10 @@ class Emitter {
     auto* preheader = b_.GetInsertBlock();
     auto* loop = llvm::BasicBlock::Create(c_, f.var.name(), fn);
     auto* exit = llvm::BasicBlock::Create(c_, f.var.name() + ".end", fn);
-    if (auto n = as_int(f.extent); n && *n > 0) b_.CreateBr(loop);
-    else b_.CreateCondBr(b_.CreateICmpSGT(extent, i64(0)), loop, exit);
+    if (auto n = as_int(f.extent); n && *n > 0)
+      b_.CreateBr(loop);
+    else
+      b_.CreateCondBr(b_.CreateICmpSGT(extent, i64(0)), loop, exit);
     b_.SetInsertPoint(loop);
     auto* i = b_.CreatePHI(b_.getInt64Ty(), 2, f.var.name());
     i->addIncoming(i64(0), preheader);
@@ -234,25 +213,33 @@ class Emitter {
     if (a.buffer->scope == Scope::kLocal) {
       TW_CHECK(as_int(elements));
       llvm::IRBuilder<> at(block_of(f_.function), block_of(f_.function)->begin());
-      auto* array = llvm::ArrayType::get(scalar_type(a.buffer->dtype, true), static_cast<uint64_t>(*as_int(elements)));
+      auto* array = llvm::ArrayType::get(scalar_type(a.buffer->dtype, true),
+                                         static_cast<uint64_t>(*as_int(elements)));
       auto* memory = at.CreateAlloca(array, nullptr, a.buffer->name);
       memory->setAlignment(llvm::Align(64));
       f_.buffers[a.buffer.get()] = memory;
     } else {
       // Bytes rounded up to 64, so that each buffer starts aligned.
-      Expr bytes = floordiv(elements * Expr(byte_size(a.buffer->dtype)) + Expr(63), Expr(64)) * Expr(64);
+      Expr bytes =
+          floordiv(elements * Expr(byte_size(a.buffer->dtype)) + Expr(63), Expr(64)) * Expr(64);
       Expr& total = f_.worker_base ? worker_bytes_ : call_bytes_;
       Value* base = f_.worker_base ? f_.worker_base : context_field(ptr(), kCallWorkspaceField);
-      f_.buffers[a.buffer.get()] = b_.CreateInBoundsGEP(b_.getInt8Ty(), base, expr(simplify(total)));
+      f_.buffers[a.buffer.get()] =
+          b_.CreateInBoundsGEP(b_.getInt8Ty(), base, expr(simplify(total)));
       total = total + bytes;
     }
     emit(a.body);
   }
 
-  // A parallel loop becomes a function over a range of iterations; what it names from outside goes through a closure.
+  // A parallel loop becomes a function over a range of iterations; what it names from outside goes
+  // through a closure.
   void emit_parallel(const For& f) {
-    struct Captured { std::vector<const ExprNode*> vars; std::vector<const BufferNode*> buffers; } captured;
-    for (const ExprNode* v : free_vars(f.body)) if (v != f.var.get() && f_.vars.count(v)) captured.vars.push_back(v);
+    struct Captured {
+      std::vector<const ExprNode*> vars;
+      std::vector<const BufferNode*> buffers;
+    } captured;
+    for (const ExprNode* v : free_vars(f.body))
+      if (v != f.var.get() && f_.vars.count(v)) captured.vars.push_back(v);
     std::sort(captured.vars.begin(), captured.vars.end(), [](const ExprNode* a, const ExprNode* b) {
       return static_cast<const VarNode*>(a)->name < static_cast<const VarNode*>(b)->name;
     });
@@ -260,17 +247,23 @@ class Emitter {
 
     const size_t slots = captured.vars.size() + captured.buffers.size();
     llvm::IRBuilder<> at(block_of(f_.function), block_of(f_.function)->begin());
-    Value* closure = at.CreateAlloca(llvm::ArrayType::get(b_.getInt64Ty(), std::max<size_t>(slots, 1)), nullptr, "closure");
+    Value* closure = at.CreateAlloca(
+        llvm::ArrayType::get(b_.getInt64Ty(), std::max<size_t>(slots, 1)), nullptr, "closure");
     size_t slot = 0;
-    auto put = [&](Value* v) { b_.CreateStore(v, b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), closure, slot++)); };
+    auto put = [&](Value* v) {
+      b_.CreateStore(v, b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), closure, slot++));
+    };
     for (const BufferNode* x : captured.buffers) put(f_.buffers.at(x));
     for (const ExprNode* v : captured.vars) put(f_.vars.at(v));
 
     const std::string name = kernel_.name + ".parallel" + std::to_string(bodies_++);
-    auto* outer = make_function(name, {ptr(), ptr(), b_.getInt64Ty(), b_.getInt64Ty(), b_.getInt64Ty()}, llvm::Function::InternalLinkage);
+    auto* outer =
+        make_function(name, {ptr(), ptr(), b_.getInt64Ty(), b_.getInt64Ty(), b_.getInt64Ty()},
+                      llvm::Function::InternalLinkage);
     Value* count = expr(f.extent);
-    b_.CreateCall(llvm::FunctionType::get(b_.getVoidTy(), {ptr(), b_.getInt64Ty(), ptr(), ptr()}, false),
-                  context_field(ptr(), kParallelField), {f_.context, count, outer, closure});
+    b_.CreateCall(
+        llvm::FunctionType::get(b_.getVoidTy(), {ptr(), b_.getInt64Ty(), ptr(), ptr()}, false),
+        context_field(ptr(), kParallelField), {f_.context, count, outer, closure});
 
     Frame saved = std::move(f_);
     auto* resume = b_.GetInsertBlock();
@@ -283,11 +276,17 @@ class Emitter {
     f_ = {};
     f_.context = outer->getArg(0);
     Value* stride = context_field(b_.getInt64Ty(), kWorkerStrideField);
-    Value* base = b_.CreateInBoundsGEP(b_.getInt8Ty(), context_field(ptr(), kWorkerWorkspaceField), b_.CreateMul(outer->getArg(4), stride));
+    Value* base = b_.CreateInBoundsGEP(b_.getInt8Ty(), context_field(ptr(), kWorkerWorkspaceField),
+                                       b_.CreateMul(outer->getArg(4), stride));
     std::vector<Value*> args{outer->getArg(0), base, outer->getArg(2), outer->getArg(3)};
     slot = 0;
-    for (size_t i = 0; i < captured.buffers.size(); ++i) args.push_back(b_.CreateLoad(ptr(), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), outer->getArg(1), slot++)));
-    for (size_t i = 0; i < captured.vars.size(); ++i) args.push_back(b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), outer->getArg(1), slot++)));
+    for (size_t i = 0; i < captured.buffers.size(); ++i)
+      args.push_back(b_.CreateLoad(
+          ptr(), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), outer->getArg(1), slot++)));
+    for (size_t i = 0; i < captured.vars.size(); ++i)
+      args.push_back(
+          b_.CreateLoad(b_.getInt64Ty(),
+                        b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), outer->getArg(1), slot++)));
     b_.CreateCall(body, args);
     b_.CreateRetVoid();
 
@@ -325,22 +324,33 @@ class Emitter {
   }
   void collect_buffers(const Stmt& s, std::vector<const BufferNode*>& out) {
     auto add = [&](const Buffer& x) {
-      if (f_.buffers.count(x.get()) && std::find(out.begin(), out.end(), x.get()) == out.end()) out.push_back(x.get());
+      if (f_.buffers.count(x.get()) && std::find(out.begin(), out.end(), x.get()) == out.end())
+        out.push_back(x.get());
     };
-    for_each_stmt(s, [&](const Stmt& x) { if (const auto* st = x.as<Store>()) add(st->buffer); });
-    for_each_expr(s, [&](const Expr& e) { if (const auto* l = e.as<Load>()) add(l->buffer); });
+    for_each_stmt(s, [&](const Stmt& x) {
+      if (const auto* st = x.as<Store>()) add(st->buffer);
+    });
+    for_each_expr(s, [&](const Expr& e) {
+      if (const auto* l = e.as<Load>()) add(l->buffer);
+    });
   }
 
-  // --- memory ------------------------------------------------------------------------------------------------------------
-  llvm::Align alignment(const Buffer& x) { return llvm::Align(static_cast<uint64_t>(byte_size(x->dtype))); }
+  // --- memory
+  // ------------------------------------------------------------------------------------------------------------
+  llvm::Align alignment(const Buffer& x) {
+    return llvm::Align(static_cast<uint64_t>(byte_size(x->dtype)));
+  }
   Value* address(const Buffer& x, Value* index) {
     auto it = f_.buffers.find(x.get());
     TW_CHECK(it != f_.buffers.end());
     return b_.CreateInBoundsGEP(scalar_type(x->dtype, true), it->second, index);
   }
-  Value* to_memory(Value* v, ScalarType t) { return t.dtype == DType::kBool ? b_.CreateZExt(v, type_of(t, true)) : v; }
+  Value* to_memory(Value* v, ScalarType t) {
+    return t.dtype == DType::kBool ? b_.CreateZExt(v, type_of(t, true)) : v;
+  }
   Value* from_memory(Value* v, ScalarType t) {
-    return t.dtype == DType::kBool ? b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType())) : v;
+    return t.dtype == DType::kBool ? b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType()))
+                                   : v;
   }
   // A unit-stride vector index, as its first element; null otherwise.
   Value* contiguous_base(const Expr& index) {
@@ -360,8 +370,10 @@ class Emitter {
     if (mask) mask = splat(mask, t.lanes);
     if (Value* base = contiguous_base(s.indices[0])) {
       Value* p = address(s.buffer, base);
-      if (mask) b_.CreateMaskedStore(value, p, alignment(s.buffer), mask);
-      else b_.CreateAlignedStore(value, p, alignment(s.buffer));
+      if (mask)
+        b_.CreateMaskedStore(value, p, alignment(s.buffer), mask);
+      else
+        b_.CreateAlignedStore(value, p, alignment(s.buffer));
       return;
     }
     Value* pointers = address(s.buffer, expr(s.indices[0]));
@@ -382,7 +394,8 @@ class Emitter {
     const ScalarType t = l.type;
     llvm::Type* type = type_of(t, true);
     Value* mask = l.mask ? expr(l.mask) : nullptr;
-    if (guard_) mask = mask ? b_.CreateAnd(splat(mask, t.lanes), fit(guard_, t.lanes)) : fit(guard_, t.lanes);
+    if (guard_)
+      mask = mask ? b_.CreateAnd(splat(mask, t.lanes), fit(guard_, t.lanes)) : fit(guard_, t.lanes);
     if (t.lanes == 1) {
       Value* index = expr(l.indices[0]);
       // Element 0 always exists: what is not to be read is read there and dropped.
@@ -394,21 +407,24 @@ class Emitter {
     Value* zero = llvm::Constant::getNullValue(type);
     if (Value* base = contiguous_base(l.indices[0])) {
       Value* p = address(l.buffer, base);
-      Value* v = mask ? static_cast<Value*>(b_.CreateMaskedLoad(type, p, alignment(l.buffer), mask, zero))
-                      : b_.CreateAlignedLoad(type, p, alignment(l.buffer));
+      Value* v =
+          mask ? static_cast<Value*>(b_.CreateMaskedLoad(type, p, alignment(l.buffer), mask, zero))
+               : b_.CreateAlignedLoad(type, p, alignment(l.buffer));
       return from_memory(v, t);
     }
     Value* pointers = address(l.buffer, expr(l.indices[0]));
     return from_memory(b_.CreateMaskedGather(type, pointers, alignment(l.buffer), mask, zero), t);
   }
-  // A guard of another width: scalars guard whole vectors; for a scalar inside a vector's guard, any lane on suffices.
+  // A guard of another width: scalars guard whole vectors; for a scalar inside a vector's guard,
+  // any lane on suffices.
   Value* fit(Value* guard, int lanes) {
     const bool vector = guard->getType()->isVectorTy();
     if (lanes == 1 && vector) return b_.CreateOrReduce(guard);
     return splat(guard, lanes);
   }
 
-  // --- expressions -----------------------------------------------------------------------------------------------------
+  // --- expressions
+  // -----------------------------------------------------------------------------------------------------
   Value* expr(const Expr& e) {
     if (e.kind() == NodeKind::kVar) {
       auto it = f_.vars.find(e.get());
@@ -422,23 +438,36 @@ class Emitter {
   }
   Value* make(const Expr& e) {
     switch (e.kind()) {
-      case NodeKind::kIntImm: return llvm::ConstantInt::get(type_of(e.type()), static_cast<uint64_t>(e.as<IntImm>()->value), true);
-      case NodeKind::kFloatImm: return llvm::ConstantFP::get(type_of(e.type()), e.as<FloatImm>()->value);
-      case NodeKind::kCast: return emit_cast(*e.as<Cast>());
-      case NodeKind::kBitcast: return b_.CreateBitCast(expr(e.as<Bitcast>()->value), type_of(e.type()));
-      case NodeKind::kUnary: return emit_unary(*e.as<Unary>());
-      case NodeKind::kBinary: return emit_binary(*e.as<Binary>());
+      case NodeKind::kIntImm:
+        return llvm::ConstantInt::get(type_of(e.type()),
+                                      static_cast<uint64_t>(e.as<IntImm>()->value), true);
+      case NodeKind::kFloatImm:
+        return llvm::ConstantFP::get(type_of(e.type()), e.as<FloatImm>()->value);
+      case NodeKind::kCast:
+        return emit_cast(b_, machine_, *e.as<Cast>(), expr(e.as<Cast>()->value));
+      case NodeKind::kBitcast:
+        return b_.CreateBitCast(expr(e.as<Bitcast>()->value), type_of(e.type()));
+      case NodeKind::kUnary:
+        return emit_unary(b_, machine_, *e.as<Unary>(), expr(e.as<Unary>()->value));
+      case NodeKind::kBinary: {
+        Value *x = expr(e.as<Binary>()->a), *y = expr(e.as<Binary>()->b);
+        return emit_binary(b_, machine_, *e.as<Binary>(), x, y);
+      }
       case NodeKind::kSelect: return emit_select(*e.as<Select>());
       case NodeKind::kLoad: return emit_load(*e.as<Load>());
       case NodeKind::kRamp: {
         const Ramp& r = *e.as<Ramp>();
         std::vector<llvm::Constant*> steps;
-        for (int i = 0; i < e.lanes(); ++i) steps.push_back(llvm::ConstantInt::get(scalar_type(e.dtype()), static_cast<uint64_t>(i)));
-        Value* offsets = b_.CreateMul(llvm::ConstantVector::get(steps), splat(expr(r.stride), e.lanes()));
+        for (int i = 0; i < e.lanes(); ++i)
+          steps.push_back(llvm::ConstantInt::get(scalar_type(e.dtype()), static_cast<uint64_t>(i)));
+        Value* offsets =
+            b_.CreateMul(llvm::ConstantVector::get(steps), splat(expr(r.stride), e.lanes()));
         return b_.CreateAdd(splat(expr(r.base), e.lanes()), offsets);
       }
       case NodeKind::kBroadcast: return splat(expr(e.as<Broadcast>()->value), e.lanes());
-      case NodeKind::kReduceLanes: return emit_reduce_lanes(*e.as<ReduceLanes>());
+      case NodeKind::kReduceLanes:
+        return emit_reduce_lanes(b_, machine_, *e.as<ReduceLanes>(),
+                                 expr(e.as<ReduceLanes>()->value));
       default: break;
     }
     TW_CHECK(!"no expression");
@@ -471,220 +500,6 @@ class Emitter {
     return b_.CreateSelect(condition, a, other);
   }
 
-  Value* emit_cast(const Cast& c) {
-    const DType from = c.value.dtype(), to = c.type.dtype;
-    Value* v = expr(c.value);
-    llvm::Type* type = type_of(c.type);
-    if (to == DType::kBool)
-      return is_float(from) ? b_.CreateFCmpUNE(v, llvm::Constant::getNullValue(v->getType())) : b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType()));
-    if (is_float(from) && is_float(to)) {
-      if (from == DType::kFloat64 && byte_size(to) == 2) return b_.CreateFPTrunc(v, type);
-      if (byte_size(from) == 2 && byte_size(to) == 2) return b_.CreateFPTrunc(b_.CreateFPExt(v, type_of({DType::kFloat32, c.type.lanes})), type);
-      return byte_size(to) > byte_size(from) ? b_.CreateFPExt(v, type) : b_.CreateFPTrunc(v, type);
-    }
-    if (is_float(from)) {
-      const auto id = is_unsigned(to) ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat;
-      return b_.CreateIntrinsic(id, {type, v->getType()}, {v});
-    }
-    const bool zero_extend = is_unsigned(from) || from == DType::kBool;
-    if (is_float(to)) return zero_extend ? b_.CreateUIToFP(v, type) : b_.CreateSIToFP(v, type);
-    return zero_extend ? b_.CreateZExtOrTrunc(v, type) : b_.CreateSExtOrTrunc(v, type);
-  }
-
-  Value* emit_unary(const Unary& u) {
-    Value* v = expr(u.value);
-    const DType t = u.value.dtype();
-    const bool half = t == DType::kFloat16 || t == DType::kBFloat16;
-    auto intrinsic = [&](llvm::Intrinsic::ID id) { return static_cast<Value*>(b_.CreateUnaryIntrinsic(id, v)); };
-    switch (u.op) {
-      case UnaryOp::kNeg: return is_float(t) ? b_.CreateFNeg(v) : b_.CreateNeg(v);
-      case UnaryOp::kNot: return b_.CreateNot(v);
-      case UnaryOp::kAbs:
-        if (is_float(t)) return intrinsic(llvm::Intrinsic::fabs);
-        if (is_unsigned(t)) return v;
-        return b_.CreateIntrinsic(llvm::Intrinsic::abs, {v->getType()}, {v, b_.getFalse()});
-      case UnaryOp::kSqrt: return intrinsic(llvm::Intrinsic::sqrt);
-      case UnaryOp::kFloor: return is_float(t) ? intrinsic(llvm::Intrinsic::floor) : v;
-      case UnaryOp::kCeil: return is_float(t) ? intrinsic(llvm::Intrinsic::ceil) : v;
-      case UnaryOp::kRoundEven: return is_float(t) ? intrinsic(llvm::Intrinsic::roundeven) : v;
-      case UnaryOp::kTrunc: return is_float(t) ? intrinsic(llvm::Intrinsic::trunc) : v;
-      case UnaryOp::kIsNan: return b_.CreateFCmpUNO(v, v);
-      case UnaryOp::kIsInf: return b_.CreateFCmpOEQ(intrinsic(llvm::Intrinsic::fabs), llvm::ConstantFP::getInfinity(v->getType()));
-      default: break;
-    }
-    auto op = math_op(u.op);
-    TW_CHECK(op && is_float(t));
-    if (half) v = b_.CreateFPExt(v, type_of({DType::kFloat32, u.type.lanes}));
-    v = emit_math(b_, *op, v, {.has_fma = machine_.has_fma});
-    return half ? b_.CreateFPTrunc(v, type_of(u.type)) : v;
-  }
-
-  Value* emit_binary(const Binary& e) {
-    const DType t = e.a.dtype();
-    Value *a = expr(e.a), *y = expr(e.b);
-    return is_float(t) ? float_binary(e, a, y) : int_binary(e, a, y);
-  }
-  Value* float_binary(const Binary& e, Value* a, Value* y) {
-    const bool half = byte_size(e.a.dtype()) == 2;
-    auto call = [&](llvm::Intrinsic::ID id) { return static_cast<Value*>(b_.CreateBinaryIntrinsic(id, a, y)); };
-    switch (e.op) {
-      case BinaryOp::kAdd: return b_.CreateFAdd(a, y);
-      case BinaryOp::kSub: return b_.CreateFSub(a, y);
-      case BinaryOp::kMul: return b_.CreateFMul(a, y);
-      case BinaryOp::kDiv: return b_.CreateFDiv(a, y);
-      case BinaryOp::kMin: return call(llvm::Intrinsic::minimum);
-      case BinaryOp::kMax: return call(llvm::Intrinsic::maximum);
-      case BinaryOp::kFloorDiv: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(a, y));
-      case BinaryOp::kTruncMod:
-      case BinaryOp::kFloorMod: return float_remainder(e, a, y);
-      case BinaryOp::kPow: {
-        if (!half) return emit_pow(b_, a, y, {.has_fma = machine_.has_fma});
-        llvm::Type* wide = type_of({DType::kFloat32, e.type.lanes});
-        return b_.CreateFPTrunc(emit_pow(b_, b_.CreateFPExt(a, wide), b_.CreateFPExt(y, wide), {.has_fma = machine_.has_fma}), type_of(e.type));
-      }
-      case BinaryOp::kEq: return b_.CreateFCmpOEQ(a, y);
-      case BinaryOp::kNe: return b_.CreateFCmpUNE(a, y);
-      case BinaryOp::kLt: return b_.CreateFCmpOLT(a, y);
-      case BinaryOp::kLe: return b_.CreateFCmpOLE(a, y);
-      case BinaryOp::kGt: return b_.CreateFCmpOGT(a, y);
-      case BinaryOp::kGe: return b_.CreateFCmpOGE(a, y);
-      default: break;
-    }
-    TW_CHECK(!"no float operation");
-    return nullptr;
-  }
-  // Exact while the quotient is below 2^53: computed in double, a - q * y with one rounding.
-  Value* float_remainder(const Binary& e, Value* a, Value* y) {
-    llvm::Type* wide = type_of({DType::kFloat64, e.type.lanes});
-    Value *x = b_.CreateFPExt(a, wide), *m = b_.CreateFPExt(y, wide);
-    if (e.a.dtype() == DType::kFloat64) { x = a; m = y; }
-    Value* q = b_.CreateUnaryIntrinsic(e.op == BinaryOp::kFloorMod ? llvm::Intrinsic::floor : llvm::Intrinsic::trunc, b_.CreateFDiv(x, m));
-    Value* r = machine_.has_fma ? b_.CreateIntrinsic(llvm::Intrinsic::fma, {wide}, {b_.CreateFNeg(q), m, x}) : b_.CreateFSub(x, b_.CreateFMul(q, m));
-    // Division by an infinity leaves x; the sign of a zero is that of x.
-    Value* infinite = b_.CreateFCmpOEQ(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, m), llvm::ConstantFP::getInfinity(wide));
-    if (e.op == BinaryOp::kTruncMod) {
-      r = b_.CreateSelect(infinite, x, r);
-      r = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, r, x);
-    }
-    return e.a.dtype() == DType::kFloat64 ? r : b_.CreateFPTrunc(r, a->getType());
-  }
-  Value* int_binary(const Binary& e, Value* a, Value* y) {
-    const bool is_u = is_unsigned(e.a.dtype()) || e.a.dtype() == DType::kBool;
-    auto call = [&](llvm::Intrinsic::ID id) { return static_cast<Value*>(b_.CreateBinaryIntrinsic(id, a, y)); };
-    switch (e.op) {
-      case BinaryOp::kAdd: return b_.CreateAdd(a, y);
-      case BinaryOp::kSub: return b_.CreateSub(a, y);
-      case BinaryOp::kMul: return b_.CreateMul(a, y);
-      case BinaryOp::kDiv:
-      case BinaryOp::kFloorDiv:
-      case BinaryOp::kTruncMod:
-      case BinaryOp::kFloorMod: return int_division(e, a, y, is_u);
-      case BinaryOp::kMin: return call(is_u ? llvm::Intrinsic::umin : llvm::Intrinsic::smin);
-      case BinaryOp::kMax: return call(is_u ? llvm::Intrinsic::umax : llvm::Intrinsic::smax);
-      case BinaryOp::kAnd: return b_.CreateAnd(a, y);
-      case BinaryOp::kOr: return b_.CreateOr(a, y);
-      case BinaryOp::kXor: return b_.CreateXor(a, y);
-      case BinaryOp::kShl:
-      case BinaryOp::kShr: return shift(e, a, y, is_u);
-      case BinaryOp::kPow: return int_power(a, y);
-      case BinaryOp::kEq: return b_.CreateICmpEQ(a, y);
-      case BinaryOp::kNe: return b_.CreateICmpNE(a, y);
-      case BinaryOp::kLt: return is_u ? b_.CreateICmpULT(a, y) : b_.CreateICmpSLT(a, y);
-      case BinaryOp::kLe: return is_u ? b_.CreateICmpULE(a, y) : b_.CreateICmpSLE(a, y);
-      case BinaryOp::kGt: return is_u ? b_.CreateICmpUGT(a, y) : b_.CreateICmpSGT(a, y);
-      case BinaryOp::kGe: return is_u ? b_.CreateICmpUGE(a, y) : b_.CreateICmpSGE(a, y);
-    }
-    return nullptr;
-  }
-  // Never traps: a divisor of 0 counts as 1, and -1 is handled apart (the smallest number divided by it overflows).
-  Value* int_division(const Binary& e, Value* a, Value* y, bool is_u) {
-    llvm::Type* type = a->getType();
-    Value *one = llvm::ConstantInt::get(type, 1), *zero = llvm::Constant::getNullValue(type);
-    Expr divisor = e.b;
-    if (const auto* broadcast = divisor.as<Broadcast>()) divisor = broadcast->value;
-    const auto known = as_int(divisor);
-    const bool remainder = e.op == BinaryOp::kTruncMod || e.op == BinaryOp::kFloorMod;
-    if (!known || *known == 0) y = b_.CreateSelect(b_.CreateICmpEQ(y, zero), one, y);
-    if (is_u) return remainder ? b_.CreateURem(a, y) : b_.CreateUDiv(a, y);
-    Value* minus = nullptr;
-    Value* d = y;
-    if (!known || *known <= 0) {
-      minus = b_.CreateICmpEQ(y, llvm::Constant::getAllOnesValue(type));
-      d = b_.CreateSelect(minus, one, y);
-    }
-    Value *q = b_.CreateSDiv(a, d), *r = b_.CreateSub(a, b_.CreateMul(q, d));
-    if (e.op == BinaryOp::kFloorDiv || e.op == BinaryOp::kFloorMod) {
-      Value* adjust = b_.CreateAnd(b_.CreateICmpNE(r, zero), b_.CreateICmpSLT(b_.CreateXor(r, d), zero));
-      if (remainder) r = b_.CreateSelect(adjust, b_.CreateAdd(r, d), r);
-      else q = b_.CreateSelect(adjust, b_.CreateSub(q, one), q);
-    }
-    if (remainder) return minus ? b_.CreateSelect(minus, zero, r) : r;
-    return minus ? b_.CreateSelect(minus, b_.CreateNeg(a), q) : q;
-  }
-  Value* shift(const Binary& e, Value* a, Value* y, bool is_u) {
-    llvm::Type* type = a->getType();
-    const auto bits = static_cast<uint64_t>(8 * byte_size(e.a.dtype()));
-    Value* within = b_.CreateICmpULT(y, llvm::ConstantInt::get(type, bits));
-    Value* amount = b_.CreateSelect(within, y, llvm::Constant::getNullValue(type));
-    Value* r = e.op == BinaryOp::kShl ? b_.CreateShl(a, amount) : is_u ? b_.CreateLShr(a, amount) : b_.CreateAShr(a, amount);
-    return b_.CreateSelect(within, r, llvm::Constant::getNullValue(type));
-  }
-  // Square and multiply over the bits of the exponent; a negative exponent gives 0 but for bases 1 and -1.
-  Value* int_power(Value* a, Value* y) {
-    llvm::Type* type = a->getType();
-    Value *one = llvm::ConstantInt::get(type, 1), *zero = llvm::Constant::getNullValue(type), *result = one, *base = a, *rest = y;
-    const unsigned bits = type->getScalarSizeInBits();
-    for (unsigned k = 0; k < std::min(bits, 6u); ++k) {  // beyond 2^6 all but 0, 1, -1 and even numbers wrap to noise
-      Value* odd = b_.CreateICmpNE(b_.CreateAnd(rest, one), zero);
-      result = b_.CreateSelect(odd, b_.CreateMul(result, base), result);
-      base = b_.CreateMul(base, base);
-      rest = b_.CreateLShr(rest, one);
-    }
-    Value* negative = b_.CreateICmpSLT(y, zero);
-    Value* unit = b_.CreateOr(b_.CreateICmpEQ(a, one), b_.CreateICmpEQ(a, llvm::Constant::getAllOnesValue(type)));
-    return b_.CreateSelect(b_.CreateAnd(negative, b_.CreateNot(unit)), zero, result);
-  }
-
-  Value* emit_reduce_lanes(const ReduceLanes& r) {
-    Value* v = expr(r.value);
-    const DType t = r.type.dtype;
-    // Halves are folded together, a fixed order whatever the target.
-    for (int lanes = r.value.lanes(); lanes > 1;) {
-      const int half = lanes / 2, rest = lanes - 2 * half;
-      auto part = [&](int from, int n) {
-        std::vector<int> at;
-        for (int i = 0; i < n; ++i) at.push_back(from + i);
-        return n == 1 ? b_.CreateExtractElement(v, static_cast<uint64_t>(from)) : b_.CreateShuffleVector(v, at);
-      };
-      Value* folded = combine_values(r.op, part(0, half), part(half, half), t);
-      if (rest) {  // an odd lane joins the first
-        Value* last = b_.CreateExtractElement(v, static_cast<uint64_t>(lanes - 1));
-        if (half == 1) folded = combine_values(r.op, folded, last, t);
-        else {
-          Value* first = combine_values(r.op, b_.CreateExtractElement(folded, static_cast<uint64_t>(0)), last, t);
-          folded = b_.CreateInsertElement(folded, first, static_cast<uint64_t>(0));
-        }
-      }
-      v = folded;
-      lanes = half;
-    }
-    return v;
-  }
-  Value* combine_values(BinaryOp op, Value* a, Value* y, DType t) {
-    const bool is_u = is_unsigned(t);
-    switch (op) {
-      case BinaryOp::kAdd: return is_float(t) ? b_.CreateFAdd(a, y) : b_.CreateAdd(a, y);
-      case BinaryOp::kMul: return is_float(t) ? b_.CreateFMul(a, y) : b_.CreateMul(a, y);
-      case BinaryOp::kMax: return b_.CreateBinaryIntrinsic(is_float(t) ? llvm::Intrinsic::maximum : is_u ? llvm::Intrinsic::umax : llvm::Intrinsic::smax, a, y);
-      case BinaryOp::kMin: return b_.CreateBinaryIntrinsic(is_float(t) ? llvm::Intrinsic::minimum : is_u ? llvm::Intrinsic::umin : llvm::Intrinsic::smin, a, y);
-      case BinaryOp::kAnd: return b_.CreateAnd(a, y);
-      case BinaryOp::kOr: return b_.CreateOr(a, y);
-      default: break;
-    }
-    TW_CHECK(!"no combiner");
-    return nullptr;
-  }
-
   const Kernel& kernel_;
   const MachineDescription& machine_;
   llvm::Module& module_;
@@ -699,7 +514,8 @@ class Emitter {
 
 }  // namespace
 
-Result<KernelWorkspace> emit_kernel(const Kernel& kernel, const MachineDescription& machine, llvm::Module& module) {
+Result<KernelWorkspace> emit_kernel(const Kernel& kernel, const MachineDescription& machine,
+                                    llvm::Module& module) {
   return Emitter(kernel, machine, module).run();
 }
 

@@ -21,7 +21,9 @@ struct KernelWorkspace {
   ir::Expr call, worker;  // null: none
 };
 
-// Adds the function `kernel.name` (void(context, buffers, scalars)) and its parallel bodies to the module.
-Result<KernelWorkspace> emit_kernel(const ir::Kernel& kernel, const ir::MachineDescription& machine, llvm::Module& module);
+// Adds the function `kernel.name` (void(context, buffers, scalars)) and its parallel bodies to the
+// module.
+Result<KernelWorkspace> emit_kernel(const ir::Kernel& kernel, const ir::MachineDescription& machine,
+                                    llvm::Module& module);
 
 }  // namespace tilewright::cpu

@@ -51,12 +51,15 @@ Result<std::shared_ptr<LoadedCode>> load_code(const std::vector<std::vector<uint
   return std::static_pointer_cast<LoadedCode>(code);
 }
 
-Status link_shared_object(const std::vector<std::string>& object_paths, const std::string& output_path) {
+Status link_shared_object(const std::vector<std::string>& object_paths,
+                          const std::string& output_path) {
   static std::mutex one_at_a_time;  // lld keeps global state
   static bool usable = true;
   std::lock_guard lock(one_at_a_time);
-  if (!usable) return internal_error("the linker failed before and cannot run again in this process");
-  std::vector<const char*> args{"ld.lld", "-shared", "--build-id=none", "--gc-sections", "-z", "noexecstack", "--hash-style=gnu", "-s"};
+  if (!usable)
+    return internal_error("the linker failed before and cannot run again in this process");
+  std::vector<const char*> args{"ld.lld", "-shared",     "--build-id=none",  "--gc-sections",
+                                "-z",     "noexecstack", "--hash-style=gnu", "-s"};
   for (const std::string& p : object_paths) args.push_back(p.c_str());
   args.push_back("-o");
   args.push_back(output_path.c_str());

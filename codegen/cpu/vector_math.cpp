@@ -13,10 +13,10 @@ F tanh_of(F x) {
     return copysign(m / (m + 2.0), x);
   }
   F a = abs(x), z = x * x;
-  F small = fma(
-      a * z,
-      polynomial(z, {-0.333333313, 0.133332402, -0.0539524183, 0.0217386615, -0.00828887522, 0.00226216996}),
-      a);
+  F small = fma(a * z,
+                polynomial(z, {-0.333333313, 0.133332402, -0.0539524183, 0.0217386615,
+                               -0.00828887522, 0.00226216996}),
+                a);
   F t = exp_of(min(a + a, 20.0), ExpRange::kModerate);
   F large = 1.0 - 2.0 / (t + 1.0);
   return copysign(select(a < 0.55, small, large), x);
@@ -29,8 +29,8 @@ F erf_float(F x) {
                 polynomial(z, {0.128379166, -0.376126319, 0.112836763, -0.0268585309, 0.00519913342,
                                -0.000812287908, 8.2910592e-05}),
                 x);
-  F q = polynomial(a, {-0.128653422, -0.635130823, -0.106271505, 0.023792496, -0.00365712796, 0.000326481211,
-                       -1.16061283e-05});
+  F q = polynomial(a, {-0.128653422, -0.635130823, -0.106271505, 0.023792496, -0.00365712796,
+                       0.000326481211, -1.16061283e-05});
   F large = 1.0 - exp_of(fma(a, q, -a), ExpRange::kModerate);
   return select(abs(x) < 0.925, small, copysign(large, x));
 }
@@ -38,17 +38,19 @@ F erf_float(F x) {
 // Near 0 an odd polynomial; beyond, 1 - exp(-x^2) G, G a polynomial in 2/(2+|x|).
 F erf_double(F x) {
   F z = x * x, a = min(abs(x), 6.0);
-  F small = fma(x,
-                polynomial(z, {0.12837916709551256, -0.37612638903183476, 0.11283791670943452,
-                               -0.02686617064306082, 0.005223977605983365, -0.0008548325930766091,
-                               0.00012055293771909014, -1.4924718005893103e-05, 1.6447218699820025e-06,
-                               -1.6207071648929374e-07, 1.3714538142369585e-08, -7.786482221669424e-10}),
-                x);
+  F small =
+      fma(x,
+          polynomial(z, {0.12837916709551256, -0.37612638903183476, 0.11283791670943452,
+                         -0.02686617064306082, 0.005223977605983365, -0.0008548325930766091,
+                         0.00012055293771909014, -1.4924718005893103e-05, 1.6447218699820025e-06,
+                         -1.6207071648929374e-07, 1.3714538142369585e-08, -7.786482221669424e-10}),
+          x);
   F u = 2.0 / (a + 2.0) - 0.4583;
-  F g = polynomial(u, {0.22140363824617296, 0.7770298996209893, 0.8883737354570805, 0.6180644146649881,
-                       0.10468398513288757, -0.205843780827834, -0.08980596774252116, 0.11620061650731288,
-                       0.046110115161870704, -0.09475387348362574, -0.004500314406423937, 0.08779187069854907,
-                       -0.06726175906692303, 0.013502461273839979});
+  F g = polynomial(
+      u, {0.22140363824617296, 0.7770298996209893, 0.8883737354570805, 0.6180644146649881,
+          0.10468398513288757, -0.205843780827834, -0.08980596774252116, 0.11620061650731288,
+          0.046110115161870704, -0.09475387348362574, -0.004500314406423937, 0.08779187069854907,
+          -0.06726175906692303, 0.013502461273839979});
   F large = 1.0 - exp_of(-(a * a), ExpRange::kModerate) * g;
   return select(abs(x) < 1.0, small, copysign(large, x));
 }
@@ -58,11 +60,11 @@ F erf_of(F x) { return x.is_double() ? erf_double(x) : erf_float(x); }
 // The functions down to atanh_of are for double.
 F sinh_of(F x) {
   F a = abs(x), z = x * x;
-  F small = fma(
-      a * z,
-      polynomial(z, {0.16666666666666669, 0.008333333333332965, 0.00019841269841536113, 2.755731912866835e-06,
-                     2.505212713627562e-08, 1.6056978675468067e-10, 7.766552274413264e-13}),
-      a);
+  F small = fma(a * z,
+                polynomial(z, {0.16666666666666669, 0.008333333333332965, 0.00019841269841536113,
+                               2.755731912866835e-06, 2.505212713627562e-08, 1.6056978675468067e-10,
+                               7.766552274413264e-13}),
+                a);
   F h = half_exp_of(a);
   return copysign(select(a < 1.0, small, h - 0.25 / h), x);
 }
@@ -74,7 +76,8 @@ F cosh_of(F x) {
 
 constexpr double kLn2 = 0.6931471805599453;
 
-// log(2 large) where large beyond 2^60 stands for x + sqrt(x^2 +- 1) and x^2 might overflow, else log(1 + rest).
+// log(2 large) where large beyond 2^60 stands for x + sqrt(x^2 +- 1) and x^2 might overflow, else
+// log(1 + rest).
 F log_of_sum(F large, F rest) {
   M is_large = large > 0x1p60;
   return log1p_of(select(is_large, large, rest)) + select(is_large, constant(large, kLn2), 0.0);
@@ -125,14 +128,16 @@ F math_of(MathOp op, F x) {
 }  // namespace
 }  // namespace lanes
 
-llvm::Value* emit_math(llvm::IRBuilderBase& b, MathOp op, llvm::Value* x, const MathOptions& options) {
+llvm::Value* emit_math(llvm::IRBuilderBase& b, MathOp op, llvm::Value* x,
+                       const MathOptions& options) {
   llvm::IRBuilderBase::FastMathFlagGuard guard(b);
   b.clearFastMathFlags();  // the error terms of the reductions would be reassociated away
   lanes::Emitter e{b, options.has_fma};
   return lanes::math_of(op, {&e, x}).v;
 }
 
-llvm::Value* emit_pow(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y, const MathOptions& options) {
+llvm::Value* emit_pow(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y,
+                      const MathOptions& options) {
   llvm::IRBuilderBase::FastMathFlagGuard guard(b);
   b.clearFastMathFlags();
   lanes::Emitter e{b, options.has_fma};

@@ -1,4 +1,5 @@
-// Elementary functions as inline vector code: polynomials, range reduction and selects, for any lane count.
+// Elementary functions as inline vector code: polynomials, range reduction and selects, for any
+// lane count.
 #pragma once
 
 namespace llvm {
@@ -9,22 +10,41 @@ class Value;
 namespace tilewright::cpu {
 
 enum class MathOp {
-  kExp, kLog, kTanh, kErf, kSigmoid, kExpm1, kLog1p,
-  kSin, kCos, kTan, kAsin, kAcos, kAtan,
-  kSinh, kCosh, kAsinh, kAcosh, kAtanh, kRsqrt,
+  kExp,
+  kLog,
+  kTanh,
+  kErf,
+  kSigmoid,
+  kExpm1,
+  kLog1p,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kRsqrt,
 };
 inline constexpr int kMathOpCount = static_cast<int>(MathOp::kRsqrt) + 1;
 
-// Up to here sin, cos and tan of double are accurate; beyond, sin and tan give 0 and cos 1. Float has no limit.
+// Up to here sin, cos and tan of double are accurate; beyond, sin and tan give 0 and cos 1. Float
+// has no limit.
 inline constexpr double kLargestDoubleAngle = 0x1p45;
 
 struct MathOptions {
-  bool has_fma = true;  // false: no llvm.fma is emitted (it would become a call of libm on such a target)
+  bool has_fma =
+      true;  // false: no llvm.fma is emitted (it would become a call of libm on such a target)
 };
 
-// Largest error measured, in ULPs (bound asserted by tests/codegen/test_vector_math.cpp), and ns per element with
-// FMA and AVX-512 on one core. NaN, infinities, -0 and denormals follow C; the code calls nothing (tested on
-// x86-64, AVX2 and AVX-512), and a scalar gives the same bits as a lane of a vector. The bounds hold without FMA.
+// Largest error measured, in ULPs (bound asserted by tests/codegen/test_vector_math.cpp), and ns
+// per element with FMA and AVX-512 on one core. NaN, infinities, -0 and denormals follow C; the
+// code calls nothing (tested on x86-64, AVX2 and AVX-512), and a scalar gives the same bits as a
+// lane of a vector. The bounds hold without FMA.
 //
 //   op       float       double      <16 x float>  <8 x double>
 //   exp      0.88 (2)    0.86 (4)    0.15 ns       0.45 ns
@@ -48,10 +68,13 @@ struct MathOptions {
 //   rsqrt    1.48 (2)    1.49 (2)    0.11          0.37
 //   pow      0.51 (4)    1.20 (16)   1.84          2.47
 //
-// Emits op(x) at the insertion point; x is float or double, a scalar or a fixed vector of any lane count.
-llvm::Value* emit_math(llvm::IRBuilderBase& b, MathOp op, llvm::Value* x, const MathOptions& options = {});
+// Emits op(x) at the insertion point; x is float or double, a scalar or a fixed vector of any lane
+// count.
+llvm::Value* emit_math(llvm::IRBuilderBase& b, MathOp op, llvm::Value* x,
+                       const MathOptions& options = {});
 
 // Emits x to the power y (same type), with every special case of IEEE 754's pow.
-llvm::Value* emit_pow(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y, const MathOptions& options = {});
+llvm::Value* emit_pow(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y,
+                      const MathOptions& options = {});
 
 }  // namespace tilewright::cpu

@@ -13,21 +13,24 @@ double ln2_low(F x) { return x.is_double() ? 2.8235290563031577e-13 : 1.42860677
 // (e^r - 1 - r) / r^2 for |r| <= ln(2)/2.
 F exp_tail(F r) {
   if (r.is_double()) {
-    return polynomial(
-        r, {0.5, 0.16666666666666682, 0.04166666666666669, 0.008333333333317662, 0.0013888888888869088,
-            0.00019841269895062665, 2.4801587357871502e-05, 2.7557236018241865e-06, 2.7557244379710723e-07,
-            2.511167709186252e-08, 2.092404400597866e-09});
+    return polynomial(r, {0.5, 0.16666666666666682, 0.04166666666666669, 0.008333333333317662,
+                          0.0013888888888869088, 0.00019841269895062665, 2.4801587357871502e-05,
+                          2.7557236018241865e-06, 2.7557244379710723e-07, 2.511167709186252e-08,
+                          2.092404400597866e-09});
   }
   return polynomial(r, {0.5, 0.166665211, 0.0416664369, 0.00836865883, 0.00139373995});
 }
 
 // x clamped to where e^x neither rounds to 0 nor to infinity, with a margin.
-F clamp_for_exp(F x) { return x.is_double() ? max(min(x, 710.5), -745.5) : max(min(x, 89.5), -104.5); }
+F clamp_for_exp(F x) {
+  return x.is_double() ? max(min(x, 710.5), -745.5) : max(min(x, 89.5), -104.5);
+}
 
 // 2^n e^r with n = n.value + offset.
 F scale_exp(F p, F x, Rounded n, ExpRange range, int offset) {
   if (range == ExpRange::kModerate) return p * power_of_two(x, n.raw + offset);
-  // 2^n alone may not be a normal number, so a part of it is multiplied last, where the result rounds once.
+  // 2^n alone may not be a normal number, so a part of it is multiplied last, where the result
+  // rounds once.
   const int down = x.is_double() ? 512 : 64;
   const double last = x.is_double() ? 0x1p-512 : 0x1p-64;
   M up = x > 0.0;
@@ -75,15 +78,15 @@ F log_of_split(const Split& s, const F* extra) {
   if (f.is_double()) {
     // log(1+f) = f - (f^2/2 - s (f^2/2 + z P(z))), s = f/(2+f), z = s^2
     F q = f / (f + 2.0), z = q * q, half_square = f * f * 0.5;
-    F tail =
-        z * polynomial(z, {0.6666666666666732, 0.39999999999429503, 0.28571428739509735, 0.22222198834073262,
-                           0.18183552257350177, 0.15314326685510662, 0.14793472474282945});
+    F tail = z * polynomial(z, {0.6666666666666732, 0.39999999999429503, 0.28571428739509735,
+                                0.22222198834073262, 0.18183552257350177, 0.15314326685510662,
+                                0.14793472474282945});
     F small = half_square - fma(q, half_square + tail, low);
     return s.exponent * ln2_high(f) - (small - f);
   }
   F z = f * f;
-  F tail = f * polynomial(f, {0.333333135, -0.250000119, 0.200020641, -0.166678265, 0.142205283, -0.124091864,
-                              0.118844047, -0.116525017, 0.0672719628});
+  F tail = f * polynomial(f, {0.333333135, -0.250000119, 0.200020641, -0.166678265, 0.142205283,
+                              -0.124091864, 0.118844047, -0.116525017, 0.0672719628});
   F small = fma(z, -0.5, fma(z, tail, low));
   return fma(s.exponent, ln2_high(f), f + small);
 }
@@ -100,8 +103,9 @@ Pair log_pair(F x) {
   Pair cube = two_product(s, z.hi);
   cube.lo = fma(s, z.lo, fma(s_low, z.hi, cube.lo));
   const double two_thirds = 0.6666666666666666;
-  F p = polynomial(z.hi, {0.40000000000004843, 0.2857142856944333, 0.22222222602070146, 0.1818177872690107,
-                          0.1538697383689955, 0.1325245750810164, 0.1323221929324205});
+  F p = polynomial(
+      z.hi, {0.40000000000004843, 0.2857142856944333, 0.22222222602070146, 0.1818177872690107,
+             0.1538697383689955, 0.1325245750810164, 0.1323221929324205});
   Pair term = two_product(cube.hi, constant(x, two_thirds));
   term.lo = fma(cube.lo, two_thirds, fma(cube.hi * z.hi, p, term.lo));
   Pair head = two_sum(parts.exponent * ln2_high(x), s + s);
@@ -116,7 +120,8 @@ F positive_power(F x, F y) {
   l.hi = select(x == 0.0, -kInfinity, l.hi);
   l.hi = select(x < kInfinity, l.hi, x);  // infinity and NaN
   Pair p = two_product(y, l.hi);
-  F low = select(abs(p.hi) < 800.0, fma(y, l.lo, p.lo), 0.0);  // beyond, the result is 0, infinity or NaN
+  F low = select(abs(p.hi) < 800.0, fma(y, l.lo, p.lo),
+                 0.0);  // beyond, the result is 0, infinity or NaN
   return exp_with_offset(y * l.hi, &low, ExpRange::kFull, 0);
 }
 
@@ -139,7 +144,8 @@ F exp_of(F x, ExpRange range) { return exp_with_offset(x, nullptr, range, 0); }
 F half_exp_of(F x) { return exp_with_offset(x, nullptr, ExpRange::kFull, -1); }
 
 F sigmoid_of(F x) {
-  // 1/(1 + e^|x|) with both terms scaled, since e^|x| may overflow where the quotient does not vanish.
+  // 1/(1 + e^|x|) with both terms scaled, since e^|x| may overflow where the quotient does not
+  // vanish.
   F a = min(abs(x), x.is_double() ? 745.5 : 104.5);
   const int down = x.is_double() ? 512 : 64;
   const double scale = x.is_double() ? 0x1p-512 : 0x1p-64;
@@ -147,9 +153,11 @@ F sigmoid_of(F x) {
   F r = fma(n.value, -ln2_low(x), fma(n.value, -ln2_high(x), a));
   F p = fma(r * r, exp_tail(r), r);
   F power = power_of_two(x, n.raw - down);
-  // power (1 + p) + scale: rounded once, save that 2^24 + 1 itself would round, so there power is added last.
+  // power (1 + p) + scale: rounded once, save that 2^24 + 1 itself would round, so there power is
+  // added last.
   M small = n.value < 12.0;
-  F sum = fma(power, p, select(small, power + scale, constant(x, scale))) + select(small, 0.0, power);
+  F sum =
+      fma(power, p, select(small, power + scale, constant(x, scale))) + select(small, 0.0, power);
   F y = scale / sum;
   return select(x > 0.0, 1.0 - y, y);
 }
@@ -186,8 +194,8 @@ F log1p_of(F x) {
 
 F pow_of(F x, F y) {
   F a = abs(x);
-  F power =
-      x.is_double() ? positive_power(a, y) : narrow(exp_of(widen(y) * log_of(widen(a)), ExpRange::kFull));
+  F power = x.is_double() ? positive_power(a, y)
+                          : narrow(exp_of(widen(y) * log_of(widen(a)), ExpRange::kFull));
   Parity p = parity(y);
   power = select(a == 1.0, 1.0, power);  // also for infinite and, if x is 1, NaN y
   power = select((x < 0.0) & (a < kInfinity) & !p.is_integer, kNaN, power);

@@ -1,6 +1,6 @@
-// Arithmetic on lanes: thin values over IRBuilder so that the formulas of vector_math*.cpp read as formulas.
-// Only those files include this header; every operation works alike on scalars and vectors, so a scalar tail
-// gives the same bits as a vector body.
+// Arithmetic on lanes: thin values over IRBuilder so that the formulas of vector_math*.cpp read as
+// formulas. Only those files include this header; every operation works alike on scalars and
+// vectors, so a scalar tail gives the same bits as a vector body.
 #pragma once
 
 #include "codegen/cpu/vector_math.h"
@@ -46,7 +46,9 @@ struct Num {
   double constant = 0;
   Num(F f) : lanes(f) {}
   Num(double c) : constant(c) {}
-  llvm::Value* as(F like) const { return lanes.v ? lanes.v : llvm::ConstantFP::get(like.type(), constant); }
+  llvm::Value* as(F like) const {
+    return lanes.v ? lanes.v : llvm::ConstantFP::get(like.type(), constant);
+  }
 };
 struct IntNum {
   I lanes{};
@@ -57,16 +59,17 @@ struct IntNum {
   llvm::Value* as(I like) const {
     if (lanes.v) return lanes.v;
     const unsigned bits = like.type()->getScalarSizeInBits();
-    return llvm::ConstantInt::get(like.type(), llvm::APInt(64, static_cast<uint64_t>(constant)).trunc(bits));
+    return llvm::ConstantInt::get(like.type(),
+                                  llvm::APInt(64, static_cast<uint64_t>(constant)).trunc(bits));
   }
 };
 inline F lanes_of(const Num& a, const Num& b) { return a.lanes.v ? a.lanes : b.lanes; }
 inline I lanes_of(const IntNum& a, const IntNum& b) { return a.lanes.v ? a.lanes : b.lanes; }
 
-#define TILEWRIGHT_BINARY(Result, Operand, op, Create)                  \
-  inline Result operator op(Operand x, Operand y) {                     \
-    auto l = lanes_of(x, y);                                            \
-    return {l.e, l.e->b.Create(x.as(l), y.as(l))};                      \
+#define TILEWRIGHT_BINARY(Result, Operand, op, Create) \
+  inline Result operator op(Operand x, Operand y) {    \
+    auto l = lanes_of(x, y);                           \
+    return {l.e, l.e->b.Create(x.as(l), y.as(l))};     \
   }
 TILEWRIGHT_BINARY(F, Num, +, CreateFAdd)
 TILEWRIGHT_BINARY(F, Num, -, CreateFSub)
@@ -99,7 +102,9 @@ inline M is_nan(F x) { return {x.e, x.e->b.CreateFCmpUNO(x.v, x.v)}; }
 inline F select(M m, F x, Num y) { return {x.e, x.e->b.CreateSelect(m.v, x.v, y.as(x))}; }
 inline F select(M m, double x, F y) { return {y.e, y.e->b.CreateSelect(m.v, Num(x).as(y), y.v)}; }
 inline I select(M m, I x, IntNum y) { return {x.e, x.e->b.CreateSelect(m.v, x.v, y.as(x))}; }
-inline I select(M m, int64_t x, I y) { return {y.e, y.e->b.CreateSelect(m.v, IntNum(x).as(y), y.v)}; }
+inline I select(M m, int64_t x, I y) {
+  return {y.e, y.e->b.CreateSelect(m.v, IntNum(x).as(y), y.v)};
+}
 inline F min(F x, double bound) { return select(x > bound, bound, x); }  // NaN stays NaN
 inline F max(F x, double bound) { return select(x < bound, bound, x); }
 
@@ -108,22 +113,37 @@ inline I constant(I like, int64_t c) { return {like.e, IntNum(c).as(like)}; }
 
 inline I bits(F x) {
   auto& b = x.e->b;
-  return {x.e, b.CreateBitCast(x.v, with_scalar(x.is_double() ? b.getInt64Ty() : b.getInt32Ty(), x.type()))};
+  return {x.e, b.CreateBitCast(
+                   x.v, with_scalar(x.is_double() ? b.getInt64Ty() : b.getInt32Ty(), x.type()))};
 }
 inline F from_bits(I x) {
   auto& b = x.e->b;
   const bool wide = x.type()->getScalarSizeInBits() == 64;
-  return {x.e, b.CreateBitCast(x.v, with_scalar(wide ? b.getDoubleTy() : b.getFloatTy(), x.type()))};
+  return {x.e,
+          b.CreateBitCast(x.v, with_scalar(wide ? b.getDoubleTy() : b.getFloatTy(), x.type()))};
 }
-inline F widen(F x) { return {x.e, x.e->b.CreateFPExt(x.v, with_scalar(x.e->b.getDoubleTy(), x.type()))}; }
-inline F narrow(F x) { return {x.e, x.e->b.CreateFPTrunc(x.v, with_scalar(x.e->b.getFloatTy(), x.type()))}; }
-inline I widen(I x) { return {x.e, x.e->b.CreateZExt(x.v, with_scalar(x.e->b.getInt64Ty(), x.type()))}; }
-inline I narrow(I x) { return {x.e, x.e->b.CreateTrunc(x.v, with_scalar(x.e->b.getInt32Ty(), x.type()))}; }
-inline F to_double(I x) { return {x.e, x.e->b.CreateSIToFP(x.v, with_scalar(x.e->b.getDoubleTy(), x.type()))}; }
+inline F widen(F x) {
+  return {x.e, x.e->b.CreateFPExt(x.v, with_scalar(x.e->b.getDoubleTy(), x.type()))};
+}
+inline F narrow(F x) {
+  return {x.e, x.e->b.CreateFPTrunc(x.v, with_scalar(x.e->b.getFloatTy(), x.type()))};
+}
+inline I widen(I x) {
+  return {x.e, x.e->b.CreateZExt(x.v, with_scalar(x.e->b.getInt64Ty(), x.type()))};
+}
+inline I narrow(I x) {
+  return {x.e, x.e->b.CreateTrunc(x.v, with_scalar(x.e->b.getInt32Ty(), x.type()))};
+}
+inline F to_double(I x) {
+  return {x.e, x.e->b.CreateSIToFP(x.v, with_scalar(x.e->b.getDoubleTy(), x.type()))};
+}
 inline I funnel_shift_left(I high, I low, I count) {  // the high word of (high:low) << count
-  return {high.e, high.e->b.CreateIntrinsic(llvm::Intrinsic::fshl, {high.type()}, {high.v, low.v, count.v})};
+  return {high.e, high.e->b.CreateIntrinsic(llvm::Intrinsic::fshl, {high.type()},
+                                            {high.v, low.v, count.v})};
 }
-inline F unary_intrinsic(llvm::Intrinsic::ID id, F x) { return {x.e, x.e->b.CreateUnaryIntrinsic(id, x.v)}; }
+inline F unary_intrinsic(llvm::Intrinsic::ID id, F x) {
+  return {x.e, x.e->b.CreateUnaryIntrinsic(id, x.v)};
+}
 inline F abs(F x) { return unary_intrinsic(llvm::Intrinsic::fabs, x); }
 inline F sqrt(F x) { return unary_intrinsic(llvm::Intrinsic::sqrt, x); }
 inline F copysign(F magnitude, F sign) {
@@ -134,7 +154,8 @@ inline F copysign(F magnitude, F sign) {
 inline F fma(Num x, Num y, Num z) {
   F l = x.lanes.v ? x.lanes : lanes_of(y, z);
   if (!l.e->has_fma) return F{l.e, x.as(l)} * F{l.e, y.as(l)} + F{l.e, z.as(l)};
-  return {l.e, l.e->b.CreateIntrinsic(llvm::Intrinsic::fma, {l.type()}, {x.as(l), y.as(l), z.as(l)})};
+  return {l.e,
+          l.e->b.CreateIntrinsic(llvm::Intrinsic::fma, {l.type()}, {x.as(l), y.as(l), z.as(l)})};
 }
 
 // An unevaluated sum, hi holding the rounded value.
@@ -178,11 +199,12 @@ inline double smallest_normal(F x) { return x.is_double() ? 0x1p-1022 : 0x1p-126
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// The integer nearest to an x of at most 2^21 (float) or 2^50 (double) in size: adding 1.5 * 2^mantissa_bits
-// leaves it in the low bits of the sum.
+// The integer nearest to an x of at most 2^21 (float) or 2^50 (double) in size: adding 1.5 *
+// 2^mantissa_bits leaves it in the low bits of the sum.
 struct Rounded {
   F value;
-  I raw;  // low bits: the integer in two's complement; high bits: noise that a left shift into the exponent drops
+  I raw;  // low bits: the integer in two's complement; high bits: noise that a left shift into the
+          // exponent drops
 };
 inline Rounded round_to_integer(F x, double factor) {
   const double magic = x.is_double() ? 0x1.8p52 : 0x1.8p23;

@@ -24,22 +24,24 @@ Reduced reduce_double(F x) {
   return {fast_two_sum(s.hi, low), n.raw};
 }
 
-// Payne-Hanek for any finite |x| >= pi/4: x * 2/pi modulo 4 as a 64-bit fraction, from those bits of 2/pi that
-// the exponent of x moves there. The nearest a float comes to a multiple of pi/2 leaves over 30 of its bits.
+// Payne-Hanek for any finite |x| >= pi/4: x * 2/pi modulo 4 as a 64-bit fraction, from those bits
+// of 2/pi that the exponent of x moves there. The nearest a float comes to a multiple of pi/2
+// leaves over 30 of its bits.
 Reduced reduce_float(F a) {
   I i = bits(a);
   I mantissa = widen((i & 0x7FFFFF) | 0x800000);
   // a = mantissa * 2^(exponent - 150); the fraction has 62 bits below the two of the quadrant.
   I shift = widen(i >> 23) - (150 - 62);
   const auto word = [&](uint64_t w) { return constant(shift, static_cast<int64_t>(w)); };
-  const I w0 = word(0xA2F9836E4E441529), w1 = word(0xFC2757D1F534DDC0), w2 = word(0xDB6295993C439041),
-          w3 = word(0xFE5163ABDEBBC561);
+  const I w0 = word(0xA2F9836E4E441529), w1 = word(0xFC2757D1F534DDC0),
+          w2 = word(0xDB6295993C439041), w3 = word(0xFE5163ABDEBBC561);
   M below_64 = shift < 64, below_128 = shift < 128;
   I first = select(below_64, 0, select(below_128, w0, w1));
   I second = select(below_64, w0, select(below_128, w1, w2));
   I third = select(below_64, w1, select(below_128, w2, w3));
   I count = shift & 63;
-  I high = funnel_shift_left(first, second, count), low = funnel_shift_left(second, third, count) >> 32;
+  I high = funnel_shift_left(first, second, count),
+    low = funnel_shift_left(second, third, count) >> 32;
   I product = mantissa * high + ((mantissa * low) >> 32);
   I fraction = arithmetic_shift(product << 2, 2);
   F r = narrow(to_double(fraction) * 3.4061215800865545e-19);  // pi/2 * 2^-62
@@ -53,7 +55,8 @@ Reduced reduce(F x) { return x.is_double() ? reduce_double(x) : reduce_float(abs
 F sin_near_zero(Pair r) {
   F x = r.hi, z = x * x;
   if (!x.is_double()) {
-    return fma(x * z, polynomial(z, {-0.166666672, 0.00833337381, -0.000198506954, 2.80847644e-06}), x);
+    return fma(x * z, polynomial(z, {-0.166666672, 0.00833337381, -0.000198506954, 2.80847644e-06}),
+               x);
   }
   F p = polynomial(z, {-0.16666666666666632, 0.008333333333322507, -0.00019841269829873524,
                        2.7557313711781184e-06, -2.5050760812877743e-08, 1.5896930824581064e-10});
@@ -101,16 +104,19 @@ AsinParts asin_parts(F a) {
   M small = a < 0.5;
   F z = select(small, a * a, (1.0 - a) * 0.5);
   F base = select(small, a, sqrt(z));
-  F p = polynomial(z, {0.16666666666666755, 0.07499999999972023, 0.04464285717367526, 0.030381942745044556,
-                       0.022372214096571672, 0.017351625838598096, 0.01398067546894585, 0.011399962307606367,
-                       0.010775002761527602, 0.003724214561805168, 0.021668345528710716,
-                       -0.020948920617393306, 0.03260012548614336});
+  F p = polynomial(
+      z, {0.16666666666666755, 0.07499999999972023, 0.04464285717367526, 0.030381942745044556,
+          0.022372214096571672, 0.017351625838598096, 0.01398067546894585, 0.011399962307606367,
+          0.010775002761527602, 0.003724214561805168, 0.021668345528710716, -0.020948920617393306,
+          0.03260012548614336});
   return {base, base * z * p, small};
 }
 
 }  // namespace
 
-F sin_of(F x) { return nan_unless_finite(keep_tiny(restore_sign(sine_from(x, reduce(x)), x), x), x); }
+F sin_of(F x) {
+  return nan_unless_finite(keep_tiny(restore_sign(sine_from(x, reduce(x)), x), x), x);
+}
 
 F cos_of(F x) {
   Reduced r = reduce(x);
@@ -150,9 +156,10 @@ F atan_of(F x) {
   F base = select(large, kHalfPi, select(middle, constant(x, kHalfPi / 2), 0.0));
   F base_low = select(large, kHalfPiLow, select(middle, constant(x, kHalfPiLow / 2), 0.0));
   F t = numerator / denominator, z = t * t;
-  F p = polynomial(z, {-0.33333333333333204, 0.19999999999955168, -0.14285714280339004, 0.11111110789959631,
-                       -0.0909089793040125, 0.07692063075601943, -0.06663134501825611, 0.05848097622694559,
-                       -0.050401897844030784, 0.03808581546410485, -0.017929253052740016});
+  F p = polynomial(
+      z, {-0.33333333333333204, 0.19999999999955168, -0.14285714280339004, 0.11111110789959631,
+          -0.0909089793040125, 0.07692063075601943, -0.06663134501825611, 0.05848097622694559,
+          -0.050401897844030784, 0.03808581546410485, -0.017929253052740016});
   return copysign(base + (t + fma(t * z, p, base_low)), x);
 }
 

@@ -23,7 +23,7 @@ struct ModelOptions {
   std::string model;
   std::vector<std::string> shapes;  // --shape options as given (shapes.cpp)
   std::string cpu = "native";
-  int threads = 0;                  // 0: one per CPU this process may use
+  int threads = 0;  // 0: one per CPU this process may use
 };
 bool is_compiled(const std::string& path);  // by its name: an .so
 CompileOptions compile_options(const ModelOptions& options);
@@ -41,12 +41,15 @@ std::vector<InputInfo> inputs_of(const std::vector<ValueInfo>& values);
 
 // The sets of shapes that the --shape options make up (explained in kShapeHelp). No option: one
 // empty set.
-Result<std::vector<Binding>> parse_shapes(const std::vector<InputInfo>& inputs, const std::vector<std::string>& shapes);
+Result<std::vector<Binding>> parse_shapes(const std::vector<InputInfo>& inputs,
+                                          const std::vector<std::string>& shapes);
 // For commands that compile for one set.
-Result<Binding> parse_one_set(const std::vector<InputInfo>& inputs, const std::vector<std::string>& shapes);
+Result<Binding> parse_one_set(const std::vector<InputInfo>& inputs,
+                              const std::vector<std::string>& shapes);
 extern const char* const kShapeHelp;
 
-// A model ready to run, from an ONNX file (compiled in memory for the given inputs) or a compiled one.
+// A model ready to run, from an ONNX file (compiled in memory for the given inputs) or a compiled
+// one.
 struct OpenedModel {
   std::shared_ptr<const Executable> executable;
   std::unique_ptr<Session> session;
@@ -54,16 +57,22 @@ struct OpenedModel {
   std::vector<std::string> input_names, output_names;
 };
 // inputs: a path (.npz or folder) or empty: seeded random ones, said on standard error.
-Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& inputs, bool profile);
+Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& inputs,
+                                bool profile);
 
-Status write_outputs(const std::string& path, const std::vector<std::string>& names, const std::vector<Tensor>& outputs);
+Status write_outputs(const std::string& path, const std::vector<std::string>& names,
+                     const std::vector<Tensor>& outputs);
 
-// The table of a profiled run that took `run_nanoseconds`: a row per kernel with the model's nodes in it. Times, FLOP
-// and bytes, and what part of this machine's peak they are, which is measured here (a third of a second).
-std::string profile_table(const std::vector<Profiler::Row>& rows, int64_t run_nanoseconds, int threads);
+// The table of a profiled run that took `run_nanoseconds`: a row per kernel with the model's nodes
+// in it. Times, FLOP and bytes, and what part of this machine's peak they are, which is measured
+// here (a third of a second).
+std::string profile_table(const std::vector<Profiler::Row>& rows, int64_t run_nanoseconds,
+                          int threads);
 
-int run_command(const ModelOptions& options, const std::string& inputs, const std::string& outputs, const std::string& trace);
-int bench_command(const ModelOptions& options, const std::string& inputs, double seconds, bool json);
+int run_command(const ModelOptions& options, const std::string& inputs, const std::string& outputs,
+                const std::string& trace);
+int bench_command(const ModelOptions& options, const std::string& inputs, double seconds,
+                  bool json);
 int compile_command(const ModelOptions& options, const std::string& output);
 int info_command(const std::string& model);
 extern const std::vector<std::string> kForms;  // of lower --emit

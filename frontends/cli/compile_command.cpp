@@ -29,19 +29,23 @@ std::string open_dimensions(const Binding& set, const std::vector<InputInfo>& in
     std::string dims = i.known_rank ? "" : "all (its rank is unknown)";
     for (size_t d = 0; d < i.extents.size(); ++d)
       if (i.extents[d] < 0 && !set.symbols.count(i.symbols[d]))
-        dims += (dims.empty() ? "" : ", ") + (i.symbols[d].empty() ? "dimension " + std::to_string(d) : "'" + i.symbols[d] + "'");
+        dims +=
+            (dims.empty() ? "" : ", ") +
+            (i.symbols[d].empty() ? "dimension " + std::to_string(d) : "'" + i.symbols[d] + "'");
     if (!dims.empty()) text += (text.empty() ? "" : "; ") + ("input '" + i.name + "': ") + dims;
   }
   return text;
 }
 
-// Says which extents to give where that is the cure: kInvalid, since the call lacks something, not Tilewright.
+// Says which extents to give where that is the cure: kInvalid, since the call lacks something, not
+// Tilewright.
 Error explain(Error error, const std::vector<Binding>& sets, const std::vector<InputInfo>& inputs) {
   std::string open;
   for (const Binding& set : sets)
     if (open.empty()) open = open_dimensions(set, inputs);
   const std::string text = error.to_string();
-  const bool curable = text.find("not known at compile time") != std::string::npos || text.find("unknown at compile time") != std::string::npos ||
+  const bool curable = text.find("not known at compile time") != std::string::npos ||
+                       text.find("unknown at compile time") != std::string::npos ||
                        text.find("rank is unknown") != std::string::npos;
   if (open.empty() || !curable || error.kind != ErrorKind::kUnsupported) return error;
   // Of several reasons one may be incurable: the model stays unsupported.
@@ -53,14 +57,16 @@ Error explain(Error error, const std::vector<Binding>& sets, const std::vector<I
 }  // namespace
 
 int compile_command(const ModelOptions& options, const std::string& output) {
-  if (is_compiled(options.model)) return report_usage("'" + options.model + "' is compiled already");
+  if (is_compiled(options.model))
+    return report_usage("'" + options.model + "' is compiled already");
   auto model = open_model(options.model);
   if (!model.ok()) return report(model.error());
   const std::vector<InputInfo> inputs = inputs_of(**model);
   auto sets = parse_shapes(inputs, options.shapes);
   if (!sets.ok()) return report(sets.error());
   // Exact matches are tried first.
-  std::stable_partition(sets->begin(), sets->end(), [&](const Binding& b) { return binds_all(b, inputs); });
+  std::stable_partition(sets->begin(), sets->end(),
+                        [&](const Binding& b) { return binds_all(b, inputs); });
   Progress progress;
   CompileOptions compile = compile_options(options);
   compile.progress = progress.callback();

@@ -24,10 +24,13 @@ std::string file_size(const std::string& path) {
   return error ? "unknown" : megabytes(bytes);
 }
 
-std::string extents_text(const std::vector<int64_t>& extents, const std::vector<std::string>& symbols) {
+std::string extents_text(const std::vector<int64_t>& extents,
+                         const std::vector<std::string>& symbols) {
   std::string text = "[";
   for (size_t d = 0; d < extents.size(); ++d)
-    text += (d ? ", " : "") + (extents[d] >= 0 ? std::to_string(extents[d]) : symbols[d].empty() ? "?" : symbols[d]);
+    text += (d ? ", " : "") + (extents[d] >= 0      ? std::to_string(extents[d])
+                               : symbols[d].empty() ? "?"
+                                                    : symbols[d]);
   return text + "]";
 }
 
@@ -35,7 +38,8 @@ std::string type_text(const OnnxType& type) {
   if (type.kind == OnnxTypeKind::kUnknown) return "unknown";
   if (type.kind != OnnxTypeKind::kTensor) return "no tensor";
   auto dtype = dtype_from_onnx(type.onnx_code);
-  std::string text = dtype ? std::string(name(*dtype)) : "element type " + std::to_string(type.onnx_code);
+  std::string text =
+      dtype ? std::string(name(*dtype)) : "element type " + std::to_string(type.onnx_code);
   if (!type.shape) return text + " of unknown rank";
   std::vector<int64_t> extents;
   std::vector<std::string> symbols;
@@ -50,12 +54,16 @@ std::string type_text(const OnnxType& type) {
 
 void print_onnx(const OnnxModel& model, const std::string& path) {
   std::cout << "ONNX model " << path << " (" << file_size(path) << ")\n";
-  std::cout << "graph: " << model.graph.name << "\nproducer: " << model.producer << "\nIR version: " << model.ir_version << "\nopsets:";
-  for (const auto& [domain, version] : model.opset_imports) std::cout << " " << (domain.empty() ? "ai.onnx" : domain) << " " << version;
+  std::cout << "graph: " << model.graph.name << "\nproducer: " << model.producer
+            << "\nIR version: " << model.ir_version << "\nopsets:";
+  for (const auto& [domain, version] : model.opset_imports)
+    std::cout << " " << (domain.empty() ? "ai.onnx" : domain) << " " << version;
   std::cout << "\n";
   for (const OnnxValueInfo& v : model.graph.inputs)
-    if (!model.graph.initializers.count(v.name)) std::cout << "input " << v.name << ": " << type_text(v.type) << "\n";
-  for (const OnnxValueInfo& v : model.graph.outputs) std::cout << "output " << v.name << ": " << type_text(v.type) << "\n";
+    if (!model.graph.initializers.count(v.name))
+      std::cout << "input " << v.name << ": " << type_text(v.type) << "\n";
+  for (const OnnxValueInfo& v : model.graph.outputs)
+    std::cout << "output " << v.name << ": " << type_text(v.type) << "\n";
   std::map<std::string, bool> symbols;
   for (const InputInfo& i : inputs_of(model))
     for (const std::string& s : i.symbols)
@@ -68,7 +76,8 @@ void print_onnx(const OnnxModel& model, const std::string& path) {
   std::cout << "\nweights: " << model.graph.initializers.size() << ", " << megabytes(bytes) << "\n";
   std::map<std::string, int> counts;
   for (const OnnxNode& n : model.graph.nodes)
-    ++counts[(n.domain.empty() ? "" : n.domain + ":") + n.op_type + (onnx::find_mapping(n) ? "" : " (unsupported)")];
+    ++counts[(n.domain.empty() ? "" : n.domain + ":") + n.op_type +
+             (onnx::find_mapping(n) ? "" : " (unsupported)")];
   std::cout << "nodes: " << model.graph.nodes.size() << "\n";
   for (const auto& [op, count] : counts) std::cout << "  " << count << " " << op << "\n";
 }
@@ -84,11 +93,13 @@ void print_variant(const Variant& v, size_t number) {
       std::vector<int64_t> extents;
       std::vector<std::string> symbols;
       for (const SizeExpr& e : d.dims) {
-        const bool fixed = e.size() == 1 && e[0].op == SizeOp::kConstant, symbol = e.size() == 1 && e[0].op == SizeOp::kSymbol;
+        const bool fixed = e.size() == 1 && e[0].op == SizeOp::kConstant,
+                   symbol = e.size() == 1 && e[0].op == SizeOp::kSymbol;
         extents.push_back(fixed ? e[0].value : -1);
         symbols.push_back(symbol ? v.symbols[static_cast<size_t>(e[0].value)] : "");
       }
-      std::cout << "  " << what << " " << d.name << ": " << name(d.dtype) << extents_text(extents, symbols) << "\n";
+      std::cout << "  " << what << " " << d.name << ": " << name(d.dtype)
+                << extents_text(extents, symbols) << "\n";
     }
   };
   print("input", v.inputs);
@@ -96,8 +107,9 @@ void print_variant(const Variant& v, size_t number) {
 }
 
 void print_executable(const Executable& e, const std::string& path) {
-  std::cout << "compiled model " << path << " (" << file_size(path) << ")\nmodel: " << e.model_name << "\nproducer: " << e.producer
-            << "\nmade for: " << e.cpu << ", schedules for " << e.schedule_threads << " threads\nneeds:";
+  std::cout << "compiled model " << path << " (" << file_size(path) << ")\nmodel: " << e.model_name
+            << "\nproducer: " << e.producer << "\nmade for: " << e.cpu << ", schedules for "
+            << e.schedule_threads << " threads\nneeds:";
   for (const std::string& f : e.cpu_features) std::cout << " " << f;
   std::cout << "\nconstants: " << megabytes(static_cast<uintmax_t>(e.constants_bytes)) << "\n";
   for (size_t i = 0; i < e.variants.size(); ++i) print_variant(e.variants[i], i);
@@ -121,8 +133,10 @@ int info_command(const std::string& path) {
 int devices_command() {
   const CpuInfo& cpu = cpu_info();
   std::cout << "cpu: " << cpu.model << "\n  CPUs available to this process: " << cpu.available_cpus
-            << "\n  vector registers: " << cpu.vector_bytes * 8 << " bits\n  caches of a core: " << cpu.l1_data_bytes / 1024 << " KiB L1, "
-            << cpu.l2_bytes / 1024 << " KiB L2, " << cpu.l3_bytes / 1024 << " KiB L3 (shared)\n  features:";
+            << "\n  vector registers: " << cpu.vector_bytes * 8
+            << " bits\n  caches of a core: " << cpu.l1_data_bytes / 1024 << " KiB L1, "
+            << cpu.l2_bytes / 1024 << " KiB L2, " << cpu.l3_bytes / 1024
+            << " KiB L3 (shared)\n  features:";
   for (const std::string& f : cpu.features) std::cout << " " << f;
   std::cout << "\n";
   return kOk;

@@ -10,27 +10,32 @@
 
 namespace tilewright::cli {
 
-const std::vector<std::string> kForms{"graph", "typed", "fused", "loops", "scheduled", "flat", "llvm", "asm"};
+const std::vector<std::string> kForms{"graph",     "typed", "fused", "loops",
+                                      "scheduled", "flat",  "llvm",  "asm"};
 
 namespace {
 
 // The graph as imported, cleaned up, or in groups.
-Result<ir::Graph> graph_at(ir::Graph graph, const std::string& form, const passes::LowerOptions& options) {
+Result<ir::Graph> graph_at(ir::Graph graph, const std::string& form,
+                           const passes::LowerOptions& options) {
   if (form == "graph") return graph;
   auto passes = passes::graph_passes();
   if (form != "typed") return passes::run_pipeline(passes, std::move(graph), options);
-  auto fuse = std::find_if(passes.begin(), passes.end(), [](const auto& p) { return p.name == "fuse_operators"; });
-  return passes::run_pipeline(passes.first(static_cast<size_t>(fuse - passes.begin())), std::move(graph), options);
+  auto fuse = std::find_if(passes.begin(), passes.end(),
+                           [](const auto& p) { return p.name == "fuse_operators"; });
+  return passes::run_pipeline(passes.first(static_cast<size_t>(fuse - passes.begin())),
+                              std::move(graph), options);
 }
 
-Result<std::string> print_kernel(ir::Kernel kernel, const std::set<std::string>& constants, const std::string& form,
-                                 const passes::LowerOptions& options) {
+Result<std::string> print_kernel(ir::Kernel kernel, const std::set<std::string>& constants,
+                                 const std::string& form, const passes::LowerOptions& options) {
   if (form == "loops") return ir::to_text(kernel);
   TW_ASSIGN(kernel, passes::schedule_kernel(std::move(kernel), constants, options));
   if (form == "scheduled") return ir::to_text(kernel);
   TW_ASSIGN(kernel, passes::lower_to_flat(std::move(kernel), options));
   if (form == "flat") return ir::to_text(kernel);
-  return cpu::print_code(kernel, options.machine, form == "llvm" ? cpu::CodeForm::kLlvm : cpu::CodeForm::kAssembly);
+  return cpu::print_code(kernel, options.machine,
+                         form == "llvm" ? cpu::CodeForm::kLlvm : cpu::CodeForm::kAssembly);
 }
 
 // `only`: a kernel's name or its number, "k3".
@@ -38,7 +43,8 @@ bool is_wanted(const std::string& name, const std::string& only) {
   return only.empty() || name == only || name.starts_with(only + "_");
 }
 
-Result<std::string> print_kernels(ir::Graph graph, const std::string& form, const std::string& only, const passes::LowerOptions& options) {
+Result<std::string> print_kernels(ir::Graph graph, const std::string& form, const std::string& only,
+                                  const passes::LowerOptions& options) {
   TW_ASSIGN(graph, passes::lower_graph(std::move(graph), options));
   std::string text, names;
   auto collect = [&](ir::Kernel k, const std::set<std::string>& constants) -> Result<ir::Kernel> {
@@ -50,16 +56,20 @@ Result<std::string> print_kernels(ir::Graph graph, const std::string& form, cons
   };
   auto program = passes::plan_program(graph, collect);
   if (!program.ok()) return program.error();
-  if (text.empty() && !only.empty()) return invalid("--only: there is no kernel '" + only + "'; the model has" + (names.empty() ? " none" : ":" + names));
+  if (text.empty() && !only.empty())
+    return invalid("--only: there is no kernel '" + only + "'; the model has" +
+                   (names.empty() ? " none" : ":" + names));
   return text;
 }
 
 }  // namespace
 
 int lower_command(const ModelOptions& options, const std::string& form, const std::string& only) {
-  if (is_compiled(options.model)) return report_usage("lower reads an .onnx file; '" + options.model + "' is compiled already");
+  if (is_compiled(options.model))
+    return report_usage("lower reads an .onnx file; '" + options.model + "' is compiled already");
   const bool is_graph = form == "graph" || form == "typed" || form == "fused";
-  if (is_graph && !only.empty()) return report_usage("--only goes with forms of kernels, not with --emit " + form);
+  if (is_graph && !only.empty())
+    return report_usage("--only goes with forms of kernels, not with --emit " + form);
   auto model = open_model(options.model);
   if (!model.ok()) return report(model.error());
   auto binding = parse_one_set(inputs_of(**model), options.shapes);

@@ -18,54 +18,83 @@ struct Arguments {
 
 void add_model_options(CLI::App* app, ModelOptions& o, const char* model) {
   app->add_option("MODEL", o.model, model)->required();
-  app->add_option("--shape", o.shapes, "extents of an input (x=1x3x224x224) or of a symbol (batch=1); may be repeated, see below")
+  app->add_option(
+         "--shape", o.shapes,
+         "extents of an input (x=1x3x224x224) or of a symbol (batch=1); may be repeated, see below")
       ->allow_extra_args(false);
-  app->add_option("--cpu", o.cpu, "CPU to make code for: native, or LLVM's name (x86-64-v3, cascadelake, znver4)")->capture_default_str();
-  app->add_option("--threads", o.threads, "threads to run with, and for schedules to assume; 0: one per available CPU")->check(CLI::Range(0, 1024));
+  app->add_option("--cpu", o.cpu,
+                  "CPU to make code for: native, or LLVM's name (x86-64-v3, cascadelake, znver4)")
+      ->capture_default_str();
+  app->add_option("--threads", o.threads,
+                  "threads to run with, and for schedules to assume; 0: one per available CPU")
+      ->check(CLI::Range(0, 1024));
 }
 constexpr const char* kEither = "an .onnx file, or an .so made by `tilewright compile`";
-constexpr const char* kInputs = "an .npz keyed by input names, or a folder of input_0.pb, ...; default: random ones";
+constexpr const char* kInputs =
+    "an .npz keyed by input names, or a folder of input_0.pb, ...; default: random ones";
 
 void add_compile(CLI::App& app, Arguments& a) {
-  auto* c = app.add_subcommand("compile", "compile a model to a shared object that the runtime library runs");
+  auto* c = app.add_subcommand("compile",
+                               "compile a model to a shared object that the runtime library runs");
   add_model_options(c, a.model, "an .onnx file");
   c->add_option("-o,--output", a.outputs, "file to write, e.g. model.so")->required();
-  c->footer(std::string(kShapeHelp) + "\nExamples:\n  tilewright compile model.onnx -o model.so\n"
-            "  tilewright compile resnet.onnx -o resnet.so --shape input=1x3x224x224 --shape input=8x3x224x224 --cpu x86-64-v3");
+  c->footer(std::string(kShapeHelp) +
+            "\nExamples:\n  tilewright compile model.onnx -o model.so\n"
+            "  tilewright compile resnet.onnx -o resnet.so --shape input=1x3x224x224 --shape "
+            "input=8x3x224x224 --cpu x86-64-v3");
 }
 void add_run(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("run", "run a model once");
   add_model_options(c, a.model, kEither);
   c->add_option("--inputs", a.inputs, kInputs);
-  c->add_option("--outputs", a.outputs, "an .npz to write, or a folder for output_0.pb, ...; default: their types are printed");
-  c->add_option("--profile", a.trace, "write a trace for Perfetto or chrome://tracing to this file, and print a table per node");
-  c->footer(std::string(kShapeHelp) + "\nExamples:\n  tilewright run model.onnx --inputs in.npz --outputs out.npz --threads 2\n"
-            "  tilewright run model.so --profile trace.json");
+  c->add_option(
+      "--outputs", a.outputs,
+      "an .npz to write, or a folder for output_0.pb, ...; default: their types are printed");
+  c->add_option(
+      "--profile", a.trace,
+      "write a trace for Perfetto or chrome://tracing to this file, and print a table per node");
+  c->footer(
+      std::string(kShapeHelp) +
+      "\nExamples:\n  tilewright run model.onnx --inputs in.npz --outputs out.npz --threads 2\n"
+      "  tilewright run model.so --profile trace.json");
 }
 void add_bench(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("bench", "time a model");
   add_model_options(c, a.model, kEither);
   c->add_option("--inputs", a.inputs, kInputs);
-  c->add_option("--seconds", a.seconds, "how long to measure")->capture_default_str()->check(CLI::PositiveNumber);
+  c->add_option("--seconds", a.seconds, "how long to measure")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   c->add_flag("--json", a.json, "the last line is one JSON object");
-  c->footer(std::string(kShapeHelp) + "\nExample:\n  tilewright bench model.onnx --shape batch=8 --threads 2 --seconds 5 --json");
+  c->footer(
+      std::string(kShapeHelp) +
+      "\nExample:\n  tilewright bench model.onnx --shape batch=8 --threads 2 --seconds 5 --json");
 }
 void add_lower(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("lower", "print a model at a stage of its compilation");
   add_model_options(c, a.model, "an .onnx file");
   c->add_option("--emit", a.form,
-                "graph: as imported; typed: cleaned up; fused: in groups; loops: kernels with blocks; scheduled; flat: one index\n"
+                "graph: as imported; typed: cleaned up; fused: in groups; loops: kernels with "
+                "blocks; scheduled; flat: one index\n"
                 "per access, vectors; llvm: LLVM IR; asm: assembly")
       ->check(CLI::IsMember(kForms))
       ->capture_default_str();
-  c->add_option("--only", a.only, "one kernel, by name or number (k3); for the forms from loops on");
-  c->footer(std::string(kShapeHelp) + "\nExample:\n  tilewright lower model.onnx --emit scheduled --only k0\n"
-            "With TILEWRIGHT_DUMP=FOLDER every command that compiles writes the text after each pass there.");
+  c->add_option("--only", a.only,
+                "one kernel, by name or number (k3); for the forms from loops on");
+  c->footer(std::string(kShapeHelp) +
+            "\nExample:\n  tilewright lower model.onnx --emit scheduled --only k0\n"
+            "With TILEWRIGHT_DUMP=FOLDER every command that compiles writes the text after each "
+            "pass there.");
 }
 void add_others(CLI::App& app, Arguments& a) {
-  app.add_subcommand("info", "inputs, outputs, symbols, size and contents of a model")->add_option("MODEL", a.model.model, kEither)->required();
-  app.add_subcommand("reproduce", "replay a pass that failed, from the file that its error names")->add_option("FILE", a.file, "the file")->required();
-  app.add_subcommand("ops", "print the operator reference as Markdown, and the ONNX operators that are read");
+  app.add_subcommand("info", "inputs, outputs, symbols, size and contents of a model")
+      ->add_option("MODEL", a.model.model, kEither)
+      ->required();
+  app.add_subcommand("reproduce", "replay a pass that failed, from the file that its error names")
+      ->add_option("FILE", a.file, "the file")
+      ->required();
+  app.add_subcommand(
+      "ops", "print the operator reference as Markdown, and the ONNX operators that are read");
   app.add_subcommand("devices", "print what this machine offers");
 }
 
@@ -87,8 +116,10 @@ int main(int argc, char** argv) {
   CLI::App app{"Compiles ONNX models to native code, and runs them."};
   app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION);
   app.require_subcommand(1);
-  app.footer("`tilewright COMMAND --help` explains a command.\n"
-             "Exit status: 0 done, 1 error, 2 wrong usage, 3 the model needs something that is not supported.");
+  app.footer(
+      "`tilewright COMMAND --help` explains a command.\n"
+      "Exit status: 0 done, 1 error, 2 wrong usage, 3 the model needs something that is not "
+      "supported.");
   Arguments arguments;
   add_compile(app, arguments);
   add_run(app, arguments);
@@ -101,15 +132,13 @@ int main(int argc, char** argv) {
     known |= argc > 1 && c->get_name() == argv[1];
     names += (names.empty() ? "" : ", ") + c->get_name();
   }
-  if (!known) return report_usage("there is no command '" + std::string(argv[1]) + "'; the commands are " + names);
+  if (!known)
+    return report_usage("there is no command '" + std::string(argv[1]) + "'; the commands are " +
+                        names);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kOk : kUsage;
-  }
+  } catch (const CLI::ParseError& e) { return app.exit(e) == 0 ? kOk : kUsage; }
   try {
     return dispatch(app, arguments);
-  } catch (const std::bad_alloc&) {
-    return report(tilewright::limit_error("out of memory"));
-  }
+  } catch (const std::bad_alloc&) { return report(tilewright::limit_error("out of memory")); }
 }

@@ -21,7 +21,9 @@ int report_usage(const std::string& message) {
   return kUsage;
 }
 
-bool is_compiled(const std::string& path) { return std::filesystem::path(path).extension() == ".so"; }
+bool is_compiled(const std::string& path) {
+  return std::filesystem::path(path).extension() == ".so";
+}
 
 CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions compile;
@@ -34,7 +36,11 @@ std::vector<InputInfo> inputs_of(const OnnxModel& model) {
   std::vector<InputInfo> infos;
   for (const OnnxValueInfo& v : model.graph.inputs) {
     if (model.graph.initializers.count(v.name)) continue;
-    InputInfo info{v.name, dtype_from_onnx(v.type.onnx_code).value_or(DType::kFloat32), {}, {}, v.type.shape.has_value()};
+    InputInfo info{v.name,
+                   dtype_from_onnx(v.type.onnx_code).value_or(DType::kFloat32),
+                   {},
+                   {},
+                   v.type.shape.has_value()};
     if (v.type.shape)
       for (const OnnxDimension& d : *v.type.shape) {
         const auto* extent = std::get_if<int64_t>(&d);
@@ -48,7 +54,8 @@ std::vector<InputInfo> inputs_of(const OnnxModel& model) {
 }
 std::vector<InputInfo> inputs_of(const std::vector<ValueInfo>& values) {
   std::vector<InputInfo> infos;
-  for (const ValueInfo& v : values) infos.push_back({v.name, v.dtype, v.extents, v.dim_names, true});
+  for (const ValueInfo& v : values)
+    infos.push_back({v.name, v.dtype, v.extents, v.dim_names, true});
   return infos;
 }
 
@@ -65,15 +72,26 @@ HostTensor random_tensor(DType dtype, const Shape& shape, uint64_t seed) {
   std::normal_distribution<double> normal;
   for (int64_t i = 0; i < t.size(); ++i) {
     uint8_t* at = t.bytes.data() + i * byte_size(dtype);
-    if (dtype == DType::kFloat32) { auto v = static_cast<float>(normal(engine)); std::memcpy(at, &v, 4); }
-    else if (dtype == DType::kFloat64) { double v = normal(engine); std::memcpy(at, &v, 8); }
-    else if (is_float(dtype)) { uint16_t v = dtype == DType::kFloat16 ? 0x3800 : 0x3f00; std::memcpy(at, &v, 2); }  // 0.5
-    else { uint64_t v = engine() % 2; std::memcpy(at, &v, static_cast<size_t>(byte_size(dtype))); }
+    if (dtype == DType::kFloat32) {
+      auto v = static_cast<float>(normal(engine));
+      std::memcpy(at, &v, 4);
+    } else if (dtype == DType::kFloat64) {
+      double v = normal(engine);
+      std::memcpy(at, &v, 8);
+    } else if (is_float(dtype)) {
+      uint16_t v = dtype == DType::kFloat16 ? 0x3800 : 0x3f00;
+      std::memcpy(at, &v, 2);
+    }  // 0.5
+    else {
+      uint64_t v = engine() % 2;
+      std::memcpy(at, &v, static_cast<size_t>(byte_size(dtype)));
+    }
   }
   return t;
 }
 
-Result<NamedTensors> read_inputs(const std::string& path, const OnnxModel* model, const std::vector<InputInfo>& infos) {
+Result<NamedTensors> read_inputs(const std::string& path, const OnnxModel* model,
+                                 const std::vector<InputInfo>& infos) {
   if (!std::filesystem::is_directory(path)) return read_npz(path);
   std::vector<PbSlot> slots;
   for (const InputInfo& i : infos) slots.push_back({i.name, PbKind::kTensor});
@@ -81,13 +99,17 @@ Result<NamedTensors> read_inputs(const std::string& path, const OnnxModel* model
     size_t k = 0;
     for (const OnnxValueInfo& v : model->graph.inputs) {
       if (model->graph.initializers.count(v.name)) continue;
-      if (v.type.kind != OnnxTypeKind::kTensor) return unsupported("input '" + v.name + "' is no tensor");
+      if (v.type.kind != OnnxTypeKind::kTensor)
+        return unsupported("input '" + v.name + "' is no tensor");
       ++k;
     }
     (void)k;
   }
   // A folder may hold fewer files than the model has inputs when the last ones have defaults.
-  while (!slots.empty() && !std::filesystem::exists(std::filesystem::path(path) / ("input_" + std::to_string(slots.size() - 1) + ".pb"))) slots.pop_back();
+  while (!slots.empty() &&
+         !std::filesystem::exists(std::filesystem::path(path) /
+                                  ("input_" + std::to_string(slots.size() - 1) + ".pb")))
+    slots.pop_back();
   TW_ASSIGN(NamedValues values, read_pb_folder(path, "input", slots));
   NamedTensors tensors;
   for (auto& [name, value] : values) {
@@ -98,14 +120,17 @@ Result<NamedTensors> read_inputs(const std::string& path, const OnnxModel* model
 }
 
 // In the model's order; a missing one is an error.
-Result<std::vector<Tensor>> order_inputs(NamedTensors tensors, const std::vector<InputInfo>& infos) {
+Result<std::vector<Tensor>> order_inputs(NamedTensors tensors,
+                                         const std::vector<InputInfo>& infos) {
   std::vector<Tensor> ordered;
   for (const InputInfo& info : infos) {
-    auto it = std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.first == info.name; });
+    auto it = std::find_if(tensors.begin(), tensors.end(),
+                           [&](const auto& t) { return t.first == info.name; });
     if (it == tensors.end()) {
       std::string given;
       for (const auto& [name, t] : tensors) given += (given.empty() ? "" : ", ") + name;
-      return invalid("input '" + info.name + "' is not among the given ones: " + (given.empty() ? "none" : given));
+      return invalid("input '" + info.name +
+                     "' is not among the given ones: " + (given.empty() ? "none" : given));
     }
     ordered.push_back(to_tensor(std::move(it->second)));
   }
@@ -116,7 +141,8 @@ Status check_input_bytes(const InputInfo& info, const Shape& shape) {
   constexpr int64_t kMostElements = int64_t{1} << 32;
   auto n = element_count(shape);
   if (!n || *n > kMostElements)
-    return limit_error("input '" + info.name + "': " + to_string(shape) + " is too large for a random tensor (limit: 2^32 elements)");
+    return limit_error("input '" + info.name + "': " + to_string(shape) +
+                       " is too large for a random tensor (limit: 2^32 elements)");
   return {};
 }
 
@@ -127,7 +153,8 @@ Result<NamedTensors> random_inputs(const std::vector<InputInfo>& infos, const Bi
   uint64_t seed = 0;
   for (const InputInfo& info : infos) {
     Shape shape = info.extents;
-    if (auto given = binding.shapes.find(info.name); given != binding.shapes.end()) shape = given->second;
+    if (auto given = binding.shapes.find(info.name); given != binding.shapes.end())
+      shape = given->second;
     for (size_t d = 0; d < shape.size(); ++d) {
       if (shape[d] >= 0) continue;
       auto bound = binding.symbols.find(info.symbols[d]);
@@ -140,26 +167,30 @@ Result<NamedTensors> random_inputs(const std::vector<InputInfo>& infos, const Bi
 }
 
 // Small integer inputs: shapes may depend on their values.
-void add_values(Binding& binding, const std::vector<InputInfo>& infos, const std::vector<Tensor>& inputs) {
+void add_values(Binding& binding, const std::vector<InputInfo>& infos,
+                const std::vector<Tensor>& inputs) {
   for (size_t i = 0; i < infos.size(); ++i) {
     const Tensor& t = inputs[i];
     if (t.rank() > 1 || t.element_count() > 64) continue;
     if (is_float(t.dtype()) && t.element_count() > 8) continue;
     const auto* p = t.data_as<const uint8_t>();
-    binding.values[infos[i].name] = ir::make_constant(t.dtype(), t.shape(), std::vector<uint8_t>(p, p + t.bytes()));
+    binding.values[infos[i].name] =
+        ir::make_constant(t.dtype(), t.shape(), std::vector<uint8_t>(p, p + t.bytes()));
   }
 }
 
 Status check_types(const std::vector<InputInfo>& infos, const std::vector<Tensor>& inputs) {
   for (size_t i = 0; i < infos.size(); ++i)
     if (inputs[i].dtype() != infos[i].dtype)
-      return invalid("input '" + infos[i].name + "' is " + std::string(name(inputs[i].dtype())) + ", expected " + std::string(name(infos[i].dtype)));
+      return invalid("input '" + infos[i].name + "' is " + std::string(name(inputs[i].dtype())) +
+                     ", expected " + std::string(name(infos[i].dtype)));
   return {};
 }
 
 }  // namespace
 
-Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& inputs, bool profile) {
+Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& inputs,
+                                bool profile) {
   OpenedModel opened;
   std::vector<InputInfo> infos;
   NamedTensors tensors;
@@ -170,21 +201,28 @@ Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& 
     TW_ASSIGN(opened.executable, load_executable(options.model));
     infos = inputs_of(describe_inputs(*opened.executable));
     TW_ASSIGN(Binding binding, parse_one_set(infos, options.shapes));
-    if (inputs.empty()) { TW_ASSIGN(tensors, random_inputs(infos, binding)); }
-    else { TW_ASSIGN(tensors, read_inputs(inputs, nullptr, infos)); }
+    if (inputs.empty()) {
+      TW_ASSIGN(tensors, random_inputs(infos, binding));
+    } else {
+      TW_ASSIGN(tensors, read_inputs(inputs, nullptr, infos));
+    }
     TW_ASSIGN(opened.inputs, order_inputs(std::move(tensors), infos));
   } else {
     TW_ASSIGN(std::unique_ptr<OnnxModel> model, open_model(options.model));
     infos = inputs_of(*model);
     TW_ASSIGN(Binding binding, parse_one_set(infos, options.shapes));
-    if (inputs.empty()) { TW_ASSIGN(tensors, random_inputs(infos, binding)); }
-    else { TW_ASSIGN(tensors, read_inputs(inputs, model.get(), infos)); }
+    if (inputs.empty()) {
+      TW_ASSIGN(tensors, random_inputs(infos, binding));
+    } else {
+      TW_ASSIGN(tensors, read_inputs(inputs, model.get(), infos));
+    }
     TW_ASSIGN(opened.inputs, order_inputs(std::move(tensors), infos));
     TW_RETURN_IF_ERROR(check_types(infos, opened.inputs));
     for (size_t i = 0; i < infos.size(); ++i) {
       auto bound = binding.shapes.find(infos[i].name);
       if (bound != binding.shapes.end() && bound->second != opened.inputs[i].shape())
-        return invalid("input '" + infos[i].name + "' is " + to_string(opened.inputs[i].shape()) + ", but --shape gives " + to_string(bound->second));
+        return invalid("input '" + infos[i].name + "' is " + to_string(opened.inputs[i].shape()) +
+                       ", but --shape gives " + to_string(bound->second));
       binding.shapes[infos[i].name] = opened.inputs[i].shape();
     }
     add_values(binding, infos, opened.inputs);
@@ -201,7 +239,8 @@ Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& 
   return opened;
 }
 
-Status write_outputs(const std::string& path, const std::vector<std::string>& names, const std::vector<Tensor>& outputs) {
+Status write_outputs(const std::string& path, const std::vector<std::string>& names,
+                     const std::vector<Tensor>& outputs) {
   NamedTensors tensors;
   for (size_t i = 0; i < outputs.size(); ++i) {
     HostTensor t(outputs[i].dtype(), outputs[i].shape());

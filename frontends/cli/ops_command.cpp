@@ -44,8 +44,10 @@ std::string signature(const ir::OpDef& op) {
 }
 
 void print(const ir::OpDef& op) {
-  std::cout << "### " << op.name << "\n\n`" << signature(op) << "`\n\n" << op.summary << ". Fusion: " << word(op.fusion) << ".\n\n";
-  for (const ir::AttributeDef& a : op.attributes) std::cout << "- `" << a.name << "` (" << word(a.kind) << "): " << a.doc << "\n";
+  std::cout << "### " << op.name << "\n\n`" << signature(op) << "`\n\n"
+            << op.summary << ". Fusion: " << word(op.fusion) << ".\n\n";
+  for (const ir::AttributeDef& a : op.attributes)
+    std::cout << "- `" << a.name << "` (" << word(a.kind) << "): " << a.doc << "\n";
   if (!op.attributes.empty()) std::cout << "\n";
   if (!op.example.inputs.empty()) {
     std::cout << "Example operands:";
@@ -58,7 +60,8 @@ void print(const ir::OpDef& op) {
 }  // namespace
 
 int ops_command() {
-  std::cout << "# Operators\n\nThe graph operators that every model is compiled from; `?` marks an optional operand, `...` any number.\n\n";
+  std::cout << "# Operators\n\nThe graph operators that every model is compiled from; `?` marks an "
+               "optional operand, `...` any number.\n\n";
   for (const ir::OpDef* op : ir::all_ops()) print(*op);
   const std::vector<std::string> rows = onnx::mapped_ops();  // one per range of opsets
   const std::set<std::string> mapped(rows.begin(), rows.end());

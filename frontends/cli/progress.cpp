@@ -6,7 +6,8 @@
 
 namespace tilewright::cli {
 
-Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1), start_(Clock::now()), shown_(start_) {}
+Progress::Progress()
+    : terminal_(isatty(STDERR_FILENO) == 1), start_(Clock::now()), shown_(start_) {}
 
 Progress::~Progress() {
   if (visible_) std::fputs("\r\033[K", stderr);
@@ -33,7 +34,8 @@ void Progress::update(const std::string& stage, size_t done, size_t total) {
 }
 
 std::function<void(const std::string&, size_t, size_t)> Progress::callback() {
-  return [this](const std::string& stage, size_t done, size_t total) { update(stage, done, total); };
+  return
+      [this](const std::string& stage, size_t done, size_t total) { update(stage, done, total); };
 }
 
 }  // namespace tilewright::cli

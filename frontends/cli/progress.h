@@ -8,8 +8,8 @@
 
 namespace tilewright::cli {
 
-// Shows nothing in the first second, and nothing at all when standard error is no terminal. The line goes away with the
-// object. Updates may come from any thread.
+// Shows nothing in the first second, and nothing at all when standard error is no terminal. The
+// line goes away with the object. Updates may come from any thread.
 class Progress {
  public:
   Progress();

@@ -11,10 +11,13 @@
 namespace tilewright::cli {
 
 namespace {
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 }  // namespace
 
-int run_command(const ModelOptions& options, const std::string& inputs, const std::string& outputs, const std::string& trace) {
+int run_command(const ModelOptions& options, const std::string& inputs, const std::string& outputs,
+                const std::string& trace) {
   auto opened = open_to_run(options, inputs, false);
   if (!opened.ok()) return report(opened.error());
   std::vector<Tensor> results;
@@ -29,15 +32,18 @@ int run_command(const ModelOptions& options, const std::string& inputs, const st
     std::cout << profile_table(profile.rows(), run_time, opened->session->threads());
   }
   if (!outputs.empty()) {
-    if (Status s = write_outputs(outputs, opened->output_names, results); !s.ok()) return report(s.error());
+    if (Status s = write_outputs(outputs, opened->output_names, results); !s.ok())
+      return report(s.error());
   } else {
     for (size_t i = 0; i < results.size(); ++i)
-      std::cout << opened->output_names[i] << ": " << name(results[i].dtype()) << to_string(results[i].shape()) << "\n";
+      std::cout << opened->output_names[i] << ": " << name(results[i].dtype())
+                << to_string(results[i].shape()) << "\n";
   }
   return kOk;
 }
 
-int bench_command(const ModelOptions& options, const std::string& inputs, double seconds, bool json) {
+int bench_command(const ModelOptions& options, const std::string& inputs, double seconds,
+                  bool json) {
   const double start = seconds_now();
   auto opened = open_to_run(options, inputs, false);
   if (!opened.ok()) return report(opened.error());
@@ -46,7 +52,8 @@ int bench_command(const ModelOptions& options, const std::string& inputs, double
   const double load = seconds_now() - start;
   std::vector<double> times;
   constexpr size_t kMostRuns = 200000, kLeastRuns = 5;
-  for (const double end = seconds_now() + seconds; (seconds_now() < end || times.size() < kLeastRuns) && times.size() < kMostRuns;) {
+  for (const double end = seconds_now() + seconds;
+       (seconds_now() < end || times.size() < kLeastRuns) && times.size() < kMostRuns;) {
     const double t = seconds_now();
     if (Status s = opened->session->run(opened->inputs, results); !s.ok()) return report(s.error());
     times.push_back((seconds_now() - t) * 1e3);
@@ -54,13 +61,21 @@ int bench_command(const ModelOptions& options, const std::string& inputs, double
   std::sort(times.begin(), times.end());
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  nlohmann::ordered_json line{{"engine", "tilewright"}, {"version", TILEWRIGHT_VERSION}, {"threads", opened->session->threads()}, {"load_s", load},
-                              {"min_ms", times.front()}, {"median_ms", times[times.size() / 2]}, {"runs", times.size()},
+  nlohmann::ordered_json line{{"engine", "tilewright"},
+                              {"version", TILEWRIGHT_VERSION},
+                              {"threads", opened->session->threads()},
+                              {"load_s", load},
+                              {"min_ms", times.front()},
+                              {"median_ms", times[times.size() / 2]},
+                              {"runs", times.size()},
                               {"peak_rss_mib", usage.ru_maxrss / 1024}};
-  if (json) std::cout << line.dump() << "\n";
+  if (json)
+    std::cout << line.dump() << "\n";
   else
-    std::printf("median %.3f ms, least %.3f ms of %zu runs, %d threads; load %.2f s; peak memory %ld MiB\n", times[times.size() / 2], times.front(),
-                times.size(), opened->session->threads(), load, usage.ru_maxrss / 1024);
+    std::printf(
+        "median %.3f ms, least %.3f ms of %zu runs, %d threads; load %.2f s; peak memory %ld MiB\n",
+        times[times.size() / 2], times.front(), times.size(), opened->session->threads(), load,
+        usage.ru_maxrss / 1024);
   return kOk;
 }
 

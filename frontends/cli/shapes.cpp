@@ -7,11 +7,16 @@
 namespace tilewright::cli {
 
 const char* const kShapeHelp =
-    "--shape NAME=EXTENTS gives the extents of an input (image=1x3x224x224) or of a symbol (batch=1);\n"
-    "`tilewright info MODEL` lists both. Several in one option stand between commas: --shape ids=1x16,mask=1x16.\n"
-    "Options that name different things make up one set; naming a thing again begins the next set.\n"
-    "compile makes one variant per set and runs the first that fits exactly: --shape batch=1 --shape batch=8.\n"
-    "The set `any` leaves all extents symbolic: --shape batch=1 --shape any. Without --shape that is the only one.";
+    "--shape NAME=EXTENTS gives the extents of an input (image=1x3x224x224) or of a symbol "
+    "(batch=1);\n"
+    "`tilewright info MODEL` lists both. Several in one option stand between commas: --shape "
+    "ids=1x16,mask=1x16.\n"
+    "Options that name different things make up one set; naming a thing again begins the next "
+    "set.\n"
+    "compile makes one variant per set and runs the first that fits exactly: --shape batch=1 "
+    "--shape batch=8.\n"
+    "The set `any` leaves all extents symbolic: --shape batch=1 --shape any. Without --shape that "
+    "is the only one.";
 
 namespace {
 
@@ -23,14 +28,16 @@ struct Item {
 Result<Item> parse_item(const std::string& text) {
   const std::string where = "--shape " + text;
   const size_t at = text.find_last_of('=');
-  if (at == std::string::npos || at == 0) return invalid(where + ": expected NAME=1x3x224x224 or SYMBOL=4");
+  if (at == std::string::npos || at == 0)
+    return invalid(where + ": expected NAME=1x3x224x224 or SYMBOL=4");
   Item item{text.substr(0, at), {}};
   const std::string extents = text.substr(at + 1);
   for (size_t from = 0; from <= extents.size() && !extents.empty();) {
     constexpr size_t kMostDigits = 12;
     const size_t x = std::min(extents.find('x', from), extents.size());
     const std::string part = extents.substr(from, x - from);
-    if (part.empty() || part.size() > kMostDigits || part.find_first_not_of("0123456789") != std::string::npos)
+    if (part.empty() || part.size() > kMostDigits ||
+        part.find_first_not_of("0123456789") != std::string::npos)
       return invalid(where + ": '" + part + "' is no extent (a whole number, at least 0)");
     item.shape.push_back(std::stoll(part));
     from = x + 1;
@@ -49,23 +56,27 @@ std::vector<std::string> split(const std::string& text) {
 }
 
 Status add(Binding& set, const Item& item, const std::vector<InputInfo>& inputs) {
-  auto input = std::find_if(inputs.begin(), inputs.end(), [&](const InputInfo& i) { return i.name == item.name; });
+  auto input = std::find_if(inputs.begin(), inputs.end(),
+                            [&](const InputInfo& i) { return i.name == item.name; });
   std::set<std::string> symbols;
   for (const InputInfo& i : inputs) symbols.insert(i.symbols.begin(), i.symbols.end());
   symbols.erase("");
   if (input != inputs.end()) {
     if (input->known_rank && item.shape.size() != input->extents.size())
-      return invalid("--shape " + item.name + "=" + to_string(item.shape) + ": the input has rank " + std::to_string(input->extents.size()));
+      return invalid("--shape " + item.name + "=" + to_string(item.shape) +
+                     ": the input has rank " + std::to_string(input->extents.size()));
     set.shapes[item.name] = item.shape;
   } else if (symbols.count(item.name) && item.shape.size() == 1) {
     set.symbols[item.name] = item.shape[0];
   } else if (symbols.count(item.name)) {
-    return invalid("--shape " + item.name + ": a symbol has one extent, not " + to_string(item.shape));
+    return invalid("--shape " + item.name + ": a symbol has one extent, not " +
+                   to_string(item.shape));
   } else {
     std::string known;
     for (const InputInfo& i : inputs) known += (known.empty() ? "'" : ", '") + i.name + "'";
     for (const std::string& s : symbols) known += ", '" + s + "'";
-    return invalid("--shape: the model has no input or symbol '" + item.name + "'; it has " + (known.empty() ? "none" : known));
+    return invalid("--shape: the model has no input or symbol '" + item.name + "'; it has " +
+                   (known.empty() ? "none" : known));
   }
   return {};
 }
@@ -81,12 +92,14 @@ Status check(Binding& set, const std::vector<InputInfo>& inputs) {
       const int64_t value = given->second[d];
       const std::string here = "dimension " + std::to_string(d) + " of input '" + input.name + "'";
       if (input.extents[d] >= 0 && input.extents[d] != value)
-        return invalid("--shape: " + here + " is " + std::to_string(input.extents[d]) + " in the model, not " + std::to_string(value));
+        return invalid("--shape: " + here + " is " + std::to_string(input.extents[d]) +
+                       " in the model, not " + std::to_string(value));
       if (input.extents[d] >= 0 || input.symbols[d].empty()) continue;
       auto [it, fresh] = set.symbols.emplace(input.symbols[d], value);
       if (!fresh && it->second != value)
-        return invalid("--shape: symbol '" + input.symbols[d] + "' is bound to " + std::to_string(it->second) + " by " +
-                       origin[input.symbols[d]] + " and to " + std::to_string(value) + " by " + here);
+        return invalid("--shape: symbol '" + input.symbols[d] + "' is bound to " +
+                       std::to_string(it->second) + " by " + origin[input.symbols[d]] + " and to " +
+                       std::to_string(value) + " by " + here);
       if (fresh) origin[input.symbols[d]] = here;
     }
   }
@@ -95,7 +108,8 @@ Status check(Binding& set, const std::vector<InputInfo>& inputs) {
 
 }  // namespace
 
-Result<std::vector<Binding>> parse_shapes(const std::vector<InputInfo>& inputs, const std::vector<std::string>& shapes) {
+Result<std::vector<Binding>> parse_shapes(const std::vector<InputInfo>& inputs,
+                                          const std::vector<std::string>& shapes) {
   std::vector<Binding> sets(1);
   std::set<std::string> named;  // in the last set
   bool any = false;
@@ -104,16 +118,22 @@ Result<std::vector<Binding>> parse_shapes(const std::vector<InputInfo>& inputs, 
     named.clear();
   };
   for (const std::string& option : shapes) {
-    if (option == "any") { any = true; continue; }
+    if (option == "any") {
+      any = true;
+      continue;
+    }
     std::vector<Item> items;
     for (const std::string& text : split(option)) {
       TW_ASSIGN(Item item, parse_item(text));
       for (const Item& other : items)
         if (other.name == item.name)
-          return invalid("--shape " + option + ": '" + item.name + "' is bound to " + to_string(other.shape) + " and to " + to_string(item.shape));
+          return invalid("--shape " + option + ": '" + item.name + "' is bound to " +
+                         to_string(other.shape) + " and to " + to_string(item.shape));
       items.push_back(std::move(item));
     }
-    if (std::any_of(items.begin(), items.end(), [&](const Item& i) { return named.count(i.name) != 0; })) begin_set();
+    if (std::any_of(items.begin(), items.end(),
+                    [&](const Item& i) { return named.count(i.name) != 0; }))
+      begin_set();
     for (const Item& item : items) {
       named.insert(item.name);
       TW_RETURN_IF_ERROR(add(sets.back(), item, inputs));
@@ -124,9 +144,11 @@ Result<std::vector<Binding>> parse_shapes(const std::vector<InputInfo>& inputs, 
   return sets;
 }
 
-Result<Binding> parse_one_set(const std::vector<InputInfo>& inputs, const std::vector<std::string>& shapes) {
+Result<Binding> parse_one_set(const std::vector<InputInfo>& inputs,
+                              const std::vector<std::string>& shapes) {
   TW_ASSIGN(std::vector<Binding> sets, parse_shapes(inputs, shapes));
-  if (sets.size() > 1) return invalid("--shape: an extent is given twice; only compile makes several variants");
+  if (sets.size() > 1)
+    return invalid("--shape: an extent is given twice; only compile makes several variants");
   return std::move(sets[0]);
 }
 

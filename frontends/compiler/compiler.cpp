@@ -10,10 +10,13 @@ namespace tilewright {
 
 namespace {
 
-int compile_threads(const CompileOptions& options) { return options.compile_threads > 0 ? options.compile_threads : available_cpus(); }
+int compile_threads(const CompileOptions& options) {
+  return options.compile_threads > 0 ? options.compile_threads : available_cpus();
+}
 
 // Runs a graph without inputs on this machine, whatever the target.
-Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph, const CompileOptions& options) {
+Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph,
+                                                   const CompileOptions& options) {
   CompileOptions host = options;
   host.cpu = "native";
   host.progress = nullptr;
@@ -23,7 +26,8 @@ Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph, const
   std::vector<ir::Program> programs;
   programs.push_back(std::move(program));
   TW_ASSIGN(std::shared_ptr<Executable> executable,
-            codegen::assemble_in_memory(programs, {lower.machine, compile_threads(options), graph.name, {}}));
+            codegen::assemble_in_memory(programs,
+                                        {lower.machine, compile_threads(options), graph.name, {}}));
   TW_ASSIGN(std::unique_ptr<Session> session, Session::create(executable, {}));
   std::vector<Tensor> outputs;
   TW_RETURN_IF_ERROR(session->run({}, outputs));
@@ -31,15 +35,20 @@ Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph, const
   for (const Tensor& t : outputs) {
     auto keep = std::make_shared<Tensor>(t);
     constants.push_back(std::make_shared<const ir::Constant>(
-        ir::Constant{t.dtype(), t.shape(), static_cast<const uint8_t*>(t.data()), static_cast<size_t>(t.bytes()), keep}));
+        ir::Constant{t.dtype(), t.shape(), static_cast<const uint8_t*>(t.data()),
+                     static_cast<size_t>(t.bytes()), keep}));
   }
   return constants;
 }
 
-codegen::AssembleOptions assemble_options(const CompileOptions& options, const ir::MachineDescription& machine, const std::string& name) {
+codegen::AssembleOptions assemble_options(const CompileOptions& options,
+                                          const ir::MachineDescription& machine,
+                                          const std::string& name) {
   codegen::AssembleOptions assemble{machine, compile_threads(options), name, {}};
   if (options.progress)
-    assemble.progress = [options](size_t done, size_t total) { options.progress("compiling", done, total); };
+    assemble.progress = [options](size_t done, size_t total) {
+      options.progress("compiling", done, total);
+    };
   return assemble;
 }
 
@@ -52,7 +61,8 @@ Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
   lower.fuse = options.fuse;
   lower.schedule = options.schedule;
   lower.run_constants = [options](const ir::Graph& g) { return run_constants(g, options); };
-  if (options.progress) lower.on_kernel = [options](size_t done) { options.progress("lowering", done, 0); };
+  if (options.progress)
+    lower.on_kernel = [options](size_t done) { options.progress("lowering", done, 0); };
   return lower;
 }
 
@@ -62,10 +72,13 @@ Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path) {
   return model;
 }
 
-Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding, std::vector<std::string>* specialised) {
+Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding,
+                              std::vector<std::string>* specialised) {
   ImportOptions options{binding.shapes, binding.symbols, {}};
   Result<ir::Graph> graph = import_graph(model, options);
-  if (graph.ok() || binding.values.empty() || graph.error().to_string().find("not known at compile time") == std::string::npos) return graph;
+  if (graph.ok() || binding.values.empty() ||
+      graph.error().to_string().find("not known at compile time") == std::string::npos)
+    return graph;
   options.input_values = binding.values;
   Result<ir::Graph> again = import_graph(model, options);
   if (!again.ok()) return again;
@@ -74,28 +87,34 @@ Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding, st
   return again;
 }
 
-Result<ir::Program> compile_program(const OnnxModel& model, const Binding& binding, const CompileOptions& options) {
+Result<ir::Program> compile_program(const OnnxModel& model, const Binding& binding,
+                                    const CompileOptions& options) {
   TW_ASSIGN(ir::Graph graph, build_graph(model, binding));
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
   return passes::lower(std::move(graph), lower);
 }
 
-Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model, const Binding& binding, const CompileOptions& options) {
+Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
+                                                      const Binding& binding,
+                                                      const CompileOptions& options) {
   TW_ASSIGN(ir::Program program, compile_program(model, binding, options));
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
   std::vector<ir::Program> programs;
   programs.push_back(std::move(program));
-  return codegen::assemble_in_memory(programs, assemble_options(options, lower.machine, model.graph.name));
+  return codegen::assemble_in_memory(programs,
+                                     assemble_options(options, lower.machine, model.graph.name));
 }
 
-Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindings, const CompileOptions& options, const std::string& path) {
+Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindings,
+                       const CompileOptions& options, const std::string& path) {
   std::vector<ir::Program> programs;
   for (const Binding& b : bindings) {
     TW_ASSIGN(ir::Program p, compile_program(model, b, options));
     programs.push_back(std::move(p));
   }
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
-  return codegen::assemble_shared_object(programs, assemble_options(options, lower.machine, model.graph.name), path);
+  return codegen::assemble_shared_object(
+      programs, assemble_options(options, lower.machine, model.graph.name), path);
 }
 
 }  // namespace tilewright

@@ -21,30 +21,38 @@ struct CompileOptions {
   int schedule_threads = 1;  // what schedules assume
   int compile_threads = 0;   // 0: as many as this process may use
   bool fuse = true, schedule = true;
-  // Called as kernels get ready: what is being done, how many are done, of how many (0: not known). From any thread.
+  // Called as kernels get ready: what is being done, how many are done, of how many (0: not known).
+  // From any thread.
   std::function<void(const std::string& stage, size_t done, size_t total)> progress;
 };
 
-// One set of input shapes: by input name (`shapes`) or by symbol (`symbols`). Empty: extents stay symbolic.
+// One set of input shapes: by input name (`shapes`) or by symbol (`symbols`). Empty: extents stay
+// symbolic.
 struct Binding {
   std::map<std::string, Shape> shapes;
   std::map<std::string, int64_t> symbols;
-  std::map<std::string, ir::ConstantRef> values;  // tried only where a shape depends on the value of an input
+  std::map<std::string, ir::ConstantRef>
+      values;  // tried only where a shape depends on the value of an input
 };
 
 Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path);
 
-// The typed graph under a binding. Where a shape depends on values of inputs that the binding has, the graph is
-// specialised to them; `specialised` (may be null) names these inputs.
-Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding, std::vector<std::string>* specialised = nullptr);
+// The typed graph under a binding. Where a shape depends on values of inputs that the binding has,
+// the graph is specialised to them; `specialised` (may be null) names these inputs.
+Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding,
+                              std::vector<std::string>* specialised = nullptr);
 
 // What the passes are told under these options.
 Result<passes::LowerOptions> lower_options(const CompileOptions& options);
 
-Result<ir::Program> compile_program(const OnnxModel& model, const Binding& binding, const CompileOptions& options);
+Result<ir::Program> compile_program(const OnnxModel& model, const Binding& binding,
+                                    const CompileOptions& options);
 
-Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model, const Binding& binding, const CompileOptions& options);
+Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
+                                                      const Binding& binding,
+                                                      const CompileOptions& options);
 // One variant per binding, in this order.
-Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindings, const CompileOptions& options, const std::string& path);
+Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindings,
+                       const CompileOptions& options, const std::string& path);
 
 }  // namespace tilewright

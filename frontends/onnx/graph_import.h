@@ -7,19 +7,23 @@ namespace tilewright::onnx {
 
 class GraphImport {
  public:
-  GraphImport(const OnnxModel& model, const ImportOptions& options) : model_(model), options_(options) {}
+  GraphImport(const OnnxModel& model, const ImportOptions& options)
+      : model_(model), options_(options) {}
   Result<ir::Graph> run();
 
   // Imports nodes of a graph into the current graph under a new scope; the values of its outputs.
   std::vector<ir::ValueId> import_body(const OnnxGraph& graph, ImportScope& scope);
-  // Builds a graph of its own, whose first inputs are like `inputs` (constants stay constants). What it names of the graph
-  // around, or brings in by scope.capture, becomes further inputs; `captured` are those values, in that order.
+  // Builds a graph of its own, whose first inputs are like `inputs` (constants stay constants).
+  // What it names of the graph around, or brings in by scope.capture, becomes further inputs;
+  // `captured` are those values, in that order.
   struct Region {
     std::shared_ptr<ir::Graph> graph;
     std::vector<ir::ValueId> captured;
   };
-  using BuildRegion = std::function<std::vector<ir::ValueId>(ImportScope& scope, const std::vector<ir::ValueId>& inputs)>;
-  Region import_region(const std::string& name, const std::vector<ir::Value>& inputs, const BuildRegion& build);
+  using BuildRegion = std::function<std::vector<ir::ValueId>(
+      ImportScope& scope, const std::vector<ir::ValueId>& inputs)>;
+  Region import_region(const std::string& name, const std::vector<ir::Value>& inputs,
+                       const BuildRegion& build);
   ir::Graph& graph() { return *current_; }
   ImportScope* scope() { return scope_; }
   std::vector<std::string>& sources() { return sources_; }

@@ -12,12 +12,14 @@ namespace onnx {
 
 using ir::ValueId;
 
-// The bytes stay where the model file is mapped; only those that are not aligned to their type are copied.
+// The bytes stay where the model file is mapped; only those that are not aligned to their type are
+// copied.
 ir::ConstantRef to_constant(const TensorView& t) {
   const DType dtype = *t.dtype();
   if (reinterpret_cast<uintptr_t>(t.data) % static_cast<size_t>(byte_size(dtype)) != 0)
     return ir::make_constant(dtype, t.shape, std::vector<uint8_t>(t.data, t.data + t.bytes));
-  return std::make_shared<const ir::Constant>(ir::Constant{dtype, t.shape, t.data, t.bytes, t.owner});
+  return std::make_shared<const ir::Constant>(
+      ir::Constant{dtype, t.shape, t.data, t.bytes, t.owner});
 }
 
 ir::Expr GraphImport::symbol(const std::string& name) {
@@ -29,7 +31,9 @@ ir::Expr GraphImport::symbol(const std::string& name) {
 }
 
 ir::TensorType GraphImport::input_type(const OnnxValueInfo& info) {
-  auto fail = [&](const std::string& what) { throw ImportFailure{unsupported("input '" + info.name + "': " + what)}; };
+  auto fail = [&](const std::string& what) {
+    throw ImportFailure{unsupported("input '" + info.name + "': " + what)};
+  };
   if (info.type.kind != OnnxTypeKind::kTensor) fail("is no tensor");
   auto dtype = dtype_from_onnx(info.type.onnx_code);
   if (!dtype) fail("element type " + std::to_string(info.type.onnx_code));
@@ -42,27 +46,31 @@ ir::TensorType GraphImport::input_type(const OnnxValueInfo& info) {
   }
   const auto& dims = *info.type.shape;
   if (given != options_.input_shapes.end() && given->second.size() != dims.size())
-    throw ImportFailure{invalid("input '" + info.name + "': shape " + to_string(given->second) + " has rank " +
-                                std::to_string(given->second.size()) + ", the model declares rank " + std::to_string(dims.size()))};
+    throw ImportFailure{invalid("input '" + info.name + "': shape " + to_string(given->second) +
+                                " has rank " + std::to_string(given->second.size()) +
+                                ", the model declares rank " + std::to_string(dims.size()))};
   for (size_t d = 0; d < dims.size(); ++d) {
     const int64_t* fixed = std::get_if<int64_t>(&dims[d]);
     const std::string* named = std::get_if<std::string>(&dims[d]);
     if (given != options_.input_shapes.end()) {
       const int64_t want = given->second[d];
       if (fixed && *fixed != want)
-        throw ImportFailure{invalid("input '" + info.name + "': extent " + std::to_string(d) + " is " + std::to_string(want) +
-                                    ", expected " + std::to_string(*fixed))};
+        throw ImportFailure{invalid("input '" + info.name + "': extent " + std::to_string(d) +
+                                    " is " + std::to_string(want) + ", expected " +
+                                    std::to_string(*fixed))};
       type.dims.push_back(ir::Expr(want));
       if (named && !named->empty()) {
         auto [it, fresh] = symbols_.emplace(*named, ir::Expr(want));
         if (!fresh && ir::as_int(it->second) && *ir::as_int(it->second) != want)
-          throw ImportFailure{invalid("input '" + info.name + "': symbol '" + *named + "' is " + std::to_string(want) + " here but " +
-                                      std::to_string(*ir::as_int(it->second)) + " at another input")};
+          throw ImportFailure{invalid(
+              "input '" + info.name + "': symbol '" + *named + "' is " + std::to_string(want) +
+              " here but " + std::to_string(*ir::as_int(it->second)) + " at another input")};
       }
     } else if (fixed) {
       type.dims.push_back(ir::Expr(*fixed));
     } else {
-      type.dims.push_back(symbol(named && !named->empty() ? *named : info.name + "." + std::to_string(d)));
+      type.dims.push_back(
+          symbol(named && !named->empty() ? *named : info.name + "." + std::to_string(d)));
     }
   }
   return type;
@@ -79,7 +87,8 @@ void GraphImport::import_inputs(const OnnxGraph& graph, ImportScope& scope) {
     std::vector<ir::Expr> elements;
     const ir::Constant& c = *value->second;
     for (int64_t i = 0; i < element_count(c.shape).value_or(0); ++i)
-      elements.push_back(is_float(c.dtype) ? ir::float_imm(ir::number_at(c, i), c.dtype) : ir::int_imm(ir::integer_at(c, i), c.dtype));
+      elements.push_back(is_float(c.dtype) ? ir::float_imm(ir::number_at(c, i), c.dtype)
+                                           : ir::int_imm(ir::integer_at(c, i), c.dtype));
     graph_.value(v).known = std::move(elements);
   }
 }
@@ -87,7 +96,8 @@ void GraphImport::import_inputs(const OnnxGraph& graph, ImportScope& scope) {
 void GraphImport::import_initializers(const OnnxGraph& graph, ImportScope& scope) {
   for (const auto& [name, tensor] : graph.initializers) {
     if (!tensor.dtype()) {
-      unsupported_.push_back(unsupported("initializer '" + name + "': element type " + std::to_string(tensor.onnx_code)));
+      unsupported_.push_back(unsupported("initializer '" + name + "': element type " +
+                                         std::to_string(tensor.onnx_code)));
       continue;
     }
     scope.values[name] = current_->add_constant(name, to_constant(tensor));
@@ -102,12 +112,15 @@ void GraphImport::import_node(const OnnxNode& node, size_t index, ImportScope& s
   const std::string where = describe_node(node, index);
   const OpMapping* mapping = find_mapping(node);
   if (!mapping) {
-    unsupported_.push_back(unsupported("unsupported operator " + (node.domain.empty() ? "" : node.domain + ":") + node.op_type +
-                                       " (opset " + std::to_string(node.opset) + ")", where));
+    unsupported_.push_back(
+        unsupported("unsupported operator " + (node.domain.empty() ? "" : node.domain + ":") +
+                        node.op_type + " (opset " + std::to_string(node.opset) + ")",
+                    where));
     return;
   }
   auto saved = sources_;
-  sources_ = {node.name.empty() ? (node.outputs.empty() ? node.op_type : node.outputs[0]) : node.name};
+  sources_ = {node.name.empty() ? (node.outputs.empty() ? node.op_type : node.outputs[0])
+                                : node.name};
   try {
     NodeImport import(*this, node, where);
     mapping->import(import);
@@ -135,16 +148,20 @@ std::vector<ValueId> GraphImport::import_body(const OnnxGraph& graph, ImportScop
     outputs.push_back(v);
   }
   scope_ = saved;
-  if (saved && unsupported_.size() > before) {  // inside a node: that node is unsupported for this reason
+  if (saved &&
+      unsupported_.size() > before) {  // inside a node: that node is unsupported for this reason
     Error first = unsupported_[before];
-    for (size_t i = before + 1; i < unsupported_.size(); ++i) first.notes.push_back(unsupported_[i].to_string());
+    for (size_t i = before + 1; i < unsupported_.size(); ++i)
+      first.notes.push_back(unsupported_[i].to_string());
     unsupported_.resize(before);
     throw ImportFailure{first};
   }
   return outputs;
 }
 
-GraphImport::Region GraphImport::import_region(const std::string& name, const std::vector<ir::Value>& inputs, const BuildRegion& build) {
+GraphImport::Region GraphImport::import_region(const std::string& name,
+                                               const std::vector<ir::Value>& inputs,
+                                               const BuildRegion& build) {
   Region region{std::make_shared<ir::Graph>(), {}};
   ir::Graph &outer = *current_, &inner = *region.graph;
   inner.name = name;
@@ -171,7 +188,10 @@ GraphImport::Region GraphImport::import_region(const std::string& name, const st
     GraphImport& import;
     ir::Graph* graph;
     ImportScope* scope;
-    ~Restore() { import.current_ = graph; import.scope_ = scope; }
+    ~Restore() {
+      import.current_ = graph;
+      import.scope_ = scope;
+    }
   } restore{*this, current_, scope_};
   current_ = &inner;
   inner.outputs = build(scope, given);
@@ -183,7 +203,8 @@ namespace {
 
 Error join(const std::vector<Error>& errors) {
   if (errors.size() == 1) return errors[0];
-  Error all = unsupported("the model needs " + std::to_string(errors.size()) + " things that are unsupported");
+  Error all = unsupported("the model needs " + std::to_string(errors.size()) +
+                          " things that are unsupported");
   std::set<std::string> seen;
   for (const Error& e : errors)
     if (seen.insert(e.message).second) all.notes.push_back(e.to_string());
@@ -193,10 +214,12 @@ Error join(const std::vector<Error>& errors) {
 }  // namespace
 
 Result<ir::Graph> GraphImport::run() {
-  constexpr int64_t kNewestOpset = 28;  // of the standard operators; a newer one may have changed any of them
+  constexpr int64_t kNewestOpset =
+      28;  // of the standard operators; a newer one may have changed any of them
   auto opset = model_.opset_imports.find("");
   if (opset != model_.opset_imports.end() && opset->second > kNewestOpset)
-    return unsupported("the model uses opset " + std::to_string(opset->second) + ", the newest that is known is " + std::to_string(kNewestOpset));
+    return unsupported("the model uses opset " + std::to_string(opset->second) +
+                       ", the newest that is known is " + std::to_string(kNewestOpset));
   graph_.name = model_.graph.name;
   ImportScope scope;
   try {
@@ -204,9 +227,7 @@ Result<ir::Graph> GraphImport::run() {
     std::vector<ValueId> outputs = import_body(model_.graph, scope);
     if (!unsupported_.empty()) return join(unsupported_);
     graph_.outputs = outputs;
-  } catch (ImportFailure& f) {
-    return f.error;
-  }
+  } catch (ImportFailure& f) { return f.error; }
   for (const OnnxValueInfo& o : model_.graph.outputs) {
     graph_.output_names.push_back(o.name);
     if (o.type.kind != OnnxTypeKind::kTensor && o.type.kind != OnnxTypeKind::kUnknown)

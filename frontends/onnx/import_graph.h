@@ -10,13 +10,14 @@
 namespace tilewright {
 
 struct ImportOptions {
-  std::map<std::string, Shape> input_shapes;       // by input name: extents that replace its dimensions
-  std::map<std::string, int64_t> symbols;          // by symbol name
-  std::map<std::string, ir::ConstantRef> input_values;  // small integer inputs whose value is fixed (shape operands)
+  std::map<std::string, Shape> input_shapes;  // by input name: extents that replace its dimensions
+  std::map<std::string, int64_t> symbols;     // by symbol name
+  std::map<std::string, ir::ConstantRef>
+      input_values;  // small integer inputs whose value is fixed (shape operands)
 };
 
-// Every operator, attribute and type that is not supported is listed in one error. An error whose message says "not known
-// at compile time" can be cured by fixing the value of an input.
+// Every operator, attribute and type that is not supported is listed in one error. An error whose
+// message says "not known at compile time" can be cured by fixing the value of an input.
 Result<ir::Graph> import_graph(const OnnxModel& model, const ImportOptions& options = {});
 
 }  // namespace tilewright

@@ -1,4 +1,5 @@
-// The tables of importers, one per family. To add an ONNX operator, write one row in its family's file.
+// The tables of importers, one per family. To add an ONNX operator, write one row in its family's
+// file.
 #pragma once
 
 #include <span>
@@ -27,11 +28,13 @@ std::span<const OpMapping> resize_mappings();
 
 // Brought into [0, rank); fails outside [-rank, rank).
 int normalized_axis(const NodeImport& n, int64_t axis, int rank);
-// kernel_shape, strides, dilations, pads, auto_pad and ceil_mode of a convolution or pooling, as conv and pools take them.
+// kernel_shape, strides, dilations, pads, auto_pad and ceil_mode of a convolution or pooling, as
+// conv and pools take them.
 ir::Attributes window_attributes(NodeImport& n);
-// a: f32, brought to 8 bits by its range, times b in 8 bits: f32. b_scale and b_zero (may be absent): one value or one for
-// each column.
-ir::ValueId dynamically_quantized_matmul(NodeImport& n, ir::ValueId a, ir::ValueId b, ir::ValueId b_scale, ir::ValueId b_zero);
+// a: f32, brought to 8 bits by its range, times b in 8 bits: f32. b_scale and b_zero (may be
+// absent): one value or one for each column.
+ir::ValueId dynamically_quantized_matmul(NodeImport& n, ir::ValueId a, ir::ValueId b,
+                                         ir::ValueId b_scale, ir::ValueId b_zero);
 std::span<const OpMapping> control_flow_mappings();
 
 }  // namespace tilewright::onnx

@@ -13,11 +13,15 @@ using ir::ValueId;
 V softplus_of(V x) {  // max(x, 0) + log(1 + exp(-|x|)): no overflow
   return apply("relu", x) + apply("log", 1.0 + apply("exp", apply("neg", apply("abs", x))));
 }
-V tanh_gelu(V x) { return x * 0.5 * (apply("tanh", (x + x * x * x * 0.044715) * std::sqrt(2 / M_PI)) + 1.0); }
+V tanh_gelu(V x) {
+  return x * 0.5 * (apply("tanh", (x + x * x * x * 0.044715) * std::sqrt(2 / M_PI)) + 1.0);
+}
 V erf_gelu(V x) { return x * 0.5 * (apply("erf", x * std::sqrt(0.5)) + 1.0); }
 
 template <V (*formula)(NodeImport&, V)>
-void activation(NodeImport& n) { n.out(0, formula(n, V{n, n.required(0)}).id); }
+void activation(NodeImport& n) {
+  n.out(0, formula(n, V{n, n.required(0)}).id);
+}
 
 V relu(NodeImport&, V x) { return apply("relu", x); }
 V sigmoid(NodeImport&, V x) { return apply("sigmoid", x); }
@@ -26,16 +30,21 @@ V thresholded_relu(NodeImport& n, V x) {
   V above{n, n.op("greater", {x.id, x.number(n.float_attr("alpha", 1)).id})};
   return where(above, x, x.number(0));
 }
-V elu(NodeImport& n, V x) { return where(less(x, 0), (apply("exp", x) - 1) * n.float_attr("alpha", 1), x); }
+V elu(NodeImport& n, V x) {
+  return where(less(x, 0), (apply("exp", x) - 1) * n.float_attr("alpha", 1), x);
+}
 V celu(NodeImport& n, V x) {
   const double a = n.float_attr("alpha", 1);
   return where(less(x, 0), (apply("exp", x / a) - 1) * a, x);
 }
 V selu(NodeImport& n, V x) {
-  const double a = n.float_attr("alpha", 1.67326319217681884765625), g = n.float_attr("gamma", 1.05070102214813232421875);
+  const double a = n.float_attr("alpha", 1.67326319217681884765625),
+               g = n.float_attr("gamma", 1.05070102214813232421875);
   return where(less(x, 0), (apply("exp", x) - 1) * (a * g), x * g);
 }
-V hard_sigmoid(NodeImport& n, V x) { return limit(x * n.float_attr("alpha", 0.2) + n.float_attr("beta", 0.5), 0, 1); }
+V hard_sigmoid(NodeImport& n, V x) {
+  return limit(x * n.float_attr("alpha", 0.2) + n.float_attr("beta", 0.5), 0, 1);
+}
 V hard_swish(NodeImport&, V x) { return x * limit(x * (1.0 / 6) + 0.5, 0, 1); }
 V softplus(NodeImport&, V x) { return softplus_of(x); }
 V softsign(NodeImport&, V x) { return x / (1.0 + apply("abs", x)); }
@@ -62,13 +71,25 @@ V shrink(NodeImport& n, V x) {
 }
 
 constexpr auto kRows = std::to_array<OpMapping>({
-    {"", "Relu", 1, activation<relu>}, {"", "Sigmoid", 1, activation<sigmoid>}, {"", "LeakyRelu", 1, activation<leaky_relu>},
-    {"", "ThresholdedRelu", 1, activation<thresholded_relu>}, {"", "Elu", 1, activation<elu>}, {"", "Celu", 12, activation<celu>},
-    {"", "Selu", 1, activation<selu>}, {"", "HardSigmoid", 1, activation<hard_sigmoid>}, {"", "HardSwish", 14, activation<hard_swish>},
-    {"", "Softplus", 1, activation<softplus>}, {"", "Softsign", 1, activation<softsign>}, {"", "Mish", 18, activation<mish>},
-    {"", "Swish", 24, activation<swish>}, {"", "Gelu", 20, activation<gelu>}, {"", "PRelu", 7, activation<prelu>},
-    {"", "Shrink", 9, activation<shrink>}, {"com.microsoft", "Gelu", 1, activation<gelu>},
-    {"com.microsoft", "FastGelu", 1, activation<fast_gelu>}, {"com.microsoft", "BiasGelu", 1, activation<bias_gelu>},
+    {"", "Relu", 1, activation<relu>},
+    {"", "Sigmoid", 1, activation<sigmoid>},
+    {"", "LeakyRelu", 1, activation<leaky_relu>},
+    {"", "ThresholdedRelu", 1, activation<thresholded_relu>},
+    {"", "Elu", 1, activation<elu>},
+    {"", "Celu", 12, activation<celu>},
+    {"", "Selu", 1, activation<selu>},
+    {"", "HardSigmoid", 1, activation<hard_sigmoid>},
+    {"", "HardSwish", 14, activation<hard_swish>},
+    {"", "Softplus", 1, activation<softplus>},
+    {"", "Softsign", 1, activation<softsign>},
+    {"", "Mish", 18, activation<mish>},
+    {"", "Swish", 24, activation<swish>},
+    {"", "Gelu", 20, activation<gelu>},
+    {"", "PRelu", 7, activation<prelu>},
+    {"", "Shrink", 9, activation<shrink>},
+    {"com.microsoft", "Gelu", 1, activation<gelu>},
+    {"com.microsoft", "FastGelu", 1, activation<fast_gelu>},
+    {"com.microsoft", "BiasGelu", 1, activation<bias_gelu>},
     {"com.microsoft", "QuickGelu", 1, activation<quick_gelu>},
 });
 

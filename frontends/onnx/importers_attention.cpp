@@ -201,8 +201,8 @@ void causal_conv(NodeImport& n) {
   if (n.has(3)) {
     past = {n, n.in(3)};
   } else {
-    past = {n, n.op("expand",
-                    {n.scalar_like(0, x.id), n.dims({dim(x, 0), dim(x, 1), Expr(*k - 1)})})};
+    past = {n,
+            n.op("expand", {n.scalar_like(0, x.id), n.dims({dim(x, 0), dim(x, 1), Expr(*k - 1)})})};
   }
   V padded = *k == 1 ? x : joined(past, x, 2);
   V y = padded.make("conv", {padded.id, w.id}, {{"group", *channels}});

@@ -17,9 +17,13 @@ struct Name {
 };
 
 template <Name op>
-void unary(NodeImport& n) { n.out(0, n.op(op.text, {n.required(0)})); }
+void unary(NodeImport& n) {
+  n.out(0, n.op(op.text, {n.required(0)}));
+}
 template <Name op>
-void binary(NodeImport& n) { n.out(0, n.op(op.text, {n.required(0), n.required(1)})); }
+void binary(NodeImport& n) {
+  n.out(0, n.op(op.text, {n.required(0), n.required(1)}));
+}
 template <Name op>
 void variadic(NodeImport& n) {
   ValueId v = n.required(0);
@@ -31,11 +35,18 @@ void mean(NodeImport& n) {
   for (int i = 1; i < n.num_inputs(); ++i) v = n.op("add", {v, n.required(i)});
   n.out(0, n.op("div", {v, n.scalar_like(n.num_inputs(), v)}));
 }
-// The remainder has the sign of b; for floats it is that of fmod, moved by b where the signs differ.
+// The remainder has the sign of b; for floats it is that of fmod, moved by b where the signs
+// differ.
 void mod(NodeImport& n) {
   V a{n, n.required(0)}, b{n, n.required(1)};
-  if (n.int_attr("fmod", 0)) { n.out(0, apply("fmod", a, b).id); return; }
-  if (!is_float(a.dtype())) { n.out(0, apply("mod", a, b).id); return; }
+  if (n.int_attr("fmod", 0)) {
+    n.out(0, apply("fmod", a, b).id);
+    return;
+  }
+  if (!is_float(a.dtype())) {
+    n.out(0, apply("mod", a, b).id);
+    return;
+  }
   V r = apply("fmod", a, b), zero = a.number(0);
   V differ = apply("xor", apply("less", r, zero), apply("less", b, zero));
   V y = where(differ, r + b, r);
@@ -48,10 +59,22 @@ void pow(NodeImport& n) {
   auto exponent = n.known_floats(y);
   if (exponent && exponent->size() == 1 && n.rank(y) <= n.rank(x) && is_float(t)) {
     const double e = (*exponent)[0];
-    if (e == 1) { n.out(0, n.op("identity", {x})); return; }
-    if (e == 2) { n.out(0, n.op("mul", {x, x})); return; }
-    if (e == 3) { n.out(0, n.op("mul", {n.op("mul", {x, x}), x})); return; }
-    if (e == 0.5) { n.out(0, n.op("sqrt", {x})); return; }
+    if (e == 1) {
+      n.out(0, n.op("identity", {x}));
+      return;
+    }
+    if (e == 2) {
+      n.out(0, n.op("mul", {x, x}));
+      return;
+    }
+    if (e == 3) {
+      n.out(0, n.op("mul", {n.op("mul", {x, x}), x}));
+      return;
+    }
+    if (e == 0.5) {
+      n.out(0, n.op("sqrt", {x}));
+      return;
+    }
   }
   if (is_float(n.dtype(y)) && !is_float(t)) {
     const DType wide = n.dtype(y);
@@ -72,14 +95,19 @@ void reciprocal(NodeImport& n) {
 void sign(NodeImport& n) {
   ValueId x = n.required(0), zero = n.scalar_like(0, x);
   ValueId positive = n.cast(n.op("greater", {x, zero}), n.dtype(x));
-  if (is_unsigned(n.dtype(x))) { n.out(0, positive); return; }
+  if (is_unsigned(n.dtype(x))) {
+    n.out(0, positive);
+    return;
+  }
   ValueId s = n.op("sub", {positive, n.cast(n.op("less", {x, zero}), n.dtype(x))});
   n.out(0, is_float(n.dtype(x)) ? n.op("where", {n.op("is_nan", {x}), x, s}) : s);
 }
 void is_inf(NodeImport& n) {
   ValueId x = n.required(0), r = n.op("is_inf", {x});
-  if (!n.int_attr("detect_negative", 1)) r = n.op("and", {r, n.op("greater", {x, n.scalar_like(0, x)})});
-  if (!n.int_attr("detect_positive", 1)) r = n.op("and", {r, n.op("less", {x, n.scalar_like(0, x)})});
+  if (!n.int_attr("detect_negative", 1))
+    r = n.op("and", {r, n.op("greater", {x, n.scalar_like(0, x)})});
+  if (!n.int_attr("detect_positive", 1))
+    r = n.op("and", {r, n.op("less", {x, n.scalar_like(0, x)})});
   n.out(0, r);
 }
 void cast_to(NodeImport& n) {
@@ -109,24 +137,66 @@ void bit_cast(NodeImport& n) {
   if (!to) n.unsupported("element type " + std::to_string(n.int_attr("to", 0)));
   n.out(0, n.op("bit_cast", {n.required(0)}, {{"to", std::string(name(*to))}}));
 }
-void select(NodeImport& n) { n.out(0, n.op("where", {n.required(0), n.required(1), n.required(2)})); }
+void select(NodeImport& n) {
+  n.out(0, n.op("where", {n.required(0), n.required(1), n.required(2)}));
+}
 
 constexpr auto kRows = std::to_array<OpMapping>({
-    {"", "Abs", 1, unary<"abs">}, {"", "Neg", 1, unary<"neg">}, {"", "Not", 1, unary<"not">}, {"", "Sqrt", 1, unary<"sqrt">},
-    {"", "Exp", 1, unary<"exp">}, {"", "Log", 1, unary<"log">}, {"", "Sin", 1, unary<"sin">}, {"", "Cos", 1, unary<"cos">},
-    {"", "Tan", 1, unary<"tan">}, {"", "Asin", 1, unary<"asin">}, {"", "Acos", 1, unary<"acos">}, {"", "Atan", 1, unary<"atan">},
-    {"", "Sinh", 1, unary<"sinh">}, {"", "Cosh", 1, unary<"cosh">}, {"", "Tanh", 1, unary<"tanh">}, {"", "Asinh", 1, unary<"asinh">},
-    {"", "Acosh", 1, unary<"acosh">}, {"", "Atanh", 1, unary<"atanh">}, {"", "Erf", 1, unary<"erf">}, {"", "Floor", 1, unary<"floor">},
-    {"", "Ceil", 1, unary<"ceil">}, {"", "Round", 1, unary<"round">}, {"", "IsNaN", 1, unary<"is_nan">},
-    {"", "BitwiseNot", 18, unary<"not">}, {"", "Identity", 1, unary<"identity">}, {"", "IsInf", 1, is_inf},
-    {"", "Add", 7, binary<"add">}, {"", "Sub", 7, binary<"sub">}, {"", "Mul", 7, binary<"mul">}, {"", "Div", 7, binary<"div">},
-    {"", "And", 7, binary<"and">}, {"", "Or", 7, binary<"or">}, {"", "Xor", 7, binary<"xor">}, {"", "BitwiseAnd", 18, binary<"and">},
-    {"", "BitwiseOr", 18, binary<"or">}, {"", "BitwiseXor", 18, binary<"xor">}, {"", "Equal", 7, binary<"equal">},
-    {"", "Less", 7, binary<"less">}, {"", "LessOrEqual", 12, binary<"less_equal">}, {"", "Greater", 7, binary<"greater">},
-    {"", "GreaterOrEqual", 12, binary<"greater_equal">}, {"", "Max", 1, variadic<"max">}, {"", "Min", 1, variadic<"min">},
-    {"", "Sum", 1, variadic<"add">}, {"", "Mean", 1, mean}, {"", "Mod", 10, mod}, {"", "Pow", 7, pow}, {"", "BitShift", 11, bit_shift},
-    {"", "Reciprocal", 1, reciprocal}, {"", "Sign", 9, sign}, {"", "Cast", 6, cast_to}, {"", "CastLike", 15, cast_like},
-    {"", "Clip", 6, clip}, {"", "Where", 9, select}, {"", "BitCast", 26, bit_cast},
+    {"", "Abs", 1, unary<"abs">},
+    {"", "Neg", 1, unary<"neg">},
+    {"", "Not", 1, unary<"not">},
+    {"", "Sqrt", 1, unary<"sqrt">},
+    {"", "Exp", 1, unary<"exp">},
+    {"", "Log", 1, unary<"log">},
+    {"", "Sin", 1, unary<"sin">},
+    {"", "Cos", 1, unary<"cos">},
+    {"", "Tan", 1, unary<"tan">},
+    {"", "Asin", 1, unary<"asin">},
+    {"", "Acos", 1, unary<"acos">},
+    {"", "Atan", 1, unary<"atan">},
+    {"", "Sinh", 1, unary<"sinh">},
+    {"", "Cosh", 1, unary<"cosh">},
+    {"", "Tanh", 1, unary<"tanh">},
+    {"", "Asinh", 1, unary<"asinh">},
+    {"", "Acosh", 1, unary<"acosh">},
+    {"", "Atanh", 1, unary<"atanh">},
+    {"", "Erf", 1, unary<"erf">},
+    {"", "Floor", 1, unary<"floor">},
+    {"", "Ceil", 1, unary<"ceil">},
+    {"", "Round", 1, unary<"round">},
+    {"", "IsNaN", 1, unary<"is_nan">},
+    {"", "BitwiseNot", 18, unary<"not">},
+    {"", "Identity", 1, unary<"identity">},
+    {"", "IsInf", 1, is_inf},
+    {"", "Add", 7, binary<"add">},
+    {"", "Sub", 7, binary<"sub">},
+    {"", "Mul", 7, binary<"mul">},
+    {"", "Div", 7, binary<"div">},
+    {"", "And", 7, binary<"and">},
+    {"", "Or", 7, binary<"or">},
+    {"", "Xor", 7, binary<"xor">},
+    {"", "BitwiseAnd", 18, binary<"and">},
+    {"", "BitwiseOr", 18, binary<"or">},
+    {"", "BitwiseXor", 18, binary<"xor">},
+    {"", "Equal", 7, binary<"equal">},
+    {"", "Less", 7, binary<"less">},
+    {"", "LessOrEqual", 12, binary<"less_equal">},
+    {"", "Greater", 7, binary<"greater">},
+    {"", "GreaterOrEqual", 12, binary<"greater_equal">},
+    {"", "Max", 1, variadic<"max">},
+    {"", "Min", 1, variadic<"min">},
+    {"", "Sum", 1, variadic<"add">},
+    {"", "Mean", 1, mean},
+    {"", "Mod", 10, mod},
+    {"", "Pow", 7, pow},
+    {"", "BitShift", 11, bit_shift},
+    {"", "Reciprocal", 1, reciprocal},
+    {"", "Sign", 9, sign},
+    {"", "Cast", 6, cast_to},
+    {"", "CastLike", 15, cast_like},
+    {"", "Clip", 6, clip},
+    {"", "Where", 9, select},
+    {"", "BitCast", 26, bit_cast},
 });
 
 }  // namespace

@@ -24,7 +24,8 @@ void conv(NodeImport& n) {
   if (n.has_attr("kernel_shape")) {
     auto k = n.ints_attr("kernel_shape");
     for (size_t d = 0; d < k.size(); ++d)
-      if (static_cast<int>(d) + 2 >= n.rank(w) || ir::as_int(n.dim(w, static_cast<int>(d) + 2)).value_or(k[d]) != k[d])
+      if (static_cast<int>(d) + 2 >= n.rank(w) ||
+          ir::as_int(n.dim(w, static_cast<int>(d) + 2)).value_or(k[d]) != k[d])
         n.fail("kernel_shape does not fit w, which is " + to_string(n.type(w)));
   }
   a.erase("kernel_shape");
@@ -55,17 +56,23 @@ void global_pool(NodeImport& n) {
   ValueId x = n.required(0);
   std::vector<int64_t> axes;
   for (int d = 2; d < n.rank(x); ++d) axes.push_back(d);
-  n.out(0, n.op(largest ? "reduce_max" : "reduce_mean", {x}, {{"axes", axes}, {"keepdims", int64_t{1}}}));
+  n.out(0, n.op(largest ? "reduce_max" : "reduce_mean", {x},
+                {{"axes", axes}, {"keepdims", int64_t{1}}}));
 }
 
 void matmul(NodeImport& n) { n.out(0, n.op("matmul", {n.required(0), n.required(1)})); }
 // y = alpha * a' * b' + beta * c
 void gemm(NodeImport& n) {
   ValueId a = n.required(0), b = n.required(1);
-  if (n.rank(a) != 2 || n.rank(b) != 2) n.fail("operands must be matrices: a is " + to_string(n.type(a)) + ", b is " + to_string(n.type(b)));
-  ValueId y = n.op("matmul", {a, b}, {{"trans_a", n.int_attr("transA", 0)}, {"trans_b", n.int_attr("transB", 0)}});
+  if (n.rank(a) != 2 || n.rank(b) != 2)
+    n.fail("operands must be matrices: a is " + to_string(n.type(a)) + ", b is " +
+           to_string(n.type(b)));
+  ValueId y = n.op("matmul", {a, b},
+                   {{"trans_a", n.int_attr("transA", 0)}, {"trans_b", n.int_attr("transB", 0)}});
   const double alpha = n.float_attr("alpha", 1), beta = n.float_attr("beta", 1);
-  auto scaled = [&](ValueId v, double s) { return s == 1 ? v : n.op("mul", {v, n.scalar_like(s, v)}); };
+  auto scaled = [&](ValueId v, double s) {
+    return s == 1 ? v : n.op("mul", {v, n.scalar_like(s, v)});
+  };
   y = scaled(y, alpha);
   if (n.has(2) && beta != 0) y = n.op("add", {y, scaled(n.in(2), beta)});
   n.out(0, y);
@@ -79,7 +86,9 @@ void layer_norm(NodeImport& n) {
 }
 void rms_norm(NodeImport& n) {
   n.out(0, n.op("layer_norm", {n.required(0), n.in(1)},
-                {{"axis", n.int_attr("axis", -1)}, {"epsilon", n.float_attr("epsilon", 1e-5)}, {"rms", int64_t{1}}}));
+                {{"axis", n.int_attr("axis", -1)},
+                 {"epsilon", n.float_attr("epsilon", 1e-5)},
+                 {"rms", int64_t{1}}}));
 }
 // Before opset 13 softmax works on the input made two-dimensional at `axis`.
 template <bool logarithm>
@@ -92,25 +101,36 @@ void softmax(NodeImport& n) {
   }
   const int rank = n.rank(x);
   const int64_t axis = n.int_attr("axis", 1) + (n.int_attr("axis", 1) < 0 ? rank : 0);
-  if (axis < 0 || axis > rank) n.fail("axis " + std::to_string(axis) + " of " + to_string(n.type(x)));
+  if (axis < 0 || axis > rank)
+    n.fail("axis " + std::to_string(axis) + " of " + to_string(n.type(x)));
   if (axis == rank - 1) {
     n.out(0, n.op(op, {x}, {{"axis", axis}}));
     return;
   }
   const std::vector<Expr> dims = n.type(x).dims;
   Expr rows = 1, columns = 1;
-  for (int d = 0; d < rank; ++d) (d < axis ? rows : columns) = (d < axis ? rows : columns) * dims[static_cast<size_t>(d)];
-  ValueId flat = n.op(op, {n.reshape(x, {simplify(rows), simplify(columns)})}, {{"axis", int64_t{1}}});
+  for (int d = 0; d < rank; ++d)
+    (d < axis ? rows : columns) = (d < axis ? rows : columns) * dims[static_cast<size_t>(d)];
+  ValueId flat =
+      n.op(op, {n.reshape(x, {simplify(rows), simplify(columns)})}, {{"axis", int64_t{1}}});
   n.out(0, n.reshape(flat, dims));
 }
 
 void determinant(NodeImport& n) { n.out(0, n.op("determinant", {n.required(0)})); }
 
 constexpr auto kRows = std::to_array<OpMapping>({
-    {"", "Conv", 1, conv}, {"", "MaxPool", 1, max_pool}, {"", "AveragePool", 1, average_pool}, {"", "GlobalAveragePool", 1, global_pool<false>},
-    {"", "GlobalMaxPool", 1, global_pool<true>}, {"", "MatMul", 1, matmul}, {"", "Gemm", 7, gemm},
-    {"", "LayerNormalization", 17, layer_norm}, {"", "RMSNormalization", 23, rms_norm}, {"", "Softmax", 1, softmax<false>},
-    {"", "LogSoftmax", 1, softmax<true>}, {"", "Det", 11, determinant},
+    {"", "Conv", 1, conv},
+    {"", "MaxPool", 1, max_pool},
+    {"", "AveragePool", 1, average_pool},
+    {"", "GlobalAveragePool", 1, global_pool<false>},
+    {"", "GlobalMaxPool", 1, global_pool<true>},
+    {"", "MatMul", 1, matmul},
+    {"", "Gemm", 7, gemm},
+    {"", "LayerNormalization", 17, layer_norm},
+    {"", "RMSNormalization", 23, rms_norm},
+    {"", "Softmax", 1, softmax<false>},
+    {"", "LogSoftmax", 1, softmax<true>},
+    {"", "Det", 11, determinant},
 });
 
 }  // namespace

@@ -110,8 +110,10 @@ Quantized quantize_by_range(NodeImport& n, V x) {
   V range = high - low;
   V empty = apply("equal", range, x.number(0));
   V scale = where(empty, x.number(1), range) / 255;
-  V zero_point{n, n.op("quantize", {limit(0.0 - low / scale, 0, 255).id}, {{"to", std::string("u8")}})};
-  return {V{n, n.op("quantize", {x.id, scale.id, zero_point.id}, {{"to", std::string("u8")}})}, scale, zero_point};
+  V zero_point{
+      n, n.op("quantize", {limit(0.0 - low / scale, 0, 255).id}, {{"to", std::string("u8")}})};
+  return {V{n, n.op("quantize", {x.id, scale.id, zero_point.id}, {{"to", std::string("u8")}})},
+          scale, zero_point};
 }
 void dynamic_quantize_linear(NodeImport& n) {
   const Quantized q = quantize_by_range(n, V{n, n.required(0)});
@@ -199,7 +201,8 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-ValueId dynamically_quantized_matmul(NodeImport& n, ValueId a, ValueId b, ValueId b_scale, ValueId b_zero) {
+ValueId dynamically_quantized_matmul(NodeImport& n, ValueId a, ValueId b, ValueId b_scale,
+                                     ValueId b_zero) {
   const Quantized q = quantize_by_range(n, V{n, a});
   ValueId sum = integer_matmul(n, q.values.id, q.zero_point.id, b, b_zero);
   return (V{n, n.cast(sum, DType::kFloat32)} * (q.scale * V{n, b_scale})).id;

@@ -26,14 +26,21 @@ ValueId reduce(NodeImport& n, const char* op, ValueId x, const Axes& a) {
   return n.op(op, {x}, attributes);
 }
 
-void reduce_sum(NodeImport& n) { n.out(0, reduce(n, "reduce_sum", n.required(0), read_axes(n, 13))); }
-void reduce_mean(NodeImport& n) { n.out(0, reduce(n, "reduce_mean", n.required(0), read_axes(n, 18))); }
-void reduce_prod(NodeImport& n) { n.out(0, reduce(n, "reduce_prod", n.required(0), read_axes(n, 18))); }
+void reduce_sum(NodeImport& n) {
+  n.out(0, reduce(n, "reduce_sum", n.required(0), read_axes(n, 13)));
+}
+void reduce_mean(NodeImport& n) {
+  n.out(0, reduce(n, "reduce_mean", n.required(0), read_axes(n, 18)));
+}
+void reduce_prod(NodeImport& n) {
+  n.out(0, reduce(n, "reduce_prod", n.required(0), read_axes(n, 18)));
+}
 template <bool largest>
 void reduce_extreme(NodeImport& n) {
   ValueId x = n.required(0);
   const bool boolean = n.dtype(x) == DType::kBool;
-  ValueId y = reduce(n, largest ? "reduce_max" : "reduce_min", boolean ? n.cast(x, DType::kUInt8) : x, read_axes(n, 18));
+  ValueId y = reduce(n, largest ? "reduce_max" : "reduce_min",
+                     boolean ? n.cast(x, DType::kUInt8) : x, read_axes(n, 18));
   n.out(0, boolean ? n.cast(y, DType::kBool) : y);
 }
 void reduce_l1(NodeImport& n) {
@@ -45,7 +52,8 @@ void reduce_l2(NodeImport& n) {
   const Axes a = read_axes(n, 18);
   ValueId x = n.required(0);
   ValueId sum = reduce(n, "reduce_sum", square(n, x), a);
-  n.out(0, is_float(n.dtype(x)) ? n.op("sqrt", {sum}) : n.cast(n.op("sqrt", {n.cast(sum, DType::kFloat64)}), n.dtype(x)));
+  n.out(0, is_float(n.dtype(x)) ? n.op("sqrt", {sum})
+                                : n.cast(n.op("sqrt", {n.cast(sum, DType::kFloat64)}), n.dtype(x)));
 }
 void reduce_sum_square(NodeImport& n) {
   const Axes a = read_axes(n, 18);
@@ -65,7 +73,10 @@ void reduce_log_sum_exp(NodeImport& n) {
   ValueId x = n.required(0);
   const DType t = n.dtype(x);
   if (!is_float(t)) x = n.cast(x, DType::kFloat64);
-  if (a.nothing) { n.out(0, n.op("identity", {n.required(0)})); return; }
+  if (a.nothing) {
+    n.out(0, n.op("identity", {n.required(0)}));
+    return;
+  }
   Axes keep = a;
   keep.keepdims = 1;
   ValueId largest = reduce(n, "reduce_max", x, keep);
@@ -77,14 +88,24 @@ void reduce_log_sum_exp(NodeImport& n) {
 template <bool largest>
 void arg(NodeImport& n) {
   n.out(0, n.op(largest ? "arg_max" : "arg_min", {n.required(0)},
-                {{"axis", n.int_attr("axis", 0)}, {"keepdims", n.int_attr("keepdims", 1)}, {"select_last_index", n.int_attr("select_last_index", 0)}}));
+                {{"axis", n.int_attr("axis", 0)},
+                 {"keepdims", n.int_attr("keepdims", 1)},
+                 {"select_last_index", n.int_attr("select_last_index", 0)}}));
 }
 
 constexpr auto kRows = std::to_array<OpMapping>({
-    {"", "ReduceSum", 1, reduce_sum}, {"", "ReduceMean", 1, reduce_mean}, {"", "ReduceProd", 1, reduce_prod},
-    {"", "ReduceMax", 1, reduce_extreme<true>}, {"", "ReduceMin", 1, reduce_extreme<false>}, {"", "ReduceL1", 1, reduce_l1},
-    {"", "ReduceL2", 1, reduce_l2}, {"", "ReduceSumSquare", 1, reduce_sum_square}, {"", "ReduceLogSum", 1, reduce_log_sum},
-    {"", "ReduceLogSumExp", 1, reduce_log_sum_exp}, {"", "ArgMax", 1, arg<true>}, {"", "ArgMin", 1, arg<false>},
+    {"", "ReduceSum", 1, reduce_sum},
+    {"", "ReduceMean", 1, reduce_mean},
+    {"", "ReduceProd", 1, reduce_prod},
+    {"", "ReduceMax", 1, reduce_extreme<true>},
+    {"", "ReduceMin", 1, reduce_extreme<false>},
+    {"", "ReduceL1", 1, reduce_l1},
+    {"", "ReduceL2", 1, reduce_l2},
+    {"", "ReduceSumSquare", 1, reduce_sum_square},
+    {"", "ReduceLogSum", 1, reduce_log_sum},
+    {"", "ReduceLogSumExp", 1, reduce_log_sum_exp},
+    {"", "ArgMax", 1, arg<true>},
+    {"", "ArgMin", 1, arg<false>},
 });
 
 }  // namespace

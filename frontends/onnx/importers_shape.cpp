@@ -12,19 +12,25 @@ using ir::Expr;
 using ir::ValueId;
 
 int normalized(NodeImport& n, int64_t axis, int rank) {
-  if (axis < -rank || axis >= rank) n.fail("axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
+  if (axis < -rank || axis >= rank)
+    n.fail("axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
-void reshape(NodeImport& n) { n.out(0, n.op("reshape", {n.required(0), n.required(1)}, {{"allowzero", n.int_attr("allowzero", 0)}})); }
+void reshape(NodeImport& n) {
+  n.out(0, n.op("reshape", {n.required(0), n.required(1)},
+                {{"allowzero", n.int_attr("allowzero", 0)}}));
+}
 void flatten(NodeImport& n) {
   ValueId x = n.required(0);
   const int rank = n.rank(x);
   int64_t axis = n.int_attr("axis", 1);
-  if (axis < -rank || axis > rank) n.fail("axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
+  if (axis < -rank || axis > rank)
+    n.fail("axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
   if (axis < 0) axis += rank;
   Expr rows = 1, columns = 1;
-  for (int d = 0; d < rank; ++d) (d < axis ? rows : columns) = (d < axis ? rows : columns) * n.dim(x, d);
+  for (int d = 0; d < rank; ++d)
+    (d < axis ? rows : columns) = (d < axis ? rows : columns) * n.dim(x, d);
   n.out(0, n.reshape(x, {simplify(rows), simplify(columns)}));
 }
 void squeeze(NodeImport& n) {
@@ -32,13 +38,16 @@ void squeeze(NodeImport& n) {
   const int rank = n.rank(x);
   auto axes = n.axes(1, 13);
   std::vector<bool> drop(static_cast<size_t>(rank));
-  if (axes) for (int64_t a : *axes) drop[static_cast<size_t>(normalized(n, a, rank))] = true;
+  if (axes)
+    for (int64_t a : *axes) drop[static_cast<size_t>(normalized(n, a, rank))] = true;
   std::vector<Expr> dims;
   for (int d = 0; d < rank; ++d) {
     const Expr e = n.dim(x, d);
     if (!axes) drop[static_cast<size_t>(d)] = ir::is_one(e);
-    if (!drop[static_cast<size_t>(d)]) dims.push_back(e);
-    else if (ir::as_int(e).value_or(1) != 1) n.fail("dimension " + std::to_string(d) + " of " + to_string(n.type(x)) + " is not 1");
+    if (!drop[static_cast<size_t>(d)])
+      dims.push_back(e);
+    else if (ir::as_int(e).value_or(1) != 1)
+      n.fail("dimension " + std::to_string(d) + " of " + to_string(n.type(x)) + " is not 1");
   }
   n.out(0, n.reshape(x, dims));
 }
@@ -55,13 +64,15 @@ void unsqueeze(NodeImport& n) {
   }
   std::vector<Expr> dims;
   int next = 0;
-  for (int d = 0; d < rank; ++d) dims.push_back(fresh[static_cast<size_t>(d)] ? Expr(1) : n.dim(x, next++));
+  for (int d = 0; d < rank; ++d)
+    dims.push_back(fresh[static_cast<size_t>(d)] ? Expr(1) : n.dim(x, next++));
   n.out(0, n.reshape(x, dims));
 }
 void transpose(NodeImport& n) {
   ValueId x = n.required(0);
   std::vector<int64_t> perm = n.ints_attr("perm");
-  if (perm.empty()) for (int d = n.rank(x); d-- > 0;) perm.push_back(d);
+  if (perm.empty())
+    for (int d = n.rank(x); d-- > 0;) perm.push_back(d);
   n.out(0, n.transpose(x, perm));
 }
 void shape(NodeImport& n) {
@@ -78,28 +89,36 @@ void size(NodeImport& n) {
   n.out(0, n.op("reduce_prod", {n.op("shape", {n.required(0)})}, {{"keepdims", int64_t{0}}}));
 }
 void concat(NodeImport& n) {
-  if (n.num_inputs() == 1) { n.out(0, n.op("identity", {n.required(0)})); return; }
+  if (n.num_inputs() == 1) {
+    n.out(0, n.op("identity", {n.required(0)}));
+    return;
+  }
   n.out(0, n.op("concat", n.all_inputs(), {{"axis", n.int_attr("axis", 1)}}));
 }
 void split(NodeImport& n) {
   ValueId x = n.required(0);
   const int axis = normalized(n, n.int_attr("axis", 0), n.rank(x));
-  std::vector<int64_t> sizes = n.opset() >= 13 ? (n.has(1) ? n.must_know_ints(n.in(1), "split") : std::vector<int64_t>{}) : n.ints_attr("split");
+  std::vector<int64_t> sizes =
+      n.opset() >= 13 ? (n.has(1) ? n.must_know_ints(n.in(1), "split") : std::vector<int64_t>{})
+                      : n.ints_attr("split");
   if (sizes.empty()) {
     auto extent = ir::as_int(n.dim(x, axis));
     if (!extent) n.unsupported("equal split of a dimension that is not known at compile time");
     const int64_t parts = n.int_attr("num_outputs", n.num_outputs());
     if (parts < 1) n.fail("num_outputs " + std::to_string(parts));
     const int64_t each = (*extent + parts - 1) / parts;
-    for (int64_t k = 0; k < parts; ++k) sizes.push_back(std::clamp<int64_t>(*extent - k * each, 0, each));
+    for (int64_t k = 0; k < parts; ++k)
+      sizes.push_back(std::clamp<int64_t>(*extent - k * each, 0, each));
   }
   int64_t at = 0;
   for (size_t k = 0; k < sizes.size(); ++k) {
-    if (n.wants(static_cast<int>(k))) n.out(static_cast<int>(k), n.slice(x, axis, at, at + sizes[k]));
+    if (n.wants(static_cast<int>(k)))
+      n.out(static_cast<int>(k), n.slice(x, axis, at, at + sizes[k]));
     at += sizes[k];
   }
   if (auto extent = ir::as_int(n.dim(x, axis)); extent && *extent != at)
-    n.fail("parts add up to " + std::to_string(at) + ", dimension " + std::to_string(axis) + " is " + std::to_string(*extent));
+    n.fail("parts add up to " + std::to_string(at) + ", dimension " + std::to_string(axis) +
+           " is " + std::to_string(*extent));
 }
 // Before opset 10 starts, ends and axes are attributes.
 void slice(NodeImport& n) {
@@ -109,10 +128,13 @@ void slice(NodeImport& n) {
     return;
   }
   std::vector<int64_t> starts = n.ints_attr("starts"), axes = n.ints_attr("axes");
-  if (axes.empty()) for (size_t d = 0; d < starts.size(); ++d) axes.push_back(static_cast<int64_t>(d));
+  if (axes.empty())
+    for (size_t d = 0; d < starts.size(); ++d) axes.push_back(static_cast<int64_t>(d));
   n.out(0, n.op("slice", {x, n.ints(starts), n.ints(n.ints_attr("ends")), n.ints(axes)}));
 }
-void gather(NodeImport& n) { n.out(0, n.op("gather", {n.required(0), n.required(1)}, {{"axis", n.int_attr("axis", 0)}})); }
+void gather(NodeImport& n) {
+  n.out(0, n.op("gather", {n.required(0), n.required(1)}, {{"axis", n.int_attr("axis", 0)}}));
+}
 void expand(NodeImport& n) { n.out(0, n.op("expand", {n.required(0), n.required(1)})); }
 void dropout(NodeImport& n) {
   if (n.has(2)) {
@@ -130,27 +152,42 @@ void dropout(NodeImport& n) {
 }
 void constant(NodeImport& n) {
   if (auto t = n.tensor_attr("value")) return n.out(0, n.constant(t));
-  if (n.has_attr("value_int")) return n.out(0, n.scalar(static_cast<double>(n.int_attr("value_int", 0)), DType::kInt64));
-  if (n.has_attr("value_float")) return n.out(0, n.scalar(n.float_attr("value_float", 0), DType::kFloat32));
+  if (n.has_attr("value_int"))
+    return n.out(0, n.scalar(static_cast<double>(n.int_attr("value_int", 0)), DType::kInt64));
+  if (n.has_attr("value_float"))
+    return n.out(0, n.scalar(n.float_attr("value_float", 0), DType::kFloat32));
   if (n.has_attr("value_ints")) return n.out(0, n.ints(n.ints_attr("value_ints")));
   if (n.has_attr("value_floats")) {
     auto v = n.floats_attr("value_floats");
     std::vector<float> f(v.begin(), v.end());
-    return n.out(0, n.constant(ir::make_constant_of(DType::kFloat32, {static_cast<int64_t>(f.size())}, f)));
+    return n.out(
+        0, n.constant(ir::make_constant_of(DType::kFloat32, {static_cast<int64_t>(f.size())}, f)));
   }
   n.unsupported("constant of strings, or without a value");
 }
 void constant_of_shape(NodeImport& n) {
   ir::ConstantRef value = n.tensor_attr("value");
   ValueId fill = value ? n.constant(value) : n.scalar(0, DType::kFloat32);
-  n.out(0, n.op("expand", {n.rank(fill) ? n.reshape(fill, std::vector<int64_t>{}) : fill, n.required(0)}));
+  n.out(0, n.op("expand",
+                {n.rank(fill) ? n.reshape(fill, std::vector<int64_t>{}) : fill, n.required(0)}));
 }
 
 constexpr auto kRows = std::to_array<OpMapping>({
-    {"", "Reshape", 5, reshape}, {"", "Flatten", 1, flatten}, {"", "Squeeze", 1, squeeze}, {"", "Unsqueeze", 1, unsqueeze},
-    {"", "Transpose", 1, transpose}, {"", "Shape", 1, shape}, {"", "Size", 1, size}, {"", "Concat", 1, concat}, {"", "Split", 2, split},
-    {"", "Slice", 1, slice}, {"", "Gather", 1, gather}, {"", "Expand", 8, expand}, {"", "Dropout", 7, dropout},
-    {"", "Constant", 1, constant}, {"", "ConstantOfShape", 9, constant_of_shape},
+    {"", "Reshape", 5, reshape},
+    {"", "Flatten", 1, flatten},
+    {"", "Squeeze", 1, squeeze},
+    {"", "Unsqueeze", 1, unsqueeze},
+    {"", "Transpose", 1, transpose},
+    {"", "Shape", 1, shape},
+    {"", "Size", 1, size},
+    {"", "Concat", 1, concat},
+    {"", "Split", 2, split},
+    {"", "Slice", 1, slice},
+    {"", "Gather", 1, gather},
+    {"", "Expand", 8, expand},
+    {"", "Dropout", 7, dropout},
+    {"", "Constant", 1, constant},
+    {"", "ConstantOfShape", 9, constant_of_shape},
 });
 
 }  // namespace

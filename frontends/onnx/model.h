@@ -61,10 +61,10 @@ using OnnxAttribute =
 
 struct OnnxNode {
   std::string op_type;
-  std::string domain;    // "" for the standard operators, never "ai.onnx"
+  std::string domain;  // "" for the standard operators, never "ai.onnx"
   std::string overload;
-  int64_t opset = 0;     // version of the domain where the node was written; 0: calls a function
-  std::string name;      // may be empty, need not be unique
+  int64_t opset = 0;  // version of the domain where the node was written; 0: calls a function
+  std::string name;   // may be empty, need not be unique
   std::vector<std::string> inputs;   // "" where an optional input is left out
   std::vector<std::string> outputs;  // "" where an optional output is left out
   std::map<std::string, OnnxAttribute> attributes;
@@ -87,7 +87,7 @@ struct OnnxFunction {
   std::string overload;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  std::vector<std::string> attributes;             // names without a default
+  std::vector<std::string> attributes;            // names without a default
   std::map<std::string, OnnxAttribute> defaults;  // attributes with one
   std::vector<OnnxNode> nodes;                    // same rules as in OnnxGraph
 };

@@ -22,7 +22,8 @@ ir::Graph& NodeImport::graph() { return owner_.graph(); }
 ValueId NodeImport::in(int i) const {
   if (!has(i)) return ir::kNone;
   ValueId v = owner_.scope()->find(node.inputs[static_cast<size_t>(i)]);
-  if (v == ir::kNone) fail("input '" + node.inputs[static_cast<size_t>(i)] + "' depends on something unsupported");
+  if (v == ir::kNone)
+    fail("input '" + node.inputs[static_cast<size_t>(i)] + "' depends on something unsupported");
   return v;
 }
 ValueId NodeImport::required(int i) const {
@@ -56,9 +57,12 @@ std::optional<std::vector<double>> NodeImport::known_floats(ValueId v) const {
   if (!elements) return std::nullopt;
   std::vector<double> r;
   for (const ir::Expr& e : *elements) {
-    if (const auto* f = e.as<ir::FloatImm>()) r.push_back(f->value);
-    else if (auto i = ir::as_int(e)) r.push_back(static_cast<double>(*i));
-    else return std::nullopt;
+    if (const auto* f = e.as<ir::FloatImm>())
+      r.push_back(f->value);
+    else if (auto i = ir::as_int(e))
+      r.push_back(static_cast<double>(*i));
+    else
+      return std::nullopt;
   }
   return r;
 }
@@ -87,11 +91,13 @@ std::string NodeImport::string_attr(const std::string& name, const std::string& 
   const auto* v = attribute<std::string>(node, name);
   return v ? *v : fallback;
 }
-std::vector<int64_t> NodeImport::ints_attr(const std::string& name, std::vector<int64_t> fallback) const {
+std::vector<int64_t> NodeImport::ints_attr(const std::string& name,
+                                           std::vector<int64_t> fallback) const {
   const auto* v = attribute<std::vector<int64_t>>(node, name);
   return v ? *v : std::move(fallback);
 }
-std::vector<double> NodeImport::floats_attr(const std::string& name, std::vector<double> fallback) const {
+std::vector<double> NodeImport::floats_attr(const std::string& name,
+                                            std::vector<double> fallback) const {
   const auto* v = attribute<std::vector<float>>(node, name);
   return v ? std::vector<double>(v->begin(), v->end()) : std::move(fallback);
 }
@@ -103,7 +109,8 @@ ir::ConstantRef to_constant(const TensorView& t);
 ir::ConstantRef NodeImport::tensor_attr(const std::string& name) const {
   const auto* v = attribute<TensorView>(node, name);
   if (!v) return nullptr;
-  if (!v->dtype()) unsupported("attribute '" + name + "' has element type " + std::to_string(v->onnx_code));
+  if (!v->dtype())
+    unsupported("attribute '" + name + "' has element type " + std::to_string(v->onnx_code));
   return to_constant(*v);
 }
 const OnnxGraph* NodeImport::graph_attr(const std::string& name) const {
@@ -119,24 +126,32 @@ std::optional<std::vector<int64_t>> NodeImport::axes(int input, int64_t input_si
   return ints_attr("axes");
 }
 
-std::vector<ValueId> NodeImport::ops(std::string_view name, std::vector<ValueId> inputs, ir::Attributes attributes, int outputs) {
+std::vector<ValueId> NodeImport::ops(std::string_view name, std::vector<ValueId> inputs,
+                                     ir::Attributes attributes, int outputs) {
   return control(name, std::move(inputs), std::move(attributes), outputs, {});
 }
-std::vector<ValueId> NodeImport::control(std::string_view name, std::vector<ValueId> inputs, ir::Attributes attributes, int outputs,
+std::vector<ValueId> NodeImport::control(std::string_view name, std::vector<ValueId> inputs,
+                                         ir::Attributes attributes, int outputs,
                                          std::vector<std::shared_ptr<const ir::Graph>> regions) {
   std::string label = where_;
   for (const std::string& o : node.outputs)
-    if (!o.empty()) { label = o; break; }
-  auto r = ir::add_node(graph(), name, std::move(inputs), std::move(attributes), outputs, label, owner_.sources(), std::move(regions));
+    if (!o.empty()) {
+      label = o;
+      break;
+    }
+  auto r = ir::add_node(graph(), name, std::move(inputs), std::move(attributes), outputs, label,
+                        owner_.sources(), std::move(regions));
   if (!r.ok()) throw ImportFailure{std::move(r.error())};
   return std::move(r).value();
 }
-ValueId NodeImport::op(std::string_view name, std::vector<ValueId> inputs, ir::Attributes attributes) {
+ValueId NodeImport::op(std::string_view name, std::vector<ValueId> inputs,
+                       ir::Attributes attributes) {
   return ops(name, std::move(inputs), std::move(attributes), 1)[0];
 }
 ValueId NodeImport::constant(ir::ConstantRef c) { return graph().add_constant("", std::move(c)); }
 ValueId NodeImport::ints(const std::vector<int64_t>& values) {
-  return constant(ir::make_constant_of(DType::kInt64, {static_cast<int64_t>(values.size())}, values));
+  return constant(
+      ir::make_constant_of(DType::kInt64, {static_cast<int64_t>(values.size())}, values));
 }
 ValueId NodeImport::scalar(double value, DType dtype) {
   std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(dtype)));
@@ -159,7 +174,8 @@ ValueId NodeImport::dims(const std::vector<ir::Expr>& extents) {
   std::vector<int64_t> numbers;
   for (const ir::Expr& e : extents)
     if (auto n = ir::as_int(e)) numbers.push_back(*n);
-  return numbers.size() == extents.size() ? ints(numbers) : op("extents", {}, {{"extents", ir::Extents{extents}}});
+  return numbers.size() == extents.size() ? ints(numbers)
+                                          : op("extents", {}, {{"extents", ir::Extents{extents}}});
 }
 ValueId NodeImport::reshape(ValueId v, const std::vector<ir::Expr>& shape) {
   return op("reshape", {v, dims(shape)}, {{"allowzero", int64_t{1}}});
@@ -167,7 +183,9 @@ ValueId NodeImport::reshape(ValueId v, const std::vector<ir::Expr>& shape) {
 ValueId NodeImport::reshape(ValueId v, const std::vector<int64_t>& dims) {
   return op("reshape", {v, ints(dims)}, {{"allowzero", int64_t{1}}});
 }
-ValueId NodeImport::transpose(ValueId v, const std::vector<int64_t>& perm) { return op("transpose", {v}, {{"perm", perm}}); }
+ValueId NodeImport::transpose(ValueId v, const std::vector<int64_t>& perm) {
+  return op("transpose", {v}, {{"perm", perm}});
+}
 ValueId NodeImport::slice(ValueId v, int axis, int64_t start, int64_t end, int64_t step) {
   return op("slice", {v, ints({start}), ints({end}), ints({axis}), ints({step})});
 }
@@ -178,14 +196,19 @@ void NodeImport::out(int i, ValueId v) {
   ir::Value& value = graph().value(v);
   if (value.name.empty()) value.name = name;
 }
-std::vector<ValueId> NodeImport::inline_graph(const OnnxGraph& nested, const std::map<std::string, ValueId>& inputs) {
+std::vector<ValueId> NodeImport::inline_graph(const OnnxGraph& nested,
+                                              const std::map<std::string, ValueId>& inputs) {
   ImportScope inner;
   inner.parent = owner_.scope();
   inner.values = inputs;
   return owner_.import_body(nested, inner);
 }
 
-void NodeImport::fail(const std::string& message) const { throw ImportFailure{invalid(message, where_)}; }
-void NodeImport::unsupported(const std::string& message) const { throw ImportFailure{tilewright::unsupported(message, where_)}; }
+void NodeImport::fail(const std::string& message) const {
+  throw ImportFailure{invalid(message, where_)};
+}
+void NodeImport::unsupported(const std::string& message) const {
+  throw ImportFailure{tilewright::unsupported(message, where_)};
+}
 
 }  // namespace tilewright::onnx

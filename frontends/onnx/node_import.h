@@ -1,5 +1,6 @@
-// What an importer sees of one ONNX node: operands as graph values, attributes, and a way to add graph nodes. Importers
-// throw ImportFailure (through op, fail and unsupported); import_graph turns it into a Result.
+// What an importer sees of one ONNX node: operands as graph values, attributes, and a way to add
+// graph nodes. Importers throw ImportFailure (through op, fail and unsupported); import_graph turns
+// it into a Result.
 #pragma once
 
 #include <functional>
@@ -32,15 +33,18 @@ class GraphImport;
 
 class NodeImport {
  public:
-  NodeImport(GraphImport& owner, const OnnxNode& node, std::string where) : owner_(owner), node(node), where_(std::move(where)) {}
+  NodeImport(GraphImport& owner, const OnnxNode& node, std::string where)
+      : owner_(owner), node(node), where_(std::move(where)) {}
 
   // --- operands
   int num_inputs() const { return static_cast<int>(node.inputs.size()); }
   int num_outputs() const { return static_cast<int>(node.outputs.size()); }
   bool has(int i) const { return i < num_inputs() && !node.inputs[static_cast<size_t>(i)].empty(); }
-  bool wants(int output) const { return output < num_outputs() && !node.outputs[static_cast<size_t>(output)].empty(); }
-  ir::ValueId in(int i) const;           // kNone when absent
-  ir::ValueId required(int i) const;     // fails when absent
+  bool wants(int output) const {
+    return output < num_outputs() && !node.outputs[static_cast<size_t>(output)].empty();
+  }
+  ir::ValueId in(int i) const;        // kNone when absent
+  ir::ValueId required(int i) const;  // fails when absent
   std::vector<ir::ValueId> all_inputs() const;
   int64_t opset() const { return node.opset; }
 
@@ -51,7 +55,8 @@ class NodeImport {
   ir::Expr dim(ir::ValueId v, int d) const { return type(v).dims[static_cast<size_t>(d)]; }
   std::optional<std::vector<ir::Expr>> known(ir::ValueId v) const;
   std::optional<std::vector<int64_t>> known_ints(ir::ValueId v) const;
-  std::vector<int64_t> must_know_ints(ir::ValueId v, const char* what) const;  // fails: "... is not known at compile time"
+  std::vector<int64_t> must_know_ints(
+      ir::ValueId v, const char* what) const;  // fails: "... is not known at compile time"
   std::optional<std::vector<double>> known_floats(ir::ValueId v) const;
 
   // --- attributes
@@ -68,12 +73,15 @@ class NodeImport {
   std::optional<std::vector<int64_t>> axes(int input, int64_t input_since) const;
 
   // --- building
-  ir::ValueId op(std::string_view name, std::vector<ir::ValueId> inputs, ir::Attributes attributes = {});
-  std::vector<ir::ValueId> ops(std::string_view name, std::vector<ir::ValueId> inputs, ir::Attributes attributes, int outputs);
-  ir::ValueId ints(const std::vector<int64_t>& values);                 // i64[n]
-  // i64[n] of extents that may be symbolic: computed from the shape of `near` where it holds them, else of another value.
+  ir::ValueId op(std::string_view name, std::vector<ir::ValueId> inputs,
+                 ir::Attributes attributes = {});
+  std::vector<ir::ValueId> ops(std::string_view name, std::vector<ir::ValueId> inputs,
+                               ir::Attributes attributes, int outputs);
+  ir::ValueId ints(const std::vector<int64_t>& values);  // i64[n]
+  // i64[n] of extents that may be symbolic: computed from the shape of `near` where it holds them,
+  // else of another value.
   ir::ValueId dims(const std::vector<ir::Expr>& extents);
-  ir::ValueId scalar(double value, DType dtype);                        // dtype[]
+  ir::ValueId scalar(double value, DType dtype);  // dtype[]
   ir::ValueId scalar_like(double value, ir::ValueId like) { return scalar(value, dtype(like)); }
   ir::ValueId constant(ir::ConstantRef c);
   ir::ValueId cast(ir::ValueId v, DType to);
@@ -81,14 +89,17 @@ class NodeImport {
   ir::ValueId reshape(ir::ValueId v, const std::vector<int64_t>& dims);
   ir::ValueId transpose(ir::ValueId v, const std::vector<int64_t>& perm);
   ir::ValueId slice(ir::ValueId v, int axis, int64_t start, int64_t end, int64_t step = 1);
-  std::vector<ir::ValueId> control(std::string_view name, std::vector<ir::ValueId> inputs, ir::Attributes attributes, int outputs,
+  std::vector<ir::ValueId> control(std::string_view name, std::vector<ir::ValueId> inputs,
+                                   ir::Attributes attributes, int outputs,
                                    std::vector<std::shared_ptr<const ir::Graph>> regions);
   void out(int i, ir::ValueId v);
   // Imports a nested graph in place (a branch that is always taken); the values of its outputs.
-  std::vector<ir::ValueId> inline_graph(const OnnxGraph& graph, const std::map<std::string, ir::ValueId>& inputs = {});
+  std::vector<ir::ValueId> inline_graph(const OnnxGraph& graph,
+                                        const std::map<std::string, ir::ValueId>& inputs = {});
 
-  [[noreturn]] void fail(const std::string& message) const;         // the model breaks a rule
-  [[noreturn]] void unsupported(const std::string& message) const;  // it is legal, but not supported
+  [[noreturn]] void fail(const std::string& message) const;  // the model breaks a rule
+  [[noreturn]] void unsupported(
+      const std::string& message) const;  // it is legal, but not supported
   ir::Graph& graph();
   GraphImport& owner() { return owner_; }
 
@@ -104,7 +115,8 @@ class NodeImport {
 
 struct OpMapping {
   std::string_view domain, op_type;
-  int since;  // first opset of the row; the row with the largest `since` not above the node's opset holds
+  int since;  // first opset of the row; the row with the largest `since` not above the node's opset
+              // holds
   void (*import)(NodeImport&);
 };
 const OpMapping* find_mapping(const OnnxNode& node);

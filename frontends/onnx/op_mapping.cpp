@@ -53,7 +53,9 @@ const OpMapping* find_mapping(const OnnxNode& node) {
 
 std::vector<std::string> mapped_ops() {
   std::vector<std::string> names;
-  for (const auto& [key, rows] : table()) names.push_back(key.first.empty() ? std::string(key.second) : std::string(key.first) + ":" + std::string(key.second));
+  for (const auto& [key, rows] : table())
+    names.push_back(key.first.empty() ? std::string(key.second)
+                                      : std::string(key.first) + ":" + std::string(key.second));
   return names;
 }
 

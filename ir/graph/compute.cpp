@@ -31,8 +31,9 @@ std::string LoopsBuilder::unique(const std::string& name) {
   return candidate;
 }
 
-LoopsBuilder::Nest LoopsBuilder::begin(const std::string& name, const std::vector<Expr>& extents, const std::vector<Expr>& reduce,
-                                       Axes& axes, Axes& reduce_axes) {
+LoopsBuilder::Nest LoopsBuilder::begin(const std::string& name, const std::vector<Expr>& extents,
+                                       const std::vector<Expr>& reduce, Axes& axes,
+                                       Axes& reduce_axes) {
   Nest nest;
   nest.block.name = unique(name);
   auto add = [&](const Expr& extent, AxisKind kind, const std::string& letter, Axes& to) {
@@ -42,8 +43,10 @@ LoopsBuilder::Nest LoopsBuilder::begin(const std::string& name, const std::vecto
     nest.block.bindings.push_back(loop);
     to.push_back(axis);
   };
-  for (size_t i = 0; i < extents.size(); ++i) add(extents[i], AxisKind::kParallel, "i" + std::to_string(i), axes);
-  for (size_t i = 0; i < reduce.size(); ++i) add(reduce[i], AxisKind::kReduce, "r" + std::to_string(i), reduce_axes);
+  for (size_t i = 0; i < extents.size(); ++i)
+    add(extents[i], AxisKind::kParallel, "i" + std::to_string(i), axes);
+  for (size_t i = 0; i < reduce.size(); ++i)
+    add(reduce[i], AxisKind::kReduce, "r" + std::to_string(i), reduce_axes);
   return nest;
 }
 
@@ -54,10 +57,12 @@ void LoopsBuilder::finish(Nest nest) {
   stmts_.push_back(std::move(s));
 }
 
-void LoopsBuilder::compute(const Buffer& out, const std::function<Expr(const Axes&)>& value, const std::string& name) {
+void LoopsBuilder::compute(const Buffer& out, const std::function<Expr(const Axes&)>& value,
+                           const std::string& name) {
   compute_at(out, out->shape, [&](const Axes& i) { return Write{i, value(i)}; }, name);
 }
-void LoopsBuilder::compute_at(const Buffer& out, const std::vector<Expr>& extents, const std::function<Write(const Axes&)>& at,
+void LoopsBuilder::compute_at(const Buffer& out, const std::vector<Expr>& extents,
+                              const std::function<Write(const Axes&)>& at,
                               const std::string& name) {
   Axes axes, none;
   Nest nest = begin(name, extents, {}, axes, none);
@@ -66,16 +71,22 @@ void LoopsBuilder::compute_at(const Buffer& out, const std::vector<Expr>& extent
   finish(std::move(nest));
 }
 void LoopsBuilder::reduce(const Buffer& out, const std::vector<Expr>& reduce, Combiner c,
-                          const std::function<Expr(const Axes&, const Axes&)>& value, const std::string& name) {
+                          const std::function<Expr(const Axes&, const Axes&)>& value,
+                          const std::string& name) {
   reduce_custom(
       out->shape, reduce, [&](const Axes& i) { return store(out, i, neutral(c, out->dtype)); },
-      [&](const Axes& i, const Axes& k) { return store(out, i, combine(c, load(out, i), cast(out->dtype, value(i, k)))); }, name);
+      [&](const Axes& i, const Axes& k) {
+        return store(out, i, combine(c, load(out, i), cast(out->dtype, value(i, k))));
+      },
+      name);
 }
 void LoopsBuilder::reduce_custom(const std::vector<Expr>& extents, const std::vector<Expr>& reduce,
                                  const std::function<Stmt(const Axes&)>& init,
-                                 const std::function<Stmt(const Axes&, const Axes&)>& update, const std::string& name) {
+                                 const std::function<Stmt(const Axes&, const Axes&)>& update,
+                                 const std::string& name) {
   Axes axes, reduce_axes;
-  // A reduction over nothing still writes its neutral element: one more axis keeps the block a reduction.
+  // A reduction over nothing still writes its neutral element: one more axis keeps the block a
+  // reduction.
   std::vector<Expr> extents_of_reduction = reduce;
   if (extents_of_reduction.empty()) extents_of_reduction.push_back(Expr(1));
   Nest nest = begin(name, extents, extents_of_reduction, axes, reduce_axes);
@@ -92,7 +103,8 @@ void LoopsBuilder::reduce_custom(const std::vector<Expr>& extents, const std::ve
   nest.block.body = update(axes, reduce_axes);
   finish(std::move(nest));
 }
-void LoopsBuilder::ordered(Expr extent, const std::function<void(Expr)>& body, const std::string& name) {
+void LoopsBuilder::ordered(Expr extent, const std::function<void(Expr)>& body,
+                           const std::string& name) {
   std::vector<Stmt> outer = std::move(stmts_);
   stmts_.clear();
   // The step is the axis of a block around the blocks of one step, so that they may name it.
@@ -112,14 +124,18 @@ void LoopsBuilder::opaque(Stmt body, const std::string& name) {
   blk.body = std::move(body);
   stmts_.push_back(block(std::move(blk)));
 }
-void LoopsBuilder::opaque_over(const std::vector<Expr>& extents, const std::function<Stmt(const Axes&)>& body, const std::string& name) {
+void LoopsBuilder::opaque_over(const std::vector<Expr>& extents,
+                               const std::function<Stmt(const Axes&)>& body,
+                               const std::string& name) {
   Axes axes, none;
   Nest nest = begin(name, extents, {}, axes, none);
   nest.block.body = body(axes);
   finish(std::move(nest));
 }
-Buffer LoopsBuilder::temp(const std::string& name, DType dtype, std::vector<Expr> shape, Layout layout) {
-  Buffer b = make_buffer(unique(name), dtype, std::move(shape), Scope::kWorkspace, std::move(layout));
+Buffer LoopsBuilder::temp(const std::string& name, DType dtype, std::vector<Expr> shape,
+                          Layout layout) {
+  Buffer b =
+      make_buffer(unique(name), dtype, std::move(shape), Scope::kWorkspace, std::move(layout));
   temps_.push_back(b);
   return b;
 }
@@ -135,10 +151,13 @@ Expr broadcast_load(const Buffer& buffer, const Axes& indices) {
   TW_CHECK(buffer->rank() <= static_cast<int>(indices.size()));
   const size_t skip = indices.size() - buffer->shape.size();
   Axes at;
-  for (size_t d = 0; d < buffer->shape.size(); ++d) at.push_back(is_one(buffer->shape[d]) ? Expr(0) : indices[skip + d]);
+  for (size_t d = 0; d < buffer->shape.size(); ++d)
+    at.push_back(is_one(buffer->shape[d]) ? Expr(0) : indices[skip + d]);
   return load(buffer, std::move(at));
 }
-Expr ComputeContext::read(int i, const Axes& indices) const { return broadcast_load(in(i), indices); }
+Expr ComputeContext::read(int i, const Axes& indices) const {
+  return broadcast_load(in(i), indices);
+}
 Expr ComputeContext::int_element(int i, int k) const {
   if (auto elements = known(i)) return cast(DType::kInt64, (*elements)[static_cast<size_t>(k)]);
   return cast(DType::kInt64, rank(i) == 0 ? load(in(i), {}) : load(in(i), {Expr(k)}));

@@ -9,7 +9,8 @@ namespace tilewright::ir {
 
 ConstantRef make_constant(DType dtype, Shape shape, std::vector<uint8_t> bytes) {
   auto storage = std::make_shared<const std::vector<uint8_t>>(std::move(bytes));
-  return std::make_shared<const Constant>(Constant{dtype, std::move(shape), storage->data(), storage->size(), storage});
+  return std::make_shared<const Constant>(
+      Constant{dtype, std::move(shape), storage->data(), storage->size(), storage});
 }
 
 namespace {
@@ -23,8 +24,10 @@ float half_to_float(uint16_t h) {
   const uint32_t sign = (h & 0x8000u) << 16, exponent = (h >> 10) & 31, mantissa = h & 1023;
   float f;
   uint32_t bits;
-  if (exponent == 31) bits = sign | 0x7f800000u | (mantissa << 13);
-  else if (exponent) bits = sign | ((exponent + 112) << 23) | (mantissa << 13);
+  if (exponent == 31)
+    bits = sign | 0x7f800000u | (mantissa << 13);
+  else if (exponent)
+    bits = sign | ((exponent + 112) << 23) | (mantissa << 13);
   else {
     f = static_cast<float>(mantissa) / 16777216.0f;
     std::memcpy(&bits, &f, 4);
@@ -73,7 +76,8 @@ std::string to_string(const Expr& e) {
   if (auto i = as_int(e)) return std::to_string(*i);
   if (const auto* f = e.as<FloatImm>()) return std::to_string(f->value);
   if (const auto* v = e.as<VarNode>()) return v->name;
-  if (const auto* c = e.as<Cast>()) return std::string(name(e.dtype())) + "(" + to_string(c->value) + ")";
+  if (const auto* c = e.as<Cast>())
+    return std::string(name(e.dtype())) + "(" + to_string(c->value) + ")";
   if (const auto* b = e.as<Binary>()) {
     const std::string_view op = name(b->op);
     const bool word = op[0] >= 'a' && op[0] <= 'z';
@@ -81,7 +85,8 @@ std::string to_string(const Expr& e) {
     return "(" + to_string(b->a) + " " + std::string(op) + " " + to_string(b->b) + ")";
   }
   if (const auto* s = e.as<Select>())
-    return "select(" + to_string(s->condition) + ", " + to_string(s->a) + ", " + to_string(s->b) + ")";
+    return "select(" + to_string(s->condition) + ", " + to_string(s->a) + ", " + to_string(s->b) +
+           ")";
   return "?";
 }
 std::string to_string(const TensorType& type) {
@@ -104,7 +109,9 @@ Expr element_count(const TensorType& type) {
   return simplify(n);
 }
 
-bool Extents::operator==(const Extents& other) const { return !(*this < other) && !(other < *this); }
+bool Extents::operator==(const Extents& other) const {
+  return !(*this < other) && !(other < *this);
+}
 bool Extents::operator<(const Extents& other) const {
   auto text = [](const Extents& e) {
     std::string s;

@@ -1,4 +1,5 @@
-// The graph: typed values, nodes in topological order, subgraphs for control flow. Plain data; passes build new graphs.
+// The graph: typed values, nodes in topological order, subgraphs for control flow. Plain data;
+// passes build new graphs.
 #pragma once
 
 #include <map>
@@ -17,7 +18,8 @@ namespace tilewright::ir {
 struct OpDef;
 struct Graph;
 
-// A dense row-major tensor of known contents. The bytes belong to `owner` (a mapped file, a vector).
+// A dense row-major tensor of known contents. The bytes belong to `owner` (a mapped file, a
+// vector).
 struct Constant {
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -30,7 +32,8 @@ ConstantRef make_constant(DType dtype, Shape shape, std::vector<uint8_t> bytes);
 template <typename T>
 ConstantRef make_constant_of(DType dtype, Shape shape, const std::vector<T>& values) {
   const auto* p = reinterpret_cast<const uint8_t*>(values.data());
-  return make_constant(dtype, std::move(shape), std::vector<uint8_t>(p, p + values.size() * sizeof(T)));
+  return make_constant(dtype, std::move(shape),
+                       std::vector<uint8_t>(p, p + values.size() * sizeof(T)));
 }
 // Element i of an integer or bool constant.
 int64_t integer_at(const Constant& c, int64_t i);
@@ -48,15 +51,16 @@ std::string to_string(const Expr& dim);
 std::optional<Shape> constant_shape(const TensorType& type);
 Expr element_count(const TensorType& type);
 
-// Extents as an attribute: int64 expressions over symbols. Ordered by their text, so that attributes can be compared.
+// Extents as an attribute: int64 expressions over symbols. Ordered by their text, so that
+// attributes can be compared.
 struct Extents {
   std::vector<Expr> dims;
   bool operator==(const Extents& other) const;
   bool operator<(const Extents& other) const;
 };
 
-using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
-                               std::vector<std::string>, ConstantRef, Extents>;
+using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>,
+                               std::vector<double>, std::vector<std::string>, ConstantRef, Extents>;
 using Attributes = std::map<std::string, Attribute>;
 
 using ValueId = int32_t;
@@ -65,11 +69,12 @@ inline constexpr ValueId kNone = -1;  // an optional operand that is absent
 struct Value {
   std::string name;
   TensorType type;
-  Layout layout;                           // empty: row-major
+  Layout layout;  // empty: row-major
   // Without producer or constant they are all there is: no kernel reads such a value.
-  std::optional<std::vector<Expr>> known;  // elements of a small integer, bool or scalar float tensor, in row-major order
-  ConstantRef constant;                    // set for constants
-  int32_t producer = -1;                   // node, or -1 for inputs and constants
+  std::optional<std::vector<Expr>>
+      known;  // elements of a small integer, bool or scalar float tensor, in row-major order
+  ConstantRef constant;   // set for constants
+  int32_t producer = -1;  // node, or -1 for inputs and constants
 };
 
 struct Node {
@@ -77,9 +82,11 @@ struct Node {
   std::vector<ValueId> inputs;   // kNone where an optional operand is absent
   std::vector<ValueId> outputs;  // kNone where an output is not wanted
   Attributes attributes;
-  std::vector<std::shared_ptr<const Graph>> regions;  // bodies of control flow; all they use comes through their inputs
-  std::vector<std::string> sources;                   // names of the source model's nodes that this one came from
-  std::vector<Var> defined_symbols;  // symbols whose value this node's execution defines (extents that depend on data)
+  std::vector<std::shared_ptr<const Graph>>
+      regions;  // bodies of control flow; all they use comes through their inputs
+  std::vector<std::string> sources;  // names of the source model's nodes that this one came from
+  std::vector<Var> defined_symbols;  // symbols whose value this node's execution defines (extents
+                                     // that depend on data)
   int32_t group = -1;                // fused group; set by fuse_operators
 };
 

@@ -26,7 +26,8 @@ Status check_bytes(const Node& node, const TensorType& type) {
   if (!shape) return {};
   auto n = tilewright::element_count(*shape);
   if (n && *n <= kMostBytes / byte_size(type.dtype)) return {};
-  return limit_error(describe(node) + ": a result would be " + to_string(type) + ", beyond the limit of 64 GiB for one tensor");
+  return limit_error(describe(node) + ": a result would be " + to_string(type) +
+                     ", beyond the limit of 64 GiB for one tensor");
 }
 
 }  // namespace
@@ -38,14 +39,16 @@ Status infer_node(Graph& graph, Node& node) {
   const auto& types = context.outputs();
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNone) continue;
-    if (i >= types.size()) return internal_error(describe(node) + ": output " + std::to_string(i) + " does not exist");
+    if (i >= types.size())
+      return internal_error(describe(node) + ": output " + std::to_string(i) + " does not exist");
     Value& v = graph.value(node.outputs[i]);
     TW_RETURN_IF_ERROR(check_bytes(node, types[i]));
     v.type = types[i];
     v.known.reset();
   }
-  const bool small = std::all_of(node.outputs.begin(), node.outputs.end(),
-                                 [&](ValueId v) { return v == kNone || worth_knowing(graph.value(v).type); });
+  const bool small = std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
+    return v == kNone || worth_knowing(graph.value(v).type);
+  });
   if (!small || !node.op->compute) return {};
   if (auto known = known_outputs(graph, node))
     for (size_t i = 0; i < node.outputs.size(); ++i)
@@ -53,8 +56,10 @@ Status infer_node(Graph& graph, Node& node) {
   return {};
 }
 
-Result<std::vector<ValueId>> add_node(Graph& graph, std::string_view op_name, std::vector<ValueId> inputs, Attributes attributes,
-                                      int outputs, const std::string& name, std::vector<std::string> sources,
+Result<std::vector<ValueId>> add_node(Graph& graph, std::string_view op_name,
+                                      std::vector<ValueId> inputs, Attributes attributes,
+                                      int outputs, const std::string& name,
+                                      std::vector<std::string> sources,
                                       std::vector<std::shared_ptr<const Graph>> regions) {
   const OpDef* op = find_op(op_name);
   TW_CHECK(op);

@@ -6,17 +6,19 @@
 
 namespace tilewright::ir {
 
-// Sets the types of the node's outputs from its operands, and their elements where these follow from known operands
-// (shape computations). The node's output values exist already.
+// Sets the types of the node's outputs from its operands, and their elements where these follow
+// from known operands (shape computations). The node's output values exist already.
 Status infer_node(Graph& graph, Node& node);
 
 // Appends a node, its outputs named after `name`, and infers it. outputs: how many are wanted.
-Result<std::vector<ValueId>> add_node(Graph& graph, std::string_view op, std::vector<ValueId> inputs, Attributes attributes,
-                                      int outputs, const std::string& name, std::vector<std::string> sources,
+Result<std::vector<ValueId>> add_node(Graph& graph, std::string_view op,
+                                      std::vector<ValueId> inputs, Attributes attributes,
+                                      int outputs, const std::string& name,
+                                      std::vector<std::string> sources,
                                       std::vector<std::shared_ptr<const Graph>> regions = {});
 
-// Elements of each output by running the operator's loops on expressions; nothing when an operand or an extent is not
-// known or the tensors are large. Works for every operator that has a compute.
+// Elements of each output by running the operator's loops on expressions; nothing when an operand
+// or an extent is not known or the tensors are large. Works for every operator that has a compute.
 std::optional<std::vector<std::vector<Expr>>> known_outputs(const Graph& graph, const Node& node);
 
 }  // namespace tilewright::ir

@@ -1,5 +1,5 @@
-// Runs an operator's loops on expressions instead of numbers: the elements of small results as constants or as
-// expressions over symbols.
+// Runs an operator's loops on expressions instead of numbers: the elements of small results as
+// constants or as expressions over symbols.
 #include <cmath>
 #include <unordered_map>
 
@@ -99,7 +99,8 @@ class Evaluate : public Rewriter {
       if (const auto* p = u->value.as<FloatImm>())
         if (Expr f = fold_float(u->op, p->value, u->value.dtype())) return f;
     if (const auto* c = x.as<Cast>())
-      if (const auto* p = c->value.as<FloatImm>(); p && is_integer(x.dtype()) && std::fabs(p->value) < 9e15)
+      if (const auto* p = c->value.as<FloatImm>();
+          p && is_integer(x.dtype()) && std::fabs(p->value) < 9e15)
         return int_imm(static_cast<int64_t>(p->value), x.dtype());
     return x;
   }
@@ -117,7 +118,10 @@ class Run {
     } else if (const auto* f = s.as<For>()) {
       auto n = as_int(value(f->extent));
       if (!n) throw GaveUp{};
-      for (int64_t i = 0; i < *n; ++i) { vars_[f->var.get()] = Expr(i); run(f->body); }
+      for (int64_t i = 0; i < *n; ++i) {
+        vars_[f->var.get()] = Expr(i);
+        run(f->body);
+      }
     } else if (const auto* b = s.as<Block>()) {
       run_block(*b);
     } else if (const auto* st = s.as<Store>()) {
@@ -127,8 +131,10 @@ class Run {
     } else if (const auto* i = s.as<If>()) {
       auto c = as_int(value(i->condition));
       if (!c) throw GaveUp{};
-      if (*c) run(i->then);
-      else if (i->otherwise) run(i->otherwise);
+      if (*c)
+        run(i->then);
+      else if (i->otherwise)
+        run(i->otherwise);
     } else if (const auto* l = s.as<Let>()) {
       vars_[l->var.get()] = value(l->value);
       run(l->body);
@@ -190,9 +196,7 @@ std::optional<std::vector<std::vector<Expr>>> known_outputs(const Graph& graph, 
   try {
     node.op->compute(context);
     Run(memory).run(builder.finish());
-  } catch (const GaveUp&) {
-    return std::nullopt;
-  }
+  } catch (const GaveUp&) { return std::nullopt; }
   std::vector<std::vector<Expr>> result;
   for (const Buffer& b : out) {
     result.push_back(std::move(memory[b.get()]));

@@ -25,8 +25,9 @@ std::optional<std::vector<Expr>> NodeView::known(int i) const {
   if (!n || *n > 65536) return std::nullopt;
   std::vector<Expr> elements;
   for (int64_t k = 0; k < *n; ++k)
-    elements.push_back(is_float(v.constant->dtype) ? float_imm(number_at(*v.constant, k), v.constant->dtype)
-                                                   : int_imm(integer_at(*v.constant, k), v.constant->dtype));
+    elements.push_back(is_float(v.constant->dtype)
+                           ? float_imm(number_at(*v.constant, k), v.constant->dtype)
+                           : int_imm(integer_at(*v.constant, k), v.constant->dtype));
   return elements;
 }
 std::optional<std::vector<int64_t>> NodeView::known_ints(int i) const {
@@ -61,7 +62,8 @@ std::string NodeView::attr_string(const std::string& name, const std::string& fa
   const auto* v = find_attribute<std::string>(node_, name);
   return v ? *v : fallback;
 }
-std::vector<int64_t> NodeView::attr_ints(const std::string& name, std::vector<int64_t> fallback) const {
+std::vector<int64_t> NodeView::attr_ints(const std::string& name,
+                                         std::vector<int64_t> fallback) const {
   const auto* v = find_attribute<std::vector<int64_t>>(node_, name);
   return v ? *v : std::move(fallback);
 }
@@ -82,12 +84,16 @@ void InferContext::set_output(int i, TensorType type) {
 Var InferContext::data_dependent_symbol(int index, const std::string& name) {
   auto& symbols = mutable_node_.defined_symbols;
   while (static_cast<int>(symbols.size()) <= index) {
-    const std::string& base = node_.outputs.empty() || node_.outputs[0] == kNone ? name : graph_.value(node_.outputs[0]).name;
+    const std::string& base = node_.outputs.empty() || node_.outputs[0] == kNone
+                                  ? name
+                                  : graph_.value(node_.outputs[0]).name;
     symbols.push_back(Var(base + "." + name));
   }
   return symbols[static_cast<size_t>(index)];
 }
-Error InferContext::error(const std::string& message) const { return invalid(describe(node_) + ": " + message); }
+Error InferContext::error(const std::string& message) const {
+  return invalid(describe(node_) + ": " + message);
+}
 Error InferContext::unsupported(const std::string& message) const {
   return tilewright::unsupported(describe(node_) + ": " + message);
 }
@@ -98,11 +104,14 @@ Result<std::vector<Expr>> broadcast_dims(const std::vector<Expr>& a, const std::
   for (size_t i = 0; i < rank; ++i) {
     Expr x = i + a.size() < rank ? Expr(1) : a[i + a.size() - rank];
     Expr y = i + b.size() < rank ? Expr(1) : b[i + b.size() - rank];
-    if (is_one(x)) r[i] = y;
-    else if (is_one(y)) r[i] = x;
+    if (is_one(x))
+      r[i] = y;
+    else if (is_one(y))
+      r[i] = x;
     else if (as_int(x) && as_int(y) && *as_int(x) != *as_int(y))
       return invalid("extents " + to_string(x) + " and " + to_string(y) + " do not broadcast");
-    else r[i] = as_int(y) ? y : x;
+    else
+      r[i] = as_int(y) ? y : x;
   }
   return r;
 }

@@ -15,25 +15,37 @@ struct OperandDef {
   std::string_view name;
   enum Kind : uint8_t { kRequired, kOptional, kVariadic } kind = kRequired;
 };
-enum class AttributeKind : uint8_t { kInt, kFloat, kString, kInts, kFloats, kStrings, kTensor, kExtents };
+enum class AttributeKind : uint8_t {
+  kInt,
+  kFloat,
+  kString,
+  kInts,
+  kFloats,
+  kStrings,
+  kTensor,
+  kExtents
+};
 struct AttributeDef {
   std::string_view name;
   AttributeKind kind = AttributeKind::kInt;
   std::string_view doc;
 };
 
-// A small call of the operator: documentation, and a test (compiled against interpreted, and verified).
+// A small call of the operator: documentation, and a test (compiled against interpreted, and
+// verified).
 struct OpExample {
   std::vector<TensorType> inputs;
   Attributes attributes;
-  // Values for operands that must be known or lie in a range; operand n is filled by values[n], repeated; empty: random.
+  // Values for operands that must be known or lie in a range; operand n is filled by values[n],
+  // repeated; empty: random.
   std::vector<std::vector<double>> values;
   int outputs = 1;
 };
 
-// How fusion may treat a call. Pointwise: each output element depends on one element of each operand, at the same index
-// up to broadcasting. Injective: at some other index (transpose, slice). Reduction: contains reduction axes.
-// Contraction: a reduction of products, worth a tile in registers. Opaque: never fused.
+// How fusion may treat a call. Pointwise: each output element depends on one element of each
+// operand, at the same index up to broadcasting. Injective: at some other index (transpose, slice).
+// Reduction: contains reduction axes. Contraction: a reduction of products, worth a tile in
+// registers. Opaque: never fused.
 enum class FusionKind : uint8_t { kPointwise, kInjective, kReduction, kContraction, kOpaque };
 
 struct OpDef {
@@ -43,11 +55,13 @@ struct OpDef {
   std::vector<AttributeDef> attributes;
   std::string_view outputs = "y";  // names, comma-separated; a last "*" means any number
   FusionKind fusion = FusionKind::kOpaque;
-  // Checks operands and attributes and gives the output types. Called again whenever more is known of the operands.
+  // Checks operands and attributes and gives the output types. Called again whenever more is known
+  // of the operands.
   Status (*infer_type)(InferContext&) = nullptr;
   // Writes the loops of one call: the operator's single meaning. Null only for control flow.
   void (*compute)(ComputeContext&) = nullptr;
-  // For extents that depend on data: writes the value of each of the node's defined symbols into an int64 buffer.
+  // For extents that depend on data: writes the value of each of the node's defined symbols into an
+  // int64 buffer.
   void (*compute_symbols)(ComputeContext&) = nullptr;
   OpExample example;
   std::string_view source;  // where the meaning is defined
@@ -64,8 +78,12 @@ class NodeView {
   const Node& node() const { return node_; }
   int num_inputs() const { return static_cast<int>(node_.inputs.size()); }
   int num_outputs() const { return static_cast<int>(node_.outputs.size()); }
-  bool has(int i) const { return i < num_inputs() && node_.inputs[static_cast<size_t>(i)] != kNone; }
-  bool wants(int output) const { return output < num_outputs() && node_.outputs[static_cast<size_t>(output)] != kNone; }
+  bool has(int i) const {
+    return i < num_inputs() && node_.inputs[static_cast<size_t>(i)] != kNone;
+  }
+  bool wants(int output) const {
+    return output < num_outputs() && node_.outputs[static_cast<size_t>(output)] != kNone;
+  }
   const Value& value(int i) const { return graph_.value(node_.inputs[static_cast<size_t>(i)]); }
   const TensorType& type(int i) const { return value(i).type; }
   int rank(int i) const { return type(i).rank(); }
@@ -92,9 +110,12 @@ class InferContext : public NodeView {
  public:
   InferContext(const Graph& graph, Node& node) : NodeView(graph, node), mutable_node_(node) {}
   void set_output(int i, TensorType type);
-  void set_output(int i, DType dtype, std::vector<Expr> dims) { set_output(i, TensorType{dtype, std::move(dims)}); }
+  void set_output(int i, DType dtype, std::vector<Expr> dims) {
+    set_output(i, TensorType{dtype, std::move(dims)});
+  }
   const std::vector<TensorType>& outputs() const { return outputs_; }
-  // A symbol for an extent that only the run knows; compute_symbols writes it. The same one each time it is asked for.
+  // A symbol for an extent that only the run knows; compute_symbols writes it. The same one each
+  // time it is asked for.
   Var data_dependent_symbol(int index, const std::string& name);
   // invalid("matmul 'fc1': ...")
   Error error(const std::string& message) const;
@@ -105,7 +126,8 @@ class InferContext : public NodeView {
   std::vector<TensorType> outputs_;
 };
 
-// Numpy broadcasting of dimensions. Two different symbols that must agree: the first is taken (the run checks inputs).
+// Numpy broadcasting of dimensions. Two different symbols that must agree: the first is taken (the
+// run checks inputs).
 Result<std::vector<Expr>> broadcast_dims(const std::vector<Expr>& a, const std::vector<Expr>& b);
 
 }  // namespace tilewright::ir

@@ -111,8 +111,10 @@ class Walk {
     row.push_back(v != v ? 0x7ff8000000000000u : std::bit_cast<uint64_t>(v));
   }
   template <typename E>
-  requires std::is_enum_v<E>
-  void add(Row& row, E v) { row.push_back(static_cast<uint64_t>(v)); }
+    requires std::is_enum_v<E>
+  void add(Row& row, E v) {
+    row.push_back(static_cast<uint64_t>(v));
+  }
   void add(Row& row, const std::string& s) {
     row.push_back(s.size());
     for (char c : s) row.push_back(static_cast<unsigned char>(c));

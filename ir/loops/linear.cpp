@@ -15,7 +15,8 @@ bool same_expr(const Expr& a, const Expr& b) {
     const auto* y = b.as<Binary>();
     return x->op == y->op && same_expr(x->a, y->a) && same_expr(x->b, y->b);
   }
-  if (const auto* x = a.as<Unary>()) return x->op == b.as<Unary>()->op && same_expr(x->value, b.as<Unary>()->value);
+  if (const auto* x = a.as<Unary>())
+    return x->op == b.as<Unary>()->op && same_expr(x->value, b.as<Unary>()->value);
   if (const auto* x = a.as<Cast>()) return same_expr(x->value, b.as<Cast>()->value);
   if (const auto* x = a.as<Select>()) {
     const auto* y = b.as<Select>();
@@ -23,7 +24,8 @@ bool same_expr(const Expr& a, const Expr& b) {
   }
   if (const auto* x = a.as<Load>()) {
     const auto* y = b.as<Load>();
-    if (x->buffer != y->buffer || x->indices.size() != y->indices.size() || x->mask || y->mask) return false;
+    if (x->buffer != y->buffer || x->indices.size() != y->indices.size() || x->mask || y->mask)
+      return false;
     for (size_t i = 0; i < x->indices.size(); ++i)
       if (!same_expr(x->indices[i], y->indices[i])) return false;
     return true;
@@ -45,7 +47,10 @@ bool same_product(std::vector<Expr> a, const std::vector<Expr>& b) {
 
 void Linear::add(std::vector<Expr> factors, int64_t coefficient) {
   if (coefficient == 0) return;
-  if (factors.empty()) { constant += coefficient; return; }
+  if (factors.empty()) {
+    constant += coefficient;
+    return;
+  }
   for (size_t i = 0; i < terms.size(); ++i) {
     if (!same_product(terms[i].factors, factors)) continue;
     terms[i].coefficient += coefficient;
@@ -80,9 +85,12 @@ std::optional<Linear> Linear::coefficient_of(const Var& v) const {
     std::vector<Expr> rest;
     int degree = 0;
     for (const Expr& f : t.factors) {
-      if (f.same_as(v)) ++degree;
-      else if (uses_var(f, v)) return std::nullopt;
-      else rest.push_back(f);
+      if (f.same_as(v))
+        ++degree;
+      else if (uses_var(f, v))
+        return std::nullopt;
+      else
+        rest.push_back(f);
     }
     if (degree > 1) return std::nullopt;
     if (degree == 1) r.add(rest, t.coefficient);
@@ -94,13 +102,18 @@ Linear Linear::without(const Var& v) const {
   Linear r;
   r.constant = constant;
   for (const LinearTerm& t : terms)
-    if (std::none_of(t.factors.begin(), t.factors.end(), [&](const Expr& f) { return f.same_as(v); })) r.terms.push_back(t);
+    if (std::none_of(t.factors.begin(), t.factors.end(),
+                     [&](const Expr& f) { return f.same_as(v); }))
+      r.terms.push_back(t);
   return r;
 }
 
 Linear to_linear(const Expr& e) {
   Linear l;
-  if (auto i = as_int(e)) { l.constant = *i; return l; }
+  if (auto i = as_int(e)) {
+    l.constant = *i;
+    return l;
+  }
   if (const auto* b = e.as<Binary>(); b && !is_float(e.dtype()) && e.lanes() == 1) {
     if (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub) {
       l = to_linear(b->a);
@@ -123,9 +136,12 @@ Expr to_expr(const Linear& l) {
     Expr product;
     for (const Expr& f : t.factors) product = product ? product * f : f;
     const int64_t c = t.coefficient;
-    if (!sum) sum = c == 1 ? product : product * Expr(c);
-    else if (c < 0) sum = sum - (c == -1 ? product : product * Expr(-c));
-    else sum = sum + (c == 1 ? product : product * Expr(c));
+    if (!sum)
+      sum = c == 1 ? product : product * Expr(c);
+    else if (c < 0)
+      sum = sum - (c == -1 ? product : product * Expr(-c));
+    else
+      sum = sum + (c == 1 ? product : product * Expr(c));
   }
   if (!sum) return Expr(l.constant);
   if (l.constant > 0) return sum + Expr(l.constant);

@@ -1,5 +1,5 @@
-// Integer expressions as sums of products: constant + sum of coefficient * (product of factors). The canonical form
-// behind `simplify`, access strides and bounds.
+// Integer expressions as sums of products: constant + sum of coefficient * (product of factors).
+// The canonical form behind `simplify`, access strides and bounds.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,8 @@ struct Linear {
   void add(const Linear& other, int64_t scale = 1);
   Linear times(const Linear& other) const;
   bool is_constant() const { return terms.empty(); }
-  // Terms in which v is a factor of degree one, with v removed; the rest stays. Nothing when v occurs inside a factor.
+  // Terms in which v is a factor of degree one, with v removed; the rest stays. Nothing when v
+  // occurs inside a factor.
   std::optional<Linear> coefficient_of(const Var& v) const;
   Linear without(const Var& v) const;
 };

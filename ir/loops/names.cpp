@@ -7,17 +7,20 @@ namespace tilewright::ir {
 
 std::string_view name(UnaryOp op) {
   static constexpr std::array<std::string_view, 26> kNames{
-      "neg", "not", "abs", "sqrt", "exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
-      "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "floor", "ceil", "round", "trunc", "isnan", "isinf"};
+      "neg",  "not",     "abs",   "sqrt", "exp",   "log",   "sin",   "cos",   "tan",
+      "asin", "acos",    "atan",  "sinh", "cosh",  "tanh",  "asinh", "acosh", "atanh",
+      "erf",  "sigmoid", "floor", "ceil", "round", "trunc", "isnan", "isinf"};
   return kNames[static_cast<size_t>(op)];
 }
 std::string_view name(BinaryOp op) {
-  static constexpr std::array<std::string_view, 20> kNames{"+", "-", "*", "/", "floordiv", "floormod", "truncmod", "pow", "min",
-                                                           "max", "and", "or", "xor", "shl", "shr", "==", "!=", "<", "<=", ">"};
+  static constexpr std::array<std::string_view, 20> kNames{
+      "+",   "-",  "*",   "/",   "floordiv", "floormod", "truncmod", "pow", "min", "max",
+      "and", "or", "xor", "shl", "shr",      "==",       "!=",       "<",   "<=",  ">"};
   return op == BinaryOp::kGe ? ">=" : kNames[static_cast<size_t>(op)];
 }
 std::string_view name(LoopKind kind) {
-  static constexpr std::array<std::string_view, 4> kNames{"serial", "parallel", "vectorized", "unrolled"};
+  static constexpr std::array<std::string_view, 4> kNames{"serial", "parallel", "vectorized",
+                                                          "unrolled"};
   return kNames[static_cast<size_t>(kind)];
 }
 std::string_view name(AxisKind kind) {

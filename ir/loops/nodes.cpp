@@ -54,7 +54,8 @@ Expr fold_integers(BinaryOp op, int64_t a, int64_t b, DType t) {
       const bool adjust = r != 0 && (r < 0) != (b < 0);
       if (op == BinaryOp::kDiv) return value(u(q));
       if (op == BinaryOp::kTruncMod) return value(u(r));
-      return op == BinaryOp::kFloorDiv ? value(u(adjust ? q - 1 : q)) : value(u(adjust ? r + b : r));
+      return op == BinaryOp::kFloorDiv ? value(u(adjust ? q - 1 : q))
+                                       : value(u(adjust ? r + b : r));
     }
     case BinaryOp::kMin: return value(u(less ? a : b));
     case BinaryOp::kMax: return value(u(less ? b : a));
@@ -74,7 +75,8 @@ Expr fold_integers(BinaryOp op, int64_t a, int64_t b, DType t) {
   return nullptr;
 }
 
-// Identities of scalar integers and booleans; null when none applies. Floats keep their IEEE meaning.
+// Identities of scalar integers and booleans; null when none applies. Floats keep their IEEE
+// meaning.
 Expr fold_identity(BinaryOp op, const Expr& a, const Expr& b) {
   const bool a0 = is_zero(a), b0 = is_zero(b);
   switch (op) {
@@ -82,9 +84,9 @@ Expr fold_identity(BinaryOp op, const Expr& a, const Expr& b) {
     case BinaryOp::kSub: return b0 ? a : a.same_as(b) ? int_imm(0, a.dtype()) : nullptr;
     case BinaryOp::kMul: return a0 || is_one(b) ? a : b0 || is_one(a) ? b : nullptr;
     case BinaryOp::kDiv:
-    case BinaryOp::kFloorDiv: return is_one(b) ? a : nullptr;
+    case BinaryOp::kFloorDiv: return a0 || is_one(b) ? a : nullptr;
     case BinaryOp::kFloorMod:
-    case BinaryOp::kTruncMod: return is_one(b) ? int_imm(0, a.dtype()) : nullptr;
+    case BinaryOp::kTruncMod: return a0 ? a : is_one(b) ? int_imm(0, a.dtype()) : nullptr;
     case BinaryOp::kMin:
     case BinaryOp::kMax: return a.same_as(b) ? a : nullptr;
     case BinaryOp::kAnd:
@@ -115,8 +117,10 @@ Layout permuted_layout(const std::vector<int>& order) {
   return l;
 }
 
-Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape, Scope scope, Layout layout) {
-  return std::make_shared<const BufferNode>(BufferNode{std::move(name), dtype, std::move(shape), std::move(layout), scope});
+Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape, Scope scope,
+                   Layout layout) {
+  return std::make_shared<const BufferNode>(
+      BufferNode{std::move(name), dtype, std::move(shape), std::move(layout), scope});
 }
 
 Expr int_imm(int64_t value, DType dtype) {
@@ -140,7 +144,8 @@ Expr cast(DType dtype, Expr value) {
     if (!is_float(dtype)) return int_imm(i->value, dtype);
     if (value.dtype() != DType::kUInt64) return float_imm(static_cast<double>(i->value), dtype);
   }
-  if (const auto* f = value.as<FloatImm>(); f && (dtype == DType::kFloat32 || dtype == DType::kFloat64))
+  if (const auto* f = value.as<FloatImm>();
+      f && (dtype == DType::kFloat32 || dtype == DType::kFloat64))
     return float_imm(f->value, dtype);
   auto n = make<Cast>({dtype, value.lanes()});
   n->value = std::move(value);
@@ -157,9 +162,12 @@ Expr bitcast(DType dtype, Expr value) {
 Expr unary(UnaryOp op, Expr value) {
   if (const auto* i = value.as<IntImm>()) {
     if (op == UnaryOp::kNeg) return int_imm(-i->value, value.dtype());
-    if (op == UnaryOp::kNot) return value.dtype() == DType::kBool ? bool_imm(!i->value) : int_imm(~i->value, value.dtype());
+    if (op == UnaryOp::kNot)
+      return value.dtype() == DType::kBool ? bool_imm(!i->value)
+                                           : int_imm(~i->value, value.dtype());
   }
-  if (const auto* f = value.as<FloatImm>(); f && op == UnaryOp::kNeg) return float_imm(-f->value, value.dtype());
+  if (const auto* f = value.as<FloatImm>(); f && op == UnaryOp::kNeg)
+    return float_imm(-f->value, value.dtype());
   const bool test = op == UnaryOp::kIsNan || op == UnaryOp::kIsInf;
   auto n = make<Unary>({test ? DType::kBool : value.dtype(), value.lanes()});
   n->op = op;
@@ -208,7 +216,9 @@ Expr load(Buffer buffer, std::vector<Expr> indices, Expr mask) {
   n->mask = std::move(mask);
   return std::shared_ptr<const Load>(n);
 }
-Expr load_vector(Buffer buffer, Expr index, Expr mask) { return load(std::move(buffer), {std::move(index)}, std::move(mask)); }
+Expr load_vector(Buffer buffer, Expr index, Expr mask) {
+  return load(std::move(buffer), {std::move(index)}, std::move(mask));
+}
 
 Expr ramp(Expr base, Expr stride, int lanes) {
   auto n = make<Ramp>({base.dtype(), lanes});
@@ -272,8 +282,10 @@ Stmt seq(std::vector<Stmt> stmts) {
   std::vector<Stmt> flat;
   for (Stmt& s : stmts) {
     if (!s) continue;
-    if (const auto* inner = s.as<Seq>()) flat.insert(flat.end(), inner->stmts.begin(), inner->stmts.end());
-    else flat.push_back(std::move(s));
+    if (const auto* inner = s.as<Seq>())
+      flat.insert(flat.end(), inner->stmts.begin(), inner->stmts.end());
+    else
+      flat.push_back(std::move(s));
   }
   if (flat.size() == 1) return flat[0];
   auto n = make<Seq>();
@@ -296,8 +308,10 @@ namespace {
 // Immediates written in C++ are int64; they follow the type of the other side.
 void match(Expr& a, Expr& b) {
   if (a.dtype() == b.dtype()) return;
-  if (a.as<IntImm>() && a.dtype() == DType::kInt64) a = cast(b.dtype(), a);
-  else if (b.as<IntImm>() && b.dtype() == DType::kInt64) b = cast(a.dtype(), b);
+  if (a.as<IntImm>() && a.dtype() == DType::kInt64)
+    a = cast(b.dtype(), a);
+  else if (b.as<IntImm>() && b.dtype() == DType::kInt64)
+    b = cast(a.dtype(), b);
 }
 Expr matched(BinaryOp op, Expr a, Expr b) {
   match(a, b);
@@ -324,7 +338,9 @@ Expr max(Expr a, Expr b) { return matched(BinaryOp::kMax, std::move(a), std::mov
 Expr floordiv(Expr a, Expr b) { return matched(BinaryOp::kFloorDiv, std::move(a), std::move(b)); }
 Expr floormod(Expr a, Expr b) { return matched(BinaryOp::kFloorMod, std::move(a), std::move(b)); }
 Expr ceildiv(Expr a, Expr b) { return floordiv(a + (b - Expr(1)), b); }
-Expr clamp(Expr x, Expr low, Expr high) { return min(max(std::move(x), std::move(low)), std::move(high)); }
+Expr clamp(Expr x, Expr low, Expr high) {
+  return min(max(std::move(x), std::move(low)), std::move(high));
+}
 
 std::optional<int64_t> as_int(const Expr& e) {
   const auto* i = e.as<IntImm>();

@@ -1,6 +1,7 @@
-// The loop IR: expressions, statements, buffers and kernels. Nodes are immutable and shared; each lists its fields once
-// (`fields`), and everything generic over nodes is written over that list. The same expressions are the dimensions of
-// tensor types and the bodies of operators.
+// The loop IR: expressions, statements, buffers and kernels. Nodes are immutable and shared; each
+// lists its fields once
+// (`fields`), and everything generic over nodes is written over that list. The same expressions are
+// the dimensions of tensor types and the bodies of operators.
 #pragma once
 
 #include <cstdint>
@@ -40,22 +41,32 @@ struct StmtNode {
   virtual ~StmtNode() = default;
 };
 
-// A shared, immutable handle; null when default-made. Identity (same pointer) means "the same node".
+// A shared, immutable handle; null when default-made. Identity (same pointer) means "the same
+// node".
 template <typename Base>
 class Handle {
  public:
   Handle() = default;
   Handle(std::nullptr_t) {}
-  template <typename T> requires std::is_base_of_v<Base, T>
+  template <typename T>
+    requires std::is_base_of_v<Base, T>
   Handle(std::shared_ptr<const T> node) : node_(std::move(node)) {}
   const Base* get() const { return node_.get(); }
-  const Base* operator->() const { TW_CHECK(node_.get()); return node_.get(); }
+  const Base* operator->() const {
+    TW_CHECK(node_.get());
+    return node_.get();
+  }
   explicit operator bool() const { return node_.get() != nullptr; }
   bool same_as(const Handle& other) const { return node_.get() == other.node_.get(); }
-  NodeKind kind() const { TW_CHECK(node_.get()); return node_->kind; }
+  NodeKind kind() const {
+    TW_CHECK(node_.get());
+    return node_->kind;
+  }
   // The node as a T, or null when it is of another kind.
   template <typename T>
-  const T* as() const { return node_.get() && node_->kind == T::kKind ? static_cast<const T*>(node_.get()) : nullptr; }
+  const T* as() const {
+    return node_.get() && node_->kind == T::kKind ? static_cast<const T*>(node_.get()) : nullptr;
+  }
 
  private:
   std::shared_ptr<const Base> node_;
@@ -72,7 +83,8 @@ class Expr : public Handle<ExprNode> {
 };
 using Stmt = Handle<StmtNode>;
 
-// A variable is its node: two variables of one name are different. Scalar (int64 unless said otherwise).
+// A variable is its node: two variables of one name are different. Scalar (int64 unless said
+// otherwise).
 struct VarNode;
 class Var : public Expr {
  public:
@@ -82,15 +94,16 @@ class Var : public Expr {
   const std::string& name() const;
 };
 
-// One physical axis of a layout: (index[dim] / divisor) % modulus; modulus 0 means no remainder is taken.
+// One physical axis of a layout: (index[dim] / divisor) % modulus; modulus 0 means no remainder is
+// taken.
 struct LayoutAxis {
   int dim = 0;
   int64_t divisor = 1;
   int64_t modulus = 0;
   bool operator==(const LayoutAxis&) const = default;
 };
-// How a logical tensor lies in memory: physical axes, outermost first; empty means row-major. Blocked axes pad: an
-// extent that the block does not divide is rounded up.
+// How a logical tensor lies in memory: physical axes, outermost first; empty means row-major.
+// Blocked axes pad: an extent that the block does not divide is rounded up.
 using Layout = std::vector<LayoutAxis>;
 Layout permuted_layout(const std::vector<int>& order);
 
@@ -109,23 +122,59 @@ struct BufferNode {
   int rank() const { return static_cast<int>(shape.size()); }
 };
 using Buffer = std::shared_ptr<const BufferNode>;
-Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape, Scope scope = Scope::kParam, Layout layout = {});
+Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape,
+                   Scope scope = Scope::kParam, Layout layout = {});
 
 enum class UnaryOp : uint8_t {
-  kNeg, kNot /* bool: logical, integers: bitwise */, kAbs, kSqrt, kExp, kLog, kSin, kCos, kTan, kAsin, kAcos, kAtan, kSinh,
-  kCosh, kTanh, kAsinh, kAcosh, kAtanh, kErf, kSigmoid, kFloor, kCeil, kRoundEven, kTrunc, kIsNan, kIsInf,
+  kNeg,
+  kNot /* bool: logical, integers: bitwise */,
+  kAbs,
+  kSqrt,
+  kExp,
+  kLog,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kTanh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kErf,
+  kSigmoid,
+  kFloor,
+  kCeil,
+  kRoundEven,
+  kTrunc,
+  kIsNan,
+  kIsInf,
 };
 enum class BinaryOp : uint8_t {
-  kAdd, kSub, kMul,
+  kAdd,
+  kSub,
+  kMul,
   kDiv,       // floats: IEEE; integers: towards zero
   kFloorDiv,  // integers: towards minus infinity
   kFloorMod,  // integers: sign of the divisor; floats: a - floor(a / b) * b
   kTruncMod,  // sign of the dividend (C's % and fmod)
   kPow,
-  kMin, kMax,  // floats: NaN when either is
-  kAnd, kOr, kXor,  // bool: logical, integers: bitwise
-  kShl, kShr,
-  kEq, kNe, kLt, kLe, kGt, kGe,  // result: bool
+  kMin,
+  kMax,  // floats: NaN when either is
+  kAnd,
+  kOr,
+  kXor,  // bool: logical, integers: bitwise
+  kShl,
+  kShr,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,  // result: bool
 };
 enum class LoopKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled };
 enum class AxisKind : uint8_t { kParallel, kReduce, kOrdered };
@@ -136,94 +185,154 @@ std::string_view name(LoopKind kind);
 std::string_view name(AxisKind kind);
 std::string_view name(Scope scope);
 
-// --- expressions -----------------------------------------------------------------------------------------------------
+// --- expressions
+// -----------------------------------------------------------------------------------------------------
 
 struct IntImm : ExprNode {  // any integer type or bool
   static constexpr NodeKind kKind = NodeKind::kIntImm;
   int64_t value = 0;
-  template <typename F> void fields(F&& f) { f("value", value); }
+  template <typename F>
+  void fields(F&& f) {
+    f("value", value);
+  }
 };
 struct FloatImm : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kFloatImm;
   double value = 0;
-  template <typename F> void fields(F&& f) { f("value", value); }
+  template <typename F>
+  void fields(F&& f) {
+    f("value", value);
+  }
 };
 struct VarNode : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kVar;
   std::string name;
-  template <typename F> void fields(F&& f) { f("name", name); }
+  template <typename F>
+  void fields(F&& f) {
+    f("name", name);
+  }
 };
-// Conversion as in C++, but float to integer saturates at the ends of the type and NaN becomes 0; to bool: x != 0.
+// Conversion as in C++, but float to integer saturates at the ends of the type and NaN becomes 0;
+// to bool: x != 0.
 struct Cast : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kCast;
   Expr value;
-  template <typename F> void fields(F&& f) { f("value", value); }
+  template <typename F>
+  void fields(F&& f) {
+    f("value", value);
+  }
 };
 struct Bitcast : ExprNode {  // same number of bits
   static constexpr NodeKind kKind = NodeKind::kBitcast;
   Expr value;
-  template <typename F> void fields(F&& f) { f("value", value); }
+  template <typename F>
+  void fields(F&& f) {
+    f("value", value);
+  }
 };
 struct Unary : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kUnary;
   UnaryOp op = UnaryOp::kNeg;
   Expr value;
-  template <typename F> void fields(F&& f) { f("op", op); f("value", value); }
+  template <typename F>
+  void fields(F&& f) {
+    f("op", op);
+    f("value", value);
+  }
 };
 struct Binary : ExprNode {  // a and b are of one type
   static constexpr NodeKind kKind = NodeKind::kBinary;
   BinaryOp op = BinaryOp::kAdd;
   Expr a, b;
-  template <typename F> void fields(F&& f) { f("op", op); f("a", a); f("b", b); }
+  template <typename F>
+  void fields(F&& f) {
+    f("op", op);
+    f("a", a);
+    f("b", b);
+  }
 };
-// condition ? a : b. Only the chosen side is evaluated where memory is concerned: a Load in the other side never faults.
+// condition ? a : b. Only the chosen side is evaluated where memory is concerned: a Load in the
+// other side never faults.
 struct Select : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kSelect;
   Expr condition, a, b;
-  template <typename F> void fields(F&& f) { f("condition", condition); f("a", a); f("b", b); }
+  template <typename F>
+  void fields(F&& f) {
+    f("condition", condition);
+    f("a", a);
+    f("b", b);
+  }
 };
-// One index per dimension, or (flat loops) one index into the storage, in elements. `mask` (flat loops only, may be
-// null): lanes that are off are not read and give 0.
+// One index per dimension, or (flat loops) one index into the storage, in elements. `mask` (flat
+// loops only, may be null): lanes that are off are not read and give 0.
 struct Load : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kLoad;
   Buffer buffer;
   std::vector<Expr> indices;
   Expr mask;
-  template <typename F> void fields(F&& f) { f("buffer", buffer); f("indices", indices); f("mask", mask); }
+  template <typename F>
+  void fields(F&& f) {
+    f("buffer", buffer);
+    f("indices", indices);
+    f("mask", mask);
+  }
 };
 struct Ramp : ExprNode {  // base, base + stride, ... (lanes of them)
   static constexpr NodeKind kKind = NodeKind::kRamp;
   Expr base, stride;
-  template <typename F> void fields(F&& f) { f("base", base); f("stride", stride); }
+  template <typename F>
+  void fields(F&& f) {
+    f("base", base);
+    f("stride", stride);
+  }
 };
 struct Broadcast : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kBroadcast;
   Expr value;
-  template <typename F> void fields(F&& f) { f("value", value); }
+  template <typename F>
+  void fields(F&& f) {
+    f("value", value);
+  }
 };
 // All lanes of a vector combined by op (a tree of halves: fixed order); result is a scalar.
 struct ReduceLanes : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kReduceLanes;
   BinaryOp op = BinaryOp::kAdd;
   Expr value;
-  template <typename F> void fields(F&& f) { f("op", op); f("value", value); }
+  template <typename F>
+  void fields(F&& f) {
+    f("op", op);
+    f("value", value);
+  }
 };
 
-// --- statements ------------------------------------------------------------------------------------------------------
+// --- statements
+// ------------------------------------------------------------------------------------------------------
 
 struct Store : StmtNode {  // indices and mask as in Load
   static constexpr NodeKind kKind = NodeKind::kStore;
   Buffer buffer;
   std::vector<Expr> indices;
   Expr value, mask;
-  template <typename F> void fields(F&& f) { f("buffer", buffer); f("indices", indices); f("value", value); f("mask", mask); }
+  template <typename F>
+  void fields(F&& f) {
+    f("buffer", buffer);
+    f("indices", indices);
+    f("value", value);
+    f("mask", mask);
+  }
 };
 struct Let : StmtNode {
   static constexpr NodeKind kKind = NodeKind::kLet;
   Var var;
   Expr value;
   Stmt body;
-  template <typename F> void fields(F&& f) { f("var", var); f("value", value); f("body", body); }
+  template <typename F>
+  void fields(F&& f) {
+    f("var", var);
+    f("value", value);
+    f("body", body);
+  }
 };
 struct For : StmtNode {  // var runs over [0, extent); extent <= 0: no iteration
   static constexpr NodeKind kKind = NodeKind::kFor;
@@ -231,30 +340,52 @@ struct For : StmtNode {  // var runs over [0, extent); extent <= 0: no iteration
   Expr extent;
   LoopKind loop_kind = LoopKind::kSerial;
   Stmt body;
-  template <typename F> void fields(F&& f) { f("var", var); f("extent", extent); f("loop_kind", loop_kind); f("body", body); }
+  template <typename F>
+  void fields(F&& f) {
+    f("var", var);
+    f("extent", extent);
+    f("loop_kind", loop_kind);
+    f("body", body);
+  }
 };
 struct While : StmtNode {  // only in operators that are no index expression
   static constexpr NodeKind kKind = NodeKind::kWhile;
   Expr condition;
   Stmt body;
-  template <typename F> void fields(F&& f) { f("condition", condition); f("body", body); }
+  template <typename F>
+  void fields(F&& f) {
+    f("condition", condition);
+    f("body", body);
+  }
 };
 struct If : StmtNode {  // otherwise may be null
   static constexpr NodeKind kKind = NodeKind::kIf;
   Expr condition;
   Stmt then, otherwise;
-  template <typename F> void fields(F&& f) { f("condition", condition); f("then", then); f("otherwise", otherwise); }
+  template <typename F>
+  void fields(F&& f) {
+    f("condition", condition);
+    f("then", then);
+    f("otherwise", otherwise);
+  }
 };
 struct Seq : StmtNode {
   static constexpr NodeKind kKind = NodeKind::kSeq;
   std::vector<Stmt> stmts;
-  template <typename F> void fields(F&& f) { f("stmts", stmts); }
+  template <typename F>
+  void fields(F&& f) {
+    f("stmts", stmts);
+  }
 };
 struct Allocate : StmtNode {  // contents are undefined at first
   static constexpr NodeKind kKind = NodeKind::kAllocate;
   Buffer buffer;
   Stmt body;
-  template <typename F> void fields(F&& f) { f("buffer", buffer); f("body", body); }
+  template <typename F>
+  void fields(F&& f) {
+    f("buffer", buffer);
+    f("body", body);
+  }
 };
 
 struct BlockAxis {
@@ -262,10 +393,11 @@ struct BlockAxis {
   Expr extent;
   AxisKind kind = AxisKind::kParallel;
 };
-// The unit that schedules move: a statement over its own axes. bindings[n] is the value of axes[n].var in terms of the
-// loops around; instances whose predicate (may be null: always) is false do not run. Inside, only the axes, outer blocks'
-// axes and kernel scalars are named, never loop variables. A reduction block has an init that runs once for each point
-// of the parallel axes, before all reduce steps, and a body `C[p] = combine(C[p], value)`.
+// The unit that schedules move: a statement over its own axes. bindings[n] is the value of
+// axes[n].var in terms of the loops around; instances whose predicate (may be null: always) is
+// false do not run. Inside, only the axes, outer blocks' axes and kernel scalars are named, never
+// loop variables. A reduction block has an init that runs once for each point of the parallel axes,
+// before all reduce steps, and a body `C[p] = combine(C[p], value)`.
 struct Block : StmtNode {
   static constexpr NodeKind kKind = NodeKind::kBlock;
   std::string name;
@@ -274,13 +406,19 @@ struct Block : StmtNode {
   Expr predicate;
   Stmt init;
   Stmt body;
-  template <typename F> void fields(F&& f) {
-    f("name", name); f("axes", axes); f("bindings", bindings); f("predicate", predicate); f("init", init); f("body", body);
+  template <typename F>
+  void fields(F&& f) {
+    f("name", name);
+    f("axes", axes);
+    f("bindings", bindings);
+    f("predicate", predicate);
+    f("init", init);
+    f("body", body);
   }
 };
 
-// A kernel: what one launch computes. params: inputs and outputs in the order they are passed; scalars: symbols that
-// extents use.
+// A kernel: what one launch computes. params: inputs and outputs in the order they are passed;
+// scalars: symbols that extents use.
 struct Kernel {
   std::string name;
   std::vector<Buffer> params;
@@ -288,7 +426,8 @@ struct Kernel {
   Stmt body;
 };
 
-// --- making nodes (folding constants, checking types) ------------------------------------------------------------------
+// --- making nodes (folding constants, checking types)
+// ------------------------------------------------------------------
 
 Expr int_imm(int64_t value, DType dtype = DType::kInt64);
 Expr float_imm(double value, DType dtype = DType::kFloat32);
@@ -339,7 +478,8 @@ Expr clamp(Expr x, Expr low, Expr high);
 std::optional<int64_t> as_int(const Expr& e);
 bool is_zero(const Expr& e);
 bool is_one(const Expr& e);
-// Smallest and largest value of a type, and infinities for floats: the neutral elements of max and min.
+// Smallest and largest value of a type, and infinities for floats: the neutral elements of max and
+// min.
 Expr lowest(DType dtype);
 Expr highest(DType dtype);
 

@@ -8,31 +8,52 @@ namespace {
 template <typename V>
 struct VisitField {
   V& v;
-  void operator()(const char*, const Expr& e) const { if (e) v.visit(e); }
+  void operator()(const char*, const Expr& e) const {
+    if (e) v.visit(e);
+  }
   void operator()(const char*, const Var& e) const { v.visit(static_cast<const Expr&>(e)); }
-  void operator()(const char*, const Stmt& s) const { if (s) v.visit(s); }
-  void operator()(const char*, const std::vector<Expr>& es) const { for (const Expr& e : es) v.visit(e); }
-  void operator()(const char*, const std::vector<Stmt>& ss) const { for (const Stmt& s : ss) v.visit(s); }
-  void operator()(const char*, const std::vector<BlockAxis>& axes) const { for (const BlockAxis& a : axes) v.visit(a.extent); }
+  void operator()(const char*, const Stmt& s) const {
+    if (s) v.visit(s);
+  }
+  void operator()(const char*, const std::vector<Expr>& es) const {
+    for (const Expr& e : es) v.visit(e);
+  }
+  void operator()(const char*, const std::vector<Stmt>& ss) const {
+    for (const Stmt& s : ss) v.visit(s);
+  }
+  void operator()(const char*, const std::vector<BlockAxis>& axes) const {
+    for (const BlockAxis& a : axes) v.visit(a.extent);
+  }
   void operator()(const char*, const Buffer& b) const { v.visit_buffer(b); }
-  template <typename T> void operator()(const char*, const T&) const {}
+  template <typename T>
+  void operator()(const char*, const T&) const {}
 };
 
 }  // namespace
 
 void Visitor::visit(const Expr& e) {
-  struct Access { Visitor& self; void visit(const Expr& x) { self.visit(x); } void visit(const Stmt& x) { self.visit(x); }
-                  void visit_buffer(const Buffer& b) { self.visit(b); } } access{*this};
+  struct Access {
+    Visitor& self;
+    void visit(const Expr& x) { self.visit(x); }
+    void visit(const Stmt& x) { self.visit(x); }
+    void visit_buffer(const Buffer& b) { self.visit(b); }
+  } access{*this};
   dispatch(e, [&](const auto& n) { const_fields(n, VisitField<Access>{access}); });
 }
 void Visitor::visit(const Stmt& s) {
-  struct Access { Visitor& self; void visit(const Expr& x) { self.visit(x); } void visit(const Stmt& x) { self.visit(x); }
-                  void visit_buffer(const Buffer& b) { self.visit(b); } } access{*this};
+  struct Access {
+    Visitor& self;
+    void visit(const Expr& x) { self.visit(x); }
+    void visit(const Stmt& x) { self.visit(x); }
+    void visit_buffer(const Buffer& b) { self.visit(b); }
+  } access{*this};
   dispatch(s, [&](const auto& n) {
     using Node = std::decay_t<decltype(n)>;
     if constexpr (std::is_same_v<Node, Let> || std::is_same_v<Node, For>) {
-      if constexpr (std::is_same_v<Node, Let>) visit(n.value);
-      else visit(n.extent);
+      if constexpr (std::is_same_v<Node, Let>)
+        visit(n.value);
+      else
+        visit(n.extent);
       visit(n.body);
     } else {
       const_fields(n, VisitField<Access>{access});
@@ -43,7 +64,12 @@ void Visitor::visit(const Stmt& s) {
 template <typename Node>
 bool Rewriter::rewrite_fields(Node& copy) {
   bool changed = false;
-  auto on = [&](auto& field, auto value, bool same) { if (!same) { field = std::move(value); changed = true; } };
+  auto on = [&](auto& field, auto value, bool same) {
+    if (!same) {
+      field = std::move(value);
+      changed = true;
+    }
+  };
   copy.fields([&](const char* field_name, auto& field) {
     using T = std::decay_t<decltype(field)>;
     if constexpr (std::is_same_v<T, Var>) {
@@ -53,8 +79,12 @@ bool Rewriter::rewrite_fields(Node& copy) {
       if (!field) return;
       T r = rewrite(field);
       on(field, r, r.same_as(field));
-    } else if constexpr (std::is_same_v<T, std::vector<Expr>> || std::is_same_v<T, std::vector<Stmt>>) {
-      for (auto& x : field) { auto r = rewrite(x); on(x, r, r.same_as(x)); }
+    } else if constexpr (std::is_same_v<T, std::vector<Expr>> ||
+                         std::is_same_v<T, std::vector<Stmt>>) {
+      for (auto& x : field) {
+        auto r = rewrite(x);
+        on(x, r, r.same_as(x));
+      }
     } else if constexpr (std::is_same_v<T, std::vector<BlockAxis>>) {
       for (BlockAxis& a : field) {
         Var v = define(a.var);
@@ -75,7 +105,8 @@ namespace {
 // The lanes of a rebuilt node follow its children: vectorising replaces scalars below by vectors.
 template <typename Node>
 void fit_lanes(Node& n) {
-  if constexpr (std::is_same_v<Node, Cast> || std::is_same_v<Node, Bitcast> || std::is_same_v<Node, Unary>) {
+  if constexpr (std::is_same_v<Node, Cast> || std::is_same_v<Node, Bitcast> ||
+                std::is_same_v<Node, Unary>) {
     n.type.lanes = n.value.lanes();
   } else if constexpr (std::is_same_v<Node, Load>) {
     n.type.dtype = n.buffer->dtype;
@@ -85,17 +116,24 @@ void fit_lanes(Node& n) {
 }  // namespace
 
 Expr Rewriter::rewrite(const Expr& e) {
-  if (e.kind() == NodeKind::kVar || e.kind() == NodeKind::kIntImm || e.kind() == NodeKind::kFloatImm) return e;
+  if (e.kind() == NodeKind::kVar || e.kind() == NodeKind::kIntImm ||
+      e.kind() == NodeKind::kFloatImm)
+    return e;
   if (auto it = memo_.find(e.get()); it != memo_.end()) return it->second.second;
   Expr result = dispatch(e, [&](const auto& n) -> Expr {
     using Node = std::decay_t<decltype(n)>;
     auto copy = std::make_shared<Node>(n);
     if (!rewrite_fields(*copy)) return e;
-    if constexpr (std::is_same_v<Node, Binary>) return binary(copy->op, copy->a, copy->b);
-    else if constexpr (std::is_same_v<Node, Select>) return select(copy->condition, copy->a, copy->b);
-    else if constexpr (std::is_same_v<Node, Cast>) return cast(copy->type.dtype, copy->value);
-    else if constexpr (std::is_same_v<Node, Unary>) return unary(copy->op, copy->value);
-    else if constexpr (std::is_same_v<Node, Broadcast>) return broadcast(copy->value, copy->type.lanes);
+    if constexpr (std::is_same_v<Node, Binary>)
+      return binary(copy->op, copy->a, copy->b);
+    else if constexpr (std::is_same_v<Node, Select>)
+      return select(copy->condition, copy->a, copy->b);
+    else if constexpr (std::is_same_v<Node, Cast>)
+      return cast(copy->type.dtype, copy->value);
+    else if constexpr (std::is_same_v<Node, Unary>)
+      return unary(copy->op, copy->value);
+    else if constexpr (std::is_same_v<Node, Broadcast>)
+      return broadcast(copy->value, copy->type.lanes);
     else {
       fit_lanes(*copy);
       return std::shared_ptr<const Node>(std::move(copy));
@@ -111,8 +149,10 @@ Stmt Rewriter::rewrite(const Stmt& s) {
     using Node = std::decay_t<decltype(n)>;
     auto copy = std::make_shared<Node>(n);
     if (!rewrite_fields(*copy)) return s;
-    if constexpr (std::is_same_v<Node, Seq>) return seq(copy->stmts);
-    else return std::shared_ptr<const Node>(std::move(copy));
+    if constexpr (std::is_same_v<Node, Seq>)
+      return seq(copy->stmts);
+    else
+      return std::shared_ptr<const Node>(std::move(copy));
   });
 }
 
@@ -187,9 +227,12 @@ class FreshNames : public Rewriter {
 
 class EachNode : public Visitor {
  public:
-  EachNode(const std::function<void(const Expr&)>* on_expr, const std::function<void(const Stmt&)>* on_stmt)
+  EachNode(const std::function<void(const Expr&)>* on_expr,
+           const std::function<void(const Stmt&)>* on_stmt)
       : on_expr_(on_expr), on_stmt_(on_stmt) {}
   void visit(const Expr& e) override {
+    if (!seen_.insert(e.get()).second)
+      return;  // shared: inlining makes expressions with far more paths than nodes
     if (!on_expr_) return;
     (*on_expr_)(e);
     Visitor::visit(e);
@@ -202,6 +245,7 @@ class EachNode : public Visitor {
 
  private:
   const std::function<void(const Expr&)>* on_expr_;
+  std::unordered_set<const ExprNode*> seen_;
   const std::function<void(const Stmt&)>* on_stmt_;
 };
 
@@ -213,11 +257,19 @@ Stmt replace_buffers(const Stmt& s, const BufferMap& buffers) {
   ReplaceBuffers r(buffers);
   return static_cast<Rewriter&>(r).rewrite(s);
 }
-Stmt clone_with_fresh_names(const Stmt& s, const std::string& suffix) { return FreshNames(suffix).rewrite(s); }
+Stmt clone_with_fresh_names(const Stmt& s, const std::string& suffix) {
+  return FreshNames(suffix).rewrite(s);
+}
 
-void for_each_expr(const Stmt& s, const std::function<void(const Expr&)>& f) { EachNode(&f, nullptr).visit(s); }
-void for_each_expr(const Expr& e, const std::function<void(const Expr&)>& f) { EachNode(&f, nullptr).visit(e); }
-void for_each_stmt(const Stmt& s, const std::function<void(const Stmt&)>& f) { EachNode(nullptr, &f).visit(s); }
+void for_each_expr(const Stmt& s, const std::function<void(const Expr&)>& f) {
+  EachNode(&f, nullptr).visit(s);
+}
+void for_each_expr(const Expr& e, const std::function<void(const Expr&)>& f) {
+  EachNode(&f, nullptr).visit(e);
+}
+void for_each_stmt(const Stmt& s, const std::function<void(const Stmt&)>& f) {
+  EachNode(nullptr, &f).visit(s);
+}
 
 bool uses_var(const Expr& e, const Var& v) {
   bool found = false;
@@ -227,11 +279,14 @@ bool uses_var(const Expr& e, const Var& v) {
 
 std::unordered_set<const ExprNode*> free_vars(const Stmt& s) {
   std::unordered_set<const ExprNode*> used, bound;
-  for_each_expr(s, [&](const Expr& e) { if (e.kind() == NodeKind::kVar) used.insert(e.get()); });
+  for_each_expr(s, [&](const Expr& e) {
+    if (e.kind() == NodeKind::kVar) used.insert(e.get());
+  });
   for_each_stmt(s, [&](const Stmt& x) {
     if (const auto* l = x.as<Let>()) bound.insert(l->var.get());
     if (const auto* l = x.as<For>()) bound.insert(l->var.get());
-    if (const auto* b = x.as<Block>()) for (const BlockAxis& a : b->axes) bound.insert(a.var.get());
+    if (const auto* b = x.as<Block>())
+      for (const BlockAxis& a : b->axes) bound.insert(a.var.get());
   });
   for (const ExprNode* v : bound) used.erase(v);
   return used;

@@ -1,4 +1,5 @@
-// Walking and rebuilding the loop IR, written once over the field lists of nodes.h. Unchanged means the same pointer.
+// Walking and rebuilding the loop IR, written once over the field lists of nodes.h. Unchanged means
+// the same pointer.
 #pragma once
 
 #include <functional>
@@ -62,8 +63,8 @@ class Visitor {
   virtual void visit(const Buffer&) {}
 };
 
-// Rebuilds nodes whose children change; override a `rewrite` and call the base to go on downwards. Expressions shared
-// within one statement are rewritten once.
+// Rebuilds nodes whose children change; override a `rewrite` and call the base to go on downwards.
+// Expressions shared within one statement are rewritten once.
 class Rewriter {
  public:
   virtual ~Rewriter() = default;
@@ -90,7 +91,8 @@ Stmt replace_buffers(const Stmt& s, const BufferMap& buffers);
 // A copy in which every bound variable (For, Let, block axis) and allocated buffer is new.
 Stmt clone_with_fresh_names(const Stmt& s, const std::string& suffix);
 
-void for_each_expr(const Stmt& s, const std::function<void(const Expr&)>& f);  // all, parents first
+void for_each_expr(const Stmt& s,
+                   const std::function<void(const Expr&)>& f);  // each node once, parents first
 void for_each_expr(const Expr& e, const std::function<void(const Expr&)>& f);
 void for_each_stmt(const Stmt& s, const std::function<void(const Stmt&)>& f);
 bool uses_var(const Expr& e, const Var& v);

@@ -51,7 +51,8 @@ class Intervals {
     if (e.kind() == NodeKind::kVar) return of_var(e);
     if (const auto* b = e.as<Binary>()) return of_binary(*b);
     if (const auto* s = e.as<Select>()) return join(of(s->a), of(s->b));
-    if (const auto* c = e.as<Cast>(); c && !is_float(c->value.dtype()) && byte_size(c->value.dtype()) <= byte_size(e.dtype()))
+    if (const auto* c = e.as<Cast>();
+        c && !is_float(c->value.dtype()) && byte_size(c->value.dtype()) <= byte_size(e.dtype()))
       return of(c->value);
     if (e.dtype() == DType::kBool) return {0, 1};
     return {};
@@ -63,7 +64,8 @@ class Intervals {
     if (!r) return e.dtype() == DType::kInt64 ? Interval{0, std::nullopt} : Interval{};
     Interval low = of(r->min), extent = of(r->extent);
     Interval result{low.low, std::nullopt};
-    if (low.high && extent.high) result.high = bounded(static_cast<__int128>(*low.high) + *extent.high - 1);
+    if (low.high && extent.high)
+      result.high = bounded(static_cast<__int128>(*low.high) + *extent.high - 1);
     return result;
   }
   static Interval join(const Interval& a, const Interval& b) {
@@ -91,7 +93,8 @@ class Intervals {
         Interval a = of(b.a);
         auto c = as_int(b.b);
         if (!c || *c <= 0) return a.low && *a.low >= 0 ? Interval{0, a.high} : Interval{};
-        return {a.low ? std::optional(floor_div(*a.low, *c)) : std::nullopt, a.high ? std::optional(floor_div(*a.high, *c)) : std::nullopt};
+        return {a.low ? std::optional(floor_div(*a.low, *c)) : std::nullopt,
+                a.high ? std::optional(floor_div(*a.high, *c)) : std::nullopt};
       }
       case BinaryOp::kFloorMod: {
         Interval m = of(b.b), a = of(b.a);
@@ -103,13 +106,15 @@ class Intervals {
       case BinaryOp::kMin: {
         Interval a = of(b.a), c = of(b.b), r;
         if (a.low && c.low) r.low = std::min(*a.low, *c.low);
-        if (a.high || c.high) r.high = !a.high ? c.high : !c.high ? a.high : std::optional(std::min(*a.high, *c.high));
+        if (a.high || c.high)
+          r.high = !a.high ? c.high : !c.high ? a.high : std::optional(std::min(*a.high, *c.high));
         return r;
       }
       case BinaryOp::kMax: {
         Interval a = of(b.a), c = of(b.b), r;
         if (a.high && c.high) r.high = std::max(*a.high, *c.high);
-        if (a.low || c.low) r.low = !a.low ? c.low : !c.low ? a.low : std::optional(std::max(*a.low, *c.low));
+        if (a.low || c.low)
+          r.low = !a.low ? c.low : !c.low ? a.low : std::optional(std::max(*a.low, *c.low));
         return r;
       }
       default: return {};
@@ -152,7 +157,8 @@ class Simplify : public Rewriter {
     Expr x = Rewriter::rewrite(e);
     if (x.lanes() != 1) return x;
     if (const auto* b = x.as<Binary>()) return simplify_binary(x, *b);
-    if (const auto* u = x.as<Unary>(); u && u->op == UnaryOp::kNeg && !is_float(x.dtype())) return sum(to_linear(x));
+    if (const auto* u = x.as<Unary>(); u && u->op == UnaryOp::kNeg && !is_float(x.dtype()))
+      return sum(to_linear(x));
     return x;
   }
 
@@ -191,7 +197,8 @@ class Simplify : public Rewriter {
         Expr d = rewrite_sum(b.a - b.b);
         const bool equal = is_zero(d);
         if (equal) return bool_imm(b.op == BinaryOp::kEq);
-        if (nonnegative(d - Expr(1)) || nonnegative(Expr(-1) - d)) return bool_imm(b.op == BinaryOp::kNe);
+        if (nonnegative(d - Expr(1)) || nonnegative(Expr(-1) - d))
+          return bool_imm(b.op == BinaryOp::kNe);
         return e;
       }
       default: return e;
@@ -220,7 +227,10 @@ class Simplify : public Rewriter {
         for (const Expr& f : l.terms[i].factors) {
           const auto* mod = f.as<Binary>();
           if (!mod || mod->op != BinaryOp::kFloorMod) continue;
-          if (merge_division(l, i, f, *mod)) { changed = true; break; }
+          if (merge_division(l, i, f, *mod)) {
+            changed = true;
+            break;
+          }
         }
       }
     }
@@ -231,7 +241,10 @@ class Simplify : public Rewriter {
     std::vector<Expr> rest;
     bool removed = false;
     for (const Expr& f : t.factors) {
-      if (!removed && f.same_as(mod_expr)) { removed = true; continue; }
+      if (!removed && f.same_as(mod_expr)) {
+        removed = true;
+        continue;
+      }
       rest.push_back(f);
     }
     Expr quotient = floordiv(mod.a, mod.b);
@@ -257,8 +270,10 @@ class Simplify : public Rewriter {
       q.constant = floor_div(l.constant, *c);
       r.constant = floor_mod(l.constant, *c);
       for (const LinearTerm& t : l.terms) {
-        if (t.coefficient % *c == 0) q.add(t.factors, t.coefficient / *c);
-        else r.add(t.factors, t.coefficient);
+        if (t.coefficient % *c == 0)
+          q.add(t.factors, t.coefficient / *c);
+        else
+          r.add(t.factors, t.coefficient);
       }
       return;
     }
@@ -266,12 +281,17 @@ class Simplify : public Rewriter {
     r.constant = l.constant;
     for (const LinearTerm& t : l.terms) {
       bool done = false;
-      if (divisor.terms.size() == 1 && divisor.constant == 0 && t.coefficient % divisor.terms[0].coefficient == 0) {
+      if (divisor.terms.size() == 1 && divisor.constant == 0 &&
+          t.coefficient % divisor.terms[0].coefficient == 0) {
         std::vector<Expr> rest = t.factors;
         done = true;
         for (const Expr& f : divisor.terms[0].factors) {
-          auto it = std::find_if(rest.begin(), rest.end(), [&](const Expr& x) { return same_expr(x, f); });
-          if (it == rest.end()) { done = false; break; }
+          auto it = std::find_if(rest.begin(), rest.end(),
+                                 [&](const Expr& x) { return same_expr(x, f); });
+          if (it == rest.end()) {
+            done = false;
+            break;
+          }
           rest.erase(it);
         }
         if (done) q.add(rest, t.coefficient / divisor.terms[0].coefficient);
@@ -279,23 +299,29 @@ class Simplify : public Rewriter {
       if (!done) r.add(t.factors, t.coefficient);
     }
   }
-  bool within(const Expr& r, const Expr& d) { return nonnegative(r) && nonnegative(d - r - Expr(1)); }
+  bool within(const Expr& r, const Expr& d) {
+    return nonnegative(r) && nonnegative(d - r - Expr(1));
+  }
 
   Expr divide(const Expr& a, const Expr& d) {
     auto c = as_int(d);
     if (c && *c <= 0) return floordiv(a, d);
-    if (const auto* inner = a.as<Binary>(); c && inner && inner->op == BinaryOp::kFloorDiv && as_int(inner->b).value_or(0) > 0)
+    if (const auto* inner = a.as<Binary>();
+        c && inner && inner->op == BinaryOp::kFloorDiv && as_int(inner->b).value_or(0) > 0)
       return divide(inner->a, Expr(*as_int(inner->b) * *c));
     Linear q, r;
     split(to_linear(a), d, q, r);
     if (c) r = drop_small_terms(r, *c).first;
     Expr rest = sum(r);
     if (within(rest, d)) return sum(q);
-    if (c) reduce_by_gcd(r, *c, rest, d, q);
-    else q.add({floordiv(rest, d)}, 1);
+    if (c)
+      reduce_by_gcd(r, *c, rest, d, q);
+    else
+      q.add({floordiv(rest, d)}, 1);
     return sum(q);
   }
-  // g * x + y with 0 <= y < g, g a divisor of c: the terms of g * x, and those of y (empty when there is no such split).
+  // g * x + y with 0 <= y < g, g a divisor of c: the terms of g * x, and those of y (empty when
+  // there is no such split).
   std::pair<Linear, Linear> drop_small_terms(const Linear& l, int64_t c) {
     for (const LinearTerm& largest : l.terms) {
       const int64_t g = std::gcd(largest.coefficient, c);
@@ -303,7 +329,8 @@ class Simplify : public Rewriter {
       Linear multiple, small;
       multiple.constant = floor_div(l.constant, g) * g;
       small.constant = floor_mod(l.constant, g);
-      for (const LinearTerm& t : l.terms) (t.coefficient % g == 0 ? multiple : small).add(t.factors, t.coefficient);
+      for (const LinearTerm& t : l.terms)
+        (t.coefficient % g == 0 ? multiple : small).add(t.factors, t.coefficient);
       if (small.terms.empty() && small.constant == 0) continue;
       if (within(sum(small), Expr(g))) return {multiple, small};
     }
@@ -313,7 +340,10 @@ class Simplify : public Rewriter {
   void reduce_by_gcd(const Linear& r, int64_t c, const Expr& rest, const Expr& d, Linear& q) {
     int64_t g = c;
     for (const LinearTerm& t : r.terms) g = std::gcd(g, t.coefficient);
-    if (g <= 1) { q.add({floordiv(rest, d)}, 1); return; }
+    if (g <= 1) {
+      q.add({floordiv(rest, d)}, 1);
+      return;
+    }
     Linear small;
     small.constant = floor_div(r.constant, g);
     for (const LinearTerm& t : r.terms) small.add(t.factors, t.coefficient / g);
@@ -323,7 +353,8 @@ class Simplify : public Rewriter {
   Expr modulo(const Expr& a, const Expr& d) {
     auto c = as_int(d);
     if (c && *c <= 0) return floormod(a, d);
-    if (const auto* inner = a.as<Binary>(); c && inner && inner->op == BinaryOp::kFloorMod && as_int(inner->b).value_or(0) > 0 &&
+    if (const auto* inner = a.as<Binary>(); c && inner && inner->op == BinaryOp::kFloorMod &&
+                                            as_int(inner->b).value_or(0) > 0 &&
                                             *as_int(inner->b) % *c == 0)
       return modulo(inner->a, d);
     Linear q, r;
@@ -355,7 +386,9 @@ class Simplify : public Rewriter {
 
 Expr simplify(const Expr& e, const Ranges& ranges) { return Simplify(ranges).rewrite(e); }
 Interval interval(const Expr& e, const Ranges& ranges) { return Intervals(ranges).of(e); }
-bool can_prove(const Expr& condition, const Ranges& ranges) { return is_one(simplify(condition, ranges)); }
+bool can_prove(const Expr& condition, const Ranges& ranges) {
+  return is_one(simplify(condition, ranges));
+}
 
 namespace {
 bool has_ranged_var(const Expr& e, const Ranges& over) {
@@ -363,14 +396,18 @@ bool has_ranged_var(const Expr& e, const Ranges& over) {
   for_each_expr(e, [&](const Expr& x) { ranged |= x.kind() == NodeKind::kVar && over.find(x); });
   return ranged;
 }
-// Variables inside a quotient or a minimum are not eliminated by extremes: such factors take their own bounds.
+// Variables inside a quotient or a minimum are not eliminated by extremes: such factors take their
+// own bounds.
 Expr bound_quotients(const Linear& l, const Ranges& over, bool upper) {
   Linear result;
   result.constant = l.constant;
   for (const LinearTerm& t : l.terms) {
     bool ranged = false;
     for (const Expr& f : t.factors) ranged |= has_ranged_var(f, over);
-    if (!ranged) { result.add(t.factors, t.coefficient); continue; }
+    if (!ranged) {
+      result.add(t.factors, t.coefficient);
+      continue;
+    }
     if (t.factors.size() != 1) return nullptr;
     Interval i = interval(t.factors[0], over);
     const auto& end = (t.coefficient > 0) == upper ? i.high : i.low;
@@ -381,7 +418,8 @@ Expr bound_quotients(const Linear& l, const Ranges& over, bool upper) {
 }
 Expr bound(const Expr& e, const Ranges& over, bool upper) {
   if (auto l = extreme(to_linear(simplify(e, over)), over, upper)) {
-    if (Expr result = bound_quotients(to_linear(simplify(to_expr(*l), over)), over, upper)) return result;
+    if (Expr result = bound_quotients(to_linear(simplify(to_expr(*l), over)), over, upper))
+      return result;
   }
   Interval i = interval(e, over);
   if (upper) return i.high ? Expr(*i.high) : Expr();

@@ -9,13 +9,17 @@
 
 namespace tilewright::ir {
 
-// What is known of variables: v in [min, min + extent). Variables not listed are free; free symbols of tensor types are
-// taken as at least 0.
+// What is known of variables: v in [min, min + extent). Variables not listed are free; free symbols
+// of tensor types are taken as at least 0.
 class Ranges {
  public:
   void set(const Var& v, Expr extent) { set(v, Expr(0), std::move(extent)); }
-  void set(const Var& v, Expr min, Expr extent) { ranges_[v.get()] = {std::move(min), std::move(extent)}; }
-  struct Range { Expr min, extent; };
+  void set(const Var& v, Expr min, Expr extent) {
+    ranges_[v.get()] = {std::move(min), std::move(extent)};
+  }
+  struct Range {
+    Expr min, extent;
+  };
   const Range* find(const Expr& v) const {
     auto it = ranges_.find(v.get());
     return it == ranges_.end() ? nullptr : &it->second;
@@ -36,8 +40,8 @@ bool can_prove(const Expr& condition, const Ranges& ranges = {});
 inline bool can_prove_equal(const Expr& a, const Expr& b, const Ranges& ranges = {}) {
   return is_zero(simplify(a - b, ranges));
 }
-// Largest and smallest value of e as variables run through the ranges of `over`; exact for sums, conservative otherwise.
-// Null when no bound can be given.
+// Largest and smallest value of e as variables run through the ranges of `over`; exact for sums,
+// conservative otherwise. Null when no bound can be given.
 Expr upper_bound(const Expr& e, const Ranges& over);
 Expr lower_bound(const Expr& e, const Ranges& over);
 

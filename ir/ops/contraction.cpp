@@ -8,7 +8,8 @@
 namespace tilewright::ir {
 namespace {
 
-// a: [..., m, k] (trans_a: [..., k, m]), b: [..., k, n] (trans_b: [..., n, k]); vectors as in numpy.matmul.
+// a: [..., m, k] (trans_a: [..., k, m]), b: [..., k, n] (trans_b: [..., n, k]); vectors as in
+// numpy.matmul.
 struct MatmulDims {
   std::vector<Expr> batch;
   Expr m, n, k, k_of_b;
@@ -32,11 +33,15 @@ Result<MatmulDims> matmul_dims(const NodeView& c) {
 
 Status infer_matmul(InferContext& c) {
   if (c.type(0).dtype != c.type(1).dtype && !c.has_attribute("out_dtype"))
-    return c.error("operands differ in type: " + to_string(c.type(0)) + " and " + to_string(c.type(1)));
+    return c.error("operands differ in type: " + to_string(c.type(0)) + " and " +
+                   to_string(c.type(1)));
   auto d = matmul_dims(c);
-  if (!d.ok()) return c.error("a is " + to_string(c.type(0)) + ", b is " + to_string(c.type(1)) + ": " + d.error().message);
+  if (!d.ok())
+    return c.error("a is " + to_string(c.type(0)) + ", b is " + to_string(c.type(1)) + ": " +
+                   d.error().message);
   if (as_int(d->k) && as_int(d->k_of_b) && *as_int(d->k) != *as_int(d->k_of_b))
-    return c.error("inner dimensions differ: a is " + to_string(c.type(0)) + ", b is " + to_string(c.type(1)));
+    return c.error("inner dimensions differ: a is " + to_string(c.type(0)) + ", b is " +
+                   to_string(c.type(1)));
   std::vector<Expr> dims = d->batch;
   if (c.rank(0) > 1) dims.push_back(d->m);
   if (c.rank(1) > 1) dims.push_back(d->n);
@@ -50,7 +55,8 @@ Axes operand_index(const Buffer& x, const Axes& batch, Expr row, Expr column, bo
   if (x->rank() == 1) return {row ? row : column};
   Axes at;
   const size_t lead = x->shape.size() - 2;
-  for (size_t d = 0; d < lead; ++d) at.push_back(is_one(x->shape[d]) ? Expr(0) : batch[batch.size() - lead + d]);
+  for (size_t d = 0; d < lead; ++d)
+    at.push_back(is_one(x->shape[d]) ? Expr(0) : batch[batch.size() - lead + d]);
   at.push_back(transposed ? column : row);
   at.push_back(transposed ? row : column);
   return at;
@@ -65,14 +71,19 @@ void compute_matmul(ComputeContext& c) {
   const bool half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
   const DType acc = half ? DType::kFloat32 : dtype;
   Buffer sum = half ? c.b.temp("acc", acc, c.out()->shape) : c.out();
-  c.b.reduce(sum, {d.k}, Combiner::kSum, [&](const Axes& i, const Axes& k) {
-    Axes batch(i.begin(), i.begin() + static_cast<long>(d.batch.size()));
-    size_t next = d.batch.size();
-    Expr m = row ? i[next++] : Expr(), n = column ? i[next] : Expr();
-    Expr a = c.rank(0) == 1 ? load(c.in(0), {k[0]}) : load(c.in(0), operand_index(c.in(0), batch, m, k[0], ta));
-    Expr b = c.rank(1) == 1 ? load(c.in(1), {k[0]}) : load(c.in(1), operand_index(c.in(1), batch, k[0], n, tb));
-    return cast(acc, a) * cast(acc, b);
-  }, "matmul");
+  c.b.reduce(
+      sum, {d.k}, Combiner::kSum,
+      [&](const Axes& i, const Axes& k) {
+        Axes batch(i.begin(), i.begin() + static_cast<long>(d.batch.size()));
+        size_t next = d.batch.size();
+        Expr m = row ? i[next++] : Expr(), n = column ? i[next] : Expr();
+        Expr a = c.rank(0) == 1 ? load(c.in(0), {k[0]})
+                                : load(c.in(0), operand_index(c.in(0), batch, m, k[0], ta));
+        Expr b = c.rank(1) == 1 ? load(c.in(1), {k[0]})
+                                : load(c.in(1), operand_index(c.in(1), batch, k[0], n, tb));
+        return cast(acc, a) * cast(acc, b);
+      },
+      "matmul");
   if (half) c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(sum, i)); }, "round");
 }
 
@@ -90,27 +101,34 @@ Result<EinsumTerms> einsum_terms(const NodeView& c) {
   t.output = equation.substr(arrow + 2);
   t.inputs.emplace_back();
   for (char ch : equation.substr(0, arrow)) {
-    if (ch == ',') t.inputs.emplace_back();
-    else t.inputs.back().push_back(ch);
+    if (ch == ',')
+      t.inputs.emplace_back();
+    else
+      t.inputs.back().push_back(ch);
   }
-  if (static_cast<int>(t.inputs.size()) != c.num_inputs()) return invalid("equation '" + equation + "' for " + std::to_string(c.num_inputs()) + " operands");
+  if (static_cast<int>(t.inputs.size()) != c.num_inputs())
+    return invalid("equation '" + equation + "' for " + std::to_string(c.num_inputs()) +
+                   " operands");
   for (int k = 0; k < c.num_inputs(); ++k) {
     const std::string& labels = t.inputs[static_cast<size_t>(k)];
-    if (static_cast<int>(labels.size()) != c.rank(k)) return invalid("'" + labels + "' for " + to_string(c.type(k)));
+    if (static_cast<int>(labels.size()) != c.rank(k))
+      return invalid("'" + labels + "' for " + to_string(c.type(k)));
     for (size_t d = 0; d < labels.size(); ++d) {
       const Expr e = c.dim(k, static_cast<int>(d));
       auto [it, fresh] = t.extents.emplace(labels[d], e);
       auto old = as_int(it->second), now = as_int(e);
       if (fresh || (now && *now == 1)) continue;
       if (old && now && *old != *now && *old != 1)
-        return invalid(std::string("'") + labels[d] + "' is " + std::to_string(*old) + " and " + std::to_string(*now));
+        return invalid(std::string("'") + labels[d] + "' is " + std::to_string(*old) + " and " +
+                       std::to_string(*now));
       if (old && *old == 1) it->second = e;
     }
   }
   for (const auto& [letter, extent] : t.extents)
     if (t.output.find(letter) == std::string::npos) t.summed.push_back(letter);
   for (char ch : t.output)
-    if (!t.extents.count(ch)) return invalid(std::string("'") + ch + "' of the result is in no operand");
+    if (!t.extents.count(ch))
+      return invalid(std::string("'") + ch + "' of the result is in no operand");
   return t;
 }
 Status infer_einsum(InferContext& c) {
@@ -119,7 +137,9 @@ Status infer_einsum(InferContext& c) {
   std::vector<Expr> dims;
   for (char ch : t->output) dims.push_back(t->extents.at(ch));
   for (int k = 1; k < c.num_inputs(); ++k)
-    if (c.type(k).dtype != c.type(0).dtype) return c.error("operands differ in type: " + to_string(c.type(0)) + " and " + to_string(c.type(k)));
+    if (c.type(k).dtype != c.type(0).dtype)
+      return c.error("operands differ in type: " + to_string(c.type(0)) + " and " +
+                     to_string(c.type(k)));
   c.set_output(0, c.type(0).dtype, std::move(dims));
   return {};
 }
@@ -136,7 +156,9 @@ void compute_einsum(ComputeContext& c) {
       Axes at;
       for (char ch : t.inputs[static_cast<size_t>(k)]) {
         const size_t o = t.output.find(ch);
-        at.push_back(is_one(c.dim(k, static_cast<int>(at.size()))) ? Expr(0) : o != std::string::npos ? i[o] : r[t.summed.find(ch)]);
+        at.push_back(is_one(c.dim(k, static_cast<int>(at.size()))) ? Expr(0)
+                     : o != std::string::npos                      ? i[o]
+                                                                   : r[t.summed.find(ch)]);
       }
       Expr x = cast(acc, load(c.in(k), at));
       product = product ? product * x : x;
@@ -156,16 +178,28 @@ void compute_einsum(ComputeContext& c) {
 
 const std::vector<OpDef>& contraction_ops() {
   static const std::vector<OpDef> ops{
-      {.name = "matmul", .summary = "matrix product of the last two dimensions, broadcast over the others", .operands = {{"a"}, {"b"}},
-       .attributes = {{"trans_a", AttributeKind::kInt, "a is [..., k, m]"}, {"trans_b", AttributeKind::kInt, "b is [..., n, k]"},
-                      {"out_dtype", AttributeKind::kString, "type of the result and the sum; default: that of a"}},
-       .fusion = FusionKind::kContraction, .infer_type = infer_matmul, .compute = compute_matmul,
+      {.name = "matmul",
+       .summary = "matrix product of the last two dimensions, broadcast over the others",
+       .operands = {{"a"}, {"b"}},
+       .attributes = {{"trans_a", AttributeKind::kInt, "a is [..., k, m]"},
+                      {"trans_b", AttributeKind::kInt, "b is [..., n, k]"},
+                      {"out_dtype", AttributeKind::kString,
+                       "type of the result and the sum; default: that of a"}},
+       .fusion = FusionKind::kContraction,
+       .infer_type = infer_matmul,
+       .compute = compute_matmul,
        .example = {.inputs = {{DType::kFloat32, {2, 17, 23}}, {DType::kFloat32, {23, 33}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__MatMul.html"},
-      {.name = "einsum", .summary = "sum of products over named dimensions", .operands = {{"x", OperandDef::kVariadic}},
-       .attributes = {{"equation", AttributeKind::kString, "letters of each operand and of the result: \"iij,jk->ik\""}},
-       .fusion = FusionKind::kReduction, .infer_type = infer_einsum, .compute = compute_einsum,
-       .example = {.inputs = {{DType::kFloat32, {5, 5, 7}}, {DType::kFloat32, {7, 3}}}, .attributes = {{"equation", std::string("iij,jk->ik")}}},
+      {.name = "einsum",
+       .summary = "sum of products over named dimensions",
+       .operands = {{"x", OperandDef::kVariadic}},
+       .attributes = {{"equation", AttributeKind::kString,
+                       "letters of each operand and of the result: \"iij,jk->ik\""}},
+       .fusion = FusionKind::kReduction,
+       .infer_type = infer_einsum,
+       .compute = compute_einsum,
+       .example = {.inputs = {{DType::kFloat32, {5, 5, 7}}, {DType::kFloat32, {7, 3}}},
+                   .attributes = {{"equation", std::string("iij,jk->ik")}}},
        .source = "https://onnx.ai/onnx/operators/onnx__Einsum.html"},
   };
   return ops;

@@ -1,5 +1,5 @@
-// The families of operators. To add an operator, write one OpDef in its family's file; to add a family, one line here
-// and one in all_ops.cpp.
+// The families of operators. To add an operator, write one OpDef in its family's file; to add a
+// family, one line here and one in all_ops.cpp.
 #pragma once
 
 #include <vector>

@@ -92,8 +92,7 @@ void compute_determinant(ComputeContext& c) {
   std::vector<Expr> slots = batch;
   slots.push_back(2);
   Buffer work = c.b.temp("work", acc, x->shape), scratch = c.b.temp("scratch", acc, slots);
-  c.b.compute(
-      work, [&](const Axes& i) { return cast(acc, load(x, i)); }, "copy");
+  c.b.compute(work, [&](const Axes& i) { return cast(acc, load(x, i)); }, "copy");
   c.b.opaque_over(
       batch, [&](const Axes& b) { return Elimination(work, scratch, b, x->shape.back()).run(); },
       "eliminate");

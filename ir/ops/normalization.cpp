@@ -9,11 +9,14 @@ namespace {
 Status infer_same(InferContext& c) {
   const auto& x = c.type(0);
   const int axis = c.axis(x.rank(), -1);
-  if (axis < 0 || axis >= x.rank()) return c.error("axis " + std::to_string(c.attr_int("axis", -1)) + " of " + to_string(x));
+  if (axis < 0 || axis >= x.rank())
+    return c.error("axis " + std::to_string(c.attr_int("axis", -1)) + " of " + to_string(x));
   c.set_output(0, x);
   return {};
 }
-DType accumulator(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16 ? DType::kFloat32 : t; }
+DType accumulator(DType t) {
+  return t == DType::kFloat16 || t == DType::kBFloat16 ? DType::kFloat32 : t;
+}
 
 // i without dimension `axis`.
 Axes drop(const Axes& i, int axis) {
@@ -44,23 +47,37 @@ void compute_softmax(ComputeContext& c) {
   };
   auto divisor = [&](const Axes& row) {
     Expr e = load(total, row);
-    return zero_masked ? select(binary(BinaryOp::kEq, e, constant(0, acc)), constant(1, acc), e) : e;
+    return zero_masked ? select(binary(BinaryOp::kEq, e, constant(0, acc)), constant(1, acc), e)
+                       : e;
   };
-  c.b.reduce(largest, along, Combiner::kMax, [&](const Axes& i, const Axes& r) { return at(insert(i, axis, r[0])); }, "max");
+  c.b.reduce(
+      largest, along, Combiner::kMax,
+      [&](const Axes& i, const Axes& r) { return at(insert(i, axis, r[0])); }, "max");
   if (logarithm) {
-    c.b.reduce(total, along, Combiner::kSum, [&](const Axes& i, const Axes& r) {
-      return unary(UnaryOp::kExp, at(insert(i, axis, r[0])) - load(largest, i));
-    }, "sum");
-    c.b.compute(c.out(), [&](const Axes& i) {
-      Axes row = drop(i, axis);
-      return cast(dtype, at(i) - load(largest, row) - unary(UnaryOp::kLog, load(total, row)));
-    }, "log_softmax");
+    c.b.reduce(
+        total, along, Combiner::kSum,
+        [&](const Axes& i, const Axes& r) {
+          return unary(UnaryOp::kExp, at(insert(i, axis, r[0])) - load(largest, i));
+        },
+        "sum");
+    c.b.compute(
+        c.out(),
+        [&](const Axes& i) {
+          Axes row = drop(i, axis);
+          return cast(dtype, at(i) - load(largest, row) - unary(UnaryOp::kLog, load(total, row)));
+        },
+        "log_softmax");
     return;
   }
   Buffer e = c.b.temp("exp", acc, x->shape);
-  c.b.compute(e, [&](const Axes& i) { return unary(UnaryOp::kExp, at(i) - shift(drop(i, axis))); }, "exp");
-  c.b.reduce(total, along, Combiner::kSum, [&](const Axes& i, const Axes& r) { return load(e, insert(i, axis, r[0])); }, "sum");
-  c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(e, i) / divisor(drop(i, axis))); }, "divide");
+  c.b.compute(
+      e, [&](const Axes& i) { return unary(UnaryOp::kExp, at(i) - shift(drop(i, axis))); }, "exp");
+  c.b.reduce(
+      total, along, Combiner::kSum,
+      [&](const Axes& i, const Axes& r) { return load(e, insert(i, axis, r[0])); }, "sum");
+  c.b.compute(
+      c.out(), [&](const Axes& i) { return cast(dtype, load(e, i) / divisor(drop(i, axis))); },
+      "divide");
 }
 
 // x: [..., normalised dimensions from `axis` on], scale and bias broadcast over them.
@@ -81,37 +98,59 @@ void compute_layer_norm(ComputeContext& c) {
   const DType dtype = x->dtype, acc = accumulator(dtype);
   const bool rms = c.attr_int("rms") != 0;
   const auto split = static_cast<long>(axis);
-  const std::vector<Expr> rows(x->shape.begin(), x->shape.begin() + split), inner(x->shape.begin() + split, x->shape.end());
+  const std::vector<Expr> rows(x->shape.begin(), x->shape.begin() + split),
+      inner(x->shape.begin() + split, x->shape.end());
   Expr count = 1;
   for (const Expr& e : inner) count = count * e;
-  auto join = [](Axes a, const Axes& b) { a.insert(a.end(), b.begin(), b.end()); return a; };
+  auto join = [](Axes a, const Axes& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  };
   auto row_of = [&](const Axes& i) { return Axes(i.begin(), i.begin() + split); };
   Buffer mean = c.b.temp("mean", acc, rows), inv = c.b.temp("inv_std", acc, rows);
   auto at = [&](const Axes& i) { return cast(acc, load(x, i)); };
   const Expr n = cast(acc, count);
   if (!rms) {
     Buffer sum = c.b.temp("sum", acc, rows);
-    c.b.reduce(sum, inner, Combiner::kSum, [&](const Axes& i, const Axes& r) { return at(join(i, r)); }, "sum");
+    c.b.reduce(
+        sum, inner, Combiner::kSum, [&](const Axes& i, const Axes& r) { return at(join(i, r)); },
+        "sum");
     c.b.compute(mean, [&](const Axes& i) { return load(sum, i) / n; }, "mean");
   }
   Buffer squares = c.b.temp("squares", acc, rows);
-  c.b.reduce(squares, inner, Combiner::kSum, [&](const Axes& i, const Axes& r) {
-    Expr d = rms ? at(join(i, r)) : at(join(i, r)) - load(mean, i);
-    return d * d;
-  }, "squares");
-  c.b.compute(inv, [&](const Axes& i) {
-    return constant(1, acc) / unary(UnaryOp::kSqrt, load(squares, i) / n + constant(c.attr_float("epsilon", 1e-5), acc));
-  }, "inv_std");
-  c.b.compute(c.out(), [&](const Axes& i) {
-    Expr d = rms ? at(i) : at(i) - load(mean, row_of(i));
-    Expr y = d * load(inv, row_of(i));
-    if (c.has(1)) y = y * cast(acc, c.read(1, i));
-    if (c.has(2)) y = y + cast(acc, c.read(2, i));
-    return cast(dtype, y);
-  }, "layer_norm");
+  c.b.reduce(
+      squares, inner, Combiner::kSum,
+      [&](const Axes& i, const Axes& r) {
+        Expr d = rms ? at(join(i, r)) : at(join(i, r)) - load(mean, i);
+        return d * d;
+      },
+      "squares");
+  c.b.compute(
+      inv,
+      [&](const Axes& i) {
+        return constant(1, acc) /
+               unary(UnaryOp::kSqrt,
+                     load(squares, i) / n + constant(c.attr_float("epsilon", 1e-5), acc));
+      },
+      "inv_std");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        Expr d = rms ? at(i) : at(i) - load(mean, row_of(i));
+        Expr y = d * load(inv, row_of(i));
+        if (c.has(1)) y = y * cast(acc, c.read(1, i));
+        if (c.has(2)) y = y + cast(acc, c.read(2, i));
+        return cast(dtype, y);
+      },
+      "layer_norm");
   auto row_output = [&](int k, const Buffer& from, const char* label) {
     if (!c.wants(k)) return;
-    c.b.compute(c.out(k), [&](const Axes& i) { return from ? cast(DType::kFloat32, load(from, row_of(i))) : float_imm(0); }, label);
+    c.b.compute(
+        c.out(k),
+        [&](const Axes& i) {
+          return from ? cast(DType::kFloat32, load(from, row_of(i))) : float_imm(0);
+        },
+        label);
   };
   row_output(1, rms ? nullptr : mean, "mean_output");
   row_output(2, inv, "inv_std_output");
@@ -120,26 +159,33 @@ void compute_layer_norm(ComputeContext& c) {
 // x: [b, h, q, k] scores, offset: i64[] or i64[1] or i64[b], lengths: i64[b].
 Status infer_mask_window(InferContext& c) {
   const auto& x = c.type(0);
-  if (x.rank() != 4 || !is_float(x.dtype)) return c.error("x is " + to_string(x) + ", expected floats [b, h, q, k]");
+  if (x.rank() != 4 || !is_float(x.dtype))
+    return c.error("x is " + to_string(x) + ", expected floats [b, h, q, k]");
   for (int i : {1, 2})
     if (c.has(i) && (c.rank(i) > 1 || !is_integer(c.type(i).dtype)))
-      return c.error((i == 1 ? "offset is " : "lengths are ") + to_string(c.type(i)) + ", expected one integer per batch");
+      return c.error((i == 1 ? "offset is " : "lengths are ") + to_string(c.type(i)) +
+                     ", expected one integer per batch");
   c.set_output(0, x);
   return {};
 }
 void compute_mask_window(ComputeContext& c) {
-  c.b.compute(c.out(), [&](const Axes& i) {
-    Expr x = load(c.in(0), i), inside = bool_imm(true), key = i[3], position = i[2];
-    auto per_batch = [&](int operand) {
-      if (c.rank(operand) == 0 || is_one(c.dim(operand, 0))) return c.int_element(operand, 0);
-      return cast(DType::kInt64, load(c.in(operand), {i[0]}));
-    };
-    if (c.has(1)) position = position + per_batch(1);
-    if (c.has_attribute("right")) inside = logical_and(inside, key <= position + Expr(c.attr_int("right")));
-    if (c.has_attribute("left")) inside = logical_and(inside, key >= position - Expr(c.attr_int("left")));
-    if (c.has(2)) inside = logical_and(inside, key < per_batch(2));
-    return select(inside, x, lowest(x.dtype()));
-  }, "mask_window");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        Expr x = load(c.in(0), i), inside = bool_imm(true), key = i[3], position = i[2];
+        auto per_batch = [&](int operand) {
+          if (c.rank(operand) == 0 || is_one(c.dim(operand, 0))) return c.int_element(operand, 0);
+          return cast(DType::kInt64, load(c.in(operand), {i[0]}));
+        };
+        if (c.has(1)) position = position + per_batch(1);
+        if (c.has_attribute("right"))
+          inside = logical_and(inside, key <= position + Expr(c.attr_int("right")));
+        if (c.has_attribute("left"))
+          inside = logical_and(inside, key >= position - Expr(c.attr_int("left")));
+        if (c.has(2)) inside = logical_and(inside, key < per_batch(2));
+        return select(inside, x, lowest(x.dtype()));
+      },
+      "mask_window");
 }
 
 }  // namespace
@@ -147,25 +193,53 @@ void compute_mask_window(ComputeContext& c) {
 const std::vector<OpDef>& normalization_ops() {
   static const std::vector<AttributeDef> axis{{"axis", AttributeKind::kInt, "default -1"}};
   static const std::vector<OpDef> ops{
-      {.name = "softmax", .summary = "exp(x - max) / sum of it, along an axis", .operands = {{"x"}},
-       .attributes = {axis[0], {"zero_masked", AttributeKind::kInt, "a row of nothing but -inf gives zeros, not NaN"}},
-       .fusion = FusionKind::kReduction, .infer_type = infer_same, .compute = compute_softmax<false>,
-       .example = {.inputs = {{DType::kFloat32, {3, 4, 37}}}}, .source = "https://onnx.ai/onnx/operators/onnx__Softmax.html"},
-      {.name = "log_softmax", .summary = "logarithm of softmax", .operands = {{"x"}}, .attributes = axis, .fusion = FusionKind::kReduction,
-       .infer_type = infer_same, .compute = compute_softmax<true>, .example = {.inputs = {{DType::kFloat32, {3, 37, 4}}}, .attributes = {{"axis", int64_t{1}}}},
+      {.name = "softmax",
+       .summary = "exp(x - max) / sum of it, along an axis",
+       .operands = {{"x"}},
+       .attributes = {axis[0],
+                      {"zero_masked", AttributeKind::kInt,
+                       "a row of nothing but -inf gives zeros, not NaN"}},
+       .fusion = FusionKind::kReduction,
+       .infer_type = infer_same,
+       .compute = compute_softmax<false>,
+       .example = {.inputs = {{DType::kFloat32, {3, 4, 37}}}},
+       .source = "https://onnx.ai/onnx/operators/onnx__Softmax.html"},
+      {.name = "log_softmax",
+       .summary = "logarithm of softmax",
+       .operands = {{"x"}},
+       .attributes = axis,
+       .fusion = FusionKind::kReduction,
+       .infer_type = infer_same,
+       .compute = compute_softmax<true>,
+       .example = {.inputs = {{DType::kFloat32, {3, 37, 4}}}, .attributes = {{"axis", int64_t{1}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__LogSoftmax.html"},
-      {.name = "mask_window", .summary = "attention scores where key <= query + offset + right, key >= query + offset - left, key < length; else -inf",
+      {.name = "mask_window",
+       .summary = "attention scores where key <= query + offset + right, key >= query + offset - "
+                  "left, key < length; else -inf",
        .operands = {{"x"}, {"offset", OperandDef::kOptional}, {"lengths", OperandDef::kOptional}},
-       .attributes = {{"left", AttributeKind::kInt, "keys before the query; absent: all"}, {"right", AttributeKind::kInt, "keys after it; absent: all"}},
-       .fusion = FusionKind::kPointwise, .infer_type = infer_mask_window, .compute = compute_mask_window,
-       .example = {.inputs = {{DType::kFloat32, {2, 3, 5, 7}}, {DType::kInt64, {2}}}, .attributes = {{"right", int64_t{0}}}, .values = {{}, {2, 0}}},
+       .attributes = {{"left", AttributeKind::kInt, "keys before the query; absent: all"},
+                      {"right", AttributeKind::kInt, "keys after it; absent: all"}},
+       .fusion = FusionKind::kPointwise,
+       .infer_type = infer_mask_window,
+       .compute = compute_mask_window,
+       .example = {.inputs = {{DType::kFloat32, {2, 3, 5, 7}}, {DType::kInt64, {2}}},
+                   .attributes = {{"right", int64_t{0}}},
+                   .values = {{}, {2, 0}}},
        .source = "https://onnx.ai/onnx/operators/onnx__Attention.html"},
-      {.name = "layer_norm", .summary = "x normalised to mean 0 and variance 1 over the dimensions from `axis` on, then scaled and shifted",
+      {.name = "layer_norm",
+       .summary = "x normalised to mean 0 and variance 1 over the dimensions from `axis` on, then "
+                  "scaled and shifted",
        .operands = {{"x"}, {"scale", OperandDef::kOptional}, {"bias", OperandDef::kOptional}},
-       .attributes = {{"axis", AttributeKind::kInt, "default -1"}, {"epsilon", AttributeKind::kFloat, "default 1e-5"},
+       .attributes = {{"axis", AttributeKind::kInt, "default -1"},
+                      {"epsilon", AttributeKind::kFloat, "default 1e-5"},
                       {"rms", AttributeKind::kInt, "root mean square only: no mean is taken off"}},
-       .outputs = "y, mean, inv_std_dev", .fusion = FusionKind::kReduction, .infer_type = infer_layer_norm, .compute = compute_layer_norm,
-       .example = {.inputs = {{DType::kFloat32, {3, 4, 37}}, {DType::kFloat32, {37}}, {DType::kFloat32, {37}}}},
+       .outputs = "y, mean, inv_std_dev",
+       .fusion = FusionKind::kReduction,
+       .infer_type = infer_layer_norm,
+       .compute = compute_layer_norm,
+       .example = {.inputs = {{DType::kFloat32, {3, 4, 37}},
+                              {DType::kFloat32, {37}},
+                              {DType::kFloat32, {37}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__LayerNormalization.html"},
   };
   return ops;

@@ -22,7 +22,8 @@ Status infer_broadcast(InferContext& c, int first, DType dtype) {
   for (int i = first + 1; i < c.num_inputs(); ++i) {
     auto joined = broadcast_dims(dims, c.type(i).dims);
     if (!joined.ok())
-      return c.error("operand shapes " + to_string(c.type(first)) + " and " + to_string(c.type(i)) + ": " + joined.error().message);
+      return c.error("operand shapes " + to_string(c.type(first)) + " and " + to_string(c.type(i)) +
+                     ": " + joined.error().message);
     dims = std::move(joined).value();
   }
   c.set_output(0, dtype, std::move(dims));
@@ -31,7 +32,8 @@ Status infer_broadcast(InferContext& c, int first, DType dtype) {
 Status same_dtypes(InferContext& c, int first) {
   for (int i = first + 1; i < c.num_inputs(); ++i)
     if (c.type(i).dtype != c.type(first).dtype)
-      return c.error("operands differ in type: " + to_string(c.type(first)) + " and " + to_string(c.type(i)));
+      return c.error("operands differ in type: " + to_string(c.type(first)) + " and " +
+                     to_string(c.type(i)));
   return {};
 }
 Status infer_binary(InferContext& c) {
@@ -45,56 +47,88 @@ Status infer_comparison(InferContext& c) {
 
 template <UnaryOp op>
 void compute_unary(ComputeContext& c) {
-  c.b.compute(c.out(), [&](const Axes& i) { return unary(op, load(c.in(0), i)); }, std::string(name(op)));
+  c.b.compute(
+      c.out(), [&](const Axes& i) { return unary(op, load(c.in(0), i)); }, std::string(name(op)));
 }
 template <BinaryOp op>
 void compute_binary(ComputeContext& c) {
-  c.b.compute(c.out(), [&](const Axes& i) { return binary(op, c.read(0, i), c.read(1, i)); }, "binary");
+  c.b.compute(
+      c.out(), [&](const Axes& i) { return binary(op, c.read(0, i), c.read(1, i)); }, "binary");
 }
 
 template <UnaryOp op>
 OpDef unary_op(std::string_view op_name, std::string_view summary) {
   const bool test = op == UnaryOp::kIsNan || op == UnaryOp::kIsInf;
-  return {.name = op_name, .summary = summary, .operands = {{"x"}}, .fusion = FusionKind::kPointwise,
-          .infer_type = test ? infer_test : infer_unary, .compute = compute_unary<op>,
-          .example = {.inputs = {op == UnaryOp::kNot ? TensorType{DType::kBool, {3, 37}} : f32({3, 37})}}, .source = kOnnx};
+  return {.name = op_name,
+          .summary = summary,
+          .operands = {{"x"}},
+          .fusion = FusionKind::kPointwise,
+          .infer_type = test ? infer_test : infer_unary,
+          .compute = compute_unary<op>,
+          .example = {.inputs = {op == UnaryOp::kNot ? TensorType{DType::kBool, {3, 37}}
+                                                     : f32({3, 37})}},
+          .source = kOnnx};
 }
 template <BinaryOp op>
-OpDef binary_op(std::string_view op_name, std::string_view summary, DType example = DType::kFloat32) {
-  return {.name = op_name, .summary = summary, .operands = {{"a"}, {"b"}}, .fusion = FusionKind::kPointwise,
-          .infer_type = op >= BinaryOp::kEq ? infer_comparison : infer_binary, .compute = compute_binary<op>,
-          .example = {.inputs = {{example, {3, 17}}, {example, {3, 1}}}}, .source = kOnnx};
+OpDef binary_op(std::string_view op_name, std::string_view summary,
+                DType example = DType::kFloat32) {
+  return {.name = op_name,
+          .summary = summary,
+          .operands = {{"a"}, {"b"}},
+          .fusion = FusionKind::kPointwise,
+          .infer_type = op >= BinaryOp::kEq ? infer_comparison : infer_binary,
+          .compute = compute_binary<op>,
+          .example = {.inputs = {{example, {3, 17}}, {example, {3, 1}}}},
+          .source = kOnnx};
 }
 
 // relu keeps NaN: x < 0 ? 0 : x.
 void compute_relu(ComputeContext& c) {
-  c.b.compute(c.out(), [&](const Axes& i) {
-    Expr x = load(c.in(0), i);
-    return select(x < constant(0, x.dtype()), constant(0, x.dtype()), x);
-  }, "relu");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        Expr x = load(c.in(0), i);
+        return select(x < constant(0, x.dtype()), constant(0, x.dtype()), x);
+      },
+      "relu");
 }
 Status infer_clip(InferContext& c) {
   for (int i : {1, 2})
-    if (c.has(i) && c.type(i).dtype != c.type(0).dtype) return c.error("bound is " + to_string(c.type(i)) + ", x is " + to_string(c.type(0)));
+    if (c.has(i) && c.type(i).dtype != c.type(0).dtype)
+      return c.error("bound is " + to_string(c.type(i)) + ", x is " + to_string(c.type(0)));
   return infer_unary(c);
 }
 // Like min(max(x, low), high), but NaN in x stays: each step keeps x unless it is beyond the bound.
 void compute_clip(ComputeContext& c) {
-  c.b.compute(c.out(), [&](const Axes& i) {
-    Expr x = load(c.in(0), i);
-    auto bound = [&](int operand) { return load(c.in(operand), Axes(static_cast<size_t>(c.rank(operand)), Expr(0))); };
-    if (c.has(1)) { Expr low = bound(1); x = select(x < low, low, x); }
-    if (c.has(2)) { Expr high = bound(2); x = select(x > high, high, x); }
-    return x;
-  }, "clip");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        Expr x = load(c.in(0), i);
+        auto bound = [&](int operand) {
+          return load(c.in(operand), Axes(static_cast<size_t>(c.rank(operand)), Expr(0)));
+        };
+        if (c.has(1)) {
+          Expr low = bound(1);
+          x = select(x < low, low, x);
+        }
+        if (c.has(2)) {
+          Expr high = bound(2);
+          x = select(x > high, high, x);
+        }
+        return x;
+      },
+      "clip");
 }
 Status infer_where(InferContext& c) {
-  if (c.type(0).dtype != DType::kBool) return c.error("condition is " + to_string(c.type(0)) + ", expected bool");
+  if (c.type(0).dtype != DType::kBool)
+    return c.error("condition is " + to_string(c.type(0)) + ", expected bool");
   TW_RETURN_IF_ERROR(same_dtypes(c, 1));
   return infer_broadcast(c, 0, c.type(1).dtype);
 }
 void compute_where(ComputeContext& c) {
-  c.b.compute(c.out(), [&](const Axes& i) { return select(c.read(0, i), c.read(1, i), c.read(2, i)); }, "where");
+  c.b.compute(
+      c.out(), [&](const Axes& i) { return select(c.read(0, i), c.read(1, i), c.read(2, i)); },
+      "where");
 }
 Status infer_cast(InferContext& c) {
   auto to = dtype_from_name(c.attr_string("to"));
@@ -103,35 +137,43 @@ Status infer_cast(InferContext& c) {
   return {};
 }
 void compute_cast(ComputeContext& c) {
-  c.b.compute(c.out(), [&](const Axes& i) { return cast(c.out()->dtype, load(c.in(0), i)); }, "cast");
+  c.b.compute(
+      c.out(), [&](const Axes& i) { return cast(c.out()->dtype, load(c.in(0), i)); }, "cast");
 }
 Status infer_bit_cast(InferContext& c) {
   auto to = dtype_from_name(c.attr_string("to"));
   if (!to) return c.unsupported("cast to '" + c.attr_string("to") + "'");
-  if (byte_size(*to) != byte_size(c.type(0).dtype)) return c.error(to_string(c.type(0)) + " and " + std::string(name(*to)) + " differ in size");
+  if (byte_size(*to) != byte_size(c.type(0).dtype))
+    return c.error(to_string(c.type(0)) + " and " + std::string(name(*to)) + " differ in size");
   c.set_output(0, *to, c.type(0).dims);
   return {};
 }
 // A bool is the byte 0 or 1.
 void compute_bit_cast(ComputeContext& c) {
   const DType to = c.out()->dtype;
-  c.b.compute(c.out(), [&](const Axes& i) {
-    Expr x = load(c.in(0), i);
-    if (x.dtype() == DType::kBool) x = cast(DType::kUInt8, x);
-    if (to == x.dtype()) return x;
-    return to == DType::kBool ? cast(to, x) : bitcast(to, x);
-  }, "bit_cast");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        Expr x = load(c.in(0), i);
+        if (x.dtype() == DType::kBool) x = cast(DType::kUInt8, x);
+        if (to == x.dtype()) return x;
+        return to == DType::kBool ? cast(to, x) : bitcast(to, x);
+      },
+      "bit_cast");
 }
 // Shifts of at least the width (and negative ones) leave nothing but the sign.
 void compute_shift_right(ComputeContext& c) {
-  c.b.compute(c.out(), [&](const Axes& i) {
-    Expr a = c.read(0, i), b = c.read(1, i);
-    if (is_signed_integer(a.dtype())) {
-      const Expr most = constant(8 * byte_size(a.dtype()) - 1, a.dtype());
-      b = select(logical_or(b < constant(0, a.dtype()), b > most), most, b);
-    }
-    return binary(BinaryOp::kShr, a, b);
-  }, "shift_right");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        Expr a = c.read(0, i), b = c.read(1, i);
+        if (is_signed_integer(a.dtype())) {
+          const Expr most = constant(8 * byte_size(a.dtype()) - 1, a.dtype());
+          b = select(logical_or(b<constant(0, a.dtype()), b> most), most, b);
+        }
+        return binary(BinaryOp::kShr, a, b);
+      },
+      "shift_right");
 }
 void compute_identity(ComputeContext& c) {
   c.b.compute(c.out(), [&](const Axes& i) { return load(c.in(0), i); }, "identity");
@@ -165,20 +207,48 @@ std::vector<OpDef> unary_family() {
       unary_op<UnaryOp::kTrunc>("trunc", "integer part"),
       unary_op<UnaryOp::kIsNan>("is_nan", "x is NaN"),
       unary_op<UnaryOp::kIsInf>("is_inf", "x is an infinity"),
-      {.name = "relu", .summary = "max(x, 0), NaN kept", .operands = {{"x"}}, .fusion = FusionKind::kPointwise,
-       .infer_type = infer_unary, .compute = compute_relu, .example = {.inputs = {f32({5, 7})}}, .source = kOnnx},
-      {.name = "clip", .summary = "x limited to [low, high]", .operands = {{"x"}, {"low", OperandDef::kOptional}, {"high", OperandDef::kOptional}},
-       .fusion = FusionKind::kPointwise, .infer_type = infer_clip, .compute = compute_clip,
-       .example = {.inputs = {f32({5, 7}), f32({}), f32({})}, .values = {{}, {-0.5}, {0.5}}}, .source = kOnnx},
-      {.name = "cast", .summary = "conversion of type", .operands = {{"x"}}, .attributes = {{"to", AttributeKind::kString, "element type by name"}},
-       .fusion = FusionKind::kPointwise, .infer_type = infer_cast, .compute = compute_cast,
-       .example = {.inputs = {f32({5, 7})}, .attributes = {{"to", std::string("i32")}}}, .source = kOnnx},
-      {.name = "bit_cast", .summary = "the bits of x as another type of the same size", .operands = {{"x"}},
-       .attributes = {{"to", AttributeKind::kString, "element type by name"}}, .fusion = FusionKind::kPointwise,
-       .infer_type = infer_bit_cast, .compute = compute_bit_cast,
-       .example = {.inputs = {f32({5, 7})}, .attributes = {{"to", std::string("i32")}}}, .source = kOnnx},
-      {.name = "identity", .summary = "a copy of x", .operands = {{"x"}}, .fusion = FusionKind::kPointwise,
-       .infer_type = infer_unary, .compute = compute_identity, .example = {.inputs = {f32({5, 7})}}, .source = kOnnx},
+      {.name = "relu",
+       .summary = "max(x, 0), NaN kept",
+       .operands = {{"x"}},
+       .fusion = FusionKind::kPointwise,
+       .infer_type = infer_unary,
+       .compute = compute_relu,
+       .example = {.inputs = {f32({5, 7})}},
+       .source = kOnnx},
+      {.name = "clip",
+       .summary = "x limited to [low, high]",
+       .operands = {{"x"}, {"low", OperandDef::kOptional}, {"high", OperandDef::kOptional}},
+       .fusion = FusionKind::kPointwise,
+       .infer_type = infer_clip,
+       .compute = compute_clip,
+       .example = {.inputs = {f32({5, 7}), f32({}), f32({})}, .values = {{}, {-0.5}, {0.5}}},
+       .source = kOnnx},
+      {.name = "cast",
+       .summary = "conversion of type",
+       .operands = {{"x"}},
+       .attributes = {{"to", AttributeKind::kString, "element type by name"}},
+       .fusion = FusionKind::kPointwise,
+       .infer_type = infer_cast,
+       .compute = compute_cast,
+       .example = {.inputs = {f32({5, 7})}, .attributes = {{"to", std::string("i32")}}},
+       .source = kOnnx},
+      {.name = "bit_cast",
+       .summary = "the bits of x as another type of the same size",
+       .operands = {{"x"}},
+       .attributes = {{"to", AttributeKind::kString, "element type by name"}},
+       .fusion = FusionKind::kPointwise,
+       .infer_type = infer_bit_cast,
+       .compute = compute_bit_cast,
+       .example = {.inputs = {f32({5, 7})}, .attributes = {{"to", std::string("i32")}}},
+       .source = kOnnx},
+      {.name = "identity",
+       .summary = "a copy of x",
+       .operands = {{"x"}},
+       .fusion = FusionKind::kPointwise,
+       .infer_type = infer_unary,
+       .compute = compute_identity,
+       .example = {.inputs = {f32({5, 7})}},
+       .source = kOnnx},
   };
 }
 std::vector<OpDef> binary_family() {
@@ -207,9 +277,14 @@ std::vector<OpDef> binary_family() {
       binary_op<BinaryOp::kLe>("less_equal", "a <= b"),
       binary_op<BinaryOp::kGt>("greater", "a > b"),
       binary_op<BinaryOp::kGe>("greater_equal", "a >= b"),
-      {.name = "where", .summary = "condition ? a : b", .operands = {{"condition"}, {"a"}, {"b"}}, .fusion = FusionKind::kPointwise,
-       .infer_type = infer_where, .compute = compute_where,
-       .example = {.inputs = {{DType::kBool, {3, 1}}, f32({3, 5}), f32({5})}}, .source = kOnnx},
+      {.name = "where",
+       .summary = "condition ? a : b",
+       .operands = {{"condition"}, {"a"}, {"b"}},
+       .fusion = FusionKind::kPointwise,
+       .infer_type = infer_where,
+       .compute = compute_where,
+       .example = {.inputs = {{DType::kBool, {3, 1}}, f32({3, 5}), f32({5})}},
+       .source = kOnnx},
   };
 }
 

@@ -82,8 +82,7 @@ class Steps {
   }
   void finish(int output, const Buffer& state, const char* name) {
     if (c.wants(output))
-      c.b.compute(
-          c.out(output), [&](const Axes& i) { return cast(dtype, load(state, i)); }, name);
+      c.b.compute(c.out(output), [&](const Axes& i) { return cast(dtype, load(state, i)); }, name);
   }
   // The state as 8 bits would keep it, by the range of its elements.
   Buffer rounded_state() {
@@ -202,8 +201,7 @@ void compute_gru(ComputeContext& c) {
   Buffer kept = c.b.temp("kept", s.acc, {s.batch, h});
   s.run([&](const Expr& t) {
     s.multiply(sums, s.h, 0, "recurrent");
-    c.b.compute(
-        kept, [&](const Axes& i) { return gate(sums, t, i, 1) * load(s.h, i); }, "reset");
+    c.b.compute(kept, [&](const Axes& i) { return gate(sums, t, i, 1) * load(s.h, i); }, "reset");
     s.multiply(inner, kept, Expr(2) * h, "recurrent_n");
     c.b.compute(
         s.h,

@@ -20,7 +20,9 @@ std::vector<int> reduced_axes(const NodeView& c) {
   std::sort(axes.begin(), axes.end());
   return axes;
 }
-bool is_reduced(const std::vector<int>& axes, int d) { return std::find(axes.begin(), axes.end(), d) != axes.end(); }
+bool is_reduced(const std::vector<int>& axes, int d) {
+  return std::find(axes.begin(), axes.end(), d) != axes.end();
+}
 
 Status infer_reduce(InferContext& c) {
   const auto& x = c.type(0);
@@ -29,8 +31,10 @@ Status infer_reduce(InferContext& c) {
     if (a < 0 || a >= x.rank()) return c.error("axis " + std::to_string(a) + " of " + to_string(x));
   std::vector<Expr> dims;
   for (int d = 0; d < x.rank(); ++d) {
-    if (!is_reduced(axes, d)) dims.push_back(x.dims[static_cast<size_t>(d)]);
-    else if (c.attr_int("keepdims", 1)) dims.push_back(1);
+    if (!is_reduced(axes, d))
+      dims.push_back(x.dims[static_cast<size_t>(d)]);
+    else if (c.attr_int("keepdims", 1))
+      dims.push_back(1);
   }
   c.set_output(0, x.dtype, std::move(dims));
   return {};
@@ -59,33 +63,50 @@ ReduceIndex reduce_index(const ComputeContext& c) {
   for (int d : r.axes) r.extents.push_back(c.dim(0, d));
   return r;
 }
-DType accumulator(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16 ? DType::kFloat32 : t; }
+DType accumulator(DType t) {
+  return t == DType::kFloat16 || t == DType::kBFloat16 ? DType::kFloat32 : t;
+}
 
 template <Combiner combiner>
 void compute_reduce(ComputeContext& c) {
   const ReduceIndex index = reduce_index(c);
-  const DType dtype = c.out()->dtype, acc = combiner == Combiner::kSum || combiner == Combiner::kProduct ? accumulator(dtype) : dtype;
+  const DType dtype = c.out()->dtype,
+              acc = combiner == Combiner::kSum || combiner == Combiner::kProduct
+                        ? accumulator(dtype)
+                        : dtype;
   Buffer result = acc == dtype ? c.out() : c.b.temp("acc", acc, c.out()->shape, c.out()->layout);
-  c.b.reduce(result, index.extents, combiner, [&](const Axes& i, const Axes& r) {
-    return cast(acc, load(c.in(0), index(c.rank(0), i, r)));
-  }, "reduce");
-  if (acc != dtype) c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(result, i)); }, "round");
+  c.b.reduce(
+      result, index.extents, combiner,
+      [&](const Axes& i, const Axes& r) {
+        return cast(acc, load(c.in(0), index(c.rank(0), i, r)));
+      },
+      "reduce");
+  if (acc != dtype)
+    c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(result, i)); }, "round");
 }
 void compute_reduce_mean(ComputeContext& c) {
   const ReduceIndex index = reduce_index(c);
   const DType dtype = c.out()->dtype, acc = accumulator(dtype);
   Buffer sum = c.b.temp("sum", acc, c.out()->shape, c.out()->layout);
-  c.b.reduce(sum, index.extents, Combiner::kSum, [&](const Axes& i, const Axes& r) {
-    return cast(acc, load(c.in(0), index(c.rank(0), i, r)));
-  }, "reduce");
+  c.b.reduce(
+      sum, index.extents, Combiner::kSum,
+      [&](const Axes& i, const Axes& r) {
+        return cast(acc, load(c.in(0), index(c.rank(0), i, r)));
+      },
+      "reduce");
   Expr count = 1;
   for (const Expr& e : index.extents) count = count * e;
   const auto n = as_int(simplify(count));
-  c.b.compute(c.out(), [&](const Axes& i) {
-    // A multiplication by the reciprocal is one rounding more; divide when the count is no power of two.
-    if (n && *n > 0 && (*n & (*n - 1)) == 0 && is_float(acc)) return cast(dtype, load(sum, i) * constant(1.0 / static_cast<double>(*n), acc));
-    return cast(dtype, load(sum, i) / cast(acc, count));
-  }, "mean");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        // A multiplication by the reciprocal is one rounding more; divide when the count is no
+        // power of two.
+        if (n && *n > 0 && (*n & (*n - 1)) == 0 && is_float(acc))
+          return cast(dtype, load(sum, i) * constant(1.0 / static_cast<double>(*n), acc));
+        return cast(dtype, load(sum, i) / cast(acc, count));
+      },
+      "mean");
 }
 
 template <bool largest>
@@ -95,7 +116,10 @@ void compute_arg(ComputeContext& c) {
   const ReduceIndex index{{c.dim(0, axis)}, {axis}, c.attr_int("keepdims", 1) != 0};
   const DType dtype = c.in(0)->dtype;
   Buffer best = c.b.temp("best", dtype, c.out()->shape);
-  auto init = [&](const Axes& i) { return seq({store(best, i, largest ? lowest(dtype) : highest(dtype)), store(c.out(), i, int_imm(0))}); };
+  auto init = [&](const Axes& i) {
+    return seq(
+        {store(best, i, largest ? lowest(dtype) : highest(dtype)), store(c.out(), i, int_imm(0))});
+  };
   auto update = [&](const Axes& i, const Axes& r) {
     Expr x = load(c.in(0), index(rank, i, r)), b = load(best, i);
     Expr better = largest ? (last ? x >= b : x > b) : (last ? x <= b : x < b);
@@ -106,27 +130,43 @@ void compute_arg(ComputeContext& c) {
 Status infer_arg(InferContext& c) {
   const auto& x = c.type(0);
   const int axis = c.axis(x.rank());
-  if (axis < 0 || axis >= x.rank()) return c.error("axis " + std::to_string(c.attr_int("axis")) + " of " + to_string(x));
+  if (axis < 0 || axis >= x.rank())
+    return c.error("axis " + std::to_string(c.attr_int("axis")) + " of " + to_string(x));
   std::vector<Expr> dims = x.dims;
-  if (c.attr_int("keepdims", 1)) dims[static_cast<size_t>(axis)] = 1;
-  else dims.erase(dims.begin() + axis);
+  if (c.attr_int("keepdims", 1))
+    dims[static_cast<size_t>(axis)] = 1;
+  else
+    dims.erase(dims.begin() + axis);
   c.set_output(0, DType::kInt64, std::move(dims));
   return {};
 }
 
-const std::vector<AttributeDef> kReduceAttributes{{"axes", AttributeKind::kInts, "dimensions; absent: all"},
-                                                  {"keepdims", AttributeKind::kInt, "reduced dimensions stay with extent 1; default 1"}};
-OpDef reduce_op(std::string_view op_name, std::string_view summary, void (*compute)(ComputeContext&)) {
-  return {.name = op_name, .summary = summary, .operands = {{"x"}}, .attributes = kReduceAttributes, .fusion = FusionKind::kReduction,
-          .infer_type = infer_reduce, .compute = compute,
-          .example = {.inputs = {{DType::kFloat32, {5, 37, 3}}}, .attributes = {{"axes", std::vector<int64_t>{1}}}},
+const std::vector<AttributeDef> kReduceAttributes{
+    {"axes", AttributeKind::kInts, "dimensions; absent: all"},
+    {"keepdims", AttributeKind::kInt, "reduced dimensions stay with extent 1; default 1"}};
+OpDef reduce_op(std::string_view op_name, std::string_view summary,
+                void (*compute)(ComputeContext&)) {
+  return {.name = op_name,
+          .summary = summary,
+          .operands = {{"x"}},
+          .attributes = kReduceAttributes,
+          .fusion = FusionKind::kReduction,
+          .infer_type = infer_reduce,
+          .compute = compute,
+          .example = {.inputs = {{DType::kFloat32, {5, 37, 3}}},
+                      .attributes = {{"axes", std::vector<int64_t>{1}}}},
           .source = "https://onnx.ai/onnx/operators/"};
 }
 OpDef arg_op(std::string_view op_name, std::string_view summary, void (*compute)(ComputeContext&)) {
-  return {.name = op_name, .summary = summary, .operands = {{"x"}},
-          .attributes = {{"axis", AttributeKind::kInt, "default 0"}, {"keepdims", AttributeKind::kInt, "default 1"},
+  return {.name = op_name,
+          .summary = summary,
+          .operands = {{"x"}},
+          .attributes = {{"axis", AttributeKind::kInt, "default 0"},
+                         {"keepdims", AttributeKind::kInt, "default 1"},
                          {"select_last_index", AttributeKind::kInt, "of equal elements the last"}},
-          .fusion = FusionKind::kReduction, .infer_type = infer_arg, .compute = compute,
+          .fusion = FusionKind::kReduction,
+          .infer_type = infer_arg,
+          .compute = compute,
           .example = {.inputs = {{DType::kFloat32, {5, 37}}}, .attributes = {{"axis", int64_t{1}}}},
           .source = "https://onnx.ai/onnx/operators/onnx__ArgMax.html"};
 }

@@ -8,23 +8,28 @@
 namespace tilewright::ir {
 
 const std::vector<AttributeDef> kWindowAttributes{
-    {"kernel_shape", AttributeKind::kInts, "extents of the window"}, {"strides", AttributeKind::kInts, "default 1"},
+    {"kernel_shape", AttributeKind::kInts, "extents of the window"},
+    {"strides", AttributeKind::kInts, "default 1"},
     {"pads", AttributeKind::kInts, "begin of each spatial dimension, then end of each; default 0"},
-    {"dilations", AttributeKind::kInts, "default 1"}, {"auto_pad", AttributeKind::kString, "NOTSET, VALID, SAME_UPPER or SAME_LOWER"},
+    {"dilations", AttributeKind::kInts, "default 1"},
+    {"auto_pad", AttributeKind::kString, "NOTSET, VALID, SAME_UPPER or SAME_LOWER"},
     {"ceil_mode", AttributeKind::kInt, "output extents rounded up"}};
 
-Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<Expr>& input, std::vector<int64_t> kernel) {
+Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<Expr>& input,
+                                       std::vector<int64_t> kernel) {
   const size_t n = input.size() - 2;
   WindowGeometry g;
   g.kernel = std::move(kernel);
   g.strides = view.attr_ints("strides", std::vector<int64_t>(n, 1));
   g.dilations = view.attr_ints("dilations", std::vector<int64_t>(n, 1));
   std::vector<int64_t> pads = view.attr_ints("pads", std::vector<int64_t>(2 * n, 0));
-  if (g.kernel.size() != n || g.strides.size() != n || g.dilations.size() != n || pads.size() != 2 * n)
+  if (g.kernel.size() != n || g.strides.size() != n || g.dilations.size() != n ||
+      pads.size() != 2 * n)
     return invalid("window attributes do not fit " + std::to_string(n) + " spatial dimensions");
   const std::string mode = view.attr_string("auto_pad", "NOTSET");
   for (size_t d = 0; d < n; ++d) {
-    if (g.kernel[d] < 1 || g.strides[d] < 1 || g.dilations[d] < 1) return invalid("kernel, strides and dilations must be at least 1");
+    if (g.kernel[d] < 1 || g.strides[d] < 1 || g.dilations[d] < 1)
+      return invalid("kernel, strides and dilations must be at least 1");
     if (pads[d] < 0 || pads[d + n] < 0) return invalid("negative pads");
     const Expr x = input[d + 2];
     const int64_t reach = (g.kernel[d] - 1) * g.dilations[d] + 1;
@@ -44,7 +49,8 @@ Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<E
         // A window that would start in the padding at the end is dropped.
         out = select((out - 1) * g.strides[d] >= x + begin, out - 1, out);
       }
-      if (auto o = as_int(simplify(out)); o && *o < 0) return invalid("window of " + std::to_string(reach) + " is larger than the padded input");
+      if (auto o = as_int(simplify(out)); o && *o < 0)
+        return invalid("window of " + std::to_string(reach) + " is larger than the padded input");
     }
     g.pads_begin.push_back(simplify(begin));
     g.pads_end.push_back(simplify(end));
@@ -53,19 +59,23 @@ Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<E
   return g;
 }
 
-Axes window_position(const WindowGeometry& g, const Buffer& x, const Axes& i, const Axes& r, Expr& inside) {
+Axes window_position(const WindowGeometry& g, const Buffer& x, const Axes& i, const Axes& r,
+                     Expr& inside) {
   Axes at{i[0], i[1]};
   inside = bool_imm(true);
   for (size_t d = 0; d < g.kernel.size(); ++d) {
     Expr p = i[d + 2] * Expr(g.strides[d]) + r[d] * Expr(g.dilations[d]) - g.pads_begin[d];
     at.push_back(p);
-    Expr last = simplify((g.out[d] - 1) * g.strides[d] + (g.kernel[d] - 1) * g.dilations[d] - g.pads_begin[d]);
+    Expr last = simplify((g.out[d] - 1) * g.strides[d] + (g.kernel[d] - 1) * g.dilations[d] -
+                         g.pads_begin[d]);
     if (!is_zero(g.pads_begin[d])) inside = logical_and(inside, p >= Expr(0));
     if (!can_prove(last < x->shape[d + 2])) inside = logical_and(inside, p < x->shape[d + 2]);
   }
   return at;
 }
-std::vector<Expr> window_extents(const WindowGeometry& g) { return {g.kernel.begin(), g.kernel.end()}; }
+std::vector<Expr> window_extents(const WindowGeometry& g) {
+  return {g.kernel.begin(), g.kernel.end()};
+}
 
 Status infer_pool(InferContext& c) {
   const auto& x = c.type(0);
@@ -93,12 +103,16 @@ Result<WindowGeometry> conv_geometry(const NodeView& c) {
 // x: [n, c, spatial...], w: [o, c / group, kernel...]
 Status infer_conv(InferContext& c) {
   const auto &x = c.type(0), &w = c.type(1);
-  if (x.rank() < 3 || w.rank() != x.rank()) return c.error("x is " + to_string(x) + ", w is " + to_string(w) + ": expected [n, c, spatial...] and [o, c / group, kernel...]");
-  if (x.dtype != w.dtype && !c.has_attribute("out_dtype")) return c.error("x is " + to_string(x) + ", w is " + to_string(w) + ": types differ");
+  if (x.rank() < 3 || w.rank() != x.rank())
+    return c.error("x is " + to_string(x) + ", w is " + to_string(w) +
+                   ": expected [n, c, spatial...] and [o, c / group, kernel...]");
+  if (x.dtype != w.dtype && !c.has_attribute("out_dtype"))
+    return c.error("x is " + to_string(x) + ", w is " + to_string(w) + ": types differ");
   const int64_t group = c.attr_int("group", 1);
   auto o = as_int(w.dims[0]), ci = as_int(w.dims[1]), cx = as_int(x.dims[1]);
   if (group < 1 || (o && *o % group) || (ci && cx && *ci * group != *cx))
-    return c.error("channels do not fit: x is " + to_string(x) + ", w is " + to_string(w) + ", group is " + std::to_string(group));
+    return c.error("channels do not fit: x is " + to_string(x) + ", w is " + to_string(w) +
+                   ", group is " + std::to_string(group));
   auto g = conv_geometry(c);
   if (!g.ok()) return c.error(g.error().message);
   std::vector<Expr> dims{x.dims[0], w.dims[0]};
@@ -120,19 +134,23 @@ Buffer padded_input(ComputeContext& c, const WindowGeometry& g) {
   const Buffer& x = c.in(0);
   if (!any_padding(g)) return x;
   std::vector<Expr> shape{x->shape[0], x->shape[1]};
-  for (size_t d = 0; d < g.out.size(); ++d) shape.push_back(simplify(x->shape[d + 2] + g.pads_begin[d] + g.pads_end[d]));
+  for (size_t d = 0; d < g.out.size(); ++d)
+    shape.push_back(simplify(x->shape[d + 2] + g.pads_begin[d] + g.pads_end[d]));
   Buffer padded = c.b.temp("padded", x->dtype, shape, c.out()->layout);
-  c.b.compute(padded, [&](const Axes& i) {
-    Axes at{i[0], i[1]};
-    Expr inside = bool_imm(true);
-    for (size_t d = 0; d < g.out.size(); ++d) {
-      Expr p = i[d + 2] - g.pads_begin[d];
-      at.push_back(p);
-      if (!is_zero(g.pads_begin[d])) inside = logical_and(inside, p >= Expr(0));
-      if (!is_zero(g.pads_end[d])) inside = logical_and(inside, p < x->shape[d + 2]);
-    }
-    return select(inside, load(x, at), constant(0, x->dtype));
-  }, "pad");
+  c.b.compute(
+      padded,
+      [&](const Axes& i) {
+        Axes at{i[0], i[1]};
+        Expr inside = bool_imm(true);
+        for (size_t d = 0; d < g.out.size(); ++d) {
+          Expr p = i[d + 2] - g.pads_begin[d];
+          at.push_back(p);
+          if (!is_zero(g.pads_begin[d])) inside = logical_and(inside, p >= Expr(0));
+          if (!is_zero(g.pads_end[d])) inside = logical_and(inside, p < x->shape[d + 2]);
+        }
+        return select(inside, load(x, at), constant(0, x->dtype));
+      },
+      "pad");
   return padded;
 }
 
@@ -153,7 +171,9 @@ void compute_conv(ComputeContext& c) {
   auto value = [&](const Axes& i, const Axes& r) {
     const size_t first = depthwise ? 0 : 1;
     Expr ic = depthwise ? Expr(0) : r[0];
-    Expr channel = group == 1 ? ic : one_to_one ? i[1] : simplify(floordiv(i[1], outs_per_group) * w->shape[1] + ic);
+    Expr channel = group == 1   ? ic
+                   : one_to_one ? i[1]
+                                : simplify(floordiv(i[1], outs_per_group) * w->shape[1] + ic);
     Axes at_x{i[0], channel}, at_w{i[1], ic};
     for (size_t d = 0; d < g.kernel.size(); ++d) {
       at_x.push_back(i[d + 2] * Expr(g.strides[d]) + r[first + d] * Expr(g.dilations[d]));
@@ -167,11 +187,14 @@ void compute_conv(ComputeContext& c) {
 
 void compute_max_pool(ComputeContext& c) {
   const WindowGeometry g = window_geometry(c, c.type(0).dims, c.attr_ints("kernel_shape")).value();
-  c.b.reduce(c.out(), window_extents(g), Combiner::kMax, [&](const Axes& i, const Axes& r) {
-    Expr inside;
-    Axes at = window_position(g, c.in(0), i, r, inside);
-    return select(inside, load(c.in(0), at), lowest(c.in(0)->dtype));
-  }, "max_pool");
+  c.b.reduce(
+      c.out(), window_extents(g), Combiner::kMax,
+      [&](const Axes& i, const Axes& r) {
+        Expr inside;
+        Axes at = window_position(g, c.in(0), i, r, inside);
+        return select(inside, load(c.in(0), at), lowest(c.in(0)->dtype));
+      },
+      "max_pool");
 }
 void compute_average_pool(ComputeContext& c) {
   const WindowGeometry g = window_geometry(c, c.type(0).dims, c.attr_ints("kernel_shape")).value();
@@ -179,26 +202,32 @@ void compute_average_pool(ComputeContext& c) {
   const bool half = byte_size(x->dtype) == 2;
   const DType acc = half ? DType::kFloat32 : x->dtype;
   Buffer sum = c.b.temp("sum", acc, c.out()->shape, c.out()->layout);
-  c.b.reduce(sum, window_extents(g), Combiner::kSum, [&](const Axes& i, const Axes& r) {
-    Expr inside;
-    Axes at = window_position(g, x, i, r, inside);
-    return cast(acc, select(inside, load(x, at), constant(0, x->dtype)));
-  }, "average_pool");
+  c.b.reduce(
+      sum, window_extents(g), Combiner::kSum,
+      [&](const Axes& i, const Axes& r) {
+        Expr inside;
+        Axes at = window_position(g, x, i, r, inside);
+        return cast(acc, select(inside, load(x, at), constant(0, x->dtype)));
+      },
+      "average_pool");
   const bool count_pads = c.attr_int("count_include_pad") != 0;
-  c.b.compute(c.out(), [&](const Axes& i) {
-    Expr n = 1;
-    for (size_t d = 0; d < g.kernel.size(); ++d) {
-      // Elements of the window that count: inside x, or inside the padded x.
-      Expr start = i[d + 2] * Expr(g.strides[d]) - g.pads_begin[d];
-      Expr low = count_pads ? Expr(0) - g.pads_begin[d] : Expr(0);
-      Expr high = count_pads ? x->shape[d + 2] + g.pads_end[d] : x->shape[d + 2];
-      Expr dilation = g.dilations[d];
-      Expr first = max(ceildiv(low - start, dilation), 0);
-      Expr last = min(floordiv(high - 1 - start, dilation), g.kernel[d] - 1);
-      n = n * (last - first + 1);
-    }
-    return cast(x->dtype, load(sum, i) / cast(acc, n));
-  }, "divide");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        Expr n = 1;
+        for (size_t d = 0; d < g.kernel.size(); ++d) {
+          // Elements of the window that count: inside x, or inside the padded x.
+          Expr start = i[d + 2] * Expr(g.strides[d]) - g.pads_begin[d];
+          Expr low = count_pads ? Expr(0) - g.pads_begin[d] : Expr(0);
+          Expr high = count_pads ? x->shape[d + 2] + g.pads_end[d] : x->shape[d + 2];
+          Expr dilation = g.dilations[d];
+          Expr first = max(ceildiv(low - start, dilation), 0);
+          Expr last = min(floordiv(high - 1 - start, dilation), g.kernel[d] - 1);
+          n = n * (last - first + 1);
+        }
+        return cast(x->dtype, load(sum, i) / cast(acc, n));
+      },
+      "divide");
 }
 
 }  // namespace
@@ -210,18 +239,35 @@ const std::vector<OpDef>& window_ops() {
                            a.push_back({"out_dtype", AttributeKind::kString, "type of the result and the sum; default: that of x"}); return a; }(),
        .fusion = FusionKind::kContraction, .infer_type = infer_conv, .compute = compute_conv,
        .example = {.inputs = {{DType::kFloat32, {2, 5, 9, 11}}, {DType::kFloat32, {7, 5, 3, 3}}},
-                   .attributes = {{"pads", std::vector<int64_t>{1, 1, 1, 1}}, {"strides", std::vector<int64_t>{2, 1}}}},
+                   .attributes = {{"pads", std::vector<int64_t>{1, 1, 1, 1}},
+                                  {"strides", std::vector<int64_t>{2, 1}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__Conv.html"},
-      {.name = "max_pool", .summary = "largest element of each window", .operands = {{"x"}}, .attributes = kWindowAttributes,
-       .fusion = FusionKind::kContraction, .infer_type = infer_pool, .compute = compute_max_pool,
+      {.name = "max_pool",
+       .summary = "largest element of each window",
+       .operands = {{"x"}},
+       .attributes = kWindowAttributes,
+       .fusion = FusionKind::kContraction,
+       .infer_type = infer_pool,
+       .compute = compute_max_pool,
        .example = {.inputs = {{DType::kFloat32, {1, 3, 9, 9}}},
-                   .attributes = {{"kernel_shape", std::vector<int64_t>{3, 2}}, {"pads", std::vector<int64_t>{1, 0, 1, 0}}}},
+                   .attributes = {{"kernel_shape", std::vector<int64_t>{3, 2}},
+                                  {"pads", std::vector<int64_t>{1, 0, 1, 0}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__MaxPool.html"},
-      {.name = "average_pool", .summary = "mean of each window", .operands = {{"x"}},
-       .attributes = [] { auto a = kWindowAttributes; a.push_back({"count_include_pad", AttributeKind::kInt, "padding counts as zeros"}); return a; }(),
-       .fusion = FusionKind::kContraction, .infer_type = infer_pool, .compute = compute_average_pool,
+      {.name = "average_pool",
+       .summary = "mean of each window",
+       .operands = {{"x"}},
+       .attributes =
+           [] {
+             auto a = kWindowAttributes;
+             a.push_back({"count_include_pad", AttributeKind::kInt, "padding counts as zeros"});
+             return a;
+           }(),
+       .fusion = FusionKind::kContraction,
+       .infer_type = infer_pool,
+       .compute = compute_average_pool,
        .example = {.inputs = {{DType::kFloat32, {1, 3, 9, 9}}},
-                   .attributes = {{"kernel_shape", std::vector<int64_t>{3, 2}}, {"pads", std::vector<int64_t>{1, 0, 1, 0}}}},
+                   .attributes = {{"kernel_shape", std::vector<int64_t>{3, 2}},
+                                  {"pads", std::vector<int64_t>{1, 0, 1, 0}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__AveragePool.html"},
   };
   return ops;

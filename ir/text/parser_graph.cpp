@@ -339,7 +339,8 @@ void GraphParser::statement() {
   } else if (at_keyword("stated")) {
     c_.next();
     const Token at = c_.peek();
-    if (!g_.value(define("the name of a value")).known) c_.fail(at, "a stated value has known elements");
+    if (!g_.value(define("the name of a value")).known)
+      c_.fail(at, "a stated value has known elements");
   } else if (at_keyword("output")) {
     c_.next();
     output();

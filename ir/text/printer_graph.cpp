@@ -40,8 +40,10 @@ class GraphPrinter {
     ++indent_;
     for (ValueId v : g_.inputs) line("input " + typed(v));
     for (const Value& v : g_.values)
-      if (v.constant) line("const " + typed(id_of(v)) + " = " + elements(v.constant));
-      else if (is_stated(v)) line("stated " + typed(id_of(v)));
+      if (v.constant)
+        line("const " + typed(id_of(v)) + " = " + elements(v.constant));
+      else if (is_stated(v))
+        line("stated " + typed(id_of(v)));
     for (const Node& n : g_.nodes) line(node(n));
     for (size_t i = 0; i < g_.outputs.size(); ++i)
       line("output " + value(g_.outputs[i]) +
@@ -54,7 +56,8 @@ class GraphPrinter {
   void line(const std::string& text) {
     out_ += std::string(2 * static_cast<size_t>(indent_), ' ') + text + "\n";
   }
-  // Made by no node: its known elements are all there is of it (the shape operand of a reshape to symbolic extents).
+  // Made by no node: its known elements are all there is of it (the shape operand of a reshape to
+  // symbolic extents).
   bool is_stated(const Value& v) const {
     if (v.producer >= 0 || !v.known) return false;
     const ValueId id = id_of(v);

@@ -27,8 +27,12 @@ std::vector<BlockAccess> block_accesses(const Block& block) {
     }
     result.push_back(std::move(access));
   };
-  for_each_expr(block.body, [&](const Expr& e) { if (const auto* l = e.as<Load>()) add(l->buffer, l->indices, false); });
-  for_each_stmt(block.body, [&](const Stmt& s) { if (const auto* st = s.as<Store>()) add(st->buffer, st->indices, true); });
+  for_each_expr(block.body, [&](const Expr& e) {
+    if (const auto* l = e.as<Load>()) add(l->buffer, l->indices, false);
+  });
+  for_each_stmt(block.body, [&](const Stmt& s) {
+    if (const auto* st = s.as<Store>()) add(st->buffer, st->indices, true);
+  });
   return result;
 }
 

@@ -14,7 +14,8 @@ namespace {
 // Puts another value in the place of one, in all operands and outputs.
 void apply_replacements(Graph& graph, std::vector<ValueId>& replacement) {
   auto find = [&](ValueId v) {
-    while (v != kNone && replacement[static_cast<size_t>(v)] != v) v = replacement[static_cast<size_t>(v)];
+    while (v != kNone && replacement[static_cast<size_t>(v)] != v)
+      v = replacement[static_cast<size_t>(v)];
     return v;
   };
   for (Node& n : graph.nodes)
@@ -42,7 +43,9 @@ bool is_copy(const Graph& graph, const Node& n) {
 
 Graph compact(Graph graph) {
   std::vector<bool> used(graph.values.size());
-  auto mark = [&](ValueId v) { if (v != kNone) used[static_cast<size_t>(v)] = true; };
+  auto mark = [&](ValueId v) {
+    if (v != kNone) used[static_cast<size_t>(v)] = true;
+  };
   for (const Node& n : graph.nodes) {
     for (ValueId v : n.inputs) mark(v);
     for (ValueId v : n.outputs) mark(v);
@@ -58,7 +61,9 @@ Graph compact(Graph graph) {
     values.back().producer = -1;
   }
   graph.values = std::move(values);
-  auto map = [&](ValueId& v) { if (v != kNone) v = renumbered[static_cast<size_t>(v)]; };
+  auto map = [&](ValueId& v) {
+    if (v != kNone) v = renumbered[static_cast<size_t>(v)];
+  };
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     for (ValueId& v : graph.nodes[i].inputs) map(v);
     for (ValueId& v : graph.nodes[i].outputs) {
@@ -104,7 +109,8 @@ Graph eliminate_common_nodes(Graph graph) {
     auto [it, fresh] = seen.emplace(Key{n.op, n.inputs, n.attributes}, n.outputs);
     if (fresh) continue;
     for (size_t i = 0; i < n.outputs.size() && i < it->second.size(); ++i)
-      if (n.outputs[i] != kNone && it->second[i] != kNone) replacement[static_cast<size_t>(n.outputs[i])] = it->second[i];
+      if (n.outputs[i] != kNone && it->second[i] != kNone)
+        replacement[static_cast<size_t>(n.outputs[i])] = it->second[i];
   }
   apply_replacements(graph, replacement);
   return eliminate_dead_nodes(std::move(graph));

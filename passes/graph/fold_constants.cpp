@@ -20,9 +20,12 @@ ConstantRef from_known(const Value& v) {
     uint8_t* at = bytes.data() + i * size;
     if (const auto* f = e.as<FloatImm>()) {
       const auto single = static_cast<float>(f->value);
-      if (v.type.dtype == DType::kFloat32) std::memcpy(at, &single, 4);
-      else if (v.type.dtype == DType::kFloat64) std::memcpy(at, &f->value, 8);
-      else return nullptr;
+      if (v.type.dtype == DType::kFloat32)
+        std::memcpy(at, &single, 4);
+      else if (v.type.dtype == DType::kFloat64)
+        std::memcpy(at, &f->value, 8);
+      else
+        return nullptr;
     } else if (auto n = as_int(e)) {
       std::memcpy(at, &*n, size);
     } else {
@@ -52,7 +55,8 @@ Result<Graph> fold_constants(Graph graph, const RunConstants& run) {
     for (const auto& [name, value] : n.attributes)
       if (const auto* e = std::get_if<Extents>(&value))
         for (const Expr& d : e->dims) all &= as_int(d).has_value();
-    for (ValueId v : n.outputs) all &= v == kNone || constant_shape(graph.value(v).type).has_value();
+    for (ValueId v : n.outputs)
+      all &= v == kNone || constant_shape(graph.value(v).type).has_value();
     folded[i] = all;
     if (all && ready && n.op->name == "reshape" && !graph.value(n.outputs[0]).constant) {
       Constant view = *graph.value(n.inputs[0]).constant;
@@ -73,7 +77,10 @@ Result<Graph> fold_constants(Graph graph, const RunConstants& run) {
     constants.outputs.push_back(v);
   };
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (folded[i]) { constants.nodes.push_back(graph.nodes[i]); continue; }
+    if (folded[i]) {
+      constants.nodes.push_back(graph.nodes[i]);
+      continue;
+    }
     for (ValueId v : graph.nodes[i].inputs) want(v);
   }
   for (ValueId v : graph.outputs) want(v);

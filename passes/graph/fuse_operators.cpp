@@ -1,5 +1,5 @@
-// Fusion into groups. A group has at most one anchor (a contraction or a reduction); pointwise work before and after it
-// joins as prologue and epilogue.
+// Fusion into groups. A group has at most one anchor (a contraction or a reduction); pointwise work
+// before and after it joins as prologue and epilogue.
 #include <algorithm>
 #include <set>
 
@@ -31,22 +31,24 @@ bool same_dims(const TensorType& a, const TensorType& b) {
 }
 // Worth computing again for each consumer rather than storing.
 bool is_cheap(const Node& n) {
-  static const std::set<std::string_view> costly{"exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
-                                                 "acosh", "atanh", "erf", "sigmoid", "pow", "div", "sqrt"};
+  static const std::set<std::string_view> costly{
+      "exp",  "log",   "sin",   "cos",   "tan", "asin",    "acos", "atan", "sinh", "cosh",
+      "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "pow",  "div",  "sqrt"};
   return !costly.count(n.op->name);
 }
 
 struct Group {
   std::vector<size_t> nodes;
-  bool open = true;          // may still grow
-  bool anchored = false;     // holds a reduction or contraction
+  bool open = true;       // may still grow
+  bool anchored = false;  // holds a reduction or contraction
   bool cheap = true;
-  TensorType type;           // of its latest result: what an epilogue must match
+  TensorType type;  // of its latest result: what an epilogue must match
 };
 
 class Fuse {
  public:
-  explicit Fuse(Graph& graph) : graph_(graph), uses_(graph.use_counts()), group_of_(graph.nodes.size(), -1) {}
+  explicit Fuse(Graph& graph)
+      : graph_(graph), uses_(graph.use_counts()), group_of_(graph.nodes.size(), -1) {}
 
   void run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) place(i);
@@ -59,11 +61,14 @@ class Fuse {
     const FusionKind kind = n.op->fusion;
     std::set<int> join;
     // Symbols are computed before the kernel, from operands in memory.
-    if (n.defined_symbols.empty() && !is_view(graph_, n) && kind != FusionKind::kOpaque && kind != FusionKind::kContraction && single_output(n)) {
+    if (n.defined_symbols.empty() && !is_view(graph_, n) && kind != FusionKind::kOpaque &&
+        kind != FusionKind::kContraction && single_output(n)) {
       // The latest anchored producer is the one whose epilogue this can be.
       int anchor = -1;
       for (ValueId v : n.inputs)
-        if (int g = producer_group(v); g >= 0 && may_join(i, v, g) && groups_[static_cast<size_t>(g)].anchored) anchor = std::max(anchor, g);
+        if (int g = producer_group(v);
+            g >= 0 && may_join(i, v, g) && groups_[static_cast<size_t>(g)].anchored)
+          anchor = std::max(anchor, g);
       for (ValueId v : n.inputs) {
         int g = producer_group(v);
         if (g < 0 || !may_join(i, v, g)) continue;
@@ -93,15 +98,17 @@ class Fuse {
       case FusionKind::kPointwise:
         if (g.anchored) return same_shape && same_dims(g.type, type(n.outputs[0]));
         return same_shape ? true : only_use && g.cheap;
-      case FusionKind::kInjective: return !g.anchored && only_use && g.cheap && n.op->name != "concat" && n.op->name != "shape";
+      case FusionKind::kInjective:
+        return !g.anchored && only_use && g.cheap && n.op->name != "concat" &&
+               n.op->name != "shape";
       case FusionKind::kReduction: return !g.anchored && only_use && g.cheap;
       case FusionKind::kContraction:
       case FusionKind::kOpaque: return false;
     }
     return false;
   }
-  // Groups joined into one must agree: one anchor, and an anchor's epilogue reads its other operands from outside or from
-  // groups of the same shape.
+  // Groups joined into one must agree: one anchor, and an anchor's epilogue reads its other
+  // operands from outside or from groups of the same shape.
   bool compatible(size_t i, const std::set<int>& join) const {
     size_t nodes = 1;
     int anchors = graph_.nodes[i].op->fusion == FusionKind::kReduction ? 1 : 0;
@@ -115,7 +122,9 @@ class Fuse {
   bool makes_cycle(size_t i, const std::set<int>& join) const {
     std::vector<size_t> stack;
     std::set<size_t> seen;
-    auto inside = [&](size_t node) { return group_of_[node] >= 0 && join.count(group_of_[node]) != 0; };
+    auto inside = [&](size_t node) {
+      return group_of_[node] >= 0 && join.count(group_of_[node]) != 0;
+    };
     auto push_outside = [&](const Node& n) {
       for (ValueId v : n.inputs) {
         if (v == kNone || graph_.value(v).producer < 0) continue;
@@ -152,7 +161,8 @@ class Fuse {
     }
     merged.nodes.push_back(i);
     const FusionKind kind = n.op->fusion;
-    merged.open = !is_view(graph_, n) && kind != FusionKind::kOpaque && single_output(n) && n.op->name != "concat";
+    merged.open = !is_view(graph_, n) && kind != FusionKind::kOpaque && single_output(n) &&
+                  n.op->name != "concat";
     merged.anchored |= kind == FusionKind::kReduction || kind == FusionKind::kContraction;
     merged.cheap &= is_cheap(n);
     if (!n.outputs.empty() && n.outputs[0] != kNone) merged.type = type(n.outputs[0]);

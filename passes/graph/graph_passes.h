@@ -8,8 +8,8 @@
 
 namespace tilewright::passes {
 
-// Values whose elements are all known constants, and chains of nodes over constants, become constants. `run` computes a
-// graph without inputs (the driver compiles it for the host).
+// Values whose elements are all known constants, and chains of nodes over constants, become
+// constants. `run` computes a graph without inputs (the driver compiles it for the host).
 using RunConstants = std::function<Result<std::vector<ir::ConstantRef>>(const ir::Graph&)>;
 Result<ir::Graph> fold_constants(ir::Graph graph, const RunConstants& run);
 
@@ -17,10 +17,12 @@ Result<ir::Graph> fold_constants(ir::Graph graph, const RunConstants& run);
 ir::Graph eliminate_dead_nodes(ir::Graph graph);
 // One node for those of equal operator, operands and attributes.
 ir::Graph eliminate_common_nodes(ir::Graph graph);
-// Algebra: per-channel factors go into the weights of convolutions and matrix products; double transposes and reshapes.
+// Algebra: per-channel factors go into the weights of convolutions and matrix products; double
+// transposes and reshapes.
 Result<ir::Graph> simplify_graph(ir::Graph graph);
 
-// Gives every node its group; a group becomes one kernel. A view (reshape) is a group of its own that moves nothing.
+// Gives every node its group; a group becomes one kernel. A view (reshape) is a group of its own
+// that moves nothing.
 ir::Graph fuse_operators(ir::Graph graph);
 ir::Graph leave_unfused(ir::Graph graph);  // every node alone
 bool is_view(const ir::Graph& graph, const ir::Node& node);

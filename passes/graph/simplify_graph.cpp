@@ -1,4 +1,5 @@
-// Algebra on the graph: per-channel factors go into the constant operand of convolutions and matrix products.
+// Algebra on the graph: per-channel factors go into the constant operand of convolutions and matrix
+// products.
 #include "ir/graph/infer.h"
 #include "ir/graph/op.h"
 #include "passes/graph/graph_passes.h"
@@ -9,7 +10,8 @@ using namespace ir;
 
 namespace {
 
-// Extents of a constant, leading ones dropped up to `rank` dimensions, aligned right; nothing when it has more.
+// Extents of a constant, leading ones dropped up to `rank` dimensions, aligned right; nothing when
+// it has more.
 std::optional<Shape> aligned(const Constant& c, int rank) {
   Shape s = c.shape;
   while (static_cast<int>(s.size()) > rank && s.front() == 1) s.erase(s.begin());
@@ -22,8 +24,8 @@ class ScaleWeights {
  public:
   explicit ScaleWeights(Graph& graph) : graph_(graph) {}
 
-  // y = mul(p, factor) with p = conv(x, w) or matmul(x, w): the shape `factor` must take to multiply w; nothing when it
-  // varies along more than the output channels.
+  // y = mul(p, factor) with p = conv(x, w) or matmul(x, w): the shape `factor` must take to
+  // multiply w; nothing when it varies along more than the output channels.
   std::optional<Shape> shape_on_weights(const Node& producer, const Constant& factor) const {
     const Value& w = graph_.value(producer.inputs[1]);
     const int rank = graph_.value(producer.outputs[0]).type.rank();
@@ -54,7 +56,10 @@ class ScaleWeights {
     for (Node& n : nodes) {
       if (n.op->name == "mul") {
         TW_ASSIGN(bool done, try_scale(n, uses));
-        if (done) { changed = true; continue; }
+        if (done) {
+          changed = true;
+          continue;
+        }
       }
       push(std::move(n));
     }
@@ -69,18 +74,25 @@ class ScaleWeights {
   }
   Result<bool> try_scale(const Node& mul, const std::vector<int>& uses) {
     for (int side : {0, 1}) {
-      const ValueId p = mul.inputs[static_cast<size_t>(side)], f = mul.inputs[static_cast<size_t>(1 - side)];
+      const ValueId p = mul.inputs[static_cast<size_t>(side)],
+                    f = mul.inputs[static_cast<size_t>(1 - side)];
       const Value& product = graph_.value(p);
-      if (!graph_.value(f).constant || product.producer < 0 || static_cast<size_t>(p) >= uses.size() || uses[static_cast<size_t>(p)] != 1) continue;
+      if (!graph_.value(f).constant || product.producer < 0 ||
+          static_cast<size_t>(p) >= uses.size() || uses[static_cast<size_t>(p)] != 1)
+        continue;
       Node producer = graph_.nodes[static_cast<size_t>(product.producer)];
-      if ((producer.op->name != "conv" && producer.op->name != "matmul") || !is_float(product.type.dtype)) continue;
+      if ((producer.op->name != "conv" && producer.op->name != "matmul") ||
+          !is_float(product.type.dtype))
+        continue;
       auto shape = shape_on_weights(producer, *graph_.value(f).constant);
       if (!shape) continue;
       Constant reshaped = *graph_.value(f).constant;
       reshaped.shape = *shape;
-      const ValueId factor = graph_.add_constant("", std::make_shared<const Constant>(std::move(reshaped)));
+      const ValueId factor =
+          graph_.add_constant("", std::make_shared<const Constant>(std::move(reshaped)));
       const std::string name = graph_.value(producer.inputs[1]).name;
-      TW_ASSIGN(std::vector<ValueId> scaled, add_node(graph_, "mul", {producer.inputs[1], factor}, {}, 1, name + ".scaled", producer.sources));
+      TW_ASSIGN(std::vector<ValueId> scaled, add_node(graph_, "mul", {producer.inputs[1], factor},
+                                                      {}, 1, name + ".scaled", producer.sources));
       // The new product takes the place of the multiplication; the old one loses its only use.
       producer.inputs[1] = scaled[0];
       producer.sources.insert(producer.sources.end(), mul.sources.begin(), mul.sources.end());

@@ -15,7 +15,8 @@ Layout layout_of(const BufferNode& b) {
 }
 Expr axis_extent(const BufferNode& b, const LayoutAxis& a) {
   if (a.modulus) return Expr(a.modulus);
-  return a.divisor == 1 ? b.shape[static_cast<size_t>(a.dim)] : ceildiv(b.shape[static_cast<size_t>(a.dim)], a.divisor);
+  return a.divisor == 1 ? b.shape[static_cast<size_t>(a.dim)]
+                        : ceildiv(b.shape[static_cast<size_t>(a.dim)], a.divisor);
 }
 
 class FlattenBuffers : public Rewriter {
@@ -31,7 +32,8 @@ class FlattenBuffers : public Rewriter {
       forget();
       std::vector<Expr> indices;
       for (const Expr& i : st->indices) indices.push_back(rewrite(i));
-      return store(flat(st->buffer), {flat_index(*st->buffer, indices)}, rewrite(st->value), st->mask);
+      return store(flat(st->buffer), {flat_index(*st->buffer, indices)}, rewrite(st->value),
+                   st->mask);
     }
     if (const auto* a = s.as<Allocate>()) {
       auto b = std::make_shared<BufferNode>(*a->buffer);

@@ -8,15 +8,16 @@
 
 namespace tilewright::passes {
 
-// Replaces each block by its body: axes become their bindings, predicates become conditions, an init runs where all
-// reduction axes are 0. No block remains.
+// Replaces each block by its body: axes become their bindings, predicates become conditions, an
+// init runs where all reduction axes are 0. No block remains.
 ir::Stmt lower_blocks(const ir::Stmt& s);
 
-// Moves temporaries inwards and shrinks them to what one iteration of the loop around touches. After lower_blocks.
+// Moves temporaries inwards and shrinks them to what one iteration of the loop around touches.
+// After lower_blocks.
 ir::Stmt place_buffers(const ir::Stmt& s);
 
-// Simplifies every expression under the ranges of the loops around it; drops loops that run once or never and
-// conditions that are decided.
+// Simplifies every expression under the ranges of the loops around it; drops loops that run once or
+// never and conditions that are decided.
 ir::Stmt simplify_loops(const ir::Stmt& s, const ir::Ranges& ranges = {});
 
 // One index per access: the address in the buffer's storage, in elements.
@@ -24,7 +25,8 @@ ir::Stmt flatten_buffers(const ir::Stmt& s);
 ir::Expr flat_index(const ir::BufferNode& buffer, const std::vector<ir::Expr>& indices);
 ir::Expr storage_elements(const ir::BufferNode& buffer);
 
-// Splits a loop where a condition inside holds for all but its last iterations: the first part loses the condition.
+// Splits a loop where a condition inside holds for all but its last iterations: the first part
+// loses the condition.
 ir::Stmt partition_tails(const ir::Stmt& s);
 
 // Vectorized loops become vector expressions; conditions on lanes become masks.

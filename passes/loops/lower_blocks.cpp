@@ -22,7 +22,9 @@ class LowerBlocks : public Rewriter {
       first = first ? logical_and(first, at_zero) : at_zero;
     }
     Stmt body = substitute(b->body, values);
-    if (b->init) body = seq({first ? if_then(first, substitute(b->init, values)) : substitute(b->init, values), body});
+    if (b->init)
+      body = seq({first ? if_then(first, substitute(b->init, values)) : substitute(b->init, values),
+                  body});
     body = rewrite(body);
     return b->predicate ? if_then(substitute(b->predicate, values), body) : body;
   }

@@ -7,8 +7,8 @@ using namespace ir;
 
 namespace {
 
-
-// A condition `a * v + rest < limit` of a loop over v, with the iterations for which it surely holds.
+// A condition `a * v + rest < limit` of a loop over v, with the iterations for which it surely
+// holds.
 struct Split {
   Expr condition;
   Expr safe;  // v in [0, safe): the condition holds
@@ -26,7 +26,8 @@ class PartitionTails : public Rewriter {
     }
     inner_.set(f->var, f->extent);
     Stmt body = rewrite(f->body);
-    if (f->loop_kind == LoopKind::kParallel) return body.same_as(f->body) ? s : for_loop(f->var, f->extent, body, f->loop_kind);
+    if (f->loop_kind == LoopKind::kParallel)
+      return body.same_as(f->body) ? s : for_loop(f->var, f->extent, body, f->loop_kind);
     auto split = find_split(*f, body);
     if (!split) return body.same_as(f->body) ? s : for_loop(f->var, f->extent, body, f->loop_kind);
     return apply(*f, body, *split);
@@ -50,7 +51,8 @@ class PartitionTails : public Rewriter {
         Expr rest = upper_bound(to_expr(left.without(f.var)), inside);
         if (!rest) continue;
         // a * v + rest <= -1  <=>  v <= (-1 - rest) / a
-        Expr safe = simplify(floordiv(Expr(-1) - rest, Expr(coefficient->constant)) + Expr(1), outer_);
+        Expr safe =
+            simplify(floordiv(Expr(-1) - rest, Expr(coefficient->constant)) + Expr(1), outer_);
         if (uses_inner(safe, f, body)) continue;
         if (auto n = as_int(safe); n && *n <= 0) continue;
         found = Split{p, safe};
@@ -60,13 +62,17 @@ class PartitionTails : public Rewriter {
   }
   Ranges ranges_below(const For& f, const Stmt& body) {
     Ranges r;
-    for_each_stmt(body, [&](const Stmt& x) { if (const auto* g = x.as<For>()) r.set(g->var, g->extent); });
+    for_each_stmt(body, [&](const Stmt& x) {
+      if (const auto* g = x.as<For>()) r.set(g->var, g->extent);
+    });
     (void)f;
     return r;
   }
   static bool uses_inner(const Expr& e, const For& f, const Stmt& body) {
     bool used = uses_var(e, f.var);
-    for_each_stmt(body, [&](const Stmt& x) { if (const auto* g = x.as<For>()) used |= uses_var(e, g->var); });
+    for_each_stmt(body, [&](const Stmt& x) {
+      if (const auto* g = x.as<For>()) used |= uses_var(e, g->var);
+    });
     for_each_expr(e, [&](const Expr& x) { used |= x.kind() == NodeKind::kLoad; });
     return used;
   }
@@ -85,7 +91,9 @@ class PartitionTails : public Rewriter {
    public:
     explicit Assume(const Expr& condition) : condition_(condition) {}
     using Rewriter::rewrite;
-    Expr rewrite(const Expr& e) override { return same_expr(e, condition_) ? bool_imm(true) : Rewriter::rewrite(e); }
+    Expr rewrite(const Expr& e) override {
+      return same_expr(e, condition_) ? bool_imm(true) : Rewriter::rewrite(e);
+    }
     Stmt rewrite(const Stmt& s) override {
       const auto* i = s.as<If>();
       if (!i) return Rewriter::rewrite(s);

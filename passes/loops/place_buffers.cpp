@@ -1,5 +1,5 @@
-// Moves each temporary into the innermost loop that holds all its uses, shrinks it to what one iteration touches, and
-// makes it local when that is small.
+// Moves each temporary into the innermost loop that holds all its uses, shrinks it to what one
+// iteration touches, and makes it local when that is small.
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
 
@@ -51,11 +51,16 @@ class CollectUses {
 
  private:
   void visit(const Expr& e) {
-    for_each_expr(e, [&](const Expr& x) { if (const auto* l = x.as<Load>(); l && l->buffer.get() == buffer_) uses.push_back({loops_, l->indices}); });
+    for_each_expr(e, [&](const Expr& x) {
+      if (const auto* l = x.as<Load>(); l && l->buffer.get() == buffer_)
+        uses.push_back({loops_, l->indices});
+    });
   }
   bool mentions(const Stmt& s) {
     bool found = false;
-    for_each_stmt(s, [&](const Stmt& x) { if (const auto* st = x.as<Store>()) found |= st->buffer.get() == buffer_; });
+    for_each_stmt(s, [&](const Stmt& x) {
+      if (const auto* st = x.as<Store>()) found |= st->buffer.get() == buffer_;
+    });
     return found;
   }
   const BufferNode* buffer_;
@@ -66,7 +71,8 @@ class CollectUses {
 // Rewrites the accesses of one buffer to another with shifted indices.
 class ShiftAccesses : public Rewriter {
  public:
-  ShiftAccesses(Buffer from, Buffer to, const std::vector<Expr>& low) : from_(std::move(from)), to_(std::move(to)), low_(low) {}
+  ShiftAccesses(Buffer from, Buffer to, const std::vector<Expr>& low)
+      : from_(std::move(from)), to_(std::move(to)), low_(low) {}
   using Rewriter::rewrite;
   Expr rewrite(const Expr& e) override {
     const auto* l = e.as<Load>();
@@ -83,7 +89,8 @@ class ShiftAccesses : public Rewriter {
  private:
   std::vector<Expr> shift(const std::vector<Expr>& indices) {
     std::vector<Expr> r;
-    for (size_t d = 0; d < indices.size(); ++d) r.push_back(low_[d] ? rewrite(indices[d]) - low_[d] : rewrite(indices[d]));
+    for (size_t d = 0; d < indices.size(); ++d)
+      r.push_back(low_[d] ? rewrite(indices[d]) - low_[d] : rewrite(indices[d]));
     return r;
   }
   Buffer from_, to_;
@@ -113,18 +120,35 @@ bool find_region(const std::vector<Use>& uses, size_t depth, size_t d, Expr& low
     Ranges inner;
     for (size_t i = depth; i < u.loops.size(); ++i) inner.set(u.loops[i]->var, u.loops[i]->extent);
     bool reads_memory = false;
-    for_each_expr(u.indices[d], [&](const Expr& x) { reads_memory |= x.kind() == NodeKind::kLoad; });
+    for_each_expr(u.indices[d],
+                  [&](const Expr& x) { reads_memory |= x.kind() == NodeKind::kLoad; });
     if (reads_memory) return false;
     Expr l = lower_bound(u.indices[d], inner), h = upper_bound(u.indices[d], inner);
     if (!l || !h) return false;
-    if (!low) { low = l; high = h; continue; }
-    if (can_prove(l <= low)) low = l;
-    else if (!can_prove(low <= l)) return false;
-    if (can_prove(high <= h)) high = h;
-    else if (!can_prove(h <= high)) return false;
+    if (!low) {
+      low = l;
+      high = h;
+      continue;
+    }
+    if (can_prove(l <= low))
+      low = l;
+    else if (!can_prove(low <= l))
+      return false;
+    if (can_prove(high <= h))
+      high = h;
+    else if (!can_prove(h <= high))
+      return false;
   }
   extent = simplify(high - low + Expr(1));
   return as_int(extent).has_value();
+}
+
+// Bounds of quotients are rough: a region beyond the dimension itself and a vector's overrun says
+// nothing.
+bool worth_shrinking(int64_t region, const Expr& dimension) {
+  constexpr int64_t kOverrun = 256, kMostOfUnknown = 4096;
+  auto n = as_int(dimension);
+  return region <= (n ? *n + kOverrun : kMostOfUnknown);
 }
 
 class PlaceBuffers : public Rewriter {
@@ -147,12 +171,15 @@ class PlaceBuffers : public Rewriter {
     }
     // Not into loops that become vectors or copies.
     size_t depth = 0;
-    while (depth < common.size() && (common[depth]->loop_kind == LoopKind::kSerial || common[depth]->loop_kind == LoopKind::kParallel)) ++depth;
+    while (depth < common.size() && (common[depth]->loop_kind == LoopKind::kSerial ||
+                                     common[depth]->loop_kind == LoopKind::kParallel))
+      ++depth;
     return place(*a, body, collect.uses, common, depth);
   }
 
  private:
-  Stmt place(const Allocate& a, const Stmt& body, const std::vector<Use>& uses, const std::vector<const For*>& common, size_t depth) {
+  Stmt place(const Allocate& a, const Stmt& body, const std::vector<Use>& uses,
+             const std::vector<const For*>& common, size_t depth) {
     auto moved = std::make_shared<BufferNode>(*a.buffer);
     std::vector<Expr> low(a.buffer->shape.size());
     // Lanes that are off are written to local buffers all the same, so these must hold whole tiles.
@@ -160,7 +187,8 @@ class PlaceBuffers : public Rewriter {
     int64_t elements = 1;
     for (size_t d = 0; d < low.size(); ++d) {
       Expr l, extent;
-      if (find_region(uses, depth, d, l, extent)) {
+      if (find_region(uses, depth, d, l, extent) &&
+          worth_shrinking(*as_int(extent), a.buffer->shape[d])) {
         low[d] = is_zero(l) ? Expr() : l;
         moved->shape[d] = extent;
       } else {
@@ -173,7 +201,8 @@ class PlaceBuffers : public Rewriter {
     // A padded layout stays valid only for the whole buffer.
     for (const LayoutAxis& x : a.buffer->layout)
       if (x.divisor != 1 || x.modulus) return allocate(a.buffer, body);
-    if (covered && constant_size && elements * byte_size(moved->dtype) <= kMostLocalBytes) moved->scope = Scope::kLocal;
+    if (covered && constant_size && elements * byte_size(moved->dtype) <= kMostLocalBytes)
+      moved->scope = Scope::kLocal;
     Stmt shifted = body;
     if (depth == 0) return allocate(moved, ShiftAccesses(a.buffer, moved, low).rewrite(shifted));
     Stmt inserted = Insert(common[depth - 1], moved).rewrite(shifted);

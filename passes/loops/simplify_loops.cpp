@@ -31,7 +31,8 @@ class SimplifyLoops : public Rewriter {
   }
   Stmt rewrite_if(const Stmt& s, const If& i) {
     Expr c = simplify(i.condition, ranges_);
-    if (auto known = as_int(c)) return *known ? rewrite(i.then) : i.otherwise ? rewrite(i.otherwise) : seq({});
+    if (auto known = as_int(c))
+      return *known ? rewrite(i.then) : i.otherwise ? rewrite(i.otherwise) : seq({});
     Stmt then = rewrite(i.then), otherwise = i.otherwise ? rewrite(i.otherwise) : Stmt();
     if (c.same_as(i.condition) && then.same_as(i.then) && otherwise.same_as(i.otherwise)) return s;
     return if_then(c, then, otherwise);
@@ -42,6 +43,8 @@ class SimplifyLoops : public Rewriter {
 
 }  // namespace
 
-Stmt simplify_loops(const Stmt& s, const Ranges& ranges) { return SimplifyLoops(ranges).rewrite(s); }
+Stmt simplify_loops(const Stmt& s, const Ranges& ranges) {
+  return SimplifyLoops(ranges).rewrite(s);
+}
 
 }  // namespace tilewright::passes

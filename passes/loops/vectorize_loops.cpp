@@ -24,7 +24,8 @@ class Vectorize : public Rewriter {
     if (const auto* l = e.as<Load>()) {
       std::vector<Expr> index{rewrite(l->indices[0])};
       Expr mask = l->mask ? rewrite(l->mask) : Expr();
-      if (index[0].lanes() > 1 && mask_ && l->buffer->scope != Scope::kLocal) mask = both(mask, mask_);
+      if (index[0].lanes() > 1 && mask_ && l->buffer->scope != Scope::kLocal)
+        mask = both(mask, mask_);
       if (index[0].same_as(l->indices[0]) && mask.same_as(l->mask)) return e;
       return load(l->buffer, index, mask);
     }
@@ -58,7 +59,9 @@ class Vectorize : public Rewriter {
   }
   bool has_vector_load(const Expr& e) {
     bool found = false;
-    for_each_expr(e, [&](const Expr& x) { if (const auto* l = x.as<Load>()) found |= uses_var(l->indices[0], var_); });
+    for_each_expr(e, [&](const Expr& x) {
+      if (const auto* l = x.as<Load>()) found |= uses_var(l->indices[0], var_);
+    });
     return found;
   }
   Expr both(const Expr& a, const Expr& b) {
@@ -66,35 +69,43 @@ class Vectorize : public Rewriter {
     return binary(BinaryOp::kAnd, a, b);
   }
   Stmt rewrite_store(const Store& st) {
-    Expr index = rewrite(st.indices[0]), value = rewrite(st.value), mask = st.mask ? rewrite(st.mask) : Expr();
+    Expr index = rewrite(st.indices[0]), value = rewrite(st.value),
+         mask = st.mask ? rewrite(st.mask) : Expr();
     if (index.lanes() == 1 && value.lanes() > 1)
       if (Stmt reduced = reduce_over_lanes(st, index, value)) return reduced;
     const bool vector = index.lanes() > 1 || value.lanes() > 1;
     if (vector && mask_ && st.buffer->scope != Scope::kLocal) mask = both(mask, mask_);
-    // Lanes beyond the mask of a local tile are scratch: writing them keeps the tile in registers. A sum that is carried
-    // on must keep its lanes, though.
+    // Lanes beyond the mask of a local tile are scratch: writing them keeps the tile in registers.
+    // A sum that is carried on must keep its lanes, though.
     if (vector && mask_ && st.buffer->scope == Scope::kLocal && updates_itself(st)) {
       Expr wide = index.lanes() == 1 ? broadcast(index, lanes_) : index;
       value = select(mask_, broadcast(value, lanes_), load(st.buffer, {wide}));
     }
     if (vector) value = broadcast(value, lanes_);
     if (vector && index.lanes() == 1) index = broadcast(index, lanes_);
-    return store(st.buffer, {index}, value, mask && mask.lanes() == 1 && vector ? broadcast(mask, lanes_) : mask);
+    return store(st.buffer, {index}, value,
+                 mask && mask.lanes() == 1 && vector ? broadcast(mask, lanes_) : mask);
   }
   static bool updates_itself(const Store& st) {
     bool found = false;
-    for_each_expr(st.value, [&](const Expr& x) { if (const auto* l = x.as<Load>()) found |= l->buffer == st.buffer; });
+    for_each_expr(st.value, [&](const Expr& x) {
+      if (const auto* l = x.as<Load>()) found |= l->buffer == st.buffer;
+    });
     return found;
   }
-  // c = op(c, vector) with one c for all lanes: the lanes are combined first; lanes that are off hold the neutral element.
+  // c = op(c, vector) with one c for all lanes: the lanes are combined first; lanes that are off
+  // hold the neutral element.
   Stmt reduce_over_lanes(const Store& st, const Expr& index, const Expr& value) {
     const auto* update = value.as<Binary>();
     if (!update) return nullptr;
     const auto* carried = update->a.as<Broadcast>();
-    if (!carried || !carried->value.as<Load>() || carried->value.as<Load>()->buffer != st.buffer) return nullptr;
+    if (!carried || !carried->value.as<Load>() || carried->value.as<Load>()->buffer != st.buffer)
+      return nullptr;
     Expr lanes = update->b;
-    if (mask_) lanes = select(mask_, lanes, broadcast(neutral_of(update->op, lanes.dtype()), lanes_));
-    return store(st.buffer, {index}, binary(update->op, carried->value, reduce_lanes(update->op, lanes)));
+    if (mask_)
+      lanes = select(mask_, lanes, broadcast(neutral_of(update->op, lanes.dtype()), lanes_));
+    return store(st.buffer, {index},
+                 binary(update->op, carried->value, reduce_lanes(update->op, lanes)));
   }
   static Expr neutral_of(BinaryOp op, DType t) {
     switch (op) {
@@ -112,8 +123,10 @@ class Vectorize : public Rewriter {
     Expr scalar, vector;
     for (const Expr& p : parts) {
       Expr c = rewrite(p);
-      if (c.lanes() == 1) scalar = both(scalar, c);
-      else vector = both(vector, c);
+      if (c.lanes() == 1)
+        scalar = both(scalar, c);
+      else
+        vector = both(vector, c);
     }
     Expr saved = mask_;
     if (vector) mask_ = both(mask_, vector);

@@ -12,7 +12,9 @@ namespace {
 constexpr int64_t kMostUnrolled = 256, kMostLanes = 256;
 
 Result<Kernel> set_kind(const Kernel& k, const For* loop, LoopKind kind) {
-  return with_body(k, replace_loop(k.body, loop, [&](const For& f) { return for_loop(f.var, f.extent, f.body, kind); }));
+  return with_body(k, replace_loop(k.body, loop, [&](const For& f) {
+                     return for_loop(f.var, f.extent, f.body, kind);
+                   }));
 }
 
 }  // namespace
@@ -20,7 +22,8 @@ Result<Kernel> set_kind(const Kernel& k, const For* loop, LoopKind kind) {
 Result<Kernel> unroll(const Kernel& k, const Step& step) {
   TW_ASSIGN(const For* loop, find_loop(k.body, step.names[0]));
   auto n = as_int(loop->extent);
-  if (!n || *n > kMostUnrolled) return invalid("loop '" + step.names[0] + "' has no small constant extent");
+  if (!n || *n > kMostUnrolled)
+    return invalid("loop '" + step.names[0] + "' has no small constant extent");
   return set_kind(k, loop, LoopKind::kUnrolled);
 }
 
@@ -28,16 +31,19 @@ Result<Kernel> unroll(const Kernel& k, const Step& step) {
 Result<Kernel> vectorize(const Kernel& k, const Step& step) {
   TW_ASSIGN(const For* loop, find_loop(k.body, step.names[0]));
   auto n = as_int(loop->extent);
-  if (!n || *n > kMostLanes) return invalid("loop '" + step.names[0] + "' has no small constant extent");
+  if (!n || *n > kMostLanes)
+    return invalid("loop '" + step.names[0] + "' has no small constant extent");
   for (const BlockPlace& p : all_blocks(loop->body))
     for (size_t i = 0; i < p.block->axes.size(); ++i)
-      if (p.block->axes[i].kind == AxisKind::kOrdered && uses_var(p.block->bindings[i], loop->var)) return invalid("loop '" + step.names[0] + "' feeds an ordered axis");
+      if (p.block->axes[i].kind == AxisKind::kOrdered && uses_var(p.block->bindings[i], loop->var))
+        return invalid("loop '" + step.names[0] + "' feeds an ordered axis");
   return set_kind(k, loop, LoopKind::kVectorized);
 }
 
 Result<Kernel> parallelize(const Kernel& k, const Step& step) {
   TW_ASSIGN(const For* loop, find_loop(k.body, step.names[0]));
-  if (!feeds_only_parallel_axes(loop->body, loop->var)) return invalid("loop '" + step.names[0] + "' feeds an axis that is not parallel");
+  if (!feeds_only_parallel_axes(loop->body, loop->var))
+    return invalid("loop '" + step.names[0] + "' feeds an axis that is not parallel");
   return set_kind(k, loop, LoopKind::kParallel);
 }
 

@@ -14,7 +14,8 @@ constexpr std::array<Primitive, 13> kPrimitives{{
     {"compute_at", "names: block, loop", compute_at},
     {"cache_read", "names: block, buffer, new buffer", cache_read},
     {"cache_write", "names: block, new buffer, new block", cache_write},
-    {"transform_layout", "names: buffer; numbers: dim, divisor, modulus of each physical axis", transform_layout},
+    {"transform_layout", "names: buffer; numbers: dim, divisor, modulus of each physical axis",
+     transform_layout},
     {"decompose_reduction", "names: block, loop", decompose_reduction},
     {"rfactor", "names: block, partial block; numbers: axis, factor", rfactor},
     {"unroll", "names: loop", unroll},
@@ -30,7 +31,8 @@ Result<ir::Kernel> apply_trace(ir::Kernel kernel, const Trace& trace) {
     const Primitive* found = nullptr;
     for (const Primitive& p : kPrimitives)
       if (p.name == trace[i].primitive) found = &p;
-    const std::string where = "kernel '" + kernel.name + "', step " + std::to_string(i) + ": " + to_string(Trace{trace[i]});
+    const std::string where = "kernel '" + kernel.name + "', step " + std::to_string(i) + ": " +
+                              to_string(Trace{trace[i]});
     if (!found) return invalid("unknown primitive", where);
     auto next = found->apply(kernel, trace[i]);
     if (!next.ok()) {
@@ -60,15 +62,18 @@ Result<Trace> parse_trace(const std::string& text) {
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     if (line.empty()) continue;
-    const size_t open = line.find('('), close = line.rfind(')'), semicolon = std::min(line.find(';'), close);
-    if (open == std::string::npos || close == std::string::npos || close < open) return invalid("expected primitive(names; numbers)", "line " + std::to_string(number));
+    const size_t open = line.find('('), close = line.rfind(')'),
+                 semicolon = std::min(line.find(';'), close);
+    if (open == std::string::npos || close == std::string::npos || close < open)
+      return invalid("expected primitive(names; numbers)", "line " + std::to_string(number));
     Step s{line.substr(0, open), {}, {}};
     std::istringstream names(line.substr(open + 1, semicolon - open - 1));
     for (std::string word; names >> word;) s.names.push_back(word);
     if (semicolon < close) {
       std::istringstream numbers(line.substr(semicolon + 1, close - semicolon - 1));
       for (int64_t n; numbers >> n;) s.numbers.push_back(n);
-      if (!numbers.eof()) return invalid("expected numbers after ';'", "line " + std::to_string(number));
+      if (!numbers.eof())
+        return invalid("expected numbers after ';'", "line " + std::to_string(number));
     }
     trace.push_back(std::move(s));
   }

@@ -34,38 +34,49 @@ Stmt copy_nest(const Buffer& to, const Buffer& from, const std::string& name) {
 Result<Kernel> cache_write(const Kernel& k, const Step& step) {
   TW_ASSIGN(BlockPlace place, find_block(k.body, step.names[0]));
   Touched t = touched(place.stmt);
-  if (t.writes.size() != 1) return invalid("block '" + step.names[0] + "' writes more than one buffer");
+  if (t.writes.size() != 1)
+    return invalid("block '" + step.names[0] + "' writes more than one buffer");
   Buffer old;
-  for_each_stmt(place.stmt, [&](const Stmt& s) { if (const auto* st = s.as<Store>()) old = st->buffer; });
+  for_each_stmt(place.stmt, [&](const Stmt& s) {
+    if (const auto* st = s.as<Store>()) old = st->buffer;
+  });
   for (const BlockPlace& p : all_blocks(k.body))
-    if (p.block != place.block && touched(p.stmt).writes.count(old.get())) return invalid("another block writes '" + old->name + "'");
-  Buffer cached = make_buffer(step.names[1], old->dtype, old->shape, Scope::kWorkspace, old->layout);
+    if (p.block != place.block && touched(p.stmt).writes.count(old.get()))
+      return invalid("another block writes '" + old->name + "'");
+  Buffer cached =
+      make_buffer(step.names[1], old->dtype, old->shape, Scope::kWorkspace, old->layout);
   Stmt nest = nest_of(k.body, step.names[0]);
-  Stmt both = seq({replace_buffers(nest, {{old.get(), cached}}), copy_nest(old, cached, step.names[2])});
+  Stmt both =
+      seq({replace_buffers(nest, {{old.get(), cached}}), copy_nest(old, cached, step.names[2])});
   return with_body(k, allocate(cached, replace_stmt(k.body, nest, both)));
 }
 
 Result<Kernel> cache_read(const Kernel& k, const Step& step) {
   TW_ASSIGN(BlockPlace place, find_block(k.body, step.names[0]));
   Buffer old = find_buffer(k, step.names[1]);
-  if (!old || !touched(place.stmt).reads.count(old.get())) return invalid("block '" + step.names[0] + "' does not read '" + step.names[1] + "'");
+  if (!old || !touched(place.stmt).reads.count(old.get()))
+    return invalid("block '" + step.names[0] + "' does not read '" + step.names[1] + "'");
   for (const BlockPlace& p : all_blocks(k.body))
-    if (touched(p.stmt).writes.count(old.get())) return invalid("'" + step.names[1] + "' is written in this kernel");
+    if (touched(p.stmt).writes.count(old.get()))
+      return invalid("'" + step.names[1] + "' is written in this kernel");
   Buffer cached = make_buffer(step.names[2], old->dtype, old->shape, Scope::kWorkspace);
   Stmt nest = nest_of(k.body, step.names[0]);
-  Stmt both = seq({copy_nest(cached, old, step.names[2] + "_copy"), replace_buffers(nest, {{old.get(), cached}})});
+  Stmt both = seq({copy_nest(cached, old, step.names[2] + "_copy"),
+                   replace_buffers(nest, {{old.get(), cached}})});
   return with_body(k, allocate(cached, replace_stmt(k.body, nest, both)));
 }
 
 Result<Kernel> transform_layout(const Kernel& k, const Step& step) {
   Buffer old = find_buffer(k, step.names[0]);
   if (!old) return invalid("no buffer '" + step.names[0] + "'");
-  if (step.numbers.size() % 3) return invalid("a layout takes three numbers for each physical axis");
+  if (step.numbers.size() % 3)
+    return invalid("a layout takes three numbers for each physical axis");
   auto changed = std::make_shared<BufferNode>(*old);
   changed->layout.clear();
   for (size_t i = 0; i < step.numbers.size(); i += 3) {
     const int64_t dim = step.numbers[i];
-    if (dim < 0 || dim >= old->rank() || step.numbers[i + 1] < 1) return invalid("physical axis of dimension " + std::to_string(dim));
+    if (dim < 0 || dim >= old->rank() || step.numbers[i + 1] < 1)
+      return invalid("physical axis of dimension " + std::to_string(dim));
     changed->layout.push_back({static_cast<int>(dim), step.numbers[i + 1], step.numbers[i + 2]});
   }
   return with_buffer_replaced(k, old.get(), changed);

@@ -9,7 +9,9 @@ using namespace ir;
 namespace {
 
 // The indices of an access in terms of loops.
-struct Access { std::vector<Expr> indices; };
+struct Access {
+  std::vector<Expr> indices;
+};
 
 void accesses_of(const Block& b, const BufferNode* buffer, bool writes, std::vector<Access>& out) {
   VarMap values;
@@ -20,8 +22,14 @@ void accesses_of(const Block& b, const BufferNode* buffer, bool writes, std::vec
     out.push_back(std::move(a));
   };
   auto visit = [&](const Stmt& s) {
-    if (writes) for_each_stmt(s, [&](const Stmt& x) { if (const auto* st = x.as<Store>(); st && st->buffer.get() == buffer) add(st->indices); });
-    else for_each_expr(s, [&](const Expr& e) { if (const auto* l = e.as<Load>(); l && l->buffer.get() == buffer) add(l->indices); });
+    if (writes)
+      for_each_stmt(s, [&](const Stmt& x) {
+        if (const auto* st = x.as<Store>(); st && st->buffer.get() == buffer) add(st->indices);
+      });
+    else
+      for_each_expr(s, [&](const Expr& e) {
+        if (const auto* l = e.as<Load>(); l && l->buffer.get() == buffer) add(l->indices);
+      });
   };
   visit(b.body);
   if (b.init) visit(b.init);
@@ -34,15 +42,20 @@ Ranges inner_ranges(const std::vector<const For*>& loops, size_t depth) {
 }
 
 // The loops inside that an access depends on, outermost first.
-std::vector<const For*> used_loops(const Access& a, const std::vector<const For*>& loops, size_t depth) {
+std::vector<const For*> used_loops(const Access& a, const std::vector<const For*>& loops,
+                                   size_t depth) {
   std::vector<const For*> used;
   for (size_t i = depth; i < loops.size(); ++i)
     for (const Expr& e : a.indices)
-      if (uses_var(e, loops[i]->var)) { used.push_back(loops[i]); break; }
+      if (uses_var(e, loops[i]->var)) {
+        used.push_back(loops[i]);
+        break;
+      }
   return used;
 }
 // Are two accesses the same function of loops of equal extents?
-bool same_walk(const Access& r, const std::vector<const For*>& r_loops, const Access& w, const std::vector<const For*>& w_loops) {
+bool same_walk(const Access& r, const std::vector<const For*>& r_loops, const Access& w,
+               const std::vector<const For*>& w_loops) {
   if (r_loops.size() != w_loops.size()) return false;
   VarMap rename;
   for (size_t i = 0; i < r_loops.size(); ++i) {
@@ -54,18 +67,24 @@ bool same_walk(const Access& r, const std::vector<const For*>& r_loops, const Ac
   return true;
 }
 
-// Does each read lie, for every value of the shared loops, within what is written under the same values?
-bool covered(const std::vector<Access>& reads, const std::vector<const For*>& read_loops, size_t read_depth,
-             const std::vector<Access>& writes, const std::vector<const For*>& write_loops, size_t write_depth) {
-  const Ranges inner_of_reads = inner_ranges(read_loops, read_depth), inner_of_writes = inner_ranges(write_loops, write_depth);
+// Does each read lie, for every value of the shared loops, within what is written under the same
+// values?
+bool covered(const std::vector<Access>& reads, const std::vector<const For*>& read_loops,
+             size_t read_depth, const std::vector<Access>& writes,
+             const std::vector<const For*>& write_loops, size_t write_depth) {
+  const Ranges inner_of_reads = inner_ranges(read_loops, read_depth),
+               inner_of_writes = inner_ranges(write_loops, write_depth);
   for (const Access& r : reads) {
     bool found = writes.empty();
     for (const Access& w : writes) {
       bool inside = true;
-      found |= same_walk(r, used_loops(r, read_loops, read_depth), w, used_loops(w, write_loops, write_depth));
+      found |= same_walk(r, used_loops(r, read_loops, read_depth), w,
+                         used_loops(w, write_loops, write_depth));
       for (size_t d = 0; d < r.indices.size() && inside; ++d) {
-        Expr rl = lower_bound(r.indices[d], inner_of_reads), rh = upper_bound(r.indices[d], inner_of_reads);
-        Expr wl = lower_bound(w.indices[d], inner_of_writes), wh = upper_bound(w.indices[d], inner_of_writes);
+        Expr rl = lower_bound(r.indices[d], inner_of_reads),
+             rh = upper_bound(r.indices[d], inner_of_reads);
+        Expr wl = lower_bound(w.indices[d], inner_of_writes),
+             wh = upper_bound(w.indices[d], inner_of_writes);
         inside = rl && rh && wl && wh && can_prove(wl <= rl) && can_prove(rh <= wh);
       }
       found |= inside;
@@ -80,8 +99,10 @@ bool share(const std::set<const BufferNode*>& a, const std::set<const BufferNode
     if (b.count(x)) return true;
   return false;
 }
-// A block that the move would pass over and that must stay before or after the moved one; null when there is none.
-const Block* block_in_the_way(const Stmt& body, const BlockPlace& moved, const std::vector<BlockPlace>& below) {
+// A block that the move would pass over and that must stay before or after the moved one; null when
+// there is none.
+const Block* block_in_the_way(const Stmt& body, const BlockPlace& moved,
+                              const std::vector<BlockPlace>& below) {
   auto is_below = [&](const Block* b) {
     for (const BlockPlace& q : below)
       if (q.block == b) return true;
@@ -98,7 +119,9 @@ const Block* block_in_the_way(const Stmt& body, const BlockPlace& moved, const s
       moved_seen = true;
     } else if (target_seen || moved_seen) {
       const Touched theirs = touched(p.stmt);
-      if (share(theirs.writes, mine.reads) || share(theirs.writes, mine.writes) || share(theirs.reads, mine.writes)) return p.block;
+      if (share(theirs.writes, mine.reads) || share(theirs.writes, mine.writes) ||
+          share(theirs.reads, mine.writes))
+        return p.block;
     }
   }
   return nullptr;
@@ -109,7 +132,8 @@ const Block* block_in_the_way(const Stmt& body, const BlockPlace& moved, const s
 Result<Kernel> compute_at(const Kernel& k, const Step& step) {
   TW_ASSIGN(BlockPlace moved, find_block(k.body, step.names[0]));
   TW_ASSIGN(const For* loop, find_loop(k.body, step.names[1]));
-  // The loops from the outermost around `loop` down to it, within the statement that also holds the moved nest.
+  // The loops from the outermost around `loop` down to it, within the statement that also holds the
+  // moved nest.
   std::vector<const For*> target;
   std::vector<BlockPlace> below;
   for (const BlockPlace& p : all_blocks(k.body)) {
@@ -120,17 +144,24 @@ Result<Kernel> compute_at(const Kernel& k, const Step& step) {
   }
   if (below.empty()) return invalid("loop '" + step.names[1] + "' holds no block");
   size_t common = 0;  // loops that already are around both
-  while (common < target.size() && common < moved.loops.size() && target[common] == moved.loops[common]) ++common;
-  if (common == target.size()) return invalid("block '" + step.names[0] + "' is already inside loop '" + step.names[1] + "'");
-  if (moved.loops.size() < target.size()) return invalid("block '" + step.names[0] + "' has fewer loops than are around '" + step.names[1] + "'");
+  while (common < target.size() && common < moved.loops.size() &&
+         target[common] == moved.loops[common])
+    ++common;
+  if (common == target.size())
+    return invalid("block '" + step.names[0] + "' is already inside loop '" + step.names[1] + "'");
+  if (moved.loops.size() < target.size())
+    return invalid("block '" + step.names[0] + "' has fewer loops than are around '" +
+                   step.names[1] + "'");
   VarMap to_target;
   for (size_t i = common; i < target.size(); ++i) {
     if (!can_prove_equal(moved.loops[i]->extent, target[i]->extent))
-      return invalid("loop '" + moved.loops[i]->var.name() + "' does not match '" + target[i]->var.name() + "'");
+      return invalid("loop '" + moved.loops[i]->var.name() + "' does not match '" +
+                     target[i]->var.name() + "'");
     to_target[moved.loops[i]->var.get()] = target[i]->var;
   }
   Stmt nest = nest_of(k.body, step.names[0]);
-  if (!nest || nest.as<For>() != moved.loops[common]) return invalid("block '" + step.names[0] + "' shares its loops with another");
+  if (!nest || nest.as<For>() != moved.loops[common])
+    return invalid("block '" + step.names[0] + "' shares its loops with another");
 
   if (const Block* b = block_in_the_way(k.body, moved, below))
     return invalid("block '" + step.names[0] + "' cannot pass over block '" + b->name + "'");
@@ -147,7 +178,8 @@ Result<Kernel> compute_at(const Kernel& k, const Step& step) {
   }
   for (const BlockPlace& p : below) {
     const Touched theirs = touched(p.stmt);
-    auto check = [&](const std::set<const BufferNode*>& written, const std::set<const BufferNode*>& read, bool moved_writes) {
+    auto check = [&](const std::set<const BufferNode*>& written,
+                     const std::set<const BufferNode*>& read, bool moved_writes) {
       for (const BufferNode* b : written) {
         if (!read.count(b)) continue;
         std::vector<Access> w, r;
@@ -160,13 +192,16 @@ Result<Kernel> compute_at(const Kernel& k, const Step& step) {
       return true;
     };
     if (!check(theirs.writes, mine.reads, false) || !check(mine.writes, theirs.reads, true))
-      return invalid("block '" + step.names[0] + "' and block '" + p.block->name + "' meet in other iterations of loop '" + step.names[1] + "'");
+      return invalid("block '" + step.names[0] + "' and block '" + p.block->name +
+                     "' meet in other iterations of loop '" + step.names[1] + "'");
   }
   Stmt body = replace_stmt(k.body, nest, seq({}));
   TW_ASSIGN(const For* again, find_loop(body, step.names[1]));
   return with_body(k, replace_loop(body, again, [&](const For& f) {
-    return for_loop(f.var, f.extent, after ? seq({f.body, inner}) : seq({inner, f.body}), f.loop_kind);
-  }));
+                     return for_loop(f.var, f.extent,
+                                     after ? seq({f.body, inner}) : seq({inner, f.body}),
+                                     f.loop_kind);
+                   }));
 }
 
 }  // namespace tilewright::passes

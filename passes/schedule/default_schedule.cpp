@@ -10,7 +10,8 @@ namespace tilewright::passes {
 
 using namespace ir;
 
-bool ScheduleState::apply(std::string primitive, std::vector<std::string> names, std::vector<int64_t> numbers) {
+bool ScheduleState::apply(std::string primitive, std::vector<std::string> names,
+                          std::vector<int64_t> numbers) {
   Step step{std::move(primitive), std::move(names), std::move(numbers)};
   auto next = apply_trace(kernel_, {step});
   if (!next.ok()) return false;
@@ -26,19 +27,25 @@ std::string loop_of_axis(const Block& block, size_t axis) {
 int64_t extent_or(const Expr& e, int64_t fallback) { return as_int(e).value_or(fallback); }
 int64_t instances(const Block& block) {
   int64_t n = 1;
-  for (const BlockAxis& a : block.axes) n = std::min<int64_t>(n * std::max<int64_t>(extent_or(a.extent, kUnknownExtent), 1), int64_t{1} << 40);
+  for (const BlockAxis& a : block.axes)
+    n = std::min<int64_t>(n * std::max<int64_t>(extent_or(a.extent, kUnknownExtent), 1),
+                          int64_t{1} << 40);
   return n;
 }
 
 namespace {
 
 bool is_reduction(const Block& b) {
-  return std::any_of(b.axes.begin(), b.axes.end(), [](const BlockAxis& a) { return a.kind == AxisKind::kReduce; });
+  return std::any_of(b.axes.begin(), b.axes.end(),
+                     [](const BlockAxis& a) { return a.kind == AxisKind::kReduce; });
 }
 // One plain store, or a reduction of one: what the rules know how to move.
-bool is_simple(const Block& b) { return b.body.as<Store>() != nullptr && (!b.init || b.init.as<Store>()); }
+bool is_simple(const Block& b) {
+  return b.body.as<Store>() != nullptr && (!b.init || b.init.as<Store>());
+}
 
-// Does the innermost reduction axis run along memory in what is read, rather than the results' last axis?
+// Does the innermost reduction axis run along memory in what is read, rather than the results' last
+// axis?
 bool reduces_along_rows(const Block& b) {
   size_t inner = b.axes.size();
   for (size_t i = 0; i < b.axes.size(); ++i)
@@ -50,7 +57,8 @@ bool reduces_along_rows(const Block& b) {
     if (!is_one(a.strides[inner])) return false;
     along = true;
   }
-  // A result's axis that also runs along memory in all that is read is as good, and needs no combining of lanes.
+  // A result's axis that also runs along memory in all that is read is as good, and needs no
+  // combining of lanes.
   return along;
 }
 
@@ -67,12 +75,18 @@ class DefaultSchedule {
       if (!s_.has_block(names[i]) || done_.count(names[i])) continue;
       const BlockPlace p = s_.place(names[i]);
       if (!is_simple(*p.block)) continue;
-      if (!is_reduction(*p.block)) { pointwise_rule(s_, names[i]); continue; }
+      if (!is_reduction(*p.block)) {
+        pointwise_rule(s_, names[i]);
+        continue;
+      }
       const std::string epilogue = epilogue_of(p, names);
       if (reduces_along_rows(*p.block) && !worth_a_tile(*p.block)) {
         if (rows_rule(s_, {names[i]})) continue;
       }
-      if (tile_rule(s_, names[i], epilogue)) { if (!epilogue.empty()) done_.insert(epilogue); continue; }
+      if (tile_rule(s_, names[i], epilogue)) {
+        if (!epilogue.empty()) done_.insert(epilogue);
+        continue;
+      }
       if (!epilogue.empty() && tile_rule(s_, names[i], "")) continue;
       rows_rule(s_, {names[i]});
     }
@@ -86,7 +100,9 @@ class DefaultSchedule {
     for (const BlockAccess& a : accesses) {
       if (a.write || a.buffer == b.body.as<Store>()->buffer) continue;
       for (size_t i = 0; i < b.axes.size(); ++i)
-        if (b.axes[i].kind == AxisKind::kParallel && a.strides[i] && is_zero(a.strides[i]) && extent_or(b.axes[i].extent, kUnknownExtent) > 1) reused.insert(i);
+        if (b.axes[i].kind == AxisKind::kParallel && a.strides[i] && is_zero(a.strides[i]) &&
+            extent_or(b.axes[i].extent, kUnknownExtent) > 1)
+          reused.insert(i);
     }
     return reused.size() >= 1 && accesses.size() >= 4;
   }
@@ -104,7 +120,8 @@ class DefaultSchedule {
     }
     return found;
   }
-  // Softmax, normalisations: all blocks over the same leading axes, at least one reduction along the rest.
+  // Softmax, normalisations: all blocks over the same leading axes, at least one reduction along
+  // the rest.
   bool rows_kernel(const std::vector<std::string>& names) {
     if (names.size() < 2) return false;
     bool reduction = false;
@@ -142,7 +159,8 @@ Kernel hoist_inits(Kernel kernel) {
     for (const For* loop : p.loops) {
       bool feeds = false;
       for (size_t i = 0; i < p.block->axes.size(); ++i)
-        feeds |= p.block->axes[i].kind == AxisKind::kReduce && uses_var(p.block->bindings[i], loop->var);
+        feeds |=
+            p.block->axes[i].kind == AxisKind::kReduce && uses_var(p.block->bindings[i], loop->var);
       if (!feeds) continue;
       steps.push_back({"decompose_reduction", {p.block->name, loop->var.name()}, {}});
       break;

@@ -1,4 +1,5 @@
-// The schedule a kernel gets without tuning: rules look at its blocks and the machine and write a trace.
+// The schedule a kernel gets without tuning: rules look at its blocks and the machine and write a
+// trace.
 #pragma once
 
 #include <set>
@@ -11,7 +12,8 @@ namespace tilewright::passes {
 
 struct ScheduleInput {
   const ir::MachineDescription* machine = nullptr;
-  std::set<std::string> constants;  // parameters whose contents are known: their layout may be chosen
+  std::set<std::string>
+      constants;  // parameters whose contents are known: their layout may be chosen
 };
 
 // Never fails: steps that do not apply are left out. `kernel` becomes the scheduled one.

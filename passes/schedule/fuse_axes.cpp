@@ -9,16 +9,21 @@ using namespace ir;
 Result<Kernel> fuse_axes(const Kernel& k, const Step& step) {
   TW_ASSIGN(const For* outer, find_loop(k.body, step.names[0]));
   const For* inner = outer->body.as<For>();
-  if (!inner || inner->var.name() != step.names[1]) return invalid("loop '" + step.names[1] + "' is not directly inside '" + step.names[0] + "'");
+  if (!inner || inner->var.name() != step.names[1])
+    return invalid("loop '" + step.names[1] + "' is not directly inside '" + step.names[0] + "'");
   Var fused(step.names[2]);
   return with_body(k, replace_loop(k.body, outer, [&](const For&) {
-    VarMap values{{outer->var.get(), floordiv(fused, inner->extent)}, {inner->var.get(), floormod(fused, inner->extent)}};
-    // Without a quotient where one side runs once: it would not cancel for lanes beyond the extent.
-    if (is_one(outer->extent)) values = {{outer->var.get(), Expr(0)}, {inner->var.get(), fused}};
-    else if (is_one(inner->extent)) values = {{outer->var.get(), fused}, {inner->var.get(), Expr(0)}};
-    Stmt body = substitute(inner->body, values);
-    return for_loop(fused, simplify(outer->extent * inner->extent), body);
-  }));
+                     VarMap values{{outer->var.get(), floordiv(fused, inner->extent)},
+                                   {inner->var.get(), floormod(fused, inner->extent)}};
+                     // Without a quotient where one side runs once: it would not cancel for lanes
+                     // beyond the extent.
+                     if (is_one(outer->extent))
+                       values = {{outer->var.get(), Expr(0)}, {inner->var.get(), fused}};
+                     else if (is_one(inner->extent))
+                       values = {{outer->var.get(), fused}, {inner->var.get(), Expr(0)}};
+                     Stmt body = substitute(inner->body, values);
+                     return for_loop(fused, simplify(outer->extent * inner->extent), body);
+                   }));
 }
 
 }  // namespace tilewright::passes

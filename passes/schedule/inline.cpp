@@ -8,10 +8,12 @@ using namespace ir;
 
 namespace {
 
-// Loads of the buffer become the block's value at the load's indices; equal loads share one expression.
+// Loads of the buffer become the block's value at the load's indices; equal loads share one
+// expression.
 class InlineLoads : public Rewriter {
  public:
-  InlineLoads(Buffer buffer, const Store& definition) : buffer_(std::move(buffer)), definition_(definition) {}
+  InlineLoads(Buffer buffer, const Store& definition)
+      : buffer_(std::move(buffer)), definition_(definition) {}
   using Rewriter::rewrite;
   Expr rewrite(const Expr& e) override {
     const auto* l = e.as<Load>();
@@ -56,17 +58,21 @@ Result<Kernel> inline_block(const Kernel& k, const Step& step) {
   const Block& b = *place.block;
   const auto* st = b.body.as<Store>();
   if (!st || b.init || b.predicate) return invalid("block '" + b.name + "' is not one plain store");
-  if (st->buffer->scope == Scope::kParam) return invalid("block '" + b.name + "' writes a result of the kernel");
-  if (st->indices.size() != b.axes.size()) return invalid("block '" + b.name + "' has axes that its result does not");
+  if (st->buffer->scope == Scope::kParam)
+    return invalid("block '" + b.name + "' writes a result of the kernel");
+  if (st->indices.size() != b.axes.size())
+    return invalid("block '" + b.name + "' has axes that its result does not");
   for (size_t d = 0; d < st->indices.size(); ++d) {
     bool axis = false;
-    for (const BlockAxis& a : b.axes) axis |= a.kind == AxisKind::kParallel && a.var.same_as(st->indices[d]);
+    for (const BlockAxis& a : b.axes)
+      axis |= a.kind == AxisKind::kParallel && a.var.same_as(st->indices[d]);
     for (size_t e = 0; e < d; ++e) axis &= !st->indices[d].same_as(st->indices[e]);
     if (!axis) return invalid("block '" + b.name + "' does not store at its axes");
   }
   for (const BlockPlace& other : all_blocks(k.body)) {
     if (other.block == &b) continue;
-    if (touched(other.stmt).writes.count(st->buffer.get())) return invalid("another block writes '" + st->buffer->name + "'");
+    if (touched(other.stmt).writes.count(st->buffer.get()))
+      return invalid("another block writes '" + st->buffer->name + "'");
   }
   Stmt nest = nest_of(k.body, b.name);
   if (!nest) return invalid("block '" + b.name + "' has no nest of its own");

@@ -1,33 +1,40 @@
-// The schedule primitives. Each takes a kernel with blocks and gives a new one that computes the same, or an error that
-// says why the step is not legal.
+// The schedule primitives. Each takes a kernel with blocks and gives a new one that computes the
+// same, or an error that says why the step is not legal.
 #pragma once
 
 #include "passes/schedule/trace.h"
 
 namespace tilewright::passes {
 
-// Loop `loop` of extent n becomes `outer` of ceil(n / factor) and `inner` of factor; instances beyond n are predicated off.
-Result<ir::Kernel> split(const ir::Kernel& k, const Step& step);                // names: loop, outer, inner; numbers: factor
+// Loop `loop` of extent n becomes `outer` of ceil(n / factor) and `inner` of factor; instances
+// beyond n are predicated off.
+Result<ir::Kernel> split(const ir::Kernel& k,
+                         const Step& step);  // names: loop, outer, inner; numbers: factor
 // Perfectly nested loops in a new order.
-Result<ir::Kernel> reorder(const ir::Kernel& k, const Step& step);              // names: loops, outermost first
+Result<ir::Kernel> reorder(const ir::Kernel& k, const Step& step);  // names: loops, outermost first
 // Two directly nested loops become one over their product.
-Result<ir::Kernel> fuse_axes(const ir::Kernel& k, const Step& step);            // names: outer, inner, fused
+Result<ir::Kernel> fuse_axes(const ir::Kernel& k, const Step& step);  // names: outer, inner, fused
 // The body of a pointwise block replaces the loads of its result; the block and its buffer go.
-Result<ir::Kernel> inline_block(const ir::Kernel& k, const Step& step);         // names: block
-// The nest of `block` moves into loop `loop` of another nest; the loops around must match one by one.
-Result<ir::Kernel> compute_at(const ir::Kernel& k, const Step& step);           // names: block, loop
+Result<ir::Kernel> inline_block(const ir::Kernel& k, const Step& step);  // names: block
+// The nest of `block` moves into loop `loop` of another nest; the loops around must match one by
+// one.
+Result<ir::Kernel> compute_at(const ir::Kernel& k, const Step& step);  // names: block, loop
 // A copy of a buffer, made before its first reader, that `block` reads instead.
-Result<ir::Kernel> cache_read(const ir::Kernel& k, const Step& step);           // names: block, buffer, new buffer
+Result<ir::Kernel> cache_read(const ir::Kernel& k,
+                              const Step& step);  // names: block, buffer, new buffer
 // `block` writes a new buffer; a copy block `new block` writes the old one.
-Result<ir::Kernel> cache_write(const ir::Kernel& k, const Step& step);          // names: block, new buffer, new block
+Result<ir::Kernel> cache_write(const ir::Kernel& k,
+                               const Step& step);  // names: block, new buffer, new block
 // A buffer's memory layout. numbers: dim, divisor, modulus for each physical axis, outermost first.
-Result<ir::Kernel> transform_layout(const ir::Kernel& k, const Step& step);     // names: buffer
+Result<ir::Kernel> transform_layout(const ir::Kernel& k, const Step& step);  // names: buffer
 // The init of a reduction becomes a nest of its own before loop `loop`.
-Result<ir::Kernel> decompose_reduction(const ir::Kernel& k, const Step& step);  // names: block, loop
+Result<ir::Kernel> decompose_reduction(const ir::Kernel& k,
+                                       const Step& step);  // names: block, loop
 // A reduction axis is cut into `factor` independent partial reductions, combined at the end.
-Result<ir::Kernel> rfactor(const ir::Kernel& k, const Step& step);              // names: block, partial block; numbers: axis, factor
-Result<ir::Kernel> unroll(const ir::Kernel& k, const Step& step);               // names: loop
-Result<ir::Kernel> vectorize(const ir::Kernel& k, const Step& step);            // names: loop
-Result<ir::Kernel> parallelize(const ir::Kernel& k, const Step& step);          // names: loop
+Result<ir::Kernel> rfactor(const ir::Kernel& k,
+                           const Step& step);  // names: block, partial block; numbers: axis, factor
+Result<ir::Kernel> unroll(const ir::Kernel& k, const Step& step);       // names: loop
+Result<ir::Kernel> vectorize(const ir::Kernel& k, const Step& step);    // names: loop
+Result<ir::Kernel> parallelize(const ir::Kernel& k, const Step& step);  // names: loop
 
 }  // namespace tilewright::passes

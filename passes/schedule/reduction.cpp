@@ -13,11 +13,13 @@ Result<Kernel> decompose_reduction(const Kernel& k, const Step& step) {
   if (!b.init) return invalid("block '" + b.name + "' has no init");
   size_t depth = 0;
   while (depth < place.loops.size() && place.loops[depth]->var.name() != step.names[1]) ++depth;
-  if (depth == place.loops.size()) return invalid("loop '" + step.names[1] + "' is not around block '" + b.name + "'");
+  if (depth == place.loops.size())
+    return invalid("loop '" + step.names[1] + "' is not around block '" + b.name + "'");
   for (size_t i = 0; i < b.axes.size(); ++i) {
     if (b.axes[i].kind != AxisKind::kReduce) continue;
     for (size_t d = 0; d < depth; ++d)
-      if (uses_var(b.bindings[i], place.loops[d]->var)) return invalid("loop '" + place.loops[d]->var.name() + "' outside feeds a reduction axis");
+      if (uses_var(b.bindings[i], place.loops[d]->var))
+        return invalid("loop '" + place.loops[d]->var.name() + "' outside feeds a reduction axis");
   }
   Block init;
   init.name = b.name + "_init";
@@ -34,7 +36,10 @@ Result<Kernel> decompose_reduction(const Kernel& k, const Step& step) {
   std::vector<const For*> kept;
   for (size_t d = depth; d < place.loops.size(); ++d)
     for (const Expr& e : init.bindings)
-      if (uses_var(e, place.loops[d]->var)) { kept.push_back(place.loops[d]); break; }
+      if (uses_var(e, place.loops[d]->var)) {
+        kept.push_back(place.loops[d]);
+        break;
+      }
   for (const For* f : kept) fresh_loops[f->var.get()] = Var(f->var.name() + "_init");
   std::function<Expr(const Expr&)> own = [&](const Expr& p) -> Expr {
     const auto* both = p.as<Binary>();
@@ -43,37 +48,42 @@ Result<Kernel> decompose_reduction(const Kernel& k, const Step& step) {
       return !x ? y : !y ? x : logical_and(x, y);
     }
     for (size_t d = depth; d < place.loops.size(); ++d)
-      if (uses_var(p, place.loops[d]->var) && !fresh_loops.count(place.loops[d]->var.get())) return nullptr;
+      if (uses_var(p, place.loops[d]->var) && !fresh_loops.count(place.loops[d]->var.get()))
+        return nullptr;
     return p;
   };
   if (b.predicate) init.predicate = own(b.predicate);
   if (init.predicate) init.predicate = substitute(init.predicate, fresh_loops);
   for (Expr& e : init.bindings) e = substitute(e, fresh_loops);
   Stmt nest = block(std::move(init));
-  for (size_t i = kept.size(); i-- > 0;) nest = for_loop(Var(fresh_loops[kept[i]->var.get()]), kept[i]->extent, nest, kept[i]->loop_kind);
+  for (size_t i = kept.size(); i-- > 0;)
+    nest =
+        for_loop(Var(fresh_loops[kept[i]->var.get()]), kept[i]->extent, nest, kept[i]->loop_kind);
 
   Block update = b;
   update.init = nullptr;
   Stmt body = replace_stmt(k.body, place.stmt, block(std::move(update)));
   TW_ASSIGN(const For* loop, find_loop(body, step.names[1]));
   return with_body(k, replace_loop(body, loop, [&](const For& f) {
-    return seq({nest, for_loop(f.var, f.extent, f.body, f.loop_kind)});
-  }));
+                     return seq({nest, for_loop(f.var, f.extent, f.body, f.loop_kind)});
+                   }));
 }
 
-// C[p] = combine over r of value(p, r) becomes partial[p, l] = combine over q of value(p, q * factor + l), then
-// C[p] = combine over l of partial[p, l].
+// C[p] = combine over r of value(p, r) becomes partial[p, l] = combine over q of value(p, q *
+// factor + l), then C[p] = combine over l of partial[p, l].
 Result<Kernel> rfactor(const Kernel& k, const Step& step) {
   TW_ASSIGN(BlockPlace place, find_block(k.body, step.names[0]));
   const Block& b = *place.block;
   const auto axis = static_cast<size_t>(step.numbers[0]);
   const int64_t factor = step.numbers[1];
-  if (axis >= b.axes.size() || b.axes[axis].kind != AxisKind::kReduce) return invalid("axis " + std::to_string(axis) + " of block '" + b.name + "' is no reduction");
+  if (axis >= b.axes.size() || b.axes[axis].kind != AxisKind::kReduce)
+    return invalid("axis " + std::to_string(axis) + " of block '" + b.name + "' is no reduction");
   const auto* st = b.body.as<Store>();
   const auto* update = st ? st->value.as<Binary>() : nullptr;
   const auto* first = b.init ? b.init.as<Store>() : nullptr;
   const auto* carried = update ? update->a.as<Load>() : nullptr;
-  if (!st || !first || !carried || carried->buffer != st->buffer || b.predicate) return invalid("block '" + b.name + "' is no plain reduction");
+  if (!st || !first || !carried || carried->buffer != st->buffer || b.predicate)
+    return invalid("block '" + b.name + "' is no plain reduction");
   const std::string name = step.names[1];
 
   Buffer partial;
@@ -81,7 +91,8 @@ Result<Kernel> rfactor(const Kernel& k, const Step& step) {
   std::vector<Expr> partial_shape, part_at, rest_at;
   VarMap part_axes, rest_axes;
   std::vector<Var> part_loops, rest_loops;
-  auto add = [&](Block& to, std::vector<Var>& loops, const std::string& label, const BlockAxis& a, AxisKind kind, Expr extent) {
+  auto add = [&](Block& to, std::vector<Var>& loops, const std::string& label, const BlockAxis& a,
+                 AxisKind kind, Expr extent) {
     Var v(a.var.name()), loop(to.name + "." + label);
     to.axes.push_back({v, std::move(extent), kind});
     to.bindings.push_back(loop);
@@ -107,8 +118,12 @@ Result<Kernel> rfactor(const Kernel& k, const Step& step) {
     for (size_t i = 0; i < b.axes.size(); ++i) {
       if (b.axes[i].kind != AxisKind::kReduce) continue;
       const std::string label = "r" + std::to_string(i);
-      if (i == axis) q = add(part, part_loops, label, b.axes[i], AxisKind::kReduce, simplify(ceildiv(extent, factor)));
-      else part_axes[b.axes[i].var.get()] = add(part, part_loops, label, b.axes[i], AxisKind::kReduce, b.axes[i].extent);
+      if (i == axis)
+        q = add(part, part_loops, label, b.axes[i], AxisKind::kReduce,
+                simplify(ceildiv(extent, factor)));
+      else
+        part_axes[b.axes[i].var.get()] =
+            add(part, part_loops, label, b.axes[i], AxisKind::kReduce, b.axes[i].extent);
     }
     return q;
   }();
@@ -121,14 +136,17 @@ Result<Kernel> rfactor(const Kernel& k, const Step& step) {
   partial = make_buffer(name, st->buffer->dtype, partial_shape, Scope::kWorkspace);
   const Expr neutral = first->value;
   part.init = store(partial, part_at, neutral);
-  part.body = store(partial, part_at, binary(update->op, load(partial, part_at), substitute(update->b, part_axes)));
+  part.body = store(partial, part_at,
+                    binary(update->op, load(partial, part_at), substitute(update->b, part_axes)));
   rest.init = substitute(b.init, rest_axes);
   std::vector<Expr> out_at;
   for (const Expr& e : st->indices) out_at.push_back(substitute(e, rest_axes));
-  rest.body = store(st->buffer, out_at, binary(update->op, load(st->buffer, out_at), load(partial, rest_at)));
+  rest.body = store(st->buffer, out_at,
+                    binary(update->op, load(st->buffer, out_at), load(partial, rest_at)));
   if (!(as_int(extent) && *as_int(extent) % factor == 0)) {
     size_t q = 0;
-    for (size_t i = 0; i < part.axes.size(); ++i) if (part.axes[i].var.same_as(quotient)) q = i;
+    for (size_t i = 0; i < part.axes.size(); ++i)
+      if (part.axes[i].var.same_as(quotient)) q = i;
     part.predicate = part_loops[q] * Expr(factor) + part_loops.back() < extent;
   }
   auto nest = [&](Block blk, const std::vector<Var>& loops) {

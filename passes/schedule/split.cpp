@@ -8,7 +8,8 @@ using namespace ir;
 
 namespace {
 
-// Adds a condition to the outermost blocks of a statement; inside, it is named through a fresh look at the loops only.
+// Adds a condition to the outermost blocks of a statement; inside, it is named through a fresh look
+// at the loops only.
 class AddPredicate : public Rewriter {
  public:
   explicit AddPredicate(Expr condition) : condition_(std::move(condition)) {}
@@ -37,10 +38,12 @@ Result<Kernel> split(const Kernel& k, const Step& step) {
   const auto extent = as_int(loop->extent);
   const bool exact = factor == 1 || (extent && *extent % factor == 0);
   return with_body(k, replace_loop(k.body, loop, [&](const For& f) {
-    Stmt body = substitute(f.body, {{f.var.get(), index}});
-    if (!exact) body = AddPredicate(index < f.extent).rewrite(body);
-    return for_loop(outer, simplify(ceildiv(f.extent, factor)), for_loop(inner, Expr(factor), body, LoopKind::kSerial), f.loop_kind);
-  }));
+                     Stmt body = substitute(f.body, {{f.var.get(), index}});
+                     if (!exact) body = AddPredicate(index < f.extent).rewrite(body);
+                     return for_loop(outer, simplify(ceildiv(f.extent, factor)),
+                                     for_loop(inner, Expr(factor), body, LoopKind::kSerial),
+                                     f.loop_kind);
+                   }));
 }
 
 }  // namespace tilewright::passes

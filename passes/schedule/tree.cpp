@@ -20,8 +20,10 @@ void collect(const Stmt& s, std::vector<const For*>& loops, std::vector<BlockPla
   } else if (const auto* b = s.as<Block>()) {
     std::vector<BlockPlace> inner;
     collect(b->body, loops, inner);
-    if (inner.empty()) out.push_back({s, b, loops});
-    else out.insert(out.end(), inner.begin(), inner.end());
+    if (inner.empty())
+      out.push_back({s, b, loops});
+    else
+      out.insert(out.end(), inner.begin(), inner.end());
   } else if (const auto* i = s.as<If>()) {
     collect(i->then, loops, out);
     if (i->otherwise) collect(i->otherwise, loops, out);
@@ -32,7 +34,8 @@ void collect(const Stmt& s, std::vector<const For*>& loops, std::vector<BlockPla
 
 class Replace : public Rewriter {
  public:
-  Replace(const StmtNode* old, std::function<Stmt(const Stmt&)> edit) : old_(old), edit_(std::move(edit)) {}
+  Replace(const StmtNode* old, std::function<Stmt(const Stmt&)> edit)
+      : old_(old), edit_(std::move(edit)) {}
   using Rewriter::rewrite;
   Expr rewrite(const Expr& e) override { return e; }
   Stmt rewrite(const Stmt& s) override { return s.get() == old_ ? edit_(s) : Rewriter::rewrite(s); }
@@ -83,13 +86,22 @@ Stmt nest_of(const Stmt& root, const std::string& block) {
     bool holds = false;
     for (const BlockPlace& p : all_blocks(s)) holds |= p.block->name == block;
     if (!holds || found) return;
-    const bool loop_or_block = s.kind() == NodeKind::kFor || (s.as<Block>() && s.as<Block>()->name == block);
-    if (loop_or_block && count_blocks(s) == 1) { found = s; return; }
-    if (const auto* f = s.as<For>()) visit(f->body);
-    else if (const auto* q = s.as<Seq>()) for (const Stmt& x : q->stmts) visit(x);
-    else if (const auto* a = s.as<Allocate>()) visit(a->body);
-    else if (const auto* b = s.as<Block>()) visit(b->body);
-    else if (const auto* l = s.as<Let>()) visit(l->body);
+    const bool loop_or_block =
+        s.kind() == NodeKind::kFor || (s.as<Block>() && s.as<Block>()->name == block);
+    if (loop_or_block && count_blocks(s) == 1) {
+      found = s;
+      return;
+    }
+    if (const auto* f = s.as<For>())
+      visit(f->body);
+    else if (const auto* q = s.as<Seq>())
+      for (const Stmt& x : q->stmts) visit(x);
+    else if (const auto* a = s.as<Allocate>())
+      visit(a->body);
+    else if (const auto* b = s.as<Block>())
+      visit(b->body);
+    else if (const auto* l = s.as<Let>())
+      visit(l->body);
   };
   visit(root);
   return found;
@@ -97,14 +109,21 @@ Stmt nest_of(const Stmt& root, const std::string& block) {
 
 Touched touched(const Stmt& s) {
   Touched t;
-  for_each_expr(s, [&](const Expr& e) { if (const auto* l = e.as<Load>()) t.reads.insert(l->buffer.get()); });
-  for_each_stmt(s, [&](const Stmt& x) { if (const auto* st = x.as<Store>()) t.writes.insert(st->buffer.get()); });
+  for_each_expr(s, [&](const Expr& e) {
+    if (const auto* l = e.as<Load>()) t.reads.insert(l->buffer.get());
+  });
+  for_each_stmt(s, [&](const Stmt& x) {
+    if (const auto* st = x.as<Store>()) t.writes.insert(st->buffer.get());
+  });
   return t;
 }
 Buffer find_buffer(const Kernel& k, const std::string& name) {
   Buffer found;
-  for (const Buffer& b : k.params) if (b->name == name) found = b;
-  for_each_stmt(k.body, [&](const Stmt& s) { if (const auto* a = s.as<Allocate>(); a && a->buffer->name == name) found = a->buffer; });
+  for (const Buffer& b : k.params)
+    if (b->name == name) found = b;
+  for_each_stmt(k.body, [&](const Stmt& s) {
+    if (const auto* a = s.as<Allocate>(); a && a->buffer->name == name) found = a->buffer;
+  });
   return found;
 }
 

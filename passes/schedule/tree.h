@@ -13,7 +13,7 @@
 namespace tilewright::passes {
 
 struct BlockPlace {
-  ir::Stmt stmt;                    // the block
+  ir::Stmt stmt;  // the block
   const ir::Block* block = nullptr;
   std::vector<const ir::For*> loops;  // around it, outermost first
 };
@@ -22,7 +22,8 @@ std::vector<BlockPlace> all_blocks(const ir::Stmt& root);  // innermost blocks, 
 Result<const ir::For*> find_loop(const ir::Stmt& root, const std::string& name);
 
 // Puts edit(loop) in the place of the loop.
-ir::Stmt replace_loop(const ir::Stmt& root, const ir::For* loop, const std::function<ir::Stmt(const ir::For&)>& edit);
+ir::Stmt replace_loop(const ir::Stmt& root, const ir::For* loop,
+                      const std::function<ir::Stmt(const ir::For&)>& edit);
 ir::Stmt replace_stmt(const ir::Stmt& root, const ir::Stmt& old, const ir::Stmt& replacement);
 
 // The largest statement around a block that holds no other block: loops and nothing else.
@@ -39,7 +40,8 @@ ir::Buffer find_buffer(const ir::Kernel& k, const std::string& name);
 bool feeds_only_parallel_axes(const ir::Stmt& body, const ir::Var& loop);
 
 // Replaces a buffer everywhere, in params too.
-ir::Kernel with_buffer_replaced(const ir::Kernel& k, const ir::BufferNode* old, const ir::Buffer& replacement);
+ir::Kernel with_buffer_replaced(const ir::Kernel& k, const ir::BufferNode* old,
+                                const ir::Buffer& replacement);
 // The kernel with another body.
 ir::Kernel with_body(const ir::Kernel& k, ir::Stmt body);
 

@@ -1,4 +1,5 @@
-// CHECK: an invariant of the program itself. Bad input from outside is a Result (result.h), never a CHECK.
+// CHECK: an invariant of the program itself. Bad input from outside is a Result (result.h), never a
+// CHECK.
 #pragma once
 
 #include <cstdio>
@@ -13,5 +14,6 @@ namespace tilewright {
 
 }  // namespace tilewright
 
-#define TW_CHECK(condition) \
-  (static_cast<bool>(condition) ? void(0) : ::tilewright::check_failed(#condition, __FILE__, __LINE__))
+#define TW_CHECK(condition)               \
+  (static_cast<bool>(condition) ? void(0) \
+                                : ::tilewright::check_failed(#condition, __FILE__, __LINE__))

@@ -9,9 +9,18 @@
 namespace tilewright {
 
 enum class DType : uint8_t {
-  kFloat32, kFloat64, kFloat16, kBFloat16,
-  kInt8, kInt16, kInt32, kInt64,
-  kUInt8, kUInt16, kUInt32, kUInt64,
+  kFloat32,
+  kFloat64,
+  kFloat16,
+  kBFloat16,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kUInt8,
+  kUInt16,
+  kUInt32,
+  kUInt64,
   kBool,
 };
 
@@ -23,10 +32,18 @@ struct DTypeInfo {
 };
 
 inline constexpr std::array<DTypeInfo, 13> kDTypes{{
-    {DType::kFloat32, "f32", 4, 1},  {DType::kFloat64, "f64", 8, 11}, {DType::kFloat16, "f16", 2, 10},
-    {DType::kBFloat16, "bf16", 2, 16}, {DType::kInt8, "i8", 1, 3},    {DType::kInt16, "i16", 2, 5},
-    {DType::kInt32, "i32", 4, 6},    {DType::kInt64, "i64", 8, 7},    {DType::kUInt8, "u8", 1, 2},
-    {DType::kUInt16, "u16", 2, 4},   {DType::kUInt32, "u32", 4, 12},  {DType::kUInt64, "u64", 8, 13},
+    {DType::kFloat32, "f32", 4, 1},
+    {DType::kFloat64, "f64", 8, 11},
+    {DType::kFloat16, "f16", 2, 10},
+    {DType::kBFloat16, "bf16", 2, 16},
+    {DType::kInt8, "i8", 1, 3},
+    {DType::kInt16, "i16", 2, 5},
+    {DType::kInt32, "i32", 4, 6},
+    {DType::kInt64, "i64", 8, 7},
+    {DType::kUInt8, "u8", 1, 2},
+    {DType::kUInt16, "u16", 2, 4},
+    {DType::kUInt32, "u32", 4, 12},
+    {DType::kUInt64, "u64", 8, 13},
     {DType::kBool, "bool", 1, 9},
 }};
 

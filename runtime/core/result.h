@@ -56,15 +56,30 @@ class [[nodiscard]] Result {
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
-  T& value() & { TW_CHECK(ok()); return std::get<0>(state_); }
-  const T& value() const& { TW_CHECK(ok()); return std::get<0>(state_); }
-  T&& value() && { TW_CHECK(ok()); return std::get<0>(std::move(state_)); }
+  T& value() & {
+    TW_CHECK(ok());
+    return std::get<0>(state_);
+  }
+  const T& value() const& {
+    TW_CHECK(ok());
+    return std::get<0>(state_);
+  }
+  T&& value() && {
+    TW_CHECK(ok());
+    return std::get<0>(std::move(state_));
+  }
   T& operator*() { return value(); }
   const T& operator*() const { return value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
-  Error& error() { TW_CHECK(!ok()); return std::get<1>(state_); }
-  const Error& error() const { TW_CHECK(!ok()); return std::get<1>(state_); }
+  Error& error() {
+    TW_CHECK(!ok());
+    return std::get<1>(state_);
+  }
+  const Error& error() const {
+    TW_CHECK(!ok());
+    return std::get<1>(state_);
+  }
 
  private:
   std::variant<T, Error> state_;
@@ -77,8 +92,14 @@ class [[nodiscard]] Result<void> {
   Result(Error error) : error_(std::move(error)) {}
   bool ok() const { return !error_; }
   explicit operator bool() const { return ok(); }
-  const Error& error() const { TW_CHECK(error_); return *error_; }
-  Error& error() { TW_CHECK(error_); return *error_; }
+  const Error& error() const {
+    TW_CHECK(error_);
+    return *error_;
+  }
+  Error& error() {
+    TW_CHECK(error_);
+    return *error_;
+  }
 
  private:
   std::optional<Error> error_;
@@ -91,11 +112,13 @@ using Status = Result<void>;
 #define TW_CONCAT_INNER(a, b) a##b
 #define TW_CONCAT(a, b) TW_CONCAT_INNER(a, b)
 // TW_RETURN_IF_ERROR(expr): returns the error of a Result from the calling function.
-#define TW_RETURN_IF_ERROR(expr) \
-  do { if (auto tw_status = (expr); !tw_status.ok()) return std::move(tw_status.error()); } while (0)
+#define TW_RETURN_IF_ERROR(expr)                                                       \
+  do {                                                                                 \
+    if (auto tw_status = (expr); !tw_status.ok()) return std::move(tw_status.error()); \
+  } while (0)
 // TW_ASSIGN(auto x, expr): x is the value of a Result, or the calling function returns its error.
 #define TW_ASSIGN(lhs, expr) TW_ASSIGN_IMPL(TW_CONCAT(tw_result_, __LINE__), lhs, expr)
-#define TW_ASSIGN_IMPL(tmp, lhs, expr) \
-  auto tmp = (expr);                   \
+#define TW_ASSIGN_IMPL(tmp, lhs, expr)          \
+  auto tmp = (expr);                            \
   if (!tmp.ok()) return std::move(tmp.error()); \
   lhs = std::move(tmp).value()

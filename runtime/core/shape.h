@@ -16,7 +16,10 @@ inline std::optional<int64_t> element_count(const Shape& shape) {
   bool zero = false;
   for (int64_t d : shape) {
     if (d < 0) return std::nullopt;
-    if (d == 0) { zero = true; continue; }
+    if (d == 0) {
+      zero = true;
+      continue;
+    }
     if (n > (int64_t{1} << 62) / d) return std::nullopt;
     n *= d;
   }

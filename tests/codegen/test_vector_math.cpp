@@ -34,7 +34,8 @@ const MathCase kCases[] = {
     {"erf", MathOp::kErf, std::erf, std::erf, 4, 16},
     {"sigmoid", MathOp::kSigmoid,
      [](long double x) { return x > 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); },
-     [](double x) { return x > 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }, 2, 4},
+     [](double x) { return x > 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }, 2,
+     4},
     {"expm1", MathOp::kExpm1, std::expm1, std::expm1, 2, 16},
     {"log1p", MathOp::kLog1p, std::log1p, std::log1p, 2, 16},
     {"sin", MathOp::kSin, std::sin, std::sin, 2, 16, kLargestDoubleAngle},
@@ -119,7 +120,8 @@ std::vector<T> sample_values() {
   }
   for (double range : {0.01, 1.0, 2.0, 12.0, 110.0, 750.0, 1e5}) {
     std::uniform_real_distribution<double> uniform(-range, range);
-    for (int i = 0; i < (kIsDouble<T> ? 100000 : 300000); ++i) v.push_back(static_cast<T>(uniform(random)));
+    for (int i = 0; i < (kIsDouble<T> ? 100000 : 300000); ++i)
+      v.push_back(static_cast<T>(uniform(random)));
   }
   for (int i = 0; i < 100000; ++i) {  // near the zeros of sin and cos
     const double n = std::floor(std::exp2(static_cast<double>(random() % 4300) / 100));
@@ -169,7 +171,8 @@ void expect_same_bits(const std::vector<T>& a, const std::vector<T>& b, const st
 
 template <typename T>
 void check_accuracy(const MathCase& c, const std::vector<T>& x, bool has_fma, double bound) {
-  const std::vector<T> y = run(compile_math(c.op, kIsDouble<T>, kIsDouble<T> ? 8 : 16, {has_fma}), x);
+  const std::vector<T> y =
+      run(compile_math(c.op, kIsDouble<T>, kIsDouble<T> ? 8 : 16, {has_fma}), x);
   double worst = -1;
   T at = 0;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -183,13 +186,14 @@ void check_accuracy(const MathCase& c, const std::vector<T>& x, bool has_fma, do
     const double error = ulp_error(y[i], expected);
     if (error > worst) worst = error, at = x[i];
     if (error > bound && error == worst) {
-      EXPECT_LE(error, bound) << c.name << "(" << std::hexfloat << x[i] << ") is " << y[i] << ", expected "
-                              << static_cast<T>(expected);
+      EXPECT_LE(error, bound) << c.name << "(" << std::hexfloat << x[i] << ") is " << y[i]
+                              << ", expected " << static_cast<T>(expected);
       if (std::isinf(error)) break;
     }
   }
-  std::printf("%-8s %-6s %-6s max %6.3f ULP at %.9g (%a)\n", c.name, kIsDouble<T> ? "double" : "float",
-              has_fma ? "fma" : "no fma", worst, static_cast<double>(at), static_cast<double>(at));
+  std::printf("%-8s %-6s %-6s max %6.3f ULP at %.9g (%a)\n", c.name,
+              kIsDouble<T> ? "double" : "float", has_fma ? "fma" : "no fma", worst,
+              static_cast<double>(at), static_cast<double>(at));
 }
 
 class VectorMath : public testing::TestWithParam<MathCase> {};
@@ -198,12 +202,14 @@ INSTANTIATE_TEST_SUITE_P(Ops, VectorMath, testing::ValuesIn(kCases),
 
 TEST_P(VectorMath, FloatIsAccurate) {
   static const auto x = sample_values<float>();
-  for (bool has_fma : {true, false}) check_accuracy<float>(GetParam(), x, has_fma, GetParam().float_ulp);
+  for (bool has_fma : {true, false})
+    check_accuracy<float>(GetParam(), x, has_fma, GetParam().float_ulp);
 }
 
 TEST_P(VectorMath, DoubleIsAccurate) {
   static const auto x = sample_values<double>();
-  for (bool has_fma : {true, false}) check_accuracy<double>(GetParam(), x, has_fma, GetParam().double_ulp);
+  for (bool has_fma : {true, false})
+    check_accuracy<double>(GetParam(), x, has_fma, GetParam().double_ulp);
 }
 
 template <typename T>
@@ -224,12 +230,15 @@ void check_widths(const std::optional<MathOp>& op, std::initializer_list<int> wi
     else
       expect_same_bits(first, y, x, "width " + std::to_string(width));
   }
-#ifdef __x86_64__  // other processors' instructions: still no symbol from outside, and the same results
+#ifdef __x86_64__  // other processors' instructions: still no symbol from outside, and the same
+                   // results
   {
     const int width = std::data(widths)[1];
-    expect_same_bits(first, run(compile_math(op, kIsDouble<T>, width, {}, "haswell"), x, z), x, "haswell");
+    expect_same_bits(first, run(compile_math(op, kIsDouble<T>, width, {}, "haswell"), x, z), x,
+                     "haswell");
     const auto plain = run(compile_math(op, kIsDouble<T>, width, {.has_fma = false}), x, z);
-    const auto baseline = run(compile_math(op, kIsDouble<T>, width, {.has_fma = false}, "x86-64"), x, z);
+    const auto baseline =
+        run(compile_math(op, kIsDouble<T>, width, {.has_fma = false}, "x86-64"), x, z);
     expect_same_bits(plain, baseline, x, "x86-64");
   }
 #endif
@@ -243,17 +252,19 @@ TEST_P(VectorMath, AllWidthsAndProcessorsGiveTheSameBits) {
 template <typename T>
 void check_pow_at(const std::vector<T>& x, const std::vector<T>& z, const char* what, bool has_fma,
                   double bound) {
-  const auto y = run(compile_math(std::nullopt, kIsDouble<T>, kIsDouble<T> ? 8 : 16, {has_fma}), x, z);
+  const auto y =
+      run(compile_math(std::nullopt, kIsDouble<T>, kIsDouble<T> ? 8 : 16, {has_fma}), x, z);
   double worst = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     const auto expected =
-        kIsDouble<T>
-            ? std::pow(static_cast<long double>(x[i]), static_cast<long double>(z[i]))
-            : static_cast<long double>(std::pow(static_cast<double>(x[i]), static_cast<double>(z[i])));
+        kIsDouble<T> ? std::pow(static_cast<long double>(x[i]), static_cast<long double>(z[i]))
+                     : static_cast<long double>(
+                           std::pow(static_cast<double>(x[i]), static_cast<double>(z[i])));
     const double error = ulp_error(y[i], expected);
     if (error > worst && error > bound) {
-      ADD_FAILURE() << "pow(" << std::hexfloat << x[i] << ", " << z[i] << ") is " << y[i] << ", expected "
-                    << static_cast<T>(expected) << ", error " << std::defaultfloat << error;
+      ADD_FAILURE() << "pow(" << std::hexfloat << x[i] << ", " << z[i] << ") is " << y[i]
+                    << ", expected " << static_cast<T>(expected) << ", error " << std::defaultfloat
+                    << error;
     }
     worst = std::max(worst, error);
     if (std::isinf(worst)) return;
@@ -266,7 +277,8 @@ template <typename T>
 void check_pow(double bound) {
   auto base = special_values<T>();
   for (T x : {2, 3, 5, 4097}) base.insert(base.end(), {x, -x, x + T(0.5), -x - T(0.5)});
-  for (T x : {T(8388607), T(8388608), T(8388609), T(16777215), T(16777216), T(0x1p52) + 1, T(0x1p53) - 1})
+  for (T x :
+       {T(8388607), T(8388608), T(8388609), T(16777215), T(16777216), T(0x1p52) + 1, T(0x1p53) - 1})
     base.insert(base.end(), {x, -x});
   std::vector<T> x, z;
   for (T a : base)
@@ -281,7 +293,8 @@ void check_pow(double bound) {
   std::uniform_real_distribution<double> unit(-1, 1);
   const double most = kIsDouble<T> ? 750 : 105;
   for (int i = 0; i < 400000; ++i) {  // results over the whole range, from bases of any size
-    const double log_x = unit(random) * std::pow(10.0, unit(random) * 3 - (kIsDouble<T> ? 0.2 : 1.1));
+    const double log_x =
+        unit(random) * std::pow(10.0, unit(random) * 3 - (kIsDouble<T> ? 0.2 : 1.1));
     x.push_back(static_cast<T>(std::exp(log_x)));
     z.push_back(static_cast<T>(unit(random) * most / log_x));
     x.push_back(static_cast<T>(unit(random) * 10)),
@@ -312,7 +325,8 @@ double nanoseconds_per_element(std::optional<MathOp> op, int width, double low, 
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < 20; ++i) k.run(x.data(), z.data(), y.data(), 4096);
     best = std::min(
-        best, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count());
+        best,
+        std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count());
   }
   return best / (20 * 4096);
 }
@@ -320,11 +334,13 @@ double nanoseconds_per_element(std::optional<MathOp> op, int width, double low, 
 // Run with --gtest_also_run_disabled_tests.
 TEST(VectorMathSpeed, DISABLED_PrintsNanosecondsPerElement) {
   std::printf("%-8s %10s %10s %10s\n", "", "16 floats", "1 float", "8 doubles");
-  std::printf("%-8s %10.3f %10.3f %10.3f\n", "pow", nanoseconds_per_element<float>({}, 16, 0.1, 0.9),
+  std::printf("%-8s %10.3f %10.3f %10.3f\n", "pow",
+              nanoseconds_per_element<float>({}, 16, 0.1, 0.9),
               nanoseconds_per_element<float>({}, 1, 0.1, 0.9),
               nanoseconds_per_element<double>({}, 8, 0.1, 0.9));
   for (const auto& c : kCases) {
-    std::printf("%-8s %10.3f %10.3f %10.3f\n", c.name, nanoseconds_per_element<float>(c.op, 16, 0.1, 0.9),
+    std::printf("%-8s %10.3f %10.3f %10.3f\n", c.name,
+                nanoseconds_per_element<float>(c.op, 16, 0.1, 0.9),
                 nanoseconds_per_element<float>(c.op, 1, 0.1, 0.9),
                 nanoseconds_per_element<double>(c.op, 8, 0.1, 0.9));
   }

@@ -24,12 +24,14 @@ namespace {
 ExitOnError exit_on_error;
 
 // void f(x, z, y, n): a loop in steps of `width`.
-void build_loop(Module& m, std::optional<MathOp> op, bool is_double, int width, const MathOptions& options) {
+void build_loop(Module& m, std::optional<MathOp> op, bool is_double, int width,
+                const MathOptions& options) {
   IRBuilder<> b(m.getContext());
   Type *ptr = b.getPtrTy(), *element = is_double ? b.getDoubleTy() : b.getFloatTy();
   Type* lanes = width == 1 ? element : FixedVectorType::get(element, width);
-  auto* f = Function::Create(FunctionType::get(b.getVoidTy(), {ptr, ptr, ptr, b.getInt64Ty()}, false),
-                             Function::ExternalLinkage, "f", m);
+  auto* f =
+      Function::Create(FunctionType::get(b.getVoidTy(), {ptr, ptr, ptr, b.getInt64Ty()}, false),
+                       Function::ExternalLinkage, "f", m);
   for (unsigned i = 0; i < 3; ++i) f->addParamAttr(i, Attribute::NoAlias);
   auto *entry = BasicBlock::Create(m.getContext(), "entry", f),
        *loop = BasicBlock::Create(m.getContext(), "loop", f),
@@ -80,8 +82,8 @@ void optimise(Module& m, TargetMachine& tm) {
 
 }  // namespace
 
-MathKernel compile_math(std::optional<MathOp> op, bool is_double, int width, const MathOptions& options,
-                        std::string_view cpu) {
+MathKernel compile_math(std::optional<MathOp> op, bool is_double, int width,
+                        const MathOptions& options, std::string_view cpu) {
   static const bool initialised = [] {
     return !InitializeNativeTarget() && !InitializeNativeTargetAsmPrinter();
   }();
@@ -105,7 +107,8 @@ MathKernel compile_math(std::optional<MathOp> op, bool is_double, int width, con
                                        .setPlatformSetUp(orc::setUpInactivePlatform)
                                        .setLinkProcessSymbolsByDefault(false)
                                        .create());
-  exit_on_error(kernel.code->jit->addIRModule(orc::ThreadSafeModule(std::move(m), std::move(context))));
+  exit_on_error(
+      kernel.code->jit->addIRModule(orc::ThreadSafeModule(std::move(m), std::move(context))));
   using Run = void (*)(const void*, const void*, void*, int64_t);
   kernel.run = exit_on_error(kernel.code->jit->lookup("f")).toPtr<Run>();
   return kernel;

@@ -20,8 +20,9 @@ struct MathKernel {
   std::unique_ptr<Code> code;
 };
 
-// op nullopt: pow; cpu empty: the host's. The emitted module may call nothing: a symbol left undefined fails the lookup.
-MathKernel compile_math(std::optional<MathOp> op, bool is_double, int width, const MathOptions& options = {},
-                        std::string_view cpu = {});
+// op nullopt: pow; cpu empty: the host's. The emitted module may call nothing: a symbol left
+// undefined fails the lookup.
+MathKernel compile_math(std::optional<MathOp> op, bool is_double, int width,
+                        const MathOptions& options = {}, std::string_view cpu = {});
 
 }  // namespace tilewright::cpu

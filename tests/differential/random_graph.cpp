@@ -39,7 +39,10 @@ class Generator {
   }
 
  private:
-  struct Known { ValueId id; double bound; };  // |elements| <= bound
+  struct Known {
+    ValueId id;
+    double bound;
+  };  // |elements| <= bound
 
   int64_t below(int64_t n) { return std::uniform_int_distribution<int64_t>(0, n - 1)(random_); }
   bool chance(double p) { return std::uniform_real_distribution<double>(0, 1)(random_) < p; }
@@ -87,18 +90,24 @@ class Generator {
   }
   ValueId add_ints(const std::vector<int64_t>& values) {
     return graph().add_constant("c" + std::to_string(graph().values.size()),
-                                ir::make_constant_of<int64_t>(DType::kInt64, {static_cast<int64_t>(values.size())}, values));
+                                ir::make_constant_of<int64_t>(
+                                    DType::kInt64, {static_cast<int64_t>(values.size())}, values));
   }
   // A weight whose elements are at most 1 / sqrt(fan_in).
   ValueId add_weight(const Shape& extents, int64_t fan_in) {
     HostTensor t = random_tensor(DType::kFloat32, extents, random_);
-    const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(std::max<int64_t>(fan_in, 1))));
+    const auto scale =
+        static_cast<float>(1 / std::sqrt(static_cast<double>(std::max<int64_t>(fan_in, 1))));
     for (int64_t i = 0; i < t.size(); ++i) t.data<float>()[i] *= scale;
-    return graph().add_constant("w" + std::to_string(graph().values.size()),
-                                ir::make_constant(DType::kFloat32, extents, std::vector<uint8_t>(t.bytes.begin(), t.bytes.end())));
+    return graph().add_constant(
+        "w" + std::to_string(graph().values.size()),
+        ir::make_constant(DType::kFloat32, extents,
+                          std::vector<uint8_t>(t.bytes.begin(), t.bytes.end())));
   }
-  bool add(std::string_view op, std::vector<ValueId> operands, ir::Attributes attributes, double bound) {
-    auto outputs = ir::add_node(graph(), op, std::move(operands), std::move(attributes), 1, std::string(op), {std::string(op)});
+  bool add(std::string_view op, std::vector<ValueId> operands, ir::Attributes attributes,
+           double bound) {
+    auto outputs = ir::add_node(graph(), op, std::move(operands), std::move(attributes), 1,
+                                std::string(op), {std::string(op)});
     TW_CHECK(outputs.ok());
     live_.push_back({(*outputs)[0], bound});
     return true;
@@ -113,8 +122,11 @@ class Generator {
     const Known x = pick();
     if (x.bound > kLargestBound) return add("tanh", {x.id}, {}, 1);
     switch (below(14)) {
-      case 0: case 1: return unary(x);
-      case 2: case 3: case 4: return binary(x);
+      case 0:
+      case 1: return unary(x);
+      case 2:
+      case 3:
+      case 4: return binary(x);
       case 5: return reduce(x);
       case 6: return transpose(x);
       case 7: return reshape(x);
@@ -138,13 +150,16 @@ class Generator {
       default: return x.bound > 3 ? false : add("exp", {x.id}, {}, std::exp(x.bound));
     }
   }
-  // Another value that broadcasts with x: one of the same type, or a new input with some extents 1 or fewer dimensions.
+  // Another value that broadcasts with x: one of the same type, or a new input with some extents 1
+  // or fewer dimensions.
   Known partner(const Known& x) {
     if (chance(0.5)) {
       std::vector<Known> same;
       for (const Known& k : live_)
-        if (shape(k.id) == shape(x.id) && ir::to_string(type(k.id)) == ir::to_string(type(x.id))) same.push_back(k);
-      if (same.size() > 1) return same[static_cast<size_t>(below(static_cast<int64_t>(same.size())))];
+        if (shape(k.id) == shape(x.id) && ir::to_string(type(k.id)) == ir::to_string(type(x.id)))
+          same.push_back(k);
+      if (same.size() > 1)
+        return same[static_cast<size_t>(below(static_cast<int64_t>(same.size())))];
     }
     Shape s = shape(x.id);
     const auto& dims = type(x.id).dims;
@@ -172,13 +187,15 @@ class Generator {
     double n = 1;
     for (size_t d = 0; d < s.size(); ++d)
       if (chance(0.5) || (axes.empty() && d + 1 == s.size())) {
-        axes.push_back(chance(0.3) ? static_cast<int64_t>(d) - static_cast<int64_t>(s.size()) : static_cast<int64_t>(d));
+        axes.push_back(chance(0.3) ? static_cast<int64_t>(d) - static_cast<int64_t>(s.size())
+                                   : static_cast<int64_t>(d));
         n *= static_cast<double>(s[d]);
       }
     const ir::Attributes attributes{{"axes", axes}, {"keepdims", below(2)}};
     if (n < 1) return add("reduce_sum", {x.id}, attributes, 0);
     switch (below(4)) {
-      case 0: return n * x.bound > 1000 ? false : add("reduce_sum", {x.id}, attributes, n * x.bound);
+      case 0:
+        return n * x.bound > 1000 ? false : add("reduce_sum", {x.id}, attributes, n * x.bound);
       case 1: return add("reduce_max", {x.id}, attributes, x.bound);
       case 2: return add("reduce_min", {x.id}, attributes, x.bound);
       default: return add("reduce_mean", {x.id}, attributes, x.bound);
@@ -219,7 +236,8 @@ class Generator {
       steps.push_back(backwards ? -1 - below(2) : 1 + below(3));
     }
     if (axes.empty()) return false;
-    return add("slice", {x.id, add_ints(starts), add_ints(ends), add_ints(axes), add_ints(steps)}, {}, x.bound);
+    return add("slice", {x.id, add_ints(starts), add_ints(ends), add_ints(axes), add_ints(steps)},
+               {}, x.bound);
   }
   bool concat(const Known& x) {
     const Shape s = shape(x.id);
@@ -228,7 +246,10 @@ class Generator {
     std::vector<ValueId> parts{x.id};
     double bound = x.bound;
     for (int64_t k = 1 + below(2); k > 0; --k) {
-      if (chance(0.3)) { parts.push_back(x.id); continue; }
+      if (chance(0.3)) {
+        parts.push_back(x.id);
+        continue;
+      }
       Shape other = s;
       other[static_cast<size_t>(axis)] = any_extent();
       if (element_count(other).value() > kMostElements) return false;
@@ -242,10 +263,12 @@ class Generator {
     const Shape s = shape(x.id);
     if (s.empty()) return false;
     const int64_t n = any_extent(), k = s.back();
-    if (element_count(s).value() * n > kMostProducts || !ir::as_int(type(x.id).dims.back())) return false;
+    if (element_count(s).value() * n > kMostProducts || !ir::as_int(type(x.id).dims.back()))
+      return false;
     const bool transposed = chance(0.3);
     Shape w = transposed ? Shape{n, k} : Shape{k, n};
-    if (s.size() > 2 && is_static(x.id) && chance(0.3)) w.insert(w.begin(), chance(0.5) ? s[s.size() - 3] : 1);
+    if (s.size() > 2 && is_static(x.id) && chance(0.3))
+      w.insert(w.begin(), chance(0.5) ? s[s.size() - 3] : 1);
     ir::Attributes attributes;
     if (transposed) attributes["trans_b"] = int64_t{1};
     const double bound = x.bound * std::sqrt(static_cast<double>(k));
@@ -257,8 +280,10 @@ class Generator {
     const size_t spatial = s.size() - 2;
     std::vector<int64_t> kernel, pads(2 * spatial), strides, dilations;
     int64_t fan_in = s[1], group = 1;
-    if (chance(0.3)) group = s[1];
-    else if (s[1] % 2 == 0 && chance(0.3)) group = 2;
+    if (chance(0.3))
+      group = s[1];
+    else if (s[1] % 2 == 0 && chance(0.3))
+      group = 2;
     if (group == 0) return false;
     fan_in /= group;
     for (size_t d = 0; d < spatial; ++d) {
@@ -269,14 +294,18 @@ class Generator {
       pads[d + spatial] = below(3);
       fan_in *= kernel.back();
       if (!ir::as_int(type(x.id).dims[d + 2])) return false;
-      if (s[d + 2] + pads[d] + pads[d + spatial] < (kernel.back() - 1) * dilations.back() + 1) return false;
+      if (s[d + 2] + pads[d] + pads[d + spatial] < (kernel.back() - 1) * dilations.back() + 1)
+        return false;
     }
     const int64_t out = group * (1 + below(group > 3 ? 2 : 9));
-    if (fan_in == 0 || element_count(s).value() / std::max<int64_t>(s[1], 1) * out * fan_in > kMostProducts) return false;
+    if (fan_in == 0 ||
+        element_count(s).value() / std::max<int64_t>(s[1], 1) * out * fan_in > kMostProducts)
+      return false;
     Shape w{out, s[1] / group};
     w.insert(w.end(), kernel.begin(), kernel.end());
     const double bound = x.bound * std::sqrt(static_cast<double>(fan_in));
-    add("conv", {x.id, add_weight(w, fan_in)}, {{"pads", pads}, {"strides", strides}, {"dilations", dilations}, {"group", group}}, bound);
+    add("conv", {x.id, add_weight(w, fan_in)},
+        {{"pads", pads}, {"strides", strides}, {"dilations", dilations}, {"group", group}}, bound);
     Shape bias(spatial + 1, 1);
     bias[0] = out;
     return chance(0.5) ? add("add", {live_.back().id, add_weight(bias, 1)}, {}, bound + 1) : true;
@@ -290,7 +319,9 @@ class Generator {
       kernel.push_back(1 + below(3));
       strides.push_back(1 + below(3));
       for (size_t side : {d, d + spatial}) pads[side] = below(kernel.back());
-      if (s[d + 2] + pads[d] + pads[d + spatial] < kernel.back() || !ir::as_int(type(x.id).dims[d + 2])) return false;
+      if (s[d + 2] + pads[d] + pads[d + spatial] < kernel.back() ||
+          !ir::as_int(type(x.id).dims[d + 2]))
+        return false;
     }
     const ir::Attributes attributes{{"kernel_shape", kernel}, {"pads", pads}, {"strides", strides}};
     return add(chance(0.5) ? "max_pool" : "average_pool", {x.id}, attributes, x.bound);
@@ -299,13 +330,16 @@ class Generator {
     const Shape s = shape(x.id);
     if (s.empty() || element_count(s) == 0) return false;
     const int64_t axis = below(static_cast<int64_t>(s.size()));
-    if (chance(0.5)) return add(chance(0.7) ? "softmax" : "log_softmax", {x.id}, {{"axis", axis}}, 2 * x.bound + 6);
+    if (chance(0.5))
+      return add(chance(0.7) ? "softmax" : "log_softmax", {x.id}, {{"axis", axis}},
+                 2 * x.bound + 6);
     Shape scale;
     for (size_t d = static_cast<size_t>(axis); d < s.size(); ++d) {
       if (!ir::as_int(type(x.id).dims[d])) return false;
       scale.push_back(s[d]);
     }
-    if (element_count(scale).value() < 5) return false;  // the variance of so few may vanish: ill-conditioned
+    if (element_count(scale).value() < 5)
+      return false;  // the variance of so few may vanish: ill-conditioned
     std::vector<ValueId> operands{x.id};
     if (chance(0.7)) {
       operands.push_back(add_weight(scale, 1));
@@ -318,12 +352,16 @@ class Generator {
     auto add_output = [&](ValueId v) {
       if (std::count(graph().outputs.begin(), graph().outputs.end(), v)) return;
       graph().outputs.push_back(v);
-      graph().output_names.push_back(graph().value(v).name + std::to_string(graph().outputs.size()));
+      graph().output_names.push_back(graph().value(v).name +
+                                     std::to_string(graph().outputs.size()));
     };
     for (const Known& k : live_)
       if (graph().value(k.id).producer >= 0 && chance(0.15)) add_output(k.id);
     for (size_t i = live_.size(); i-- > 0;)
-      if (graph().value(live_[i].id).producer >= 0) { add_output(live_[i].id); break; }
+      if (graph().value(live_[i].id).producer >= 0) {
+        add_output(live_[i].id);
+        break;
+      }
   }
 
   std::mt19937_64 random_;

@@ -1,5 +1,5 @@
-// Random graphs: interpreted against compiled, fused against not, scheduled against plain loops, one thread against three.
-// TILEWRIGHT_GRAPHS=n tries more of them, TILEWRIGHT_SEED=n one alone.
+// Random graphs: interpreted against compiled, fused against not, scheduled against plain loops,
+// one thread against three. TILEWRIGHT_GRAPHS=n tries more of them, TILEWRIGHT_SEED=n one alone.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,17 +19,20 @@ uint64_t from_environment(const char* name, uint64_t fallback) {
   return text ? std::strtoull(text, nullptr, 10) : fallback;
 }
 
-// How much a relative change of the inputs changes output k, per unit of change: what rounding on the way may grow by.
+// How much a relative change of the inputs changes output k, per unit of change: what rounding on
+// the way may grow by.
 std::vector<double> sensitivity(const RandomGraph& r, const OracleRun& base) {
   constexpr double kChange = 1.0 / 1024;
   Tensors changed = r.inputs;
   std::mt19937_64 random(7);
   for (HostTensor& t : changed)
-    for (int64_t i = 0; i < t.size(); ++i) t.data<float>()[i] *= static_cast<float>(random() % 2 ? 1 + kChange : 1 - kChange);
+    for (int64_t i = 0; i < t.size(); ++i)
+      t.data<float>()[i] *= static_cast<float>(random() % 2 ? 1 + kChange : 1 - kChange);
   auto run = interpret_graph(r.graph, changed);
   TW_CHECK(run.ok());
   std::vector<double> result;
-  for (size_t k = 0; k < base.outputs.size(); ++k) result.push_back(difference(base.outputs[k], run->outputs[k]).value_or(0) / kChange);
+  for (size_t k = 0; k < base.outputs.size(); ++k)
+    result.push_back(difference(base.outputs[k], run->outputs[k]).value_or(0) / kChange);
   return result;
 }
 
@@ -44,14 +47,17 @@ void check_graph(uint64_t seed) {
   const double roundings = oracle->steps + kUlps * static_cast<double>(r.graph.nodes.size());
   for (size_t f = 0; f < std::size(kForms); ++f) {
     if (f != 0 && f != 1 + seed % 3) continue;  // all forms in turn: compiling takes the time
-    SCOPED_TRACE(std::string(kForms[f].fuse ? "fused" : "unfused") + (kForms[f].schedule ? ", scheduled" : ", plain loops"));
+    SCOPED_TRACE(std::string(kForms[f].fuse ? "fused" : "unfused") +
+                 (kForms[f].schedule ? ", scheduled" : ", plain loops"));
     auto runs = run_compiled(r.graph, r.inputs, kForms[f], {1, 3});
     ASSERT_TRUE(runs.ok()) << runs.error().to_string();
     for (size_t k = 0; k < oracle->outputs.size(); ++k) {
       auto d = difference((*runs)[0][k], oracle->outputs[k]);
       ASSERT_TRUE(d.has_value()) << "output " << k << ": type, shape, infinities or NaNs differ";
-      EXPECT_LE(*d, epsilon(DType::kFloat32) * roundings * (oracle->largest + change[k])) << "output " << k;
-      EXPECT_EQ((*runs)[1][k].bytes, (*runs)[0][k].bytes) << "output " << k << " depends on the number of threads";
+      EXPECT_LE(*d, epsilon(DType::kFloat32) * roundings * (oracle->largest + change[k]))
+          << "output " << k;
+      EXPECT_EQ((*runs)[1][k].bytes, (*runs)[0][k].bytes)
+          << "output " << k << " depends on the number of threads";
     }
   }
 }

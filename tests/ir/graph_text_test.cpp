@@ -56,7 +56,8 @@ TEST(GraphText, RoundTrips) {
 }
 
 TEST(GraphText, EveryPartOfANode) {
-  const std::string text = R"(graph 'odd name' {
+  const std::string text =
+      R"(graph 'odd name' {
   input x: f32[batch, 4] layout(d1/2, d0, d1%2)
   input output: f16[]
   const k: u64[2] = [18446744073709551615, 0]
@@ -190,9 +191,8 @@ TEST(VerifyGraph, EachRule) {
   expect("'x' has an extent of type f32, expected i64",
          [&](Graph& g) { g.value(x).type.dims[1] = float_imm(4); });
   expect("'x' has the negative extent -4", [&](Graph& g) { g.value(x).type.dims[1] = Expr(-4); });
-  expect("the layout of 'h' does not fit its rank", [&](Graph& g) {
-    g.value(h).layout = {{5, 1, 0}};
-  });
+  expect("the layout of 'h' does not fit its rank",
+         [&](Graph& g) { g.value(h).layout = {{5, 1, 0}}; });
   expect("'n' of type i64[2] has 1 known elements",
          [](Graph& g) { g.value(g.outputs[1]).known->pop_back(); });
   expect("'w' has type f32[4, 7], its constant f32[4, 6]",

@@ -52,16 +52,20 @@ HostTensor random_tensor(DType dtype, const Shape& shape, std::mt19937_64& rando
   std::uniform_real_distribution<double> real(-1, 1);
   std::uniform_int_distribution<int> small(1, 5), bit(0, 1);
   for (int64_t i = 0; i < t.size(); ++i) {
-    if (is_float(dtype)) set_element(t, i, real(random));
-    else if (dtype == DType::kBool) set_element(t, i, bit(random));
-    else set_element(t, i, is_unsigned(dtype) || bit(random) ? small(random) : -small(random));
+    if (is_float(dtype))
+      set_element(t, i, real(random));
+    else if (dtype == DType::kBool)
+      set_element(t, i, bit(random));
+    else
+      set_element(t, i, is_unsigned(dtype) || bit(random) ? small(random) : -small(random));
   }
   return t;
 }
 
 HostTensor repeated(DType dtype, const Shape& shape, const std::vector<double>& values) {
   HostTensor t(dtype, shape);
-  for (int64_t i = 0; i < t.size(); ++i) set_element(t, i, values[static_cast<size_t>(i) % values.size()]);
+  for (int64_t i = 0; i < t.size(); ++i)
+    set_element(t, i, values[static_cast<size_t>(i) % values.size()]);
   return t;
 }
 
@@ -92,7 +96,8 @@ class Interpretation {
   }
   void measure(const HostTensor& t) {
     for (int64_t i = 0; i < t.size(); ++i)
-      if (const double v = std::abs(element(t, i)); std::isfinite(v)) run_.largest = std::max(run_.largest, v);
+      if (const double v = std::abs(element(t, i)); std::isfinite(v))
+        run_.largest = std::max(run_.largest, v);
   }
   Status bind_inputs(const Tensors& inputs) {
     TW_CHECK(inputs.size() == graph_.inputs.size());
@@ -120,7 +125,10 @@ class Interpretation {
     TW_RETURN_IF_ERROR(ir::verify(g.kernel, ir::Stage::kBlocks));
     std::vector<void*> params;
     for (size_t p = 0; p < g.params.size(); ++p) {
-      if (g.params[p] == ir::kNone) { params.push_back(symbols->bytes.data()); continue; }
+      if (g.params[p] == ir::kNone) {
+        params.push_back(symbols->bytes.data());
+        continue;
+      }
       if (p >= g.num_inputs) TW_RETURN_IF_ERROR(allocate(g.params[p]));
       params.push_back(tensor(g.params[p]).bytes.data());
     }
@@ -155,7 +163,8 @@ class Interpretation {
       if (!b) return;
       double n = 1;
       for (const ir::BlockAxis& a : b->axes)
-        if (a.kind != ir::AxisKind::kParallel) n *= static_cast<double>(ir::evaluate_int(a.extent, symbols_).value_or(1));
+        if (a.kind != ir::AxisKind::kParallel)
+          n *= static_cast<double>(ir::evaluate_int(a.extent, symbols_).value_or(1));
       steps += n;
     });
     return steps;
@@ -179,13 +188,14 @@ Result<std::vector<ir::ConstantRef>> interpret_constants(const ir::Graph& graph)
   TW_ASSIGN(OracleRun run, interpret_graph(graph, {}));
   std::vector<ir::ConstantRef> constants;
   for (const HostTensor& t : run.outputs)
-    constants.push_back(ir::make_constant(t.dtype, t.shape, std::vector<uint8_t>(t.bytes.begin(), t.bytes.end())));
+    constants.push_back(
+        ir::make_constant(t.dtype, t.shape, std::vector<uint8_t>(t.bytes.begin(), t.bytes.end())));
   return constants;
 }
 }  // namespace
 
-Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs, CompiledForm form,
-                                          const std::vector<int>& threads) {
+Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs,
+                                          CompiledForm form, const std::vector<int>& threads) {
   passes::LowerOptions options;
   TW_ASSIGN(options.machine, cpu::describe_machine());
   options.machine.threads = 3;
@@ -194,9 +204,11 @@ Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors&
   options.fold = form.fold;
   options.run_constants = interpret_constants;
   TW_ASSIGN(ir::Program program, passes::lower(graph, options));
-  TW_ASSIGN(std::shared_ptr<Executable> executable, codegen::assemble_in_memory({std::move(program)}, {options.machine, 1, graph.name}));
+  TW_ASSIGN(std::shared_ptr<Executable> executable,
+            codegen::assemble_in_memory({std::move(program)}, {options.machine, 1, graph.name}));
   std::vector<Tensor> given;
-  for (const HostTensor& t : inputs) given.push_back(Tensor::borrow(t.dtype, t.shape, const_cast<uint8_t*>(t.bytes.data())));
+  for (const HostTensor& t : inputs)
+    given.push_back(Tensor::borrow(t.dtype, t.shape, const_cast<uint8_t*>(t.bytes.data())));
   std::vector<Tensors> runs;
   for (int n : threads) {
     SessionOptions session_options;
@@ -219,8 +231,10 @@ std::optional<double> difference(const HostTensor& a, const HostTensor& b) {
   double largest = 0;
   for (int64_t i = 0; i < a.size(); ++i) {
     const double x = element(a, i), y = element(b, i);
-    if (std::isfinite(x) && std::isfinite(y)) largest = std::max(largest, std::abs(x - y));
-    else if (!(std::isnan(x) && std::isnan(y)) && x != y) return std::nullopt;
+    if (std::isfinite(x) && std::isfinite(y))
+      largest = std::max(largest, std::abs(x - y));
+    else if (!(std::isnan(x) && std::isnan(y)) && x != y)
+      return std::nullopt;
   }
   return largest;
 }

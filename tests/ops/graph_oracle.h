@@ -12,8 +12,8 @@ namespace tilewright {
 
 using Tensors = std::vector<HostTensor>;
 
-// Elements of a type in a range where operators are defined: floats in [-1, 1], integers from -5 to 5
-// but not 0, unsigned ones from 1 to 5.
+// Elements of a type in a range where operators are defined: floats in [-1, 1], integers from -5 to
+// 5 but not 0, unsigned ones from 1 to 5.
 HostTensor random_tensor(DType dtype, const Shape& shape, std::mt19937_64& random);
 // values[i % n] at element i.
 HostTensor repeated(DType dtype, const Shape& shape, const std::vector<double>& values);
@@ -23,10 +23,11 @@ double element(const HostTensor& t, int64_t i);
 // What the oracle found out on the way.
 struct OracleRun {
   Tensors outputs;
-  double largest = 0;    // magnitude of any finite element of an operand or result
-  double steps = 0;      // reduction steps behind one element, over all nodes
+  double largest = 0;  // magnitude of any finite element of an operand or result
+  double steps = 0;    // reduction steps behind one element, over all nodes
 };
-// Interprets one unfused, unscheduled kernel per node; the graph and every kernel are verified first.
+// Interprets one unfused, unscheduled kernel per node; the graph and every kernel are verified
+// first.
 Result<OracleRun> interpret_graph(const ir::Graph& graph, const Tensors& inputs);
 
 struct CompiledForm {
@@ -34,10 +35,11 @@ struct CompiledForm {
   bool fold = false;  // false: kernels compute what depends on constants alone
 };
 // Compiles a graph once and runs it with each number of threads.
-Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs, CompiledForm form,
-                                          const std::vector<int>& threads);
+Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs,
+                                          CompiledForm form, const std::vector<int>& threads);
 
-// The largest difference between finite elements; nothing when types, shapes, infinities or NaNs differ.
+// The largest difference between finite elements; nothing when types, shapes, infinities or NaNs
+// differ.
 std::optional<double> difference(const HostTensor& a, const HostTensor& b);
 // Distance between 1 and the next number of a type; 0 for integers.
 double epsilon(DType dtype);

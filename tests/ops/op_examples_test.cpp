@@ -1,5 +1,5 @@
-// Every operator of the table: documented, and its example gives the same result interpreted and compiled, fused or not,
-// scheduled or not, with one thread and with three.
+// Every operator of the table: documented, and its example gives the same result interpreted and
+// compiled, fused or not, scheduled or not, with one thread and with three.
 #include <gtest/gtest.h>
 
 #include "ir/graph/infer.h"
@@ -16,7 +16,8 @@ struct Call {
   Tensors inputs;
 };
 
-// The example as a graph of one node. Small integer operands with given values are constants: shapes may depend on them.
+// The example as a graph of one node. Small integer operands with given values are constants:
+// shapes may depend on them.
 Result<Call> build_example(const OpDef& op) {
   Call call;
   call.graph.name = std::string(op.name);
@@ -27,19 +28,22 @@ Result<Call> build_example(const OpDef& op) {
     auto shape = ir::constant_shape(type);
     if (!shape) return invalid("the example's extents are not constant");
     const bool given = i < op.example.values.size() && !op.example.values[i].empty();
-    HostTensor t = given ? repeated(type.dtype, *shape, op.example.values[i]) : random_tensor(type.dtype, *shape, random);
+    HostTensor t = given ? repeated(type.dtype, *shape, op.example.values[i])
+                         : random_tensor(type.dtype, *shape, random);
     const std::string name = "operand" + std::to_string(i);
     if (given && type.rank() <= 1) {
       operands.push_back(call.graph.add_constant(
-          name, ir::make_constant(type.dtype, *shape, std::vector<uint8_t>(t.bytes.begin(), t.bytes.end()))));
+          name, ir::make_constant(type.dtype, *shape,
+                                  std::vector<uint8_t>(t.bytes.begin(), t.bytes.end()))));
     } else {
       operands.push_back(call.graph.add_value(name, type));
       call.graph.inputs.push_back(operands.back());
       call.inputs.push_back(std::move(t));
     }
   }
-  TW_ASSIGN(std::vector<ir::ValueId> outputs, ir::add_node(call.graph, op.name, operands, op.example.attributes,
-                                                           op.example.outputs, "result", {"example"}));
+  TW_ASSIGN(std::vector<ir::ValueId> outputs,
+            ir::add_node(call.graph, op.name, operands, op.example.attributes, op.example.outputs,
+                         "result", {"example"}));
   for (ir::ValueId v : outputs) {
     call.graph.outputs.push_back(v);
     call.graph.output_names.push_back(call.graph.value(v).name);
@@ -71,20 +75,27 @@ TEST_P(OpExamples, CompiledEqualsInterpreted) {
   ASSERT_TRUE(call.ok()) << call.error().to_string();
   auto oracle = interpret_graph(call->graph, call->inputs);
   ASSERT_TRUE(oracle.ok()) << oracle.error().to_string();
-  // What a function such as tanh may be off by is stated in codegen/cpu/vector_math.h, at most kUlps.
+  // What a function such as tanh may be off by is stated in codegen/cpu/vector_math.h, at most
+  // kUlps.
   constexpr double kUlps = 4;
-  for (const CompiledForm form : {CompiledForm{true, true, true}, CompiledForm{true, true}, CompiledForm{true, false}, CompiledForm{false, true}, CompiledForm{false, false}}) {
-    SCOPED_TRACE(std::string(form.fuse ? "fused" : "unfused") + (form.schedule ? ", scheduled" : ", plain loops"));
+  for (const CompiledForm form :
+       {CompiledForm{true, true, true}, CompiledForm{true, true}, CompiledForm{true, false},
+        CompiledForm{false, true}, CompiledForm{false, false}}) {
+    SCOPED_TRACE(std::string(form.fuse ? "fused" : "unfused") +
+                 (form.schedule ? ", scheduled" : ", plain loops"));
     auto runs = run_compiled(call->graph, call->inputs, form, {1, 3});
     ASSERT_TRUE(runs.ok()) << runs.error().to_string();
     for (size_t i = 0; i < oracle->outputs.size(); ++i) {
       const HostTensor& expected = oracle->outputs[i];
       const HostTensor& got = (*runs)[0][i];
       auto d = difference(got, expected);
-      ASSERT_TRUE(d.has_value()) << "output " << i << " differs: " << name(got.dtype) << to_string(got.shape) << ", expected "
-                                 << name(expected.dtype) << to_string(expected.shape);
-      EXPECT_LE(*d, epsilon(expected.dtype) * (kUlps + oracle->steps) * oracle->largest) << "output " << i;
-      EXPECT_EQ((*runs)[1][i].bytes, got.bytes) << "output " << i << " depends on the number of threads";
+      ASSERT_TRUE(d.has_value()) << "output " << i << " differs: " << name(got.dtype)
+                                 << to_string(got.shape) << ", expected " << name(expected.dtype)
+                                 << to_string(expected.shape);
+      EXPECT_LE(*d, epsilon(expected.dtype) * (kUlps + oracle->steps) * oracle->largest)
+          << "output " << i;
+      EXPECT_EQ((*runs)[1][i].bytes, got.bytes)
+          << "output " << i << " depends on the number of threads";
     }
   }
 }

@@ -27,7 +27,9 @@ MAY_INCLUDE = {
     "frontends/compiler": [
         "runtime", "ir", "passes", "codegen", "autotune", "frontends/onnx", "frontends/tensor_files",
     ],
-    "frontends/cli": ["frontends/compiler", "frontends/tensor_files"],
+    "frontends/cli": [  # shows every stage to the user, so it may see every stage
+        "runtime", "ir", "passes", "codegen", "frontends/compiler", "frontends/onnx", "frontends/tensor_files",
+    ],
     "frontends/python": ["frontends/compiler", "frontends/tensor_files"],
     "tests": EVERYTHING,
     "tutorials": EVERYTHING,
@@ -75,7 +77,7 @@ limits.h math.h signal.h stdarg.h stdalign.h stdbool.h stddef.h stdint.h stdio.h
 SYSTEM = set("""
 cpuid.h dirent.h dlfcn.h elf.h fcntl.h fenv.h immintrin.h link.h poll.h pthread.h sched.h spawn.h unistd.h
 """.split())  # and sys/*
-SYSTEM_FOLDERS = ["runtime", "codegen", "autotune", "frontends", "tests", "tutorials"]
+SYSTEM_FOLDERS = ["passes/reproducer.cpp", "runtime", "codegen", "autotune", "frontends", "tests", "tutorials"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 SOURCES = (".h", ".cpp", ".c", ".def")

@@ -1,4 +1,5 @@
 #include <set>
+#include <unordered_map>
 
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/rules/rule.h"
@@ -12,16 +13,48 @@ namespace {
 bool is_costly(const Expr& value) {
   bool costly = false;
   for_each_expr(value, [&](const Expr& e) {
-    if (const auto* u = e.as<Unary>()) costly |= u->op >= UnaryOp::kSqrt && u->op <= UnaryOp::kSigmoid;
-    if (const auto* b = e.as<Binary>()) costly |= is_float(e.dtype()) && (b->op == BinaryOp::kPow || b->op == BinaryOp::kDiv);
+    if (const auto* u = e.as<Unary>())
+      costly |= u->op >= UnaryOp::kSqrt && u->op <= UnaryOp::kSigmoid;
+    if (const auto* b = e.as<Binary>())
+      costly |= is_float(e.dtype()) && (b->op == BinaryOp::kPow || b->op == BinaryOp::kDiv);
   });
   return costly;
 }
 size_t loads_of(const Stmt& s, const BufferNode* buffer) {
   size_t n = 0;
-  for_each_expr(s, [&](const Expr& e) { if (const auto* l = e.as<Load>()) n += l->buffer.get() == buffer; });
+  for_each_expr(s, [&](const Expr& e) {
+    if (const auto* l = e.as<Load>()) n += l->buffer.get() == buffer;
+  });
   return n;
 }
+
+// Nodes of the expression written out as a tree, where a load of `buffer` (may be null) counts as
+// `weight`.
+double tree_size(const Expr& e, const BufferNode* buffer, double weight,
+                 std::unordered_map<const ExprNode*, double>& seen) {
+  if (auto it = seen.find(e.get()); it != seen.end()) return it->second;
+  double n = 1;
+  const auto* l = e.as<Load>();
+  if (l && l->buffer.get() == buffer)
+    n = weight;
+  else
+    dispatch(e, [&](const auto& node) {
+      const_fields(node, [&](const char*, const auto& field) {
+        using Field = std::decay_t<decltype(field)>;
+        if constexpr (std::is_same_v<Field, Expr>) {
+          if (field) n += tree_size(field, buffer, weight, seen);
+        } else if constexpr (std::is_same_v<Field, std::vector<Expr>>)
+          for (const Expr& x : field) n += tree_size(x, buffer, weight, seen);
+      });
+    });
+  return seen[e.get()] = n;
+}
+double tree_size(const Expr& e, const BufferNode* buffer = nullptr, double weight = 0) {
+  std::unordered_map<const ExprNode*, double> seen;
+  return tree_size(e, buffer, weight, seen);
+}
+// A chain of values that are each read twice doubles with every step: beyond this a buffer stays.
+constexpr double kLargestTree = 1500;
 
 // May the block's value be computed at each of its uses?
 bool should_inline(const ScheduleState& s, const BlockPlace& p) {
@@ -35,7 +68,8 @@ bool should_inline(const ScheduleState& s, const BlockPlace& p) {
     ++readers;
     const bool reduction = static_cast<bool>(q.block->init);
     const auto* body = q.block->body.as<Store>();
-    if (!body) return false;
+    if (!body || tree_size(body->value, st->buffer.get(), tree_size(st->value)) > kLargestTree)
+      return false;
     // A contraction reads each element many times: what it reads is laid out once.
     if (reduction && instances(*q.block) > 2 * mine) return false;
     if (costly && (reduction || instances(*q.block) > mine)) return false;
@@ -53,7 +87,10 @@ void inline_rule(ScheduleState& s) {
       const std::string name = p.block->name;
       if (tried.count(name) || !should_inline(s, p)) continue;
       tried.insert(name);
-      if (s.apply("inline", {name})) { changed = true; break; }
+      if (s.apply("inline", {name})) {
+        changed = true;
+        break;
+      }
     }
   }
 }

@@ -15,24 +15,28 @@ struct Axis {
   int64_t extent;
 };
 
-// Axes by how far the stored address moves: outermost first. Empty when an axis is not bound to a loop of its own.
+// Axes by how far the stored address moves: outermost first. Empty when an axis is not bound to a
+// loop of its own.
 std::vector<Axis> store_order(const Block& b, const BlockAccess& store) {
   std::vector<std::pair<int64_t, Axis>> order;
   for (size_t i = 0; i < b.axes.size(); ++i) {
     const std::string loop = loop_of_axis(b, i);
     if (loop.empty()) return {};
-    int64_t stride = store.strides[i] ? as_int(store.strides[i]).value_or(int64_t{1} << 40) : int64_t{1} << 50;
+    int64_t stride =
+        store.strides[i] ? as_int(store.strides[i]).value_or(int64_t{1} << 40) : int64_t{1} << 50;
     if (is_one(b.axes[i].extent)) stride = int64_t{1} << 60;  // anywhere: outermost
     order.push_back({stride, {i, loop, extent_or(b.axes[i].extent, kUnknownExtent)}});
   }
-  std::stable_sort(order.begin(), order.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& x, const auto& y) { return x.first > y.first; });
   std::vector<Axis> axes;
   for (auto& [stride, a] : order) axes.push_back(a);
   return axes;
 }
 
 // Do all addresses run on from the inner axis to the outer one?
-bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inner, const Expr& inner_extent) {
+bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inner,
+             const Expr& inner_extent) {
   for (const BlockAccess& a : accesses) {
     if (!a.strides[outer] || !a.strides[inner]) return false;
     if (!can_prove_equal(a.strides[outer], a.strides[inner] * inner_extent)) return false;
@@ -76,13 +80,16 @@ void pointwise_rule(ScheduleState& s, const std::string& block) {
   std::string parallel = inner.loop;
   if (inner.extent >= lanes / 2 || !as_int(extent)) {
     const std::string outer = block + ".o", vector = block + ".v";
-    if (s.apply("split", {inner.loop, outer, vector}, {lanes}) && s.apply("vectorize", {vector})) parallel = outer;
+    if (s.apply("split", {inner.loop, outer, vector}, {lanes}) && s.apply("vectorize", {vector}))
+      parallel = outer;
   }
   // All that is around the vectors is one parallel loop.
   for (size_t i = last; i-- > 0;) {
     const std::string name = block + ".p" + std::to_string(i);
-    if (s.apply("fuse_axes", {axes[i].loop, parallel, name})) parallel = name;
-    else parallel = axes[i].loop;
+    if (s.apply("fuse_axes", {axes[i].loop, parallel, name}))
+      parallel = name;
+    else
+      parallel = axes[i].loop;
   }
   if (work >= kParallelWork && p.loops.size() == b.axes.size()) s.apply("parallelize", {parallel});
 }

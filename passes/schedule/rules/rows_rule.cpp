@@ -9,7 +9,6 @@ using namespace ir;
 
 namespace {
 
-
 // Loops around a block outside any loop it shares with others' nests: all of them, outermost first.
 std::vector<std::string> loop_names(const BlockPlace& p) {
   std::vector<std::string> names;
@@ -23,7 +22,8 @@ size_t parallel_axes(const Block& b) {
   return n;
 }
 
-// The number of leading axes that all blocks have alike; reductions have no parallel axis beyond these.
+// The number of leading axes that all blocks have alike; reductions have no parallel axis beyond
+// these.
 size_t shared_rows(const ScheduleState& s, const std::vector<std::string>& blocks) {
   size_t rows = 1000;
   for (const std::string& name : blocks) {
@@ -36,14 +36,16 @@ size_t shared_rows(const ScheduleState& s, const std::vector<std::string>& block
     rows = std::min(rows, parallel_axes(*p.block));
     for (size_t i = 0; i < rows; ++i) {
       const bool direct = i < p.loops.size() && loop_of_axis(*p.block, i) == p.loops[i]->var.name();
-      if (!direct || !can_prove_equal(p.block->axes[i].extent, first.block->axes[i].extent)) rows = i;
+      if (!direct || !can_prove_equal(p.block->axes[i].extent, first.block->axes[i].extent))
+        rows = i;
     }
   }
   return rows;
 }
 
 // Cuts the innermost reduction axis of a block into vectors of partial results.
-void vectorize_reduction(ScheduleState& s, const std::string& name, std::vector<std::string>& order) {
+void vectorize_reduction(ScheduleState& s, const std::string& name,
+                         std::vector<std::string>& order) {
   const BlockPlace p = s.place(name);
   size_t axis = p.block->axes.size();
   for (size_t i = 0; i < p.block->axes.size(); ++i)
@@ -81,7 +83,8 @@ void vectorize_inner(ScheduleState& s, const std::string& name, size_t rows) {
   for (const BlockAccess& a : accesses)
     if (a.write && !(a.strides[axis] && is_one(a.strides[axis]))) return;
   const std::string loop = inner->var.name();
-  if (s.apply("split", {loop, name + ".jo", name + ".jv"}, {lanes})) s.apply("vectorize", {name + ".jv"});
+  if (s.apply("split", {loop, name + ".jo", name + ".jv"}, {lanes}))
+    s.apply("vectorize", {name + ".jv"});
 }
 
 }  // namespace
@@ -92,13 +95,16 @@ bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks) {
   for (const std::string& name : blocks) work += instances(*s.place(name).block);
   {
     const BlockPlace first = s.place(blocks[0]);
-    for (size_t i = 0; i < rows; ++i) row_count *= extent_or(first.block->axes[i].extent, kUnknownExtent);
+    for (size_t i = 0; i < rows; ++i)
+      row_count *= extent_or(first.block->axes[i].extent, kUnknownExtent);
     if (blocks.size() > 1 && rows == 0) return false;
   }
   std::vector<std::string> order;
   for (const std::string& name : blocks) {
-    if (s.place(name).block->init) vectorize_reduction(s, name, order);
-    else vectorize_inner(s, name, rows);
+    if (s.place(name).block->init)
+      vectorize_reduction(s, name, order);
+    else
+      vectorize_inner(s, name, rows);
     order.push_back(name);
   }
   if (rows == 0) return true;

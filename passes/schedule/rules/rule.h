@@ -12,19 +12,31 @@ namespace tilewright::passes {
 
 class ScheduleState {
  public:
-  ScheduleState(ir::Kernel kernel, const ScheduleInput& input) : kernel_(std::move(kernel)), input_(input) {}
+  ScheduleState(ir::Kernel kernel, const ScheduleInput& input)
+      : kernel_(std::move(kernel)), input_(input) {}
   // Applies a step and records it; false, and nothing changes, when it is not legal.
-  bool apply(std::string primitive, std::vector<std::string> names, std::vector<int64_t> numbers = {});
+  bool apply(std::string primitive, std::vector<std::string> names,
+             std::vector<int64_t> numbers = {});
   const ir::Kernel& kernel() const { return kernel_; }
   const Trace& trace() const { return trace_; }
   const ir::MachineDescription& machine() const { return *input_.machine; }
-  bool is_constant(const ir::Buffer& b) const { return b->scope == ir::Scope::kParam && input_.constants.count(b->name) != 0; }
+  bool is_constant(const ir::Buffer& b) const {
+    return b->scope == ir::Scope::kParam && input_.constants.count(b->name) != 0;
+  }
   bool has_block(const std::string& name) const { return find_block(kernel_.body, name).ok(); }
-  BlockPlace place(const std::string& block) const { return find_block(kernel_.body, block).value(); }
+  BlockPlace place(const std::string& block) const {
+    return find_block(kernel_.body, block).value();
+  }
   // To go back to when a rule does not work out.
-  struct Mark { ir::Kernel kernel; size_t steps; };
+  struct Mark {
+    ir::Kernel kernel;
+    size_t steps;
+  };
   Mark mark() const { return {kernel_, trace_.size()}; }
-  void restore(const Mark& m) { kernel_ = m.kernel; trace_.resize(m.steps); }
+  void restore(const Mark& m) {
+    kernel_ = m.kernel;
+    trace_.resize(m.steps);
+  }
 
  private:
   ir::Kernel kernel_;
@@ -32,21 +44,24 @@ class ScheduleState {
   Trace trace_;
 };
 
-// The loop that feeds an axis directly (its binding is that loop's variable); empty when it is more than that.
+// The loop that feeds an axis directly (its binding is that loop's variable); empty when it is more
+// than that.
 std::string loop_of_axis(const ir::Block& block, size_t axis);
 int64_t extent_or(const ir::Expr& e, int64_t fallback);
 // Work of one nest in block instances, symbolic extents taken as 64.
 int64_t instances(const ir::Block& block);
 
-constexpr int64_t kUnknownExtent = 64;    // what symbolic extents are taken for
-constexpr int64_t kParallelWork = 16384;  // instances of pointwise work below which a fork does not pay
+constexpr int64_t kUnknownExtent = 64;  // what symbolic extents are taken for
+constexpr int64_t kParallelWork =
+    16384;  // instances of pointwise work below which a fork does not pay
 
 // Pointwise producers into their consumers, where that does not repeat costly work.
 void inline_rule(ScheduleState& s);
-// A tile of accumulators in registers: contractions, and reductions whose results lie side by side in memory. `epilogue`
-// (may be empty) is the pointwise block that reads the result.
+// A tile of accumulators in registers: contractions, and reductions whose results lie side by side
+// in memory. `epilogue` (may be empty) is the pointwise block that reads the result.
 bool tile_rule(ScheduleState& s, const std::string& block, const std::string& epilogue);
-// Several blocks over the same rows share the row loops; reductions along the row use vectors of partial results.
+// Several blocks over the same rows share the row loops; reductions along the row use vectors of
+// partial results.
 bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks);
 // Contiguous axes fused, split to vectors, outer part parallel.
 void pointwise_rule(ScheduleState& s, const std::string& block);

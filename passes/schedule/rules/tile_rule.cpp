@@ -1,4 +1,5 @@
-// A tile of accumulators in registers: rows by vectors of results, the reduction inside, the epilogue on the tile.
+// A tile of accumulators in registers: rows by vectors of results, the reduction inside, the
+// epilogue on the tile.
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
@@ -10,37 +11,50 @@ using namespace ir;
 
 namespace {
 
-struct Tile { int64_t rows = 1, vectors = 1; };
+struct Tile {
+  int64_t rows = 1, vectors = 1;
+};
 
-// Cycles per step of the reduction against those of the multiply-adds alone, times what of the tile is real work.
-double tile_score(const MachineDescription& m, Tile t, int64_t rows, int64_t columns, int64_t lanes) {
+// Cycles per step of the reduction against those of the multiply-adds alone, times what of the tile
+// is real work.
+double tile_score(const MachineDescription& m, Tile t, int64_t rows, int64_t columns,
+                  int64_t lanes) {
   const int64_t accumulators = t.rows * t.vectors;
   if (accumulators + t.vectors + 1 > m.vector_registers) return 0;
-  const double multiply = static_cast<double>(accumulators) / 2, loads = static_cast<double>(t.rows + t.vectors) / 2;
+  const double multiply = static_cast<double>(accumulators) / 2,
+               loads = static_cast<double>(t.rows + t.vectors) / 2;
   constexpr double kLatency = 4;
   const double cycles = std::max({multiply, loads, kLatency}) + 0.1 * loads;
-  auto used = [](int64_t n, int64_t by) { return static_cast<double>(n) / static_cast<double>((n + by - 1) / by * by); };
+  auto used = [](int64_t n, int64_t by) {
+    return static_cast<double>(n) / static_cast<double>((n + by - 1) / by * by);
+  };
   // Leftover rows run in a tile of their own: cheaper than a full one, dearer than their share.
   const double row_use = 0.5 + 0.5 * used(rows, t.rows);
   return multiply / cycles * row_use * used(columns, t.vectors * lanes);
 }
 
-// `within`: the innermost extent of joined row axes; tiles then cover whole parts of it (0: any size).
-Tile choose_tile(const MachineDescription& m, int64_t rows, int64_t columns, int64_t lanes, int64_t within) {
+// `within`: the innermost extent of joined row axes; tiles then cover whole parts of it (0: any
+// size).
+Tile choose_tile(const MachineDescription& m, int64_t rows, int64_t columns, int64_t lanes,
+                 int64_t within) {
   Tile best;
   double best_score = 0;
   for (int64_t vectors = 1; vectors <= 8; ++vectors)
     for (int64_t r = 1; r <= std::min<int64_t>(rows, 14); ++r) {
       if (within && within % r && r % within) continue;
       const double score = tile_score(m, {r, vectors}, rows, columns, lanes);
-      if (score > best_score * 1.001) { best_score = score; best = {r, vectors}; }
+      if (score > best_score * 1.001) {
+        best_score = score;
+        best = {r, vectors};
+      }
     }
   return best;
 }
 
 class TileRule {
  public:
-  TileRule(ScheduleState& s, std::string block, std::string epilogue) : s_(s), m_(std::move(block)), e_(std::move(epilogue)) {}
+  TileRule(ScheduleState& s, std::string block, std::string epilogue)
+      : s_(s), m_(std::move(block)), e_(std::move(epilogue)) {}
 
   bool run() {
     const BlockPlace place = s_.place(m_);
@@ -70,7 +84,9 @@ class TileRule {
     if (epilogue.axes.size() != parallel_.size()) return false;
     if (!order_loops(e_, epilogue, false)) return false;
     if (!s_.apply("compute_at", {e_, name(m_, "io")})) return false;
-    if (!s_.apply("decompose_reduction", {m_, reduce_loops_.empty() ? name(m_, "ii") : reduce_loops_[0]})) return false;
+    if (!s_.apply("decompose_reduction",
+                  {m_, reduce_loops_.empty() ? name(m_, "ii") : reduce_loops_[0]}))
+      return false;
     annotate(m_);
     annotate(e_);
     annotate_init();
@@ -87,16 +103,21 @@ class TileRule {
     const BlockAccess& store = accesses.back();
     std::vector<std::pair<int64_t, size_t>> by_stride;
     for (size_t i = 0; i < block_.axes.size(); ++i) {
-      if (block_.axes[i].kind == AxisKind::kReduce) reduce_.push_back(i);
-      else if (block_.axes[i].kind == AxisKind::kParallel) parallel_.push_back(i);
-      else return false;
+      if (block_.axes[i].kind == AxisKind::kReduce)
+        reduce_.push_back(i);
+      else if (block_.axes[i].kind == AxisKind::kParallel)
+        parallel_.push_back(i);
+      else
+        return false;
     }
     if (e.block->axes.size() != parallel_.size()) return false;
     for (size_t n = 0; n < parallel_.size(); ++n) {
       if (loop_of_axis(*e.block, n).empty()) return false;
       if (!can_prove_equal(e.block->axes[n].extent, block_.axes[parallel_[n]].extent)) return false;
       if (is_one(e.block->axes[n].extent)) continue;
-      by_stride.push_back({store.strides[n] ? as_int(store.strides[n]).value_or(int64_t{1} << 40) : int64_t{1} << 50, n});
+      by_stride.push_back({store.strides[n] ? as_int(store.strides[n]).value_or(int64_t{1} << 40)
+                                            : int64_t{1} << 50,
+                           n});
     }
     std::stable_sort(by_stride.begin(), by_stride.end());
     if (by_stride.empty()) return false;
@@ -106,11 +127,13 @@ class TileRule {
     const auto of_block = block_accesses(block_);
     size_t joined = rows_.empty() ? 0 : 1;
     Expr extent = rows_.empty() ? Expr(1) : block_.axes[parallel_[rows_[0]]].extent;
-    // Joining pays when tiles fit the innermost of them; a row of its own with a tail is better than tiles of one.
+    // Joining pays when tiles fit the innermost of them; a row of its own with a tail is better
+    // than tiles of one.
     const int64_t inner = rows_.empty() ? 1 : extent_or(extent, 1);
     bool fits = false;
     for (int64_t r = 4; r <= 14; ++r) fits |= inner % r == 0 || r % inner == 0;
-    while (fits && joined < rows_.size() && runs_on(of_block, parallel_[rows_[joined]], parallel_[rows_[0]], extent) &&
+    while (fits && joined < rows_.size() &&
+           runs_on(of_block, parallel_[rows_[joined]], parallel_[rows_[0]], extent) &&
            runs_on(accesses, rows_[joined], rows_[0], extent)) {
       extent = simplify(extent * block_.axes[parallel_[rows_[joined]]].extent);
       ++joined;
@@ -120,7 +143,8 @@ class TileRule {
     row_extent_ = extent;
     return true;
   }
-  static bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inner, const Expr& extent) {
+  static bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inner,
+                      const Expr& extent) {
     for (const BlockAccess& a : accesses) {
       if (!a.strides[outer] || !a.strides[inner]) return false;
       if (!can_prove_equal(a.strides[outer], a.strides[inner] * extent)) return false;
@@ -131,9 +155,12 @@ class TileRule {
   void choose() {
     const DType t = block_.body.as<Store>()->buffer->dtype;
     lanes_ = s_.machine().lanes(std::max(byte_size(t), 4));
-    const int64_t rows = extent_or(row_extent_, kUnknownExtent), columns = extent_or(block_.axes[parallel_[j_]].extent, 2 * kUnknownExtent);
-    const int64_t inner = rows_.size() > 1 ? extent_or(block_.axes[parallel_[rows_[0]]].extent, 1) : 0;
-    // An operand that moves with both rows and columns is read anew for each result: fewer accumulators do.
+    const int64_t rows = extent_or(row_extent_, kUnknownExtent),
+                  columns = extent_or(block_.axes[parallel_[j_]].extent, 2 * kUnknownExtent);
+    const int64_t inner =
+        rows_.size() > 1 ? extent_or(block_.axes[parallel_[rows_[0]]].extent, 1) : 0;
+    // An operand that moves with both rows and columns is read anew for each result: fewer
+    // accumulators do.
     bool shared = false;
     for (const BlockAccess& a : block_accesses(block_)) {
       if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
@@ -158,8 +185,10 @@ class TileRule {
       std::vector<int64_t> numbers, inner;
       bool plain = true;
       for (size_t d = 0; d < a.indices.size(); ++d)
-        if (a.indices[d].same_as(block_.axes[parallel_[j_]].var)) j_dim = j_dim == a.indices.size() ? d : j_dim;
-        else plain &= !uses_var(a.indices[d], block_.axes[parallel_[j_]].var);
+        if (a.indices[d].same_as(block_.axes[parallel_[j_]].var))
+          j_dim = j_dim == a.indices.size() ? d : j_dim;
+        else
+          plain &= !uses_var(a.indices[d], block_.axes[parallel_[j_]].var);
       if (!plain || j_dim == a.indices.size()) continue;
       const auto dim = static_cast<int64_t>(j_dim);
       const int64_t width = tile_.vectors * lanes_;
@@ -167,7 +196,10 @@ class TileRule {
       used[j_dim] = true;
       for (size_t r : reduce_in_order()) {
         for (size_t d = 0; d < a.indices.size(); ++d)
-          if (!used[d] && a.indices[d].same_as(block_.axes[r].var)) { inner.insert(inner.end(), {static_cast<int64_t>(d), 1, 0}); used[d] = true; }
+          if (!used[d] && a.indices[d].same_as(block_.axes[r].var)) {
+            inner.insert(inner.end(), {static_cast<int64_t>(d), 1, 0});
+            used[d] = true;
+          }
       }
       for (size_t d = 0; d < a.indices.size(); ++d)
         if (!used[d]) numbers.insert(numbers.end(), {static_cast<int64_t>(d), 1, 0});
@@ -183,7 +215,8 @@ class TileRule {
     for (size_t r : reduce_) {
       int64_t stride = 0;
       for (const BlockAccess& a : block_accesses(block_))
-        if (!a.write && !s_.is_constant(a.buffer) && a.strides[r]) stride = std::max(stride, as_int(a.strides[r]).value_or(int64_t{1} << 40));
+        if (!a.write && !s_.is_constant(a.buffer) && a.strides[r])
+          stride = std::max(stride, as_int(a.strides[r]).value_or(int64_t{1} << 40));
       order.push_back({-stride, r});
     }
     std::stable_sort(order.begin(), order.end());
@@ -197,7 +230,9 @@ class TileRule {
     auto loop = [&](size_t n) { return loop_of_axis(b, main ? parallel_[n] : n); };
     std::vector<std::string> order;
     for (size_t n = 0; n < parallel_.size(); ++n)
-      if (n != j_ && std::find(rows_.begin(), rows_.end(), n) == rows_.end() && std::find(outer_.begin(), outer_.end(), n) == outer_.end()) order.push_back(loop(n));
+      if (n != j_ && std::find(rows_.begin(), rows_.end(), n) == rows_.end() &&
+          std::find(outer_.begin(), outer_.end(), n) == outer_.end())
+        order.push_back(loop(n));
     for (size_t k = outer_.size(); k-- > 0;) order.push_back(loop(outer_[k]));
     outer_count_ = order.size();
     for (size_t k = rows_.size(); k-- > 0;) order.push_back(loop(rows_[k]));
@@ -210,9 +245,12 @@ class TileRule {
     if (order.size() > 1 && !s_.apply("reorder", order)) return false;
     const int64_t width = tile_.vectors * lanes_;
     if (rows_.empty()) {  // one row, so that the tile has its shape all the same
-      if (!s_.apply("split", {loop(j_), name(block, "jall"), name(block, "jt")}, {width})) return false;
-      if (!s_.apply("split", {name(block, "jall"), name(block, "jo"), name(block, "row")}, {1})) return false;
-      if (!s_.apply("split", {name(block, "row"), name(block, "io"), name(block, "ii")}, {1})) return false;
+      if (!s_.apply("split", {loop(j_), name(block, "jall"), name(block, "jt")}, {width}))
+        return false;
+      if (!s_.apply("split", {name(block, "jall"), name(block, "jo"), name(block, "row")}, {1}))
+        return false;
+      if (!s_.apply("split", {name(block, "row"), name(block, "io"), name(block, "ii")}, {1}))
+        return false;
     } else {
       std::string row = loop(rows_.back());
       for (size_t k = rows_.size() - 1; k-- > 0;) {
@@ -220,10 +258,13 @@ class TileRule {
         if (!s_.apply("fuse_axes", {row, loop(rows_[k]), fused})) return false;
         row = fused;
       }
-      if (!s_.apply("split", {row, name(block, "io"), name(block, "ii")}, {tile_.rows})) return false;
-      if (!s_.apply("split", {loop(j_), name(block, "jo"), name(block, "jt")}, {width})) return false;
+      if (!s_.apply("split", {row, name(block, "io"), name(block, "ii")}, {tile_.rows}))
+        return false;
+      if (!s_.apply("split", {loop(j_), name(block, "jo"), name(block, "jt")}, {width}))
+        return false;
     }
-    if (!s_.apply("split", {name(block, "jt"), name(block, "jc"), name(block, "jv")}, {lanes_})) return false;
+    if (!s_.apply("split", {name(block, "jt"), name(block, "jc"), name(block, "jv")}, {lanes_}))
+      return false;
     std::vector<std::string> tiled{name(block, "jo"), name(block, "io")};
     if (main) tiled.insert(tiled.end(), reduce_loops_.begin(), reduce_loops_.end());
     for (const char* part : {"ii", "jc", "jv"}) tiled.push_back(name(block, part));
@@ -246,7 +287,8 @@ class TileRule {
     const BlockPlace p = s_.place(m_);
     std::string parallel = p.loops[0]->var.name();
     std::vector<std::string> rest;
-    for (size_t i = 1; i <= outer_count_ && i < p.loops.size(); ++i) rest.push_back(p.loops[i]->var.name());
+    for (size_t i = 1; i <= outer_count_ && i < p.loops.size(); ++i)
+      rest.push_back(p.loops[i]->var.name());
     int64_t tasks = extent_or(p.loops[0]->extent, kUnknownExtent);
     for (const std::string& next : rest) {
       const std::string fused = m_ + ".par" + next.substr(next.rfind('.') + 1);
@@ -278,6 +320,8 @@ class TileRule {
 
 }  // namespace
 
-bool tile_rule(ScheduleState& s, const std::string& block, const std::string& epilogue) { return TileRule(s, block, epilogue).run(); }
+bool tile_rule(ScheduleState& s, const std::string& block, const std::string& epilogue) {
+  return TileRule(s, block, epilogue).run();
+}
 
 }  // namespace tilewright::passes

@@ -1,0 +1,289 @@
+#include "codegen/cpu/emit_arithmetic.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include "codegen/cpu/vector_math.h"
+
+namespace tilewright::cpu {
+
+using namespace ir;
+
+namespace {
+
+using llvm::Value;
+
+std::optional<MathOp> math_op(UnaryOp op) {
+  switch (op) {
+    case UnaryOp::kExp: return MathOp::kExp;
+    case UnaryOp::kLog: return MathOp::kLog;
+    case UnaryOp::kSin: return MathOp::kSin;
+    case UnaryOp::kCos: return MathOp::kCos;
+    case UnaryOp::kTan: return MathOp::kTan;
+    case UnaryOp::kAsin: return MathOp::kAsin;
+    case UnaryOp::kAcos: return MathOp::kAcos;
+    case UnaryOp::kAtan: return MathOp::kAtan;
+    case UnaryOp::kSinh: return MathOp::kSinh;
+    case UnaryOp::kCosh: return MathOp::kCosh;
+    case UnaryOp::kTanh: return MathOp::kTanh;
+    case UnaryOp::kAsinh: return MathOp::kAsinh;
+    case UnaryOp::kAcosh: return MathOp::kAcosh;
+    case UnaryOp::kAtanh: return MathOp::kAtanh;
+    case UnaryOp::kErf: return MathOp::kErf;
+    case UnaryOp::kSigmoid: return MathOp::kSigmoid;
+    case UnaryOp::kNeg:
+    case UnaryOp::kNot:
+    case UnaryOp::kAbs:
+    case UnaryOp::kSqrt:
+    case UnaryOp::kFloor:
+    case UnaryOp::kCeil:
+    case UnaryOp::kRoundEven:
+    case UnaryOp::kTrunc:
+    case UnaryOp::kIsNan:
+    case UnaryOp::kIsInf: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+class Arithmetic {
+ public:
+  Arithmetic(llvm::IRBuilderBase& builder, const MachineDescription& machine) : b_(builder), machine_(machine) {}
+
+  Value* cast(const Cast& c, Value* v) {
+    const DType from = c.value.dtype(), to = c.type.dtype;
+    llvm::Type* type = type_of(c.type);
+    if (to == DType::kBool)
+      return is_float(from) ? b_.CreateFCmpUNE(v, llvm::Constant::getNullValue(v->getType())) : b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType()));
+    if (is_float(from) && is_float(to)) {
+      if (from == DType::kFloat64 && byte_size(to) == 2) return b_.CreateFPTrunc(v, type);
+      if (byte_size(from) == 2 && byte_size(to) == 2) return b_.CreateFPTrunc(b_.CreateFPExt(v, type_of({DType::kFloat32, c.type.lanes})), type);
+      return byte_size(to) > byte_size(from) ? b_.CreateFPExt(v, type) : b_.CreateFPTrunc(v, type);
+    }
+    if (is_float(from)) {
+      const auto id = is_unsigned(to) ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat;
+      return b_.CreateIntrinsic(id, {type, v->getType()}, {v});
+    }
+    const bool zero_extend = is_unsigned(from) || from == DType::kBool;
+    if (is_float(to)) return zero_extend ? b_.CreateUIToFP(v, type) : b_.CreateSIToFP(v, type);
+    return zero_extend ? b_.CreateZExtOrTrunc(v, type) : b_.CreateSExtOrTrunc(v, type);
+  }
+
+  Value* unary(const Unary& u, Value* v) {
+    const DType t = u.value.dtype();
+    const bool half = t == DType::kFloat16 || t == DType::kBFloat16;
+    auto intrinsic = [&](llvm::Intrinsic::ID id) { return static_cast<Value*>(b_.CreateUnaryIntrinsic(id, v)); };
+    switch (u.op) {
+      case UnaryOp::kNeg: return is_float(t) ? b_.CreateFNeg(v) : b_.CreateNeg(v);
+      case UnaryOp::kNot: return b_.CreateNot(v);
+      case UnaryOp::kAbs:
+        if (is_float(t)) return intrinsic(llvm::Intrinsic::fabs);
+        if (is_unsigned(t)) return v;
+        return b_.CreateIntrinsic(llvm::Intrinsic::abs, {v->getType()}, {v, b_.getFalse()});
+      case UnaryOp::kSqrt: return intrinsic(llvm::Intrinsic::sqrt);
+      case UnaryOp::kFloor: return is_float(t) ? intrinsic(llvm::Intrinsic::floor) : v;
+      case UnaryOp::kCeil: return is_float(t) ? intrinsic(llvm::Intrinsic::ceil) : v;
+      case UnaryOp::kRoundEven: return is_float(t) ? intrinsic(llvm::Intrinsic::roundeven) : v;
+      case UnaryOp::kTrunc: return is_float(t) ? intrinsic(llvm::Intrinsic::trunc) : v;
+      case UnaryOp::kIsNan: return b_.CreateFCmpUNO(v, v);
+      case UnaryOp::kIsInf: return b_.CreateFCmpOEQ(intrinsic(llvm::Intrinsic::fabs), llvm::ConstantFP::getInfinity(v->getType()));
+      default: break;
+    }
+    auto op = math_op(u.op);
+    TW_CHECK(op && is_float(t));
+    if (half) v = b_.CreateFPExt(v, type_of({DType::kFloat32, u.type.lanes}));
+    v = emit_math(b_, *op, v, {.has_fma = machine_.has_fma});
+    return half ? b_.CreateFPTrunc(v, type_of(u.type)) : v;
+  }
+
+  Value* binary(const Binary& e, Value* a, Value* y) {
+    return is_float(e.a.dtype()) ? float_binary(e, a, y) : int_binary(e, a, y);
+  }
+  Value* float_binary(const Binary& e, Value* a, Value* y) {
+    const bool half = byte_size(e.a.dtype()) == 2;
+    auto call = [&](llvm::Intrinsic::ID id) { return static_cast<Value*>(b_.CreateBinaryIntrinsic(id, a, y)); };
+    switch (e.op) {
+      case BinaryOp::kAdd: return b_.CreateFAdd(a, y);
+      case BinaryOp::kSub: return b_.CreateFSub(a, y);
+      case BinaryOp::kMul: return b_.CreateFMul(a, y);
+      case BinaryOp::kDiv: return b_.CreateFDiv(a, y);
+      case BinaryOp::kMin: return call(llvm::Intrinsic::minimum);
+      case BinaryOp::kMax: return call(llvm::Intrinsic::maximum);
+      case BinaryOp::kFloorDiv: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(a, y));
+      case BinaryOp::kTruncMod:
+      case BinaryOp::kFloorMod: return float_remainder(e, a, y);
+      case BinaryOp::kPow: {
+        if (!half) return emit_pow(b_, a, y, {.has_fma = machine_.has_fma});
+        llvm::Type* wide = type_of({DType::kFloat32, e.type.lanes});
+        return b_.CreateFPTrunc(emit_pow(b_, b_.CreateFPExt(a, wide), b_.CreateFPExt(y, wide), {.has_fma = machine_.has_fma}), type_of(e.type));
+      }
+      case BinaryOp::kEq: return b_.CreateFCmpOEQ(a, y);
+      case BinaryOp::kNe: return b_.CreateFCmpUNE(a, y);
+      case BinaryOp::kLt: return b_.CreateFCmpOLT(a, y);
+      case BinaryOp::kLe: return b_.CreateFCmpOLE(a, y);
+      case BinaryOp::kGt: return b_.CreateFCmpOGT(a, y);
+      case BinaryOp::kGe: return b_.CreateFCmpOGE(a, y);
+      default: break;
+    }
+    TW_CHECK(!"no float operation");
+    return nullptr;
+  }
+  // Exact while the quotient is below 2^53: computed in double, a - q * y with one rounding.
+  Value* float_remainder(const Binary& e, Value* a, Value* y) {
+    llvm::Type* wide = type_of({DType::kFloat64, e.type.lanes});
+    Value *x = b_.CreateFPExt(a, wide), *m = b_.CreateFPExt(y, wide);
+    if (e.a.dtype() == DType::kFloat64) { x = a; m = y; }
+    Value* q = b_.CreateUnaryIntrinsic(e.op == BinaryOp::kFloorMod ? llvm::Intrinsic::floor : llvm::Intrinsic::trunc, b_.CreateFDiv(x, m));
+    Value* r = machine_.has_fma ? b_.CreateIntrinsic(llvm::Intrinsic::fma, {wide}, {b_.CreateFNeg(q), m, x}) : b_.CreateFSub(x, b_.CreateFMul(q, m));
+    // Division by an infinity leaves x; the sign of a zero is that of x.
+    Value* infinite = b_.CreateFCmpOEQ(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, m), llvm::ConstantFP::getInfinity(wide));
+    if (e.op == BinaryOp::kTruncMod) {
+      r = b_.CreateSelect(infinite, x, r);
+      r = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, r, x);
+    }
+    return e.a.dtype() == DType::kFloat64 ? r : b_.CreateFPTrunc(r, a->getType());
+  }
+  Value* int_binary(const Binary& e, Value* a, Value* y) {
+    const bool is_u = is_unsigned(e.a.dtype()) || e.a.dtype() == DType::kBool;
+    auto call = [&](llvm::Intrinsic::ID id) { return static_cast<Value*>(b_.CreateBinaryIntrinsic(id, a, y)); };
+    switch (e.op) {
+      case BinaryOp::kAdd: return b_.CreateAdd(a, y);
+      case BinaryOp::kSub: return b_.CreateSub(a, y);
+      case BinaryOp::kMul: return b_.CreateMul(a, y);
+      case BinaryOp::kDiv:
+      case BinaryOp::kFloorDiv:
+      case BinaryOp::kTruncMod:
+      case BinaryOp::kFloorMod: return int_division(e, a, y, is_u);
+      case BinaryOp::kMin: return call(is_u ? llvm::Intrinsic::umin : llvm::Intrinsic::smin);
+      case BinaryOp::kMax: return call(is_u ? llvm::Intrinsic::umax : llvm::Intrinsic::smax);
+      case BinaryOp::kAnd: return b_.CreateAnd(a, y);
+      case BinaryOp::kOr: return b_.CreateOr(a, y);
+      case BinaryOp::kXor: return b_.CreateXor(a, y);
+      case BinaryOp::kShl:
+      case BinaryOp::kShr: return shift(e, a, y, is_u);
+      case BinaryOp::kPow: return int_power(a, y);
+      case BinaryOp::kEq: return b_.CreateICmpEQ(a, y);
+      case BinaryOp::kNe: return b_.CreateICmpNE(a, y);
+      case BinaryOp::kLt: return is_u ? b_.CreateICmpULT(a, y) : b_.CreateICmpSLT(a, y);
+      case BinaryOp::kLe: return is_u ? b_.CreateICmpULE(a, y) : b_.CreateICmpSLE(a, y);
+      case BinaryOp::kGt: return is_u ? b_.CreateICmpUGT(a, y) : b_.CreateICmpSGT(a, y);
+      case BinaryOp::kGe: return is_u ? b_.CreateICmpUGE(a, y) : b_.CreateICmpSGE(a, y);
+    }
+    return nullptr;
+  }
+  // Never traps: a divisor of 0 counts as 1, and -1 is handled apart (the smallest number divided by it overflows).
+  Value* int_division(const Binary& e, Value* a, Value* y, bool is_u) {
+    llvm::Type* type = a->getType();
+    Value *one = llvm::ConstantInt::get(type, 1), *zero = llvm::Constant::getNullValue(type);
+    Expr divisor = e.b;
+    if (const auto* broadcast = divisor.as<Broadcast>()) divisor = broadcast->value;
+    const auto known = as_int(divisor);
+    const bool remainder = e.op == BinaryOp::kTruncMod || e.op == BinaryOp::kFloorMod;
+    if (!known || *known == 0) y = b_.CreateSelect(b_.CreateICmpEQ(y, zero), one, y);
+    if (is_u) return remainder ? b_.CreateURem(a, y) : b_.CreateUDiv(a, y);
+    Value* minus = nullptr;
+    Value* d = y;
+    if (!known || *known <= 0) {
+      minus = b_.CreateICmpEQ(y, llvm::Constant::getAllOnesValue(type));
+      d = b_.CreateSelect(minus, one, y);
+    }
+    Value *q = b_.CreateSDiv(a, d), *r = b_.CreateSub(a, b_.CreateMul(q, d));
+    if (e.op == BinaryOp::kFloorDiv || e.op == BinaryOp::kFloorMod) {
+      Value* adjust = b_.CreateAnd(b_.CreateICmpNE(r, zero), b_.CreateICmpSLT(b_.CreateXor(r, d), zero));
+      if (remainder) r = b_.CreateSelect(adjust, b_.CreateAdd(r, d), r);
+      else q = b_.CreateSelect(adjust, b_.CreateSub(q, one), q);
+    }
+    if (remainder) return minus ? b_.CreateSelect(minus, zero, r) : r;
+    return minus ? b_.CreateSelect(minus, b_.CreateNeg(a), q) : q;
+  }
+  Value* shift(const Binary& e, Value* a, Value* y, bool is_u) {
+    llvm::Type* type = a->getType();
+    const auto bits = static_cast<uint64_t>(8 * byte_size(e.a.dtype()));
+    Value* within = b_.CreateICmpULT(y, llvm::ConstantInt::get(type, bits));
+    Value* amount = b_.CreateSelect(within, y, llvm::Constant::getNullValue(type));
+    Value* r = e.op == BinaryOp::kShl ? b_.CreateShl(a, amount) : is_u ? b_.CreateLShr(a, amount) : b_.CreateAShr(a, amount);
+    return b_.CreateSelect(within, r, llvm::Constant::getNullValue(type));
+  }
+  // Square and multiply over the bits of the exponent; a negative exponent gives 0 but for bases 1 and -1.
+  Value* int_power(Value* a, Value* y) {
+    llvm::Type* type = a->getType();
+    Value *one = llvm::ConstantInt::get(type, 1), *zero = llvm::Constant::getNullValue(type), *result = one, *base = a, *rest = y;
+    const unsigned bits = type->getScalarSizeInBits();
+    for (unsigned k = 0; k < std::min(bits, 6u); ++k) {  // beyond 2^6 all but 0, 1, -1 and even numbers wrap to noise
+      Value* odd = b_.CreateICmpNE(b_.CreateAnd(rest, one), zero);
+      result = b_.CreateSelect(odd, b_.CreateMul(result, base), result);
+      base = b_.CreateMul(base, base);
+      rest = b_.CreateLShr(rest, one);
+    }
+    Value* negative = b_.CreateICmpSLT(y, zero);
+    Value* unit = b_.CreateOr(b_.CreateICmpEQ(a, one), b_.CreateICmpEQ(a, llvm::Constant::getAllOnesValue(type)));
+    return b_.CreateSelect(b_.CreateAnd(negative, b_.CreateNot(unit)), zero, result);
+  }
+
+  Value* reduce_lanes(const ReduceLanes& r, Value* v) {
+    const DType t = r.type.dtype;
+    // Halves are folded together, a fixed order whatever the target.
+    for (int lanes = r.value.lanes(); lanes > 1;) {
+      const int half = lanes / 2, rest = lanes - 2 * half;
+      auto part = [&](int from, int n) {
+        std::vector<int> at;
+        for (int i = 0; i < n; ++i) at.push_back(from + i);
+        return n == 1 ? b_.CreateExtractElement(v, static_cast<uint64_t>(from)) : b_.CreateShuffleVector(v, at);
+      };
+      Value* folded = combine_values(r.op, part(0, half), part(half, half), t);
+      if (rest) {  // an odd lane joins the first
+        Value* last = b_.CreateExtractElement(v, static_cast<uint64_t>(lanes - 1));
+        if (half == 1) folded = combine_values(r.op, folded, last, t);
+        else {
+          Value* first = combine_values(r.op, b_.CreateExtractElement(folded, static_cast<uint64_t>(0)), last, t);
+          folded = b_.CreateInsertElement(folded, first, static_cast<uint64_t>(0));
+        }
+      }
+      v = folded;
+      lanes = half;
+    }
+    return v;
+  }
+  Value* combine_values(BinaryOp op, Value* a, Value* y, DType t) {
+    const bool is_u = is_unsigned(t);
+    switch (op) {
+      case BinaryOp::kAdd: return is_float(t) ? b_.CreateFAdd(a, y) : b_.CreateAdd(a, y);
+      case BinaryOp::kMul: return is_float(t) ? b_.CreateFMul(a, y) : b_.CreateMul(a, y);
+      case BinaryOp::kMax: return b_.CreateBinaryIntrinsic(is_float(t) ? llvm::Intrinsic::maximum : is_u ? llvm::Intrinsic::umax : llvm::Intrinsic::smax, a, y);
+      case BinaryOp::kMin: return b_.CreateBinaryIntrinsic(is_float(t) ? llvm::Intrinsic::minimum : is_u ? llvm::Intrinsic::umin : llvm::Intrinsic::smin, a, y);
+      case BinaryOp::kAnd: return b_.CreateAnd(a, y);
+      case BinaryOp::kOr: return b_.CreateOr(a, y);
+      default: break;
+    }
+    TW_CHECK(!"no combiner");
+    return nullptr;
+  }
+
+ private:
+  llvm::Type* type_of(ScalarType t) { return llvm_type(b_, t); }
+
+  llvm::IRBuilderBase& b_;
+  const MachineDescription& machine_;
+};
+
+}  // namespace
+
+llvm::Type* llvm_type(llvm::IRBuilderBase& b_, ScalarType type, bool in_memory) {
+  auto scalar = [&]() -> llvm::Type* {
+    switch (type.dtype) {
+      case DType::kFloat32: return b_.getFloatTy();
+      case DType::kFloat64: return b_.getDoubleTy();
+      case DType::kFloat16: return b_.getHalfTy();
+      case DType::kBFloat16: return b_.getBFloatTy();
+      case DType::kBool: return in_memory ? b_.getInt8Ty() : b_.getInt1Ty();
+      default: return b_.getIntNTy(static_cast<unsigned>(8 * byte_size(type.dtype)));
+    }
+  };
+  return type.lanes == 1 ? scalar() : llvm::FixedVectorType::get(scalar(), static_cast<unsigned>(type.lanes));
+}
+
+Value* emit_cast(llvm::IRBuilderBase& b, const MachineDescription& m, const Cast& e, Value* v) { return Arithmetic(b, m).cast(e, v); }
+Value* emit_unary(llvm::IRBuilderBase& b, const MachineDescription& m, const Unary& e, Value* v) { return Arithmetic(b, m).unary(e, v); }
+Value* emit_binary(llvm::IRBuilderBase& b, const MachineDescription& m, const Binary& e, Value* x, Value* y) { return Arithmetic(b, m).binary(e, x, y); }
+Value* emit_reduce_lanes(llvm::IRBuilderBase& b, const MachineDescription& m, const ReduceLanes& e, Value* v) { return Arithmetic(b, m).reduce_lanes(e, v); }
+
+}  // namespace tilewright::cpu

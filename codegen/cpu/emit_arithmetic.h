@@ -1,0 +1,24 @@
+// Arithmetic nodes to LLVM IR: each takes the node and the values of its operands. Written once per meaning of nodes.h.
+#pragma once
+
+#include "ir/loops/nodes.h"
+#include "ir/machine.h"
+
+namespace llvm {
+class IRBuilderBase;
+class Type;
+class Value;
+}  // namespace llvm
+
+namespace tilewright::cpu {
+
+// bool is i1 in registers and i8 in memory.
+llvm::Type* llvm_type(llvm::IRBuilderBase& b, ir::ScalarType type, bool in_memory = false);
+
+llvm::Value* emit_cast(llvm::IRBuilderBase& b, const ir::MachineDescription& machine, const ir::Cast& e, llvm::Value* value);
+llvm::Value* emit_unary(llvm::IRBuilderBase& b, const ir::MachineDescription& machine, const ir::Unary& e, llvm::Value* value);
+llvm::Value* emit_binary(llvm::IRBuilderBase& b, const ir::MachineDescription& machine, const ir::Binary& e, llvm::Value* x, llvm::Value* y);
+// Lanes are folded together by halves: a fixed order whatever the target.
+llvm::Value* emit_reduce_lanes(llvm::IRBuilderBase& b, const ir::MachineDescription& machine, const ir::ReduceLanes& e, llvm::Value* value);
+
+}  // namespace tilewright::cpu
