@@ -123,8 +123,7 @@ Stmt update_element(const ComputeContext& c, const Axes& at, Expr value) {
   return store(c.out(), at, combine(how, old, value));
 }
 void copy_data(ComputeContext& c) {
-  c.b.compute(
-      c.out(), [&](const Axes& i) { return load(c.in(0), i); }, "copy");
+  c.b.compute(c.out(), [&](const Axes& i) { return load(c.in(0), i); }, "copy");
 }
 
 Status infer_scatter_elements(InferContext& c) {

@@ -70,8 +70,7 @@ void compute_sum_pool(ComputeContext& c) {
       },
       "sum_pool");
   if (sum != y)
-    c.b.compute(
-        y, [&](const Axes& i) { return cast(y->dtype, load(sum, i)); }, "round");
+    c.b.compute(y, [&](const Axes& i) { return cast(y->dtype, load(sum, i)); }, "round");
 }
 
 // --- max_unpool
@@ -93,8 +92,7 @@ Status infer_max_unpool(InferContext& c) {
 }
 void compute_max_unpool(ComputeContext& c) {
   const std::vector<Expr> from = *known_dims(c, 3);
-  c.b.compute(
-      c.out(), [&](const Axes&) { return constant(0, c.out()->dtype); }, "zero");
+  c.b.compute(c.out(), [&](const Axes&) { return constant(0, c.out()->dtype); }, "zero");
   c.b.opaque(loop_nest(c.in(0)->shape,
                        [&](const Axes& i) {
                          return with_value("place", load(c.in(1), i), [&](const Expr& place) {

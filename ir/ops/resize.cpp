@@ -236,10 +236,7 @@ void fill_weights(ComputeContext& c, const ResizePlan& p, AxisTables& t, DType a
       "raw_weights");
   c.b.reduce(
       sum, {Expr(t.taps)}, Combiner::kSum,
-      [&](const Axes& i, const Axes& r) {
-        return load(raw, {i[0], r[0]});
-      },
-      "weight_sum");
+      [&](const Axes& i, const Axes& r) { return load(raw, {i[0], r[0]}); }, "weight_sum");
   t.weight = c.b.temp("weights", acc, {t.a.out, Expr(t.taps)});
   c.b.compute(
       t.weight, [&](const Axes& i) { return cast(acc, load(raw, i) / load(sum, {i[0]})); },

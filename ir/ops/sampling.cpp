@@ -255,8 +255,7 @@ void compute_col2im(ComputeContext& c) {
       },
       "col2im");
   if (sum != y)
-    c.b.compute(
-        y, [&](const Axes& i) { return cast(y->dtype, load(sum, i)); }, "round");
+    c.b.compute(y, [&](const Axes& i) { return cast(y->dtype, load(sum, i)); }, "round");
 }
 
 }  // namespace

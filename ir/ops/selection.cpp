@@ -179,9 +179,8 @@ Stmt choose_boxes(const ComputeContext& c, const Scalars& s, const Buffer& kept,
 Stmt over_boxes(ComputeContext& c, const Scalars& s, const std::function<Stmt(const Axes&)>& hit) {
   Buffer kept = c.b.temp("kept", DType::kInt64, {c.dim(0, 1)});
   return seq({s.set(kTotal, 0), loop_nest({c.dim(1, 0), c.dim(1, 1)}, [&](const Axes& i) {
-                return choose_boxes(c, s, kept, i[0], i[1], [&](const Expr& box) {
-                  return hit({i[0], i[1], box});
-                });
+                return choose_boxes(c, s, kept, i[0], i[1],
+                                    [&](const Expr& box) { return hit({i[0], i[1], box}); });
               })});
 }
 void compute_nms_count(ComputeContext& c) {

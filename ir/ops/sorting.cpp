@@ -227,26 +227,24 @@ void compute_unique(ComputeContext& c) {
     });
   });
   if (sorted)
-    c.b.compute(
-        number, [&](const Axes& i) { return i[0]; }, "number");
+    c.b.compute(number, [&](const Axes& i) { return i[0]; }, "number");
   else
     c.b.opaque(next.around(seq({next.set(0, 0), rename})), "number");
+  c.b.opaque(loop_nest({count},
+                       [&](const Axes& g) {
+                         Expr to = load(number, g);
+                         return seq({store(c.out(1), {to}, load(first, g)),
+                                     store(c.out(3), {to}, Expr(0))});
+                       }),
+             "first");
   c.b.opaque(
-      loop_nest(
-          {count},
-          [&](const Axes& g) {
-            Expr to = load(number, g);
-            return seq({store(c.out(1), {to}, load(first, g)), store(c.out(3), {to}, Expr(0))});
-          }),
-      "first");
-  c.b.opaque(
-      loop_nest(
-          {n},
-          [&](const Axes& i) {
-            return with_value("to", load(number, {load(group, i)}), [&](const Expr& to) {
-              return seq({store(c.out(2), i, to), store(c.out(3), {to}, load(c.out(3), {to}) + 1)});
-            });
-          }),
+      loop_nest({n},
+                [&](const Axes& i) {
+                  return with_value("to", load(number, {load(group, i)}), [&](const Expr& to) {
+                    return seq(
+                        {store(c.out(2), i, to), store(c.out(3), {to}, load(c.out(3), {to}) + 1)});
+                  });
+                }),
       "inverse");
   c.b.compute(
       c.out(0),

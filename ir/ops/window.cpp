@@ -234,10 +234,20 @@ void compute_average_pool(ComputeContext& c) {
 
 const std::vector<OpDef>& window_ops() {
   static const std::vector<OpDef> ops{
-      {.name = "conv", .summary = "convolution of x: [n, c, spatial...] with w: [o, c / group, kernel...]", .operands = {{"x"}, {"w"}},
-       .attributes = [] { auto a = kWindowAttributes; a.push_back({"group", AttributeKind::kInt, "default 1"});
-                           a.push_back({"out_dtype", AttributeKind::kString, "type of the result and the sum; default: that of x"}); return a; }(),
-       .fusion = FusionKind::kContraction, .infer_type = infer_conv, .compute = compute_conv,
+      {.name = "conv",
+       .summary = "convolution of x: [n, c, spatial...] with w: [o, c / group, kernel...]",
+       .operands = {{"x"}, {"w"}},
+       .attributes =
+           [] {
+             auto a = kWindowAttributes;
+             a.push_back({"group", AttributeKind::kInt, "default 1"});
+             a.push_back({"out_dtype", AttributeKind::kString,
+                          "type of the result and the sum; default: that of x"});
+             return a;
+           }(),
+       .fusion = FusionKind::kContraction,
+       .infer_type = infer_conv,
+       .compute = compute_conv,
        .example = {.inputs = {{DType::kFloat32, {2, 5, 9, 11}}, {DType::kFloat32, {7, 5, 3, 3}}},
                    .attributes = {{"pads", std::vector<int64_t>{1, 1, 1, 1}},
                                   {"strides", std::vector<int64_t>{2, 1}}}},
