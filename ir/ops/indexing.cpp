@@ -19,7 +19,7 @@ bool reaches_beyond(const NodeView& c, int axis) {
 }
 
 // --- gather_elements
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 Status infer_gather_elements(InferContext& c) {
   const auto& x = c.type(0);
@@ -49,7 +49,7 @@ void compute_gather_elements(ComputeContext& c) {
 }
 
 // --- gather_nd
-// ---------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 // Length of the index tuples: the last extent of operand 1.
 std::optional<int64_t> tuple_length(const NodeView& c) {
@@ -96,7 +96,7 @@ void compute_gather_nd(ComputeContext& c) {
 }
 
 // --- scatter
-// -----------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 Status check_scatter(InferContext& c) {
   const std::string reduction = c.attr_string("reduction", "none");
@@ -199,7 +199,7 @@ void compute_scatter_nd(ComputeContext& c) {
 }
 
 // --- tensor_scatter
-// ----------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 Status infer_tensor_scatter(InferContext& c) {
   const auto &x = c.type(0), &update = c.type(1);

@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
 
 // --- pad
-// -------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 struct PadAmounts {
   std::vector<Expr> begin, end;
@@ -102,7 +102,7 @@ void compute_pad(ComputeContext& c) {
 }
 
 // --- tile, repeat
-// ------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 Status infer_tile(InferContext& c) {
   auto repeats = known_dims(c, 1);
@@ -158,7 +158,7 @@ void compute_repeat(ComputeContext& c) {
 }
 
 // --- reverse_sequence
-// --------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 Status infer_reverse_sequence(InferContext& c) {
   const int64_t time = c.attr_int("time_axis", 0), batch = c.attr_int("batch_axis", 1);

@@ -74,7 +74,7 @@ void compute_sum_pool(ComputeContext& c) {
 }
 
 // --- max_unpool
-// ----------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 // indices count in a tensor of the extents `from`; the result may be larger.
 Status infer_max_unpool(InferContext& c) {
@@ -107,7 +107,7 @@ void compute_max_unpool(ComputeContext& c) {
 }
 
 // --- regions
-// -------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 Status infer_roi_align(InferContext& c) {
   const auto &x = c.type(0), &rois = c.type(1);

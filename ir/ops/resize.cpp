@@ -160,7 +160,7 @@ Status infer_resize(InferContext& c) {
 }
 
 // --- tables
-// --------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 struct AxisTables {
   ResizeAxis a;
@@ -271,7 +271,7 @@ AxisTables fill_tables(ComputeContext& c, const ResizePlan& p, const ResizeAxis&
 }
 
 // --- the sum
-// -------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 // Weighted sum over the taps of tables[from ...], written out.
 Expr expanded_sum(const std::vector<AxisTables>& tables, size_t from, const Buffer& x,

@@ -9,7 +9,7 @@ namespace tilewright::ir {
 namespace {
 
 // --- nonzero
-// -------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 Status infer_nonzero(InferContext& c) {
   c.set_output(0, DType::kInt64, {Expr(c.rank(0)), c.data_dependent_symbol(0, "count")});
@@ -40,7 +40,7 @@ void compute_nonzero(ComputeContext& c) {
 }
 
 // --- compress
-// ------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 int compress_axis(const NodeView& c) { return c.has_attribute("axis") ? c.axis(c.rank(0)) : -1; }
 Status infer_compress(InferContext& c) {
@@ -98,7 +98,7 @@ void compute_compress(ComputeContext& c) {
 }
 
 // --- non_max_suppression
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 Status infer_nms(InferContext& c) {
   const auto &boxes = c.type(0), &scores = c.type(1);
