@@ -18,8 +18,7 @@ bool reaches_beyond(const NodeView& c, int axis) {
   return false;
 }
 
-// --- gather_elements
-// -------------------------------------------------------------------------------------------------
+// --- gather_elements ---------------------------------------------------------------------------
 
 Status infer_gather_elements(InferContext& c) {
   const auto& x = c.type(0);
@@ -48,8 +47,7 @@ void compute_gather_elements(ComputeContext& c) {
       "gather_elements");
 }
 
-// --- gather_nd
-// -------------------------------------------------------------------------------------------------
+// --- gather_nd ---------------------------------------------------------------------------------
 
 // Length of the index tuples: the last extent of operand 1.
 std::optional<int64_t> tuple_length(const NodeView& c) {
@@ -95,8 +93,7 @@ void compute_gather_nd(ComputeContext& c) {
       "gather_nd");
 }
 
-// --- scatter
-// -------------------------------------------------------------------------------------------------
+// --- scatter -----------------------------------------------------------------------------------
 
 Status check_scatter(InferContext& c) {
   const std::string reduction = c.attr_string("reduction", "none");
@@ -198,8 +195,7 @@ void compute_scatter_nd(ComputeContext& c) {
              "scatter");
 }
 
-// --- tensor_scatter
-// -------------------------------------------------------------------------------------------------
+// --- tensor_scatter ----------------------------------------------------------------------------
 
 Status infer_tensor_scatter(InferContext& c) {
   const auto &x = c.type(0), &update = c.type(1);

@@ -8,8 +8,7 @@ namespace {
 
 constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
 
-// --- pad
-// -------------------------------------------------------------------------------------------------
+// --- pad ---------------------------------------------------------------------------------------
 
 struct PadAmounts {
   std::vector<Expr> begin, end;
@@ -101,8 +100,7 @@ void compute_pad(ComputeContext& c) {
       "pad");
 }
 
-// --- tile, repeat
-// -------------------------------------------------------------------------------------------------
+// --- tile, repeat ------------------------------------------------------------------------------
 
 Status infer_tile(InferContext& c) {
   auto repeats = known_dims(c, 1);
@@ -157,8 +155,7 @@ void compute_repeat(ComputeContext& c) {
       "repeat");
 }
 
-// --- reverse_sequence
-// -------------------------------------------------------------------------------------------------
+// --- reverse_sequence --------------------------------------------------------------------------
 
 Status infer_reverse_sequence(InferContext& c) {
   const int64_t time = c.attr_int("time_axis", 0), batch = c.attr_int("batch_axis", 1);

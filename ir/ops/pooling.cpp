@@ -73,8 +73,7 @@ void compute_sum_pool(ComputeContext& c) {
     c.b.compute(y, [&](const Axes& i) { return cast(y->dtype, load(sum, i)); }, "round");
 }
 
-// --- max_unpool
-// -------------------------------------------------------------------------------------------------
+// --- max_unpool --------------------------------------------------------------------------------
 
 // indices count in a tensor of the extents `from`; the result may be larger.
 Status infer_max_unpool(InferContext& c) {
@@ -106,8 +105,7 @@ void compute_max_unpool(ComputeContext& c) {
              "max_unpool");
 }
 
-// --- regions
-// -------------------------------------------------------------------------------------------------
+// --- regions -----------------------------------------------------------------------------------
 
 Status infer_roi_align(InferContext& c) {
   const auto &x = c.type(0), &rois = c.type(1);

@@ -159,8 +159,7 @@ Status infer_resize(InferContext& c) {
   return {};
 }
 
-// --- tables
-// -------------------------------------------------------------------------------------------------
+// --- tables ------------------------------------------------------------------------------------
 
 struct AxisTables {
   ResizeAxis a;
@@ -270,8 +269,7 @@ AxisTables fill_tables(ComputeContext& c, const ResizePlan& p, const ResizeAxis&
   return t;
 }
 
-// --- the sum
-// -------------------------------------------------------------------------------------------------
+// --- the sum -----------------------------------------------------------------------------------
 
 // Weighted sum over the taps of tables[from ...], written out.
 Expr expanded_sum(const std::vector<AxisTables>& tables, size_t from, const Buffer& x,

@@ -9,8 +9,7 @@ namespace {
 
 DType accumulator(DType t) { return t == DType::kFloat64 ? t : DType::kFloat32; }
 
-// --- grid_sample
-// -------------------------------------------------------------------------------------------------
+// --- grid_sample -------------------------------------------------------------------------------
 
 Status infer_grid_sample(InferContext& c) {
   const auto &x = c.type(0), &grid = c.type(1);
@@ -146,8 +145,7 @@ void compute_grid_sample(ComputeContext& c) {
       "grid_sample");
 }
 
-// --- deform_columns
-// -------------------------------------------------------------------------------------------------
+// --- deform_columns ----------------------------------------------------------------------------
 
 Status infer_deform_columns(InferContext& c) {
   const auto &x = c.type(0), &offset = c.type(1);
@@ -192,8 +190,7 @@ void compute_deform_columns(ComputeContext& c) {
       "deform_columns");
 }
 
-// --- col2im
-// -------------------------------------------------------------------------------------------------
+// --- col2im ------------------------------------------------------------------------------------
 
 struct Columns {
   std::vector<Expr> image, block, steps;
