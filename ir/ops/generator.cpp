@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
 
-// --- range
-// -------------------------------------------------------------------------------------------------------------
+// --- range -------------------------------------------------------------------------------------
 
 std::optional<double> known_number(const NodeView& c, int operand) {
   auto e = c.known(operand);
@@ -76,8 +75,7 @@ void compute_range_length(ComputeContext& c) {
   c.b.opaque(store(c.out(), {Expr(0)}, max(n, 0)), "length");
 }
 
-// --- eye_like, trilu
-// -----------------------------------------------------------------------------------------------------
+// --- eye_like, trilu ---------------------------------------------------------------------------
 
 Status infer_eye_like(InferContext& c) {
   if (c.rank(0) != 2) return c.error("x is " + to_string(c.type(0)) + ", expected a matrix");
@@ -114,8 +112,7 @@ void compute_trilu(ComputeContext& c) {
       "trilu");
 }
 
-// --- one_hot
-// -------------------------------------------------------------------------------------------------------------
+// --- one_hot -----------------------------------------------------------------------------------
 
 Status infer_one_hot(InferContext& c) {
   auto depth = c.known(1);
@@ -146,8 +143,7 @@ void compute_one_hot(ComputeContext& c) {
       "one_hot");
 }
 
-// --- affine_grid
-// -----------------------------------------------------------------------------------------------------------
+// --- affine_grid -------------------------------------------------------------------------------
 
 Status infer_affine_grid(InferContext& c) {
   auto size = known_dims(c, 1);

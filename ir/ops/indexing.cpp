@@ -2,14 +2,23 @@
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
+#include "ir/ops/sort_loops.h"
 
 namespace tilewright::ir {
 namespace {
 
 constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
 
-// --- gather_elements
-// ---------------------------------------------------------------------------------------------------
+// A dimension other than the axis where indices reach beyond x.
+bool reaches_beyond(const NodeView& c, int axis) {
+  for (int d = 0; d < c.rank(0); ++d) {
+    auto n = as_int(c.dim(1, d)), limit = as_int(c.dim(0, d));
+    if (d != axis && n && limit && *n > *limit) return true;
+  }
+  return false;
+}
+
+// --- gather_elements ---------------------------------------------------------------------------
 
 Status infer_gather_elements(InferContext& c) {
   const auto& x = c.type(0);
@@ -18,6 +27,9 @@ Status infer_gather_elements(InferContext& c) {
   if (c.rank(1) != x.rank())
     return c.error("x is " + to_string(x) + ", indices is " + to_string(c.type(1)) +
                    ": ranks differ");
+  if (reaches_beyond(c, axis))
+    return c.error("x is " + to_string(x) + ", indices is " + to_string(c.type(1)) +
+                   ", larger in a dimension other than the axis");
   c.set_output(0, x.dtype, c.type(1).dims);
   return {};
 }
@@ -27,14 +39,15 @@ void compute_gather_elements(ComputeContext& c) {
       c.out(),
       [&](const Axes& i) {
         Axes at = i;
+        for (size_t d = 0; d < i.size(); ++d)
+          at[d] = within(i[d], c.in(1)->shape[d], c.in(0)->shape[d]);
         at[axis] = wrapped_index(load(c.in(1), i), c.in(0)->shape[axis]);
         return load(c.in(0), at);
       },
       "gather_elements");
 }
 
-// --- gather_nd
-// ---------------------------------------------------------------------------------------------------------
+// --- gather_nd ---------------------------------------------------------------------------------
 
 // Length of the index tuples: the last extent of operand 1.
 std::optional<int64_t> tuple_length(const NodeView& c) {
@@ -51,6 +64,10 @@ Status infer_gather_nd(InferContext& c) {
   if (batch < 0 || batch >= indices.rank() || *k + batch > x.rank())
     return c.error("x is " + to_string(x) + ", indices is " + to_string(indices) +
                    ", batch_dims is " + std::to_string(batch));
+  for (size_t d = 0; d < static_cast<size_t>(batch); ++d)
+    if (surely_differ(x.dims[d], indices.dims[d]))
+      return c.error("x is " + to_string(x) + ", indices is " + to_string(indices) +
+                     ": batch dimensions differ");
   std::vector<Expr> dims(indices.dims.begin(), indices.dims.end() - 1);
   dims.insert(dims.end(), x.dims.begin() + batch + *k, x.dims.end());
   c.set_output(0, x.dtype, std::move(dims));
@@ -61,7 +78,9 @@ void compute_gather_nd(ComputeContext& c) {
   c.b.compute(
       c.out(),
       [&](const Axes& i) {
-        Axes at(i.begin(), i.begin() + batch), where(i.begin(), i.begin() + q);
+        Axes at, where(i.begin(), i.begin() + q);
+        for (size_t d = 0; d < static_cast<size_t>(batch); ++d)
+          at.push_back(within(i[d], c.in(1)->shape[d], c.in(0)->shape[d]));
         where.push_back(0);
         for (int64_t n = 0; n < k; ++n) {
           where.back() = n;
@@ -74,8 +93,7 @@ void compute_gather_nd(ComputeContext& c) {
       "gather_nd");
 }
 
-// --- scatter
-// -----------------------------------------------------------------------------------------------------------
+// --- scatter -----------------------------------------------------------------------------------
 
 Status check_scatter(InferContext& c) {
   const std::string reduction = c.attr_string("reduction", "none");
@@ -101,18 +119,6 @@ Stmt update_element(const ComputeContext& c, const Axes& at, Expr value) {
                  combine(how == Combiner::kSum ? Combiner::kOr : Combiner::kAnd, old, value));
   return store(c.out(), at, combine(how, old, value));
 }
-// body(axes) for each point of `extents` in order.
-Stmt nest(const std::vector<Expr>& extents, const std::function<Stmt(const Axes&)>& body) {
-  std::vector<Var> vars;
-  Axes axes;
-  for (size_t d = 0; d < extents.size(); ++d) {
-    vars.push_back(Var("u" + std::to_string(d)));
-    axes.push_back(vars.back());
-  }
-  Stmt s = body(axes);
-  for (size_t d = extents.size(); d-- > 0;) s = for_loop(vars[d], extents[d], s);
-  return s;
-}
 void copy_data(ComputeContext& c) {
   c.b.compute(c.out(), [&](const Axes& i) { return load(c.in(0), i); }, "copy");
 }
@@ -124,17 +130,26 @@ Status infer_scatter_elements(InferContext& c) {
   if (c.rank(1) != x.rank() || c.rank(2) != x.rank())
     return c.error("x is " + to_string(x) + ", indices is " + to_string(c.type(1)) +
                    ", updates is " + to_string(c.type(2)) + ": ranks differ");
+  for (int d = 0; d < x.rank(); ++d)
+    if (surely_differ(c.dim(1, d), c.dim(2, d)) || reaches_beyond(c, axis))
+      return c.error("x is " + to_string(x) + ", indices is " + to_string(c.type(1)) +
+                     ", updates is " + to_string(c.type(2)) + ": extents do not fit");
   return check_scatter(c);
 }
 void compute_scatter_elements(ComputeContext& c) {
   copy_data(c);
   const auto axis = static_cast<size_t>(c.axis(c.rank(0)));
-  c.b.opaque(nest(c.in(1)->shape,
-                  [&](const Axes& i) {
-                    Axes at = i;
-                    at[axis] = wrapped_index(load(c.in(1), i), c.in(0)->shape[axis]);
-                    return update_element(c, at, load(c.in(2), i));
-                  }),
+  std::vector<Expr> extents;
+  for (size_t d = 0; d < c.in(1)->shape.size(); ++d) {
+    const Expr n = simplify(min(c.in(1)->shape[d], c.in(2)->shape[d]));
+    extents.push_back(d == axis ? n : simplify(min(n, c.in(0)->shape[d])));
+  }
+  c.b.opaque(loop_nest(extents,
+                       [&](const Axes& i) {
+                         Axes at = i;
+                         at[axis] = wrapped_index(load(c.in(1), i), c.in(0)->shape[axis]);
+                         return update_element(c, at, load(c.in(2), i));
+                       }),
              "scatter");
 }
 
@@ -147,28 +162,40 @@ Status infer_scatter_nd(InferContext& c) {
   if (*k > x.rank() || updates.rank() != indices.rank() - 1 + x.rank() - *k)
     return c.error("x is " + to_string(x) + ", indices is " + to_string(indices) + ", updates is " +
                    to_string(updates) + ": ranks do not fit");
+  for (int d = 0; d < updates.rank(); ++d) {
+    const int q = indices.rank() - 1;
+    if (surely_differ(c.dim(2, d), d < q ? c.dim(1, d) : c.dim(0, static_cast<int>(*k) + d - q)))
+      return c.error("x is " + to_string(x) + ", indices is " + to_string(indices) +
+                     ", updates is " + to_string(updates) + ": extents do not fit");
+  }
   return check_scatter(c);
 }
 void compute_scatter_nd(ComputeContext& c) {
   copy_data(c);
   const int64_t k = *tuple_length(c), q = c.rank(1) - 1;
-  c.b.opaque(nest(c.in(2)->shape,
-                  [&](const Axes& i) {
-                    Axes at, where(i.begin(), i.begin() + q);
-                    where.push_back(0);
-                    for (int64_t n = 0; n < k; ++n) {
-                      where.back() = n;
-                      at.push_back(wrapped_index(load(c.in(1), where),
-                                                 c.in(0)->shape[static_cast<size_t>(n)]));
-                    }
-                    at.insert(at.end(), i.begin() + q, i.end());
-                    return update_element(c, at, load(c.in(2), i));
-                  }),
+  std::vector<Expr> extents;
+  for (size_t d = 0; d < c.in(2)->shape.size(); ++d) {
+    const size_t n = static_cast<size_t>(q);
+    extents.push_back(
+        simplify(min(c.in(2)->shape[d],
+                     d < n ? c.in(1)->shape[d] : c.in(0)->shape[static_cast<size_t>(k) + d - n])));
+  }
+  c.b.opaque(loop_nest(extents,
+                       [&](const Axes& i) {
+                         Axes at, where(i.begin(), i.begin() + q);
+                         where.push_back(0);
+                         for (int64_t n = 0; n < k; ++n) {
+                           where.back() = n;
+                           at.push_back(wrapped_index(load(c.in(1), where),
+                                                      c.in(0)->shape[static_cast<size_t>(n)]));
+                         }
+                         at.insert(at.end(), i.begin() + q, i.end());
+                         return update_element(c, at, load(c.in(2), i));
+                       }),
              "scatter");
 }
 
-// --- tensor_scatter
-// ----------------------------------------------------------------------------------------------------
+// --- tensor_scatter ----------------------------------------------------------------------------
 
 Status infer_tensor_scatter(InferContext& c) {
   const auto &x = c.type(0), &update = c.type(1);
@@ -176,6 +203,11 @@ Status infer_tensor_scatter(InferContext& c) {
   if (axis <= 0 || axis >= x.rank()) return c.error(axis_message(c.attr_int("axis", -2), x));
   if (update.rank() != x.rank() || update.dtype != x.dtype)
     return c.error("cache is " + to_string(x) + ", update is " + to_string(update));
+  for (int d = 0; d < x.rank(); ++d)
+    if (d != axis && surely_differ(c.dim(0, d), c.dim(1, d)))
+      return c.error("cache is " + to_string(x) + ", update is " + to_string(update));
+  if (c.has(2) && (c.rank(2) != 1 || surely_differ(c.dim(2, 0), x.dims[0])))
+    return c.error("start is " + to_string(c.type(2)) + ", expected one per batch");
   const std::string mode = c.attr_string("mode", "linear");
   if (mode != "linear" && mode != "circular") return c.error("mode is '" + mode + "'");
   c.set_output(0, x);
@@ -189,8 +221,12 @@ void compute_tensor_scatter(ComputeContext& c) {
   c.b.compute(
       c.out(),
       [&](const Axes& i) {
-        Expr start = c.has(2) ? cast(DType::kInt64, load(c.in(2), {i[0]})) : Expr(0);
-        Axes at = i;
+        Expr start =
+            c.has(2) ? cast(DType::kInt64, load(c.in(2), {within(i[0], c.dim(0, 0), c.dim(2, 0))}))
+                     : Expr(0);
+        Axes at;
+        for (size_t d = 0; d < i.size(); ++d)
+          at.push_back(within(i[d], c.in(0)->shape[d], c.in(1)->shape[d]));
         at[axis] = i[axis] - start;
         if (circular) at[axis] = floormod(at[axis], c.in(0)->shape[axis]);
         Expr inside = logical_and(at[axis] >= Expr(0), at[axis] < c.in(1)->shape[axis]);

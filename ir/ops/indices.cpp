@@ -10,6 +10,14 @@ Expr wrapped_index(Expr index, const Expr& extent) {
   return clamp(select(index < Expr(0), index + extent, index), 0, extent - 1);
 }
 
+Expr within(const Expr& i, const Expr& extent, const Expr& limit) {
+  return can_prove(extent <= limit) ? i : min(i, limit - 1);
+}
+bool surely_differ(const Expr& a, const Expr& b) {
+  auto x = as_int(a), y = as_int(b);
+  return x && y && *x != *y;
+}
+
 std::optional<std::vector<Expr>> known_dims(const NodeView& c, int operand) {
   auto elements = c.known(operand);
   if (!elements) return std::nullopt;

@@ -8,8 +8,7 @@ namespace {
 
 constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
 
-// --- pad
-// -------------------------------------------------------------------------------------------------------------
+// --- pad ---------------------------------------------------------------------------------------
 
 struct PadAmounts {
   std::vector<Expr> begin, end;
@@ -101,8 +100,7 @@ void compute_pad(ComputeContext& c) {
       "pad");
 }
 
-// --- tile, repeat
-// ------------------------------------------------------------------------------------------------------
+// --- tile, repeat ------------------------------------------------------------------------------
 
 Status infer_tile(InferContext& c) {
   auto repeats = known_dims(c, 1);
@@ -157,15 +155,14 @@ void compute_repeat(ComputeContext& c) {
       "repeat");
 }
 
-// --- reverse_sequence
-// --------------------------------------------------------------------------------------------------
+// --- reverse_sequence --------------------------------------------------------------------------
 
 Status infer_reverse_sequence(InferContext& c) {
   const int64_t time = c.attr_int("time_axis", 0), batch = c.attr_int("batch_axis", 1);
   if (time < 0 || batch < 0 || time >= c.rank(0) || batch >= c.rank(0) || time == batch)
     return c.error("time_axis " + std::to_string(time) + " and batch_axis " +
                    std::to_string(batch) + " of " + to_string(c.type(0)));
-  if (c.rank(1) != 1)
+  if (c.rank(1) != 1 || surely_differ(c.dim(1, 0), c.dim(0, static_cast<int>(batch))))
     return c.error("lengths is " + to_string(c.type(1)) + ", expected one per batch");
   c.set_output(0, c.type(0));
   return {};
@@ -176,7 +173,10 @@ void compute_reverse_sequence(ComputeContext& c) {
   c.b.compute(
       c.out(),
       [&](const Axes& i) {
-        Expr length = min(cast(DType::kInt64, load(c.in(1), {i[batch]})), c.in(0)->shape[time]);
+        Expr length =
+            min(cast(DType::kInt64,
+                     load(c.in(1), {within(i[batch], c.in(0)->shape[batch], c.dim(1, 0))})),
+                c.in(0)->shape[time]);
         Axes at = i;
         at[time] = select(i[time] < length, length - 1 - i[time], i[time]);
         return load(c.in(0), at);

@@ -73,8 +73,7 @@ void compute_sum_pool(ComputeContext& c) {
     c.b.compute(y, [&](const Axes& i) { return cast(y->dtype, load(sum, i)); }, "round");
 }
 
-// --- max_unpool
-// ----------------------------------------------------------------------------------------------------------
+// --- max_unpool --------------------------------------------------------------------------------
 
 // indices count in a tensor of the extents `from`; the result may be larger.
 Status infer_max_unpool(InferContext& c) {
@@ -84,6 +83,9 @@ Status infer_max_unpool(InferContext& c) {
       c.rank(1) != c.rank(0))
     return c.error("x is " + to_string(c.type(0)) + ", indices is " + to_string(c.type(1)) +
                    ", the output shape has " + std::to_string(dims->size()) + " elements");
+  for (int d = 0; d < c.rank(0); ++d)
+    if (surely_differ(c.dim(0, d), c.dim(1, d)))
+      return c.error("x is " + to_string(c.type(0)) + ", indices is " + to_string(c.type(1)));
   c.set_output(0, c.type(0).dtype, *dims);
   return {};
 }
@@ -103,12 +105,12 @@ void compute_max_unpool(ComputeContext& c) {
              "max_unpool");
 }
 
-// --- regions
-// -------------------------------------------------------------------------------------------------------------
+// --- regions -----------------------------------------------------------------------------------
 
 Status infer_roi_align(InferContext& c) {
   const auto &x = c.type(0), &rois = c.type(1);
-  if (x.rank() != 4 || rois.rank() != 2 || as_int(rois.dims[1]).value_or(4) != 4 || c.rank(2) != 1)
+  if (x.rank() != 4 || rois.rank() != 2 || as_int(rois.dims[1]).value_or(4) != 4 ||
+      c.rank(2) != 1 || surely_differ(rois.dims[0], c.dim(2, 0)))
     return c.error("x is " + to_string(x) + ", rois is " + to_string(rois) +
                    ", batch indices are " + to_string(c.type(2)) +
                    ": expected [n, c, h, w], [r, 4] and [r]");
@@ -168,7 +170,8 @@ void compute_roi_align(ComputeContext& c) {
       c.out()->shape,
       [&](const Axes& i) {
         const RegionSide h = region_side(c, i[0], 0, t), w = region_side(c, i[0], 1, t);
-        const Expr batch = wrapped_index(load(c.in(2), {i[0]}), c.dim(0, 0));
+        const Expr batch =
+            wrapped_index(load(c.in(2), {within(i[0], c.dim(1, 0), c.dim(2, 0))}), c.dim(0, 0));
         Buffer sum = make_buffer("sum", t, {Expr(1)}, Scope::kLocal);
         const Axes only{Expr(0)};
         auto position = [&](const RegionSide& s, const Expr& bin, const Expr& k) {

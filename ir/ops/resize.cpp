@@ -159,8 +159,7 @@ Status infer_resize(InferContext& c) {
   return {};
 }
 
-// --- tables
-// --------------------------------------------------------------------------------------------------------------
+// --- tables ------------------------------------------------------------------------------------
 
 struct AxisTables {
   ResizeAxis a;
@@ -270,8 +269,7 @@ AxisTables fill_tables(ComputeContext& c, const ResizePlan& p, const ResizeAxis&
   return t;
 }
 
-// --- the sum
-// -------------------------------------------------------------------------------------------------------------
+// --- the sum -----------------------------------------------------------------------------------
 
 // Weighted sum over the taps of tables[from ...], written out.
 Expr expanded_sum(const std::vector<AxisTables>& tables, size_t from, const Buffer& x,
@@ -366,11 +364,11 @@ const std::vector<OpDef>& resize_ops() {
        .fusion = FusionKind::kContraction,
        .infer_type = infer_resize,
        .compute = compute_resize,
-       .example = {.inputs = {{DType::kFloat32, {1, 2, 5, 6}},
+       .example = {.inputs = {{DType::kFloat32, {1, 2, 40, 60}},
                               {DType::kFloat32, {0}},
                               {DType::kFloat32, {4}}},
-                   .attributes = {{"mode", std::string("linear")}},
-                   .values = {{}, {}, {1, 1, 1.5, 2}}},
+                   .attributes = {{"mode", std::string("linear")}, {"antialias", int64_t{1}}},
+                   .values = {{}, {}, {1, 1, 0.325, 0.42}}},
        .source = "https://onnx.ai/onnx/operators/onnx__Resize.html"},
   };
   return ops;

@@ -9,8 +9,7 @@ namespace {
 
 DType accumulator(DType t) { return t == DType::kFloat64 ? t : DType::kFloat32; }
 
-// --- grid_sample
-// -----------------------------------------------------------------------------------------------------------
+// --- grid_sample -------------------------------------------------------------------------------
 
 Status infer_grid_sample(InferContext& c) {
   const auto &x = c.type(0), &grid = c.type(1);
@@ -19,6 +18,8 @@ Status infer_grid_sample(InferContext& c) {
     return c.error("x is " + to_string(x) + ", grid is " + to_string(grid) +
                    ": expected [n, c, spatial...] and [n, spatial..., " +
                    std::to_string(x.rank() - 2) + "]");
+  if (surely_differ(x.dims[0], grid.dims[0]))
+    return c.error("x is " + to_string(x) + ", grid is " + to_string(grid) + ": batches differ");
   if (!is_float(grid.dtype)) return c.error("grid is " + to_string(grid));
   const std::string mode = c.attr_string("mode", "linear"),
                     padding = c.attr_string("padding_mode", "zeros");
@@ -105,7 +106,8 @@ Expr grid_position(const ComputeContext& c, const GridSample& s, const Axes& i, 
        n = cast(t, b.extent);
   Expr p = c.attr_int("align_corners") ? v / two * (n - one) : (v * n - one) / two;
   if (s.mode == "nearest") p = unary(UnaryOp::kRoundEven, p);
-  if (b.padding == "border")
+  // Cubic taps are brought back one by one: the weights stay those of the position outside.
+  if (b.padding == "border" && s.mode != "cubic")
     return select(p < b.low, constant(0, t), select(p > b.high, n - one, p));
   return b.padding == "reflection" ? b.reflect(p) : p;
 }
@@ -131,7 +133,7 @@ void compute_grid_sample(ComputeContext& c) {
   c.b.compute(
       c.out(),
       [&](const Axes& i) {
-        Axes at{i[0]}, p;
+        Axes at{within(i[0], c.dim(0, 0), c.dim(1, 0))}, p;
         at.insert(at.end(), i.begin() + 2, i.end());
         for (size_t r = 0; r < s.borders.size(); ++r) {
           at.push_back(Expr(static_cast<int64_t>(r)));
@@ -143,8 +145,7 @@ void compute_grid_sample(ComputeContext& c) {
       "grid_sample");
 }
 
-// --- deform_columns
-// ----------------------------------------------------------------------------------------------------------
+// --- deform_columns ----------------------------------------------------------------------------
 
 Status infer_deform_columns(InferContext& c) {
   const auto &x = c.type(0), &offset = c.type(1);
@@ -189,8 +190,7 @@ void compute_deform_columns(ComputeContext& c) {
       "deform_columns");
 }
 
-// --- col2im
-// ------------------------------------------------------------------------------------------------------------------
+// --- col2im ------------------------------------------------------------------------------------
 
 struct Columns {
   std::vector<Expr> image, block, steps;

@@ -8,8 +8,7 @@
 namespace tilewright::ir {
 namespace {
 
-// --- nonzero
-// -------------------------------------------------------------------------------------------------------------
+// --- nonzero -----------------------------------------------------------------------------------
 
 Status infer_nonzero(InferContext& c) {
   c.set_output(0, DType::kInt64, {Expr(c.rank(0)), c.data_dependent_symbol(0, "count")});
@@ -39,8 +38,7 @@ void compute_nonzero(ComputeContext& c) {
   c.b.opaque(s.around(seq({s.set(0, 0), scan})), "nonzero");
 }
 
-// --- compress
-// ------------------------------------------------------------------------------------------------------------
+// --- compress ----------------------------------------------------------------------------------
 
 int compress_axis(const NodeView& c) { return c.has_attribute("axis") ? c.axis(c.rank(0)) : -1; }
 Status infer_compress(InferContext& c) {
@@ -97,8 +95,7 @@ void compute_compress(ComputeContext& c) {
       "compress");
 }
 
-// --- non_max_suppression
-// ---------------------------------------------------------------------------------------------------
+// --- non_max_suppression -----------------------------------------------------------------------
 
 Status infer_nms(InferContext& c) {
   const auto &boxes = c.type(0), &scores = c.type(1);

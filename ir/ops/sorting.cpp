@@ -16,8 +16,7 @@ std::vector<Expr> without_axis(std::vector<Expr> dims, int axis) {
   return dims;
 }
 
-// --- cumulative
-// ----------------------------------------------------------------------------------------------------------
+// --- cumulative --------------------------------------------------------------------------------
 
 std::optional<int> scan_axis(const NodeView& c) {
   auto axis = c.known_ints(1);
@@ -56,8 +55,7 @@ void compute_scan(ComputeContext& c) {
       "scan");
 }
 
-// --- top_k
-// ---------------------------------------------------------------------------------------------------------------
+// --- top_k -------------------------------------------------------------------------------------
 
 constexpr int64_t kInsertAtMost = 64;  // results of this number are kept sorted while x is read
 
@@ -134,8 +132,7 @@ void compute_top_k(ComputeContext& c) {
       "top_k");
 }
 
-// --- unique
-// --------------------------------------------------------------------------------------------------------------
+// --- unique ------------------------------------------------------------------------------------
 
 // Axis of the slices that are compared; -1: single elements.
 int unique_axis(const NodeView& c) { return c.has_attribute("axis") ? c.axis(c.rank(0)) : -1; }
