@@ -6,6 +6,7 @@
 
 #include "frontends/onnx/check_model.h"
 #include "frontends/onnx/convert_model.h"
+#include "frontends/onnx/sort_nodes.h"
 #include "frontends/onnx/strip_payloads.h"
 #include "frontends/tensor_files/mapped_file.h"
 
@@ -38,6 +39,7 @@ Result<std::unique_ptr<OnnxModel>> parse_model(std::span<const uint8_t> bytes,
   }
   TensorSource source{bytes, std::move(owner), ExternalData(folder)};
   TW_ASSIGN(auto model, convert_model(proto, source));
+  sort_nodes(model->graph);
   TW_RETURN_IF_ERROR(check_model(*model));
   return model;
 }
