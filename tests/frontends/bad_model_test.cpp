@@ -22,7 +22,7 @@ class BadModel : public testing::TestWithParam<BadCase> {};
 // Converters write such models; the order is mended on reading.
 TEST(UnsortedModel, ComesOutInOrder) {
   ModelProto proto = small_model();
-  nodes(proto)->SwapElements(0, 1);
+  proto.mutable_graph()->mutable_node()->SwapElements(0, 1);
   auto model = parse(proto);
   ASSERT_TRUE(model.ok()) << model.error().to_string();
   EXPECT_EQ((*model)->graph.nodes[0].name, "add");
