@@ -24,7 +24,7 @@ struct Parts {
 };
 
 // Kernel names are unique within a program; the variant's number makes them so within the file.
-Result<Parts> make_parts(const std::vector<ir::Program>& programs, const AssembleOptions& options) {
+Result<Parts> make_parts(std::vector<ir::Program> programs, const AssembleOptions& options) {
   Parts parts;
   std::vector<ir::Kernel> kernels;
   std::vector<const ir::Kernel*> pointers;
@@ -84,9 +84,9 @@ Status write_file(const std::string& path, const std::vector<uint8_t>& bytes) {
 
 }  // namespace
 
-Result<std::shared_ptr<Executable>> assemble_in_memory(const std::vector<ir::Program>& programs,
+Result<std::shared_ptr<Executable>> assemble_in_memory(std::vector<ir::Program> programs,
                                                        const AssembleOptions& options) {
-  TW_ASSIGN(Parts parts, make_parts(programs, options));
+  TW_ASSIGN(Parts parts, make_parts(std::move(programs), options));
   struct Owner {
     std::shared_ptr<cpu::LoadedCode> code;
     AlignedBytes constants;
@@ -94,8 +94,7 @@ Result<std::shared_ptr<Executable>> assemble_in_memory(const std::vector<ir::Pro
   auto owner = std::make_shared<Owner>();
   TW_ASSIGN(owner->code, cpu::load_code(parts.code.objects));
   owner->constants.resize(static_cast<size_t>(std::max<int64_t>(parts.constants.bytes(), 64)));
-  std::memset(owner->constants.data(), 0, owner->constants.size());
-  parts.constants.write_to(owner->constants.data());
+  parts.constants.move_to(owner->constants.data());
   auto executable = std::make_shared<Executable>(std::move(parts.executable));
   executable->constants = owner->constants.data();
   size_t next = 0;
@@ -110,9 +109,9 @@ Result<std::shared_ptr<Executable>> assemble_in_memory(const std::vector<ir::Pro
   return executable;
 }
 
-Status assemble_shared_object(const std::vector<ir::Program>& programs,
-                              const AssembleOptions& options, const std::string& path) {
-  TW_ASSIGN(Parts parts, make_parts(programs, options));
+Status assemble_shared_object(std::vector<ir::Program> programs, const AssembleOptions& options,
+                              const std::string& path) {
+  TW_ASSIGN(Parts parts, make_parts(std::move(programs), options));
   TemporaryFolder folder;
   if (!folder.ok()) return io_error("cannot make a temporary folder");
   std::vector<std::string> files;
@@ -135,7 +134,7 @@ Status assemble_shared_object(const std::vector<ir::Program>& programs,
       add_data("tilewright_metadata", static_cast<int64_t>(metadata.size()),
                [&](uint8_t* at) { std::memcpy(at, metadata.data(), metadata.size()); }));
   TW_RETURN_IF_ERROR(add_data("tilewright_constants", parts.constants.bytes(),
-                              [&](uint8_t* at) { parts.constants.write_to(at); }));
+                              [&](uint8_t* at) { parts.constants.move_to(at); }));
   TW_RETURN_IF_ERROR(
       add_data("tilewright_abi", 4, [&](uint8_t* at) { std::memcpy(at, &kExecutableAbi, 4); }));
   // Linked beside the target and renamed: no reader ever sees half a file.

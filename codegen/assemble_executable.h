@@ -21,12 +21,12 @@ struct AssembleOptions {
 };
 
 // One variant per program, in the order in which a session tries them.
-Result<std::shared_ptr<Executable>> assemble_in_memory(const std::vector<ir::Program>& programs,
+Result<std::shared_ptr<Executable>> assemble_in_memory(std::vector<ir::Program> programs,
                                                        const AssembleOptions& options);
 
 // Writes a shared object that the runtime's load_executable opens. Equal programs and options give
 // equal bytes.
-Status assemble_shared_object(const std::vector<ir::Program>& programs,
-                              const AssembleOptions& options, const std::string& path);
+Status assemble_shared_object(std::vector<ir::Program> programs, const AssembleOptions& options,
+                              const std::string& path);
 
 }  // namespace tilewright::codegen

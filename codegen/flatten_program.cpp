@@ -202,14 +202,16 @@ int64_t ConstantSection::add(const ir::ConstantRef& constant, const ir::Layout& 
   bytes_ += round_up(std::max<int64_t>(size, 1));
   return items_.back().offset;
 }
-void ConstantSection::write_to(uint8_t* at) const {
-  for (const Item& i : items_) {
+void ConstantSection::move_to(uint8_t* at) {
+  for (Item& i : items_) {
     if (i.layout.empty()) {
       if (i.size) std::memcpy(at + i.offset, i.constant->data, static_cast<size_t>(i.size));
-      continue;
+    } else {
+      const auto packed =
+          ir::pack(i.constant->data, i.constant->dtype, i.constant->shape, i.layout);
+      std::memcpy(at + i.offset, packed.data(), packed.size());
     }
-    const auto packed = ir::pack(i.constant->data, i.constant->dtype, i.constant->shape, i.layout);
-    std::memcpy(at + i.offset, packed.data(), packed.size());
+    i.constant = nullptr;
   }
 }
 

@@ -14,7 +14,9 @@ class ConstantSection {
  public:
   int64_t add(const ir::ConstantRef& constant, const ir::Layout& layout);
   int64_t bytes() const { return bytes_; }
-  void write_to(uint8_t* at) const;  // `bytes()` of them, zeroed before
+  // `bytes()` of them; gaps for alignment stay as they are. Each constant is let go once it is
+  // written, so that not all are held twice.
+  void move_to(uint8_t* at);
 
  private:
   struct Item {

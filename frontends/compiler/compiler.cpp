@@ -26,7 +26,7 @@ Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph,
   std::vector<ir::Program> programs;
   programs.push_back(std::move(program));
   TW_ASSIGN(std::shared_ptr<Executable> executable,
-            codegen::assemble_in_memory(programs,
+            codegen::assemble_in_memory(std::move(programs),
                                         {lower.machine, compile_threads(options), graph.name, {}}));
   TW_ASSIGN(std::unique_ptr<Session> session, Session::create(executable, {}));
   std::vector<Tensor> outputs;
@@ -101,7 +101,7 @@ Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
   std::vector<ir::Program> programs;
   programs.push_back(std::move(program));
-  return codegen::assemble_in_memory(programs,
+  return codegen::assemble_in_memory(std::move(programs),
                                      assemble_options(options, lower.machine, model.graph.name));
 }
 
@@ -114,7 +114,7 @@ Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindi
   }
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
   return codegen::assemble_shared_object(
-      programs, assemble_options(options, lower.machine, model.graph.name), path);
+      std::move(programs), assemble_options(options, lower.machine, model.graph.name), path);
 }
 
 }  // namespace tilewright

@@ -12,14 +12,11 @@ namespace onnx {
 
 using ir::ValueId;
 
-// The bytes stay where the model file is mapped; only those that are not aligned to their type are
-// copied.
+// The bytes stay where the model file is mapped, aligned or not: readers of constants copy
+// elements.
 ir::ConstantRef to_constant(const TensorView& t) {
-  const DType dtype = *t.dtype();
-  if (reinterpret_cast<uintptr_t>(t.data) % static_cast<size_t>(byte_size(dtype)) != 0)
-    return ir::make_constant(dtype, t.shape, std::vector<uint8_t>(t.data, t.data + t.bytes));
   return std::make_shared<const ir::Constant>(
-      ir::Constant{dtype, t.shape, t.data, t.bytes, t.owner});
+      ir::Constant{*t.dtype(), t.shape, t.data, t.bytes, t.owner});
 }
 
 ir::Expr GraphImport::symbol(const std::string& name) {
