@@ -7,21 +7,24 @@ namespace tilewright::passes {
 
 namespace {
 constexpr std::array<Primitive, 13> kPrimitives{{
-    {"split", "names: loop, outer, inner; numbers: factor", split},
-    {"reorder", "names: loops, outermost first", reorder},
-    {"fuse_axes", "names: outer, inner, fused", fuse_axes},
-    {"inline", "names: block", inline_block},
-    {"compute_at", "names: block, loop", compute_at},
-    {"cache_read", "names: block, buffer, new buffer", cache_read},
-    {"cache_write", "names: block, new buffer, new block", cache_write},
-    {"transform_layout", "names: buffer; numbers: dim, divisor, modulus of each physical axis",
-     transform_layout},
-    {"decompose_reduction", "names: block, loop", decompose_reduction},
-    {"rfactor", "names: block, partial block; numbers: axis, factor", rfactor},
-    {"unroll", "names: loop", unroll},
-    {"vectorize", "names: loop", vectorize},
-    {"parallelize", "names: loop", parallelize},
+    {"split", "names: loop, outer, inner; numbers: factor", 3, 1, split},
+    {"reorder", "names: loops, outermost first", kAny, 0, reorder},
+    {"fuse_axes", "names: outer, inner, fused", 3, 0, fuse_axes},
+    {"inline", "names: block", 1, 0, inline_block},
+    {"compute_at", "names: block, loop", 2, 0, compute_at},
+    {"cache_read", "names: block, buffer, new buffer", 3, 0, cache_read},
+    {"cache_write", "names: block, new buffer, new block", 3, 0, cache_write},
+    {"transform_layout", "names: buffer; numbers: dim, divisor, modulus of each physical axis", 1,
+     kAny, transform_layout},
+    {"decompose_reduction", "names: block, loop", 2, 0, decompose_reduction},
+    {"rfactor", "names: block, partial block; numbers: axis, factor", 2, 2, rfactor},
+    {"unroll", "names: loop", 1, 0, unroll},
+    {"vectorize", "names: loop", 1, 0, vectorize},
+    {"parallelize", "names: loop", 1, 0, parallelize},
 }};
+
+bool fits(size_t given, size_t wanted) { return wanted == kAny ? given > 0 : given == wanted; }
+
 }  // namespace
 
 std::span<const Primitive> primitives() { return kPrimitives; }
@@ -34,6 +37,9 @@ Result<ir::Kernel> apply_trace(ir::Kernel kernel, const Trace& trace) {
     const std::string where = "kernel '" + kernel.name + "', step " + std::to_string(i) + ": " +
                               to_string(Trace{trace[i]});
     if (!found) return invalid("unknown primitive", where);
+    if (!fits(trace[i].names.size(), found->names) ||
+        !fits(trace[i].numbers.size(), found->numbers))
+      return invalid("expected " + std::string(found->parameters), where);
     auto next = found->apply(kernel, trace[i]);
     if (!next.ok()) {
       next.error().location = where;

@@ -1,4 +1,6 @@
 // cache_read, cache_write and transform_layout: where data lies while it is used.
+#include <algorithm>
+
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/primitives.h"
 #include "passes/schedule/tree.h"
@@ -27,6 +29,21 @@ Stmt copy_nest(const Buffer& to, const Buffer& from, const std::string& name) {
   Stmt s = block(std::move(b));
   for (size_t d = axes.size(); d-- > 0;) s = for_loop(loops[d], axes[d].extent, s);
   return s;
+}
+
+// Are the physical axes of a dimension the digits of its index, each there once?
+bool holds_every_digit(const Layout& layout, int dim) {
+  std::vector<std::pair<int64_t, int64_t>> digits;  // divisor and modulus, lowest first
+  for (const LayoutAxis& a : layout)
+    if (a.dim == dim) digits.emplace_back(a.divisor, a.modulus);
+  std::sort(digits.begin(), digits.end());
+  int64_t divisor = 1;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const bool last = i + 1 == digits.size();
+    if (digits[i].first != divisor || (digits[i].second == 0) != last) return false;
+    divisor *= digits[i].second;
+  }
+  return !digits.empty();
 }
 
 }  // namespace
@@ -75,10 +92,14 @@ Result<Kernel> transform_layout(const Kernel& k, const Step& step) {
   changed->layout.clear();
   for (size_t i = 0; i < step.numbers.size(); i += 3) {
     const int64_t dim = step.numbers[i];
-    if (dim < 0 || dim >= old->rank() || step.numbers[i + 1] < 1)
+    if (dim < 0 || dim >= old->rank() || step.numbers[i + 1] < 1 || step.numbers[i + 2] < 0)
       return invalid("physical axis of dimension " + std::to_string(dim));
     changed->layout.push_back({static_cast<int>(dim), step.numbers[i + 1], step.numbers[i + 2]});
   }
+  for (int dim = 0; dim < old->rank(); ++dim)
+    if (!holds_every_digit(changed->layout, dim))
+      return invalid("the physical axes of dimension " + std::to_string(dim) +
+                     " do not hold its index once");
   return with_buffer_replaced(k, old.get(), changed);
 }
 

@@ -86,6 +86,20 @@ Stmt nest(Block blk, const std::vector<Var>& loops) {
   for (size_t i = loops.size(); i-- > 0;) s = for_loop(loops[i], axes[i].extent, s);
   return s;
 }
+// May the value that a reduction starts from be combined more than once?
+bool may_repeat(BinaryOp op, const Expr& start) {
+  const auto* f = start.as<FloatImm>();
+  const auto n = as_int(start);
+  switch (op) {
+    case BinaryOp::kAdd: return f ? f->value == 0 : n == 0;
+    case BinaryOp::kMul: return f ? f->value == 1 : n == 1;
+    case BinaryOp::kMax:
+    case BinaryOp::kMin:
+    case BinaryOp::kAnd:
+    case BinaryOp::kOr: return true;
+    default: return false;
+  }
+}
 
 }  // namespace
 
@@ -97,13 +111,17 @@ Result<Kernel> rfactor(const Kernel& k, const Step& step) {
   const auto axis = static_cast<size_t>(step.numbers[0]);
   const int64_t factor = step.numbers[1];
   if (axis >= b.axes.size() || b.axes[axis].kind != AxisKind::kReduce)
-    return invalid("axis " + std::to_string(axis) + " of block '" + b.name + "' is no reduction");
+    return invalid("axis " + std::to_string(step.numbers[0]) + " of block '" + b.name +
+                   "' is no reduction");
+  if (factor < 1) return invalid("factor " + std::to_string(factor));
   const auto* st = b.body.as<Store>();
   const auto* update = st ? st->value.as<Binary>() : nullptr;
   const auto* first = b.init ? b.init.as<Store>() : nullptr;
   const auto* carried = update ? update->a.as<Load>() : nullptr;
   if (!st || !first || !carried || carried->buffer != st->buffer || b.predicate)
     return invalid("block '" + b.name + "' is no plain reduction");
+  if (!may_repeat(update->op, first->value))
+    return invalid("the init of block '" + b.name + "' is not neutral");
   const std::string name = step.names[1];
 
   Buffer partial;

@@ -20,9 +20,11 @@ struct Step {
 };
 using Trace = std::vector<Step>;
 
+inline constexpr size_t kAny = ~size_t{0};
 struct Primitive {
   std::string_view name;
   std::string_view parameters;  // documentation of names and numbers
+  size_t names, numbers;        // how many of each; kAny: one or more
   Result<ir::Kernel> (*apply)(const ir::Kernel&, const Step&);
 };
 std::span<const Primitive> primitives();
