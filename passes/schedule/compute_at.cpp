@@ -13,12 +13,14 @@ struct Access {
   std::vector<Expr> indices;
 };
 
-void accesses_of(const Block& b, const BufferNode* buffer, bool writes, std::vector<Access>& out) {
+// `once`: ranges of the loops that run once, so that their variables count as 0.
+void accesses_of(const Block& b, const BufferNode* buffer, bool writes, const Ranges& once,
+                 std::vector<Access>& out) {
   VarMap values;
   for (size_t i = 0; i < b.axes.size(); ++i) values[b.axes[i].var.get()] = b.bindings[i];
   auto add = [&](const std::vector<Expr>& indices) {
     Access a;
-    for (const Expr& e : indices) a.indices.push_back(substitute(e, values));
+    for (const Expr& e : indices) a.indices.push_back(simplify(substitute(e, values), once));
     out.push_back(std::move(a));
   };
   auto visit = [&](const Stmt& s) {
@@ -176,15 +178,23 @@ Result<Kernel> compute_at(const Kernel& k, const Step& step) {
     if (p.block == moved.block) break;
     for (const BlockPlace& q : below) after |= p.block == q.block;
   }
+  Ranges once;
+  auto note = [&](const std::vector<const For*>& loops) {
+    for (const For* f : loops)
+      if (is_one(f->extent)) once.set(f->var, f->extent);
+  };
+  note(target);
+  note(fused.loops);
   for (const BlockPlace& p : below) {
+    note(p.loops);
     const Touched theirs = touched(p.stmt);
     auto check = [&](const std::set<const BufferNode*>& written,
                      const std::set<const BufferNode*>& read, bool moved_writes) {
       for (const BufferNode* b : written) {
         if (!read.count(b)) continue;
         std::vector<Access> w, r;
-        accesses_of(moved_writes ? *fused.block : *p.block, b, true, w);
-        accesses_of(moved_writes ? *p.block : *fused.block, b, false, r);
+        accesses_of(moved_writes ? *fused.block : *p.block, b, true, once, w);
+        accesses_of(moved_writes ? *p.block : *fused.block, b, false, once, r);
         const bool fits = moved_writes ? covered(r, p.loops, target.size(), w, fused.loops, 0)
                                        : covered(r, fused.loops, 0, w, p.loops, target.size());
         if (!fits) return false;
