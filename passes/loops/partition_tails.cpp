@@ -72,6 +72,7 @@ class PartitionTails : public Rewriter {
     bool used = uses_var(e, f.var);
     for_each_stmt(body, [&](const Stmt& x) {
       if (const auto* g = x.as<For>()) used |= uses_var(e, g->var);
+      if (const auto* l = x.as<Let>()) used |= uses_var(e, l->var);
     });
     for_each_expr(e, [&](const Expr& x) { used |= x.kind() == NodeKind::kLoad; });
     return used;

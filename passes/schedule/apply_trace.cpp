@@ -1,4 +1,5 @@
 #include <array>
+#include <charconv>
 #include <sstream>
 
 #include "passes/schedule/primitives.h"
@@ -77,9 +78,14 @@ Result<Trace> parse_trace(const std::string& text) {
     for (std::string word; names >> word;) s.names.push_back(word);
     if (semicolon < close) {
       std::istringstream numbers(line.substr(semicolon + 1, close - semicolon - 1));
-      for (int64_t n; numbers >> n;) s.numbers.push_back(n);
-      if (!numbers.eof())
-        return invalid("expected numbers after ';'", "line " + std::to_string(number));
+      for (std::string word; numbers >> word;) {
+        int64_t n = 0;
+        const char* end = word.data() + word.size();
+        if (const auto read = std::from_chars(word.data(), end, n);
+            read.ec != std::errc() || read.ptr != end)
+          return invalid("expected numbers after ';'", "line " + std::to_string(number));
+        s.numbers.push_back(n);
+      }
     }
     trace.push_back(std::move(s));
   }

@@ -50,6 +50,11 @@ constexpr std::string_view kError = "error: ";
 void check_case(Case& c, const GoldenRules& rules, const ApplySteps& apply, bool update) {
   auto before = ir::parse_kernel(c.kernel);
   ASSERT_TRUE(before.ok()) << before.error().to_string();
+  if (update) {
+    c.kernel = ir::to_text(*before);
+    before = ir::parse_kernel(c.kernel);
+    ASSERT_TRUE(before.ok()) << before.error().to_string();
+  }
   auto verified = ir::verify(*before, rules.before);
   ASSERT_TRUE(verified.ok()) << verified.error().to_string();
   auto after = apply(*before, c.steps);
@@ -64,10 +69,7 @@ void check_case(Case& c, const GoldenRules& rules, const ApplySteps& apply, bool
   verified = ir::verify(*after, rules.after);
   ASSERT_TRUE(verified.ok()) << verified.error().to_string() << "\n" << text;
   expect_same_results(*before, *after);
-  if (update) {
-    c.kernel = ir::to_text(*before);
-    c.result = text;
-  }
+  if (update) c.result = text;
   EXPECT_EQ(text, c.result);
 }
 

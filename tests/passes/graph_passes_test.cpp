@@ -1,0 +1,314 @@
+// The passes over graphs on small graphs: what is left, and that it computes the same.
+#include "passes/graph/graph_passes.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "ir/graph/op.h"
+#include "ir/text/parser_graph.h"
+#include "ir/text/printer_graph.h"
+#include "ir/verify_graph.h"
+#include "tests/passes/kernel_run.h"
+
+namespace tilewright::passes {
+namespace {
+
+ir::Graph parsed(const std::string& lines, const std::vector<ir::ConstantRef>& constants = {}) {
+  auto g = ir::parse_graph("graph g {\n" + lines + "}\n", constants);
+  EXPECT_TRUE(g.ok()) << g.error().to_string() << "\n" << lines;
+  if (!g.ok()) return {};
+  auto verified = ir::verify(*g);
+  EXPECT_TRUE(verified.ok()) << verified.error().to_string();
+  return *g;
+}
+void expect_same_results(const ir::Graph& before, const ir::Graph& after) {
+  auto verified = ir::verify(after);
+  ASSERT_TRUE(verified.ok()) << verified.error().to_string() << "\n" << ir::to_text(after);
+  auto expected = run_graph(before), found = run_graph(after);
+  ASSERT_TRUE(expected.ok()) << expected.error().to_string();
+  ASSERT_TRUE(found.ok()) << found.error().to_string() << "\n" << ir::to_text(after);
+  expect_close(*found, *expected);
+}
+// Expects the nodes of `after` as text, and that both graphs compute the same.
+void expect_result(const ir::Graph& before, const ir::Graph& after, const std::string& lines) {
+  expect_same_results(before, after);
+  EXPECT_EQ(ir::to_text(after), "graph g {\n" + lines + "}\n");
+}
+
+// Constants by the interpreter.
+Result<std::vector<ir::ConstantRef>> interpret_constants(const ir::Graph& g) {
+  TW_ASSIGN(std::vector<Elements> results, run_graph(g));
+  std::vector<ir::ConstantRef> constants;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const ir::TensorType& type = g.value(g.outputs[i]).type;
+    TW_CHECK(type.dtype == DType::kFloat32);
+    constants.push_back(
+        ir::make_constant_of<float>(type.dtype, *ir::constant_shape(type),
+                                    std::vector<float>(results[i].begin(), results[i].end())));
+  }
+  return constants;
+}
+
+TEST(EliminateDeadNodes, DropsWhatNobodyUsesAndCopies) {
+  const ir::Graph g = parsed(R"(  input x: f32[4, 6]
+  const n: i64[2] = [4, 6]
+  a: f32[4, 6] = relu(x)
+  unused: f32[4, 6] = exp(a)
+  unused_too: f32[4, 6] = neg(unused)
+  b: f32[4, 6] = identity(a)
+  c: f32[4, 6] = reshape(b, n)
+  d: f32[4, 6] = cast(c) {to = "f32"}
+  y: f32[4, 6] = neg(d)
+  output y as "y"
+)");
+  expect_result(g, eliminate_dead_nodes(g), R"(  input x: f32[4, 6]
+  a: f32[4, 6] = relu(x)
+  y: f32[4, 6] = neg(a)
+  output y as "y"
+)");
+}
+
+TEST(EliminateDeadNodes, KeepsReshapesAndAnInputAsOutput) {
+  const std::string lines = R"(  input x: f32[4, 6]
+  const n: i64[1] = [24]
+  y: f32[24] = reshape(x, n)
+  output y as "y"
+  output x as "x"
+)";
+  expect_result(parsed(lines), eliminate_dead_nodes(parsed(lines)), lines);
+  const ir::Graph copy = parsed(R"(  input x: f32[3]
+  y: f32[3] = identity(x)
+  output y as "y"
+)");
+  expect_result(copy, eliminate_dead_nodes(copy), R"(  input x: f32[3]
+  output x as "y"
+)");
+}
+
+TEST(EliminateCommonNodes, OneForEqualCalls) {
+  const ir::Graph g = parsed(R"(  input x: f32[4, 6]
+  a: f32[4, 6] = relu(x)
+  b: f32[4, 6] = relu(x)
+  c: f32[4, 6] = exp(a)
+  d: f32[4, 6] = exp(b)
+  e: f32[4, 1] = reduce_sum(c) {axes = [1]}
+  f: f32[1, 6] = reduce_sum(d) {axes = [0]}
+  y: f32[4, 6] = add(e, f)
+  output y as "y"
+  output d as "d"
+)");
+  expect_result(g, eliminate_common_nodes(g), R"(  input x: f32[4, 6]
+  a: f32[4, 6] = relu(x)
+  c: f32[4, 6] = exp(a)
+  e: f32[4, 1] = reduce_sum(c) {axes = [1]}
+  f: f32[1, 6] = reduce_sum(c) {axes = [0]}
+  y: f32[4, 6] = add(e, f)
+  output y as "y"
+  output c as "d"
+)");
+}
+
+TEST(FoldConstants, ComputesWhatHangsOnConstants) {
+  const ir::Graph g = parsed(R"(  input x: f32[2, 2]
+  const a: f32[2] = [1.0, 2.0]
+  const b: f32[2, 1] = [3.0, -4.0]
+  const n: i64[2] = [1, 2]
+  s: f32[2, 2] = mul(a, b)
+  t: f32[2, 2] = neg(s)
+  r: f32[1, 2] = reshape(a, n)
+  p: f32[2, 2] = add(x, t)
+  y: f32[2, 2] = mul(p, r)
+  output y as "y"
+)");
+  auto folded = fold_constants(g, interpret_constants);
+  ASSERT_TRUE(folded.ok()) << folded.error().to_string();
+  expect_same_results(g, *folded);
+  ASSERT_EQ(folded->nodes.size(), 2u);
+  EXPECT_EQ(folded->nodes[0].op->name, "add");
+  const ir::ConstantRef n = folded->value(folded->nodes[0].inputs[1]).constant;
+  ASSERT_TRUE(n);
+  EXPECT_EQ(ir::number_at(*n, 0), -3);
+  EXPECT_EQ(ir::number_at(*n, 3), 8);
+}
+
+TEST(FoldConstants, RunsNothingWithoutConstants) {
+  const ir::Graph g = parsed(R"(  input x: f32[2]
+  y: f32[2] = exp(x)
+  output y as "y"
+)");
+  auto folded = fold_constants(g, [](const ir::Graph&) -> Result<std::vector<ir::ConstantRef>> {
+    return invalid("nothing to compute");
+  });
+  ASSERT_TRUE(folded.ok()) << folded.error().to_string();
+  EXPECT_EQ(ir::to_text(*folded), ir::to_text(g));
+}
+
+TEST(SimplifyGraph, FactorsGoIntoWeights) {
+  const ir::Graph g = parsed(R"(  input x: f32[1, 2, 5, 5]
+  const w: f32[3, 2, 1, 1] = [1.0, 2.0, -1.0, 0.5, 3.0, 1.0]
+  const f: f32[3, 1, 1] = [2.0, -1.0, 0.5]
+  const v: f32[5, 2] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 1.0]
+  const g: f32[2] = [10.0, 0.1]
+  c: f32[1, 3, 5, 5] = conv(x, w)
+  s: f32[1, 3, 5, 5] = mul(c, f)
+  p: f32[1, 3, 5, 2] = matmul(s, v)
+  y: f32[1, 3, 5, 2] = mul(g, p)
+  output y as "y"
+)");
+  auto simple = simplify_graph(g);
+  ASSERT_TRUE(simple.ok()) << simple.error().to_string();
+  expect_same_results(g, *simple);
+  // Each product is now one of two constants.
+  for (const ir::Node& n : simple->nodes)
+    if (n.op->name == "mul")
+      for (ir::ValueId v : n.inputs) EXPECT_TRUE(simple->value(v).constant);
+  auto folded = fold_constants(*simple, interpret_constants);
+  ASSERT_TRUE(folded.ok()) << folded.error().to_string();
+  expect_same_results(g, *folded);
+  EXPECT_EQ(folded->nodes.size(), 2u);
+}
+
+TEST(SimplifyGraph, KeepsFactorsThatVaryOrAreSharedOrUnknown) {
+  for (const char* lines : {R"(  input x: f32[3, 2]
+  const w: f32[2, 2] = [1.0, 2.0, 3.0, 4.0]
+  const f: f32[3, 1] = [1.0, 2.0, 3.0]
+  p: f32[3, 2] = matmul(x, w)
+  y: f32[3, 2] = mul(p, f)
+  output y as "y"
+)",
+                            R"(  input x: f32[3, 2]
+  const w: f32[2, 2] = [1.0, 2.0, 3.0, 4.0]
+  const f: f32[2] = [1.0, 2.0]
+  p: f32[3, 2] = matmul(x, w)
+  y: f32[3, 2] = mul(p, f)
+  output y as "y"
+  output p as "p"
+)",
+                            R"(  input x: f32[3, 2]
+  input w: f32[2, 2]
+  const f: f32[2] = [1.0, 2.0]
+  p: f32[3, 2] = matmul(x, w)
+  y: f32[3, 2] = mul(p, f)
+  output y as "y"
+)",
+                            R"(  input x: f32[3, 1]
+  const w: f32[1, 1] = [2.0]
+  const f: f32[2] = [1.0, 2.0]
+  p: f32[3, 1] = matmul(x, w)
+  y: f32[3, 2] = mul(p, f)
+  output y as "y"
+)"}) {
+    auto simple = simplify_graph(parsed(lines));
+    ASSERT_TRUE(simple.ok()) << simple.error().to_string();
+    expect_result(parsed(lines), *simple, lines);
+  }
+}
+
+// The groups of the nodes, numbered by first appearance.
+std::vector<int> groups_of(const ir::Graph& g) {
+  std::vector<int> groups, seen;
+  for (const ir::Node& n : g.nodes) {
+    auto it = std::find(seen.begin(), seen.end(), n.group);
+    groups.push_back(static_cast<int>(it - seen.begin()));
+    if (it == seen.end()) seen.push_back(n.group);
+  }
+  return groups;
+}
+void expect_groups(const std::string& lines, const std::vector<int>& groups) {
+  const ir::Graph g = parsed(lines), fused = fuse_operators(g);
+  EXPECT_EQ(groups_of(fused), groups) << ir::to_text(fused);
+  expect_same_results(g, fused);
+  const ir::Graph apart = leave_unfused(g);
+  EXPECT_EQ(std::set<int>(groups.begin(), groups.end()).size() <= apart.nodes.size(), true);
+  expect_same_results(g, apart);
+}
+
+TEST(FuseOperators, EpilogueJoinsItsAnchor) {
+  expect_groups(R"(  input x: f32[3, 5]
+  input w: f32[5, 4]
+  input b: f32[4]
+  p: f32[3, 4] = matmul(x, w)
+  s: f32[3, 4] = add(p, b)
+  y: f32[3, 4] = relu(s)
+  output y as "y"
+)",
+                {0, 0, 0});
+}
+TEST(FuseOperators, OneAnchorInAGroup) {
+  expect_groups(R"(  input x: f32[3, 5]
+  input w: f32[5, 4]
+  input v: f32[4, 2]
+  p: f32[3, 4] = matmul(x, w)
+  r: f32[3, 4] = relu(p)
+  q: f32[3, 2] = matmul(r, v)
+  n: f32[3, 2] = neg(q)
+  z: f32[3, 1] = reduce_sum(n) {axes = [1]}
+  output z as "z"
+)",
+                {0, 0, 1, 1, 2});
+}
+TEST(FuseOperators, AReductionTakesItsPrologue) {
+  expect_groups(R"(  input x: f32[3, 5]
+  a: f32[3, 5] = mul(x, x)
+  z: f32[3, 1] = reduce_sum(a) {axes = [1]}
+  s: f32[3, 1] = sqrt(z)
+  y: f32[3, 5] = div(x, s)
+  output y as "y"
+)",
+                {0, 0, 0, 1});
+}
+TEST(FuseOperators, AViewIsAlone) {
+  expect_groups(R"(  input x: f32[3, 4]
+  const n: i64[2] = [2, 6]
+  a: f32[3, 4] = relu(x)
+  v: f32[2, 6] = reshape(a, n)
+  y: f32[2, 6] = neg(v)
+  output y as "y"
+)",
+                {0, 1, 2});
+}
+TEST(FuseOperators, NoCycles) {
+  // relu and add would be one group, but the softmax between them must run after one, before the
+  // other.
+  const ir::Graph fused = fuse_operators(parsed(R"(  input x: f32[3, 5]
+  a: f32[3, 5] = relu(x)
+  b: f32[3, 5] = softmax(a) {axis = 1}
+  y: f32[3, 5] = add(a, b)
+  output y as "y"
+)"));
+  EXPECT_FALSE(fused.nodes[0].group == fused.nodes[2].group &&
+               fused.nodes[1].group != fused.nodes[0].group)
+      << ir::to_text(fused);
+  expect_same_results(leave_unfused(fused), fused);
+}
+
+TEST(ChooseLayouts, ChannelsInnermostAroundConvolutions) {
+  const ir::Graph g = parsed(R"(  input x: f32[1, 2, 5, 5]
+  input w: f32[3, 2, 3, 3]
+  input v: f32[4, 3, 3, 3]
+  a: f32[1, 3, 3, 3] = conv(x, w)
+  b: f32[1, 3, 3, 3] = relu(a)
+  c: f32[1, 4, 1, 1] = conv(b, v)
+  output c as "c"
+)");
+  expect_result(g, choose_layouts(g), R"(  input x: f32[1, 2, 5, 5]
+  input w: f32[3, 2, 3, 3]
+  input v: f32[4, 3, 3, 3]
+  a: f32[1, 3, 3, 3] layout(d0, d2, d3, d1) = conv(x, w)
+  b: f32[1, 3, 3, 3] layout(d0, d2, d3, d1) = relu(a)
+  c: f32[1, 4, 1, 1] = conv(b, v)
+  output c as "c"
+)");
+}
+TEST(ChooseLayouts, WithoutConvolutionsAllStays) {
+  const std::string lines = R"(  input x: f32[2, 3, 4]
+  a: f32[2, 3, 4] = relu(x)
+  y: f32[2, 4, 3] = transpose(a) {perm = [0, 2, 1]}
+  output y as "y"
+)";
+  expect_result(parsed(lines), choose_layouts(parsed(lines)), lines);
+}
+
+}  // namespace
+}  // namespace tilewright::passes

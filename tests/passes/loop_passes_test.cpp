@@ -1,0 +1,53 @@
+// The passes from blocks to flat loops, each on the cases of its file.
+#include "passes/loops/loop_passes.h"
+
+#include <gtest/gtest.h>
+
+#include "passes/lower.h"
+#include "tests/passes/golden.h"
+
+namespace tilewright::passes {
+namespace {
+
+using ir::Stage;
+using ir::Stmt;
+
+template <auto pass>
+ApplySteps on_kernel() {
+  return [](const ir::Kernel& k, const std::string&) -> Result<ir::Kernel> {
+    ir::Kernel after = k;
+    after.body = pass(k.body);
+    return after;
+  };
+}
+constexpr auto kSimplify = [](const Stmt& s) { return simplify_loops(s); };
+
+TEST(LoopPasses, LowerBlocks) {
+  check_golden("lower_blocks", {Stage::kScheduled, Stage::kScheduled}, on_kernel<lower_blocks>());
+}
+TEST(LoopPasses, PlaceBuffers) {
+  check_golden("place_buffers", {Stage::kScheduled, Stage::kScheduled}, on_kernel<place_buffers>());
+}
+TEST(LoopPasses, FlattenBuffers) {
+  check_golden("flatten_buffers", {Stage::kScheduled, Stage::kFlat}, on_kernel<flatten_buffers>());
+}
+TEST(LoopPasses, SimplifyLoops) {
+  check_golden("simplify_loops", {Stage::kScheduled, Stage::kScheduled}, on_kernel<kSimplify>());
+}
+TEST(LoopPasses, PartitionTails) {
+  check_golden("partition_tails", {Stage::kFlat, Stage::kFlat}, on_kernel<partition_tails>());
+}
+TEST(LoopPasses, VectorizeLoops) {
+  check_golden("vectorize_loops", {Stage::kFlat, Stage::kFlat}, on_kernel<vectorize_loops>());
+}
+TEST(LoopPasses, UnrollLoops) {
+  check_golden("unroll_loops", {Stage::kFlat, Stage::kFlat}, on_kernel<unroll_loops>());
+}
+// All of them in a row.
+TEST(LoopPasses, LowerToFlat) {
+  check_golden("lower_to_flat", {Stage::kScheduled, Stage::kFlat},
+               [](const ir::Kernel& k, const std::string&) { return lower_to_flat(k, {}); });
+}
+
+}  // namespace
+}  // namespace tilewright::passes

@@ -1,0 +1,207 @@
+// Schedules as data: text form, replay, and the default schedules of usual kernels.
+#include "passes/schedule/trace.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/loops/compare.h"
+#include "ir/text/parser_graph.h"
+#include "ir/text/parser_loops.h"
+#include "ir/text/printer_loops.h"
+#include "ir/verify_loops.h"
+#include "passes/build_loops.h"
+#include "passes/lower.h"
+#include "passes/schedule/default_schedule.h"
+#include "tests/passes/kernel_run.h"
+
+namespace tilewright::passes {
+namespace {
+
+std::string trace_error(const std::string& text) {
+  auto trace = parse_trace(text);
+  return trace.ok() ? "no error" : trace.error().to_string();
+}
+void expect_phrase(const std::string& found, const std::string& phrase) {
+  EXPECT_NE(found.find(phrase), std::string::npos) << "found: " << found;
+}
+
+TEST(Trace, RoundTrips) {
+  const Trace trace{{"split", {"matmul.i0", "a", "b"}, {14}},
+                    {"reorder", {"x", "y", "z"}, {}},
+                    {"transform_layout", {"w"}, {0, 4, 0, 1, 1, -7}}};
+  const std::string text = to_string(trace);
+  EXPECT_EQ(text, "split(matmul.i0 a b; 14)\nreorder(x y z)\ntransform_layout(w; 0 4 0 1 1 -7)\n");
+  auto parsed = parse_trace(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().to_string();
+  EXPECT_EQ(*parsed, trace);
+  auto empty = parse_trace("\n\n");
+  ASSERT_TRUE(empty.ok());
+  EXPECT_TRUE(empty->empty());
+}
+
+TEST(Trace, ErrorsNameTheLine) {
+  expect_phrase(trace_error("split(i; 4)\nsplit i"), "line 2: expected primitive(names; numbers)");
+  expect_phrase(trace_error(")("), "line 1: expected primitive");
+  expect_phrase(trace_error("split(i; four)"), "line 1: expected numbers after ';'");
+  expect_phrase(trace_error("split(i; 4 x)"), "line 1: expected numbers after ';'");
+  expect_phrase(trace_error("split(i; 99999999999999999999)"), "expected numbers after ';'");
+}
+
+TEST(Trace, ErrorsNameTheStep) {
+  auto kernel = ir::parse_kernel("kernel k(A: f32[4]) { for i in 0..4 { A[i] = 0.0 } }");
+  ASSERT_TRUE(kernel.ok());
+  auto unknown = apply_trace(*kernel, {{"unroll", {"i"}, {}}, {"shuffle", {"i"}, {}}});
+  ASSERT_FALSE(unknown.ok());
+  expect_phrase(unknown.error().to_string(), "step 1: shuffle(i)");
+  expect_phrase(unknown.error().to_string(), "unknown primitive");
+  auto missing = apply_trace(*kernel, {{"unroll", {"j"}, {}}});
+  ASSERT_FALSE(missing.ok());
+  expect_phrase(missing.error().to_string(), "step 0: unroll(j)");
+  expect_phrase(missing.error().to_string(), "no loop 'j'");
+  auto untouched = apply_trace(*kernel, {});
+  ASSERT_TRUE(untouched.ok());
+  EXPECT_TRUE(ir::structurally_equal(*untouched, *kernel));
+}
+
+struct Sample {
+  const char* name;
+  const char* graph;
+};
+void PrintTo(const Sample& s, std::ostream* out) { *out << s.name; }
+
+const Sample kSamples[] = {
+    {"matmul", R"(graph g {
+  input x: f32[17, 23]
+  input w: f32[23, 33]
+  y: f32[17, 33] = matmul(x, w)
+  output y as "y"
+})"},
+    {"matmul_symbolic_rows_bias_relu", R"(graph g {
+  input x: f32[m, 23]
+  input w: f32[23, 33]
+  input b: f32[33]
+  p: f32[m, 33] = matmul(x, w)
+  s: f32[m, 33] = add(p, b)
+  y: f32[m, 33] = relu(s)
+  output y as "y"
+})"},
+    {"batched_matmul", R"(graph g {
+  input x: f32[3, 5, 7]
+  input w: f32[3, 7, 11]
+  y: f32[3, 5, 11] = matmul(x, w)
+  output y as "y"
+})"},
+    {"conv_with_pad", R"(graph g {
+  input x: f32[1, 5, 9, 11]
+  input w: f32[6, 5, 3, 3]
+  y: f32[1, 6, 9, 11] = conv(x, w) {pads = [1, 1, 1, 1]}
+  output y as "y"
+})"},
+    {"conv_with_stride", R"(graph g {
+  input x: f32[n, 3, 11, 11]
+  input w: f32[17, 3, 3, 3]
+  y: f32[n, 17, 5, 5] = conv(x, w) {strides = [2, 2]}
+  z: f32[n, 17, 5, 5] = relu(y)
+  output z as "z"
+})"},
+    {"depthwise", R"(graph g {
+  input x: f32[1, 13, 7, 9]
+  input w: f32[13, 1, 3, 3]
+  y: f32[1, 13, 7, 9] = conv(x, w) {group = 13, pads = [1, 1, 1, 1]}
+  output y as "y"
+})"},
+    {"softmax_rows", R"(graph g {
+  input x: f32[m, 37]
+  y: f32[m, 37] = softmax(x) {axis = -1}
+  output y as "y"
+})"},
+    {"softmax_symbolic_row", R"(graph g {
+  input x: f32[m, n]
+  y: f32[m, n] = softmax(x) {axis = -1}
+  output y as "y"
+})"},
+    {"pointwise_with_broadcast", R"(graph g {
+  input x: f32[m, 3, 19]
+  input a: f32[3, 1]
+  input b: f32[19]
+  p: f32[m, 3, 19] = mul(x, a)
+  s: f32[m, 3, 19] = add(p, b)
+  y: f32[m, 3, 19] = tanh(s)
+  output y as "y"
+})"},
+    {"pointwise_scalar", R"(graph g {
+  input x: f32[]
+  y: f32[] = exp(x)
+  output y as "y"
+})"},
+    {"sum_over_outer_axis", R"(graph g {
+  input x: f32[29, 33]
+  y: f32[33] = reduce_sum(x) {axes = [0], keepdims = 0}
+  output y as "y"
+})"},
+    {"max_over_symbolic_row", R"(graph g {
+  input x: f32[5, n]
+  y: f32[5, 1] = reduce_max(x) {axes = [1]}
+  output y as "y"
+})"},
+    {"mean_over_all", R"(graph g {
+  input x: f32[7, m]
+  y: f32[1, 1] = reduce_mean(x)
+  output y as "y"
+})"},
+};
+
+class DefaultSchedules : public testing::TestWithParam<Sample> {
+ protected:
+  void SetUp() override {
+    auto graph = ir::parse_graph(GetParam().graph);
+    ASSERT_TRUE(graph.ok()) << graph.error().to_string();
+    std::vector<size_t> nodes;
+    for (size_t n = 0; n < graph->nodes.size(); ++n) nodes.push_back(n);
+    kernel_ = build_group_kernel(*graph, nodes, graph->use_counts()).kernel;
+  }
+  ir::Kernel kernel_;
+};
+
+TEST_P(DefaultSchedules, ReplayGivesTheSameKernel) {
+  ir::MachineDescription machine;
+  machine.threads = 4;
+  for (bool constant_weights : {false, true}) {
+    ScheduleInput input{&machine, {}};
+    if (constant_weights) input.constants = {"w"};
+    ir::Kernel scheduled = kernel_;
+    const Trace trace = default_schedule(scheduled, input);
+    auto parsed = parse_trace(to_string(trace));
+    ASSERT_TRUE(parsed.ok()) << parsed.error().to_string();
+    EXPECT_EQ(*parsed, trace);
+    auto replayed = apply_trace(kernel_, *parsed);
+    ASSERT_TRUE(replayed.ok()) << replayed.error().to_string();
+    EXPECT_TRUE(ir::structurally_equal(*replayed, scheduled)) << to_string(trace);
+  }
+}
+
+TEST_P(DefaultSchedules, ComputeTheSame) {
+  LowerOptions options;
+  options.machine.threads = 4;
+  for (int vector_bytes : {16, 32, 64}) {
+    SCOPED_TRACE(vector_bytes);
+    options.machine.vector_bytes = vector_bytes;
+    options.machine.vector_registers = vector_bytes == 64 ? 32 : 16;
+    options.machine.has_masks = vector_bytes == 64;
+    auto scheduled = schedule_kernel(kernel_, {"w"}, options);
+    ASSERT_TRUE(scheduled.ok()) << scheduled.error().to_string();
+    auto verified = ir::verify(*scheduled, ir::Stage::kScheduled);
+    ASSERT_TRUE(verified.ok()) << verified.error().to_string();
+    expect_same_results(kernel_, *scheduled);
+    auto flat = lower_to_flat(*scheduled, options);
+    ASSERT_TRUE(flat.ok()) << flat.error().to_string();
+    verified = ir::verify(*flat, ir::Stage::kFlat);
+    ASSERT_TRUE(verified.ok()) << verified.error().to_string();
+    expect_same_results(kernel_, *flat);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Samples, DefaultSchedules, testing::ValuesIn(kSamples),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace tilewright::passes
