@@ -129,6 +129,12 @@ const Block* block_in_the_way(const Stmt& body, const BlockPlace& moved,
   return nullptr;
 }
 
+// Adds the loops that run once to the ranges.
+void note_single(const std::vector<const For*>& loops, Ranges& once) {
+  for (const For* f : loops)
+    if (is_one(f->extent)) once.set(f->var, f->extent);
+}
+
 }  // namespace
 
 Result<Kernel> compute_at(const Kernel& k, const Step& step) {
@@ -179,14 +185,10 @@ Result<Kernel> compute_at(const Kernel& k, const Step& step) {
     for (const BlockPlace& q : below) after |= p.block == q.block;
   }
   Ranges once;
-  auto note = [&](const std::vector<const For*>& loops) {
-    for (const For* f : loops)
-      if (is_one(f->extent)) once.set(f->var, f->extent);
-  };
-  note(target);
-  note(fused.loops);
+  note_single(target, once);
+  note_single(fused.loops, once);
   for (const BlockPlace& p : below) {
-    note(p.loops);
+    note_single(p.loops, once);
     const Touched theirs = touched(p.stmt);
     auto check = [&](const std::set<const BufferNode*>& written,
                      const std::set<const BufferNode*>& read, bool moved_writes) {
