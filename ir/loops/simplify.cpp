@@ -90,9 +90,14 @@ class Intervals {
       }
       case BinaryOp::kMul: return multiply(of(b.a), of(b.b));
       case BinaryOp::kFloorDiv: {
-        Interval a = of(b.a);
+        Interval a = of(b.a), d = of(b.b);
         auto c = as_int(b.b);
-        if (!c || *c <= 0) return a.low && *a.low >= 0 ? Interval{0, a.high} : Interval{};
+        if (!c) {
+          const bool positive = a.low && *a.low >= 0 && d.low && *d.low >= 0;
+          return positive ? Interval{0, a.high} : Interval{};
+        }
+        if (*c == 0) return {};
+        if (*c < 0) std::swap(a.low, a.high);
         return {a.low ? std::optional(floor_div(*a.low, *c)) : std::nullopt,
                 a.high ? std::optional(floor_div(*a.high, *c)) : std::nullopt};
       }
