@@ -319,7 +319,9 @@ class Simplify : public Rewriter {
     if (c) r = drop_small_terms(r, *c).first;
     Expr rest = sum(r);
     if (within(rest, d)) return sum(q);
-    if (c)
+    if (c && is_by_constant(rest, BinaryOp::kFloorDiv))
+      q.add(to_linear(divide(rest, d)));
+    else if (c)
       reduce_by_gcd(r, *c, rest, d, q);
     else
       q.add({floordiv(rest, d)}, 1);
@@ -381,7 +383,14 @@ class Simplify : public Rewriter {
         return sum(result);
       }
     }
+    if (c && is_by_constant(rest, BinaryOp::kFloorMod) && *as_int(rest.as<Binary>()->b) % *c == 0)
+      return modulo(rest, d);
     return floormod(rest, d);
+  }
+  // A quotient or remainder by a positive constant, which the caller can merge with its own.
+  static bool is_by_constant(const Expr& e, BinaryOp op) {
+    const auto* b = e.as<Binary>();
+    return b && b->op == op && as_int(b->b).value_or(0) > 0;
   }
 
   const Ranges& ranges_;

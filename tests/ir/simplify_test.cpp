@@ -160,9 +160,16 @@ TEST(Simplify, DivisionAndModulo) {
   EXPECT_EQ(simplified("floormod(y * n + z, n)"), "z");
   EXPECT_EQ(simplified("floordiv(floordiv(y, 3), 4)"), "floordiv(y, 12)");
   EXPECT_EQ(simplified("floormod(floormod(y, 12), 4)"), "floormod(y, 4)");
+  EXPECT_EQ(simplified("floordiv(floordiv(y, 9) - 8, 8)"), "floordiv(y, 72) - 1");
+  EXPECT_EQ(simplified("floormod(floormod(y, 10) + 10, 5)"), "floormod(y, 5)");
   EXPECT_EQ(simplified("floordiv(x, 7)"), "0");
   EXPECT_EQ(simplified("floordiv(x - 7, 7)"), "-1");
   EXPECT_EQ(simplified("floormod(x - 7, 7)"), "x");
+}
+TEST(Simplify, NegativeDivisorsDecideNothingWrong) {
+  EXPECT_EQ(simplified("max(floordiv(x, -2), 0)"), "0");
+  EXPECT_EQ(simplified("max(floordiv(x, -2), -2)"), "max(floordiv(x, -2), -2)");
+  EXPECT_EQ(simplified("max(floordiv(x, -2), -3)"), "floordiv(x, -2)");
 }
 TEST(Simplify, MinimumsAndConditions) {
   EXPECT_EQ(simplified("min(x, 6)"), "x");
