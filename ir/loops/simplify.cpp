@@ -90,9 +90,14 @@ class Intervals {
       }
       case BinaryOp::kMul: return multiply(of(b.a), of(b.b));
       case BinaryOp::kFloorDiv: {
-        Interval a = of(b.a);
+        Interval a = of(b.a), d = of(b.b);
         auto c = as_int(b.b);
-        if (!c || *c <= 0) return a.low && *a.low >= 0 ? Interval{0, a.high} : Interval{};
+        if (!c) {
+          const bool positive = a.low && *a.low >= 0 && d.low && *d.low >= 0;
+          return positive ? Interval{0, a.high} : Interval{};
+        }
+        if (*c == 0) return {};
+        if (*c < 0) std::swap(a.low, a.high);
         return {a.low ? std::optional(floor_div(*a.low, *c)) : std::nullopt,
                 a.high ? std::optional(floor_div(*a.high, *c)) : std::nullopt};
       }
@@ -314,7 +319,9 @@ class Simplify : public Rewriter {
     if (c) r = drop_small_terms(r, *c).first;
     Expr rest = sum(r);
     if (within(rest, d)) return sum(q);
-    if (c)
+    if (c && is_by_constant(rest, BinaryOp::kFloorDiv))
+      q.add(to_linear(divide(rest, d)));
+    else if (c)
       reduce_by_gcd(r, *c, rest, d, q);
     else
       q.add({floordiv(rest, d)}, 1);
@@ -376,7 +383,14 @@ class Simplify : public Rewriter {
         return sum(result);
       }
     }
+    if (c && is_by_constant(rest, BinaryOp::kFloorMod) && *as_int(rest.as<Binary>()->b) % *c == 0)
+      return modulo(rest, d);
     return floormod(rest, d);
+  }
+  // A quotient or remainder by a positive constant, which the caller can merge with its own.
+  static bool is_by_constant(const Expr& e, BinaryOp op) {
+    const auto* b = e.as<Binary>();
+    return b && b->op == op && as_int(b->b).value_or(0) > 0;
   }
 
   const Ranges& ranges_;

@@ -31,6 +31,33 @@ Stmt copy_nest(const Buffer& to, const Buffer& from, const std::string& name) {
   return s;
 }
 
+// Does one run of the nest write every element of the buffer? So it does when the stores' indices
+// are axes over the whole shape that no loop outside of the nest feeds.
+bool writes_all(const BlockPlace& place, const Stmt& nest, const Buffer& buffer) {
+  const Block& b = *place.block;
+  auto from_outside = [&](const Expr& binding) {
+    for (const For* loop : place.loops) {
+      if (nest.get() == loop) return false;
+      if (uses_var(binding, loop->var)) return true;
+    }
+    return false;
+  };
+  bool all = true;
+  for_each_stmt(b.body, [&](const Stmt& s) {
+    const auto* st = s.as<Store>();
+    if (!st) return;
+    for (size_t d = 0; d < st->indices.size(); ++d) {
+      bool whole = false;
+      for (size_t i = 0; i < b.axes.size(); ++i)
+        whole |= b.axes[i].var.same_as(st->indices[d]) && !from_outside(b.bindings[i]) &&
+                 can_prove_equal(b.axes[i].extent, buffer->shape[d]);
+      for (size_t e = 0; e < d; ++e) whole &= !st->indices[d].same_as(st->indices[e]);
+      all &= whole;
+    }
+  });
+  return all;
+}
+
 // Are the physical axes of a dimension the digits of its index, each there once?
 bool holds_every_digit(const Layout& layout, int dim) {
   std::vector<std::pair<int64_t, int64_t>> digits;  // divisor and modulus, lowest first
@@ -63,6 +90,8 @@ Result<Kernel> cache_write(const Kernel& k, const Step& step) {
   Buffer cached =
       make_buffer(step.names[1], old->dtype, old->shape, Scope::kWorkspace, old->layout);
   Stmt nest = nest_of(k.body, step.names[0]);
+  if (!writes_all(place, nest, old))
+    return invalid("block '" + step.names[0] + "' does not write all of '" + old->name + "'");
   Stmt both =
       seq({replace_buffers(nest, {{old.get(), cached}}), copy_nest(old, cached, step.names[2])});
   return with_body(k, allocate(cached, replace_stmt(k.body, nest, both)));

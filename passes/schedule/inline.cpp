@@ -51,6 +51,22 @@ class DropAllocate : public Rewriter {
   const BufferNode* buffer_;
 };
 
+// A block between the moved one and the last reader of its result that writes what it reads; null
+// when there is none.
+const Block* source_writer(const Stmt& body, const BlockPlace& moved, const Buffer& result) {
+  const Touched mine = touched(moved.stmt);
+  const Block *pending = nullptr, *found = nullptr;
+  bool seen = false;
+  for (const BlockPlace& p : all_blocks(body)) {
+    const Touched theirs = touched(p.stmt);
+    if (seen && theirs.reads.count(result.get()) && !found) found = pending;
+    for (const BufferNode* buffer : mine.reads)
+      if (seen && !pending && theirs.writes.count(buffer)) pending = p.block;
+    seen |= p.block == moved.block;
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<Kernel> inline_block(const Kernel& k, const Step& step) {
@@ -74,6 +90,8 @@ Result<Kernel> inline_block(const Kernel& k, const Step& step) {
     if (touched(other.stmt).writes.count(st->buffer.get()))
       return invalid("another block writes '" + st->buffer->name + "'");
   }
+  if (const Block* writer = source_writer(k.body, place, st->buffer))
+    return invalid("block '" + writer->name + "' writes what block '" + b.name + "' reads");
   Stmt nest = nest_of(k.body, b.name);
   if (!nest) return invalid("block '" + b.name + "' has no nest of its own");
   Stmt body = replace_stmt(k.body, nest, seq({}));

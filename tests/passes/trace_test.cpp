@@ -200,6 +200,17 @@ TEST_P(DefaultSchedules, ComputeTheSame) {
   }
 }
 
+// Products accumulate in a tile that is written out inside of its loops.
+TEST_P(DefaultSchedules, ProductsGetATile) {
+  const std::string name = GetParam().name;
+  if (name.find("matmul") == std::string::npos && name.find("conv") == std::string::npos) return;
+  ir::MachineDescription machine;
+  ir::Kernel scheduled = kernel_;
+  const std::string trace = to_string(default_schedule(scheduled, {&machine, {"w"}}));
+  for (const char* step : {"compute_at(", "vectorize(", "unroll(", "decompose_reduction("})
+    EXPECT_NE(trace.find(step), std::string::npos) << step << "\n" << trace;
+}
+
 INSTANTIATE_TEST_SUITE_P(Samples, DefaultSchedules, testing::ValuesIn(kSamples),
                          [](const auto& info) { return std::string(info.param.name); });
 
