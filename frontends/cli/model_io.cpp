@@ -229,7 +229,15 @@ Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& 
     Progress progress;
     CompileOptions compile = compile_options(options);
     compile.progress = progress.callback();
-    TW_ASSIGN(opened.executable, compile_in_memory(*model, binding, compile));
+    std::vector<std::string> fixed;
+    TW_ASSIGN(opened.executable, compile_in_memory(*model, binding, compile, &fixed));
+    if (!fixed.empty()) {
+      std::string names;
+      for (const std::string& f : fixed) names += (names.empty() ? "" : ", ") + f;
+      std::cerr << "tilewright: shapes or branches depend on values of inputs: compiled for these "
+                   "values of "
+                << names << "\n";
+    }
     for (const OnnxValueInfo& v : model->graph.outputs) opened.output_names.push_back(v.name);
   }
   for (const InputInfo& i : infos) opened.input_names.push_back(i.name);

@@ -96,9 +96,11 @@ Result<ir::Program> compile_program(const OnnxModel& model, const Binding& bindi
 
 Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
                                                       const Binding& binding,
-                                                      const CompileOptions& options) {
-  TW_ASSIGN(ir::Program program, compile_program(model, binding, options));
+                                                      const CompileOptions& options,
+                                                      std::vector<std::string>* specialised) {
+  TW_ASSIGN(ir::Graph graph, build_graph(model, binding, specialised));
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
+  TW_ASSIGN(ir::Program program, passes::lower(std::move(graph), lower));
   std::vector<ir::Program> programs;
   programs.push_back(std::move(program));
   return codegen::assemble_in_memory(std::move(programs),

@@ -48,9 +48,9 @@ Result<passes::LowerOptions> lower_options(const CompileOptions& options);
 Result<ir::Program> compile_program(const OnnxModel& model, const Binding& binding,
                                     const CompileOptions& options);
 
-Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
-                                                      const Binding& binding,
-                                                      const CompileOptions& options);
+Result<std::shared_ptr<Executable>> compile_in_memory(
+    const OnnxModel& model, const Binding& binding, const CompileOptions& options,
+    std::vector<std::string>* specialised = nullptr);
 // One variant per binding, in this order.
 Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindings,
                        const CompileOptions& options, const std::string& path);
