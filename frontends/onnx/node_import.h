@@ -78,8 +78,7 @@ class NodeImport {
   std::vector<ir::ValueId> ops(std::string_view name, std::vector<ir::ValueId> inputs,
                                ir::Attributes attributes, int outputs);
   ir::ValueId ints(const std::vector<int64_t>& values);  // i64[n]
-  // i64[n] of extents that may be symbolic: computed from the shape of `near` where it holds them,
-  // else of another value.
+  // i64[n] of extents that may be symbolic.
   ir::ValueId dims(const std::vector<ir::Expr>& extents);
   ir::ValueId scalar(double value, DType dtype);  // dtype[]
   ir::ValueId scalar_like(double value, ir::ValueId like) { return scalar(value, dtype(like)); }
