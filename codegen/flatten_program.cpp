@@ -167,6 +167,11 @@ class Flatten {
     out.block_b = x.else_block;
     return {};
   }
+  Status add(const ir::FailInstruction& x, Instruction& out) {
+    out.op = Op::kFail;
+    out.message = x.message;
+    return {};
+  }
   Status add(const ir::LoopInstruction& x, Instruction& out) {
     out.op = Op::kLoop;
     out.target = static_cast<int32_t>(v_.loops.size());

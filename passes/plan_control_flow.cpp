@@ -57,6 +57,16 @@ void Planner::write_directly(GraphPlan& inner, ValueId v, int32_t buffer_id) {
   inner.buffers.emplace(v, buffer_id);
 }
 
+Status Planner::emit_control(GraphPlan& g, const Node& node) {
+  if (node.op->name == "if") return emit_if(g, node);
+  if (node.op->name == "loop") return emit_loop(g, node);
+  TW_CHECK(node.op->name == "fail");
+  FailInstruction fail;
+  fail.message = std::get<std::string>(node.attributes.at("message"));
+  push(g, std::move(fail));
+  return {};
+}
+
 Status Planner::emit_if(GraphPlan& g, const Node& node) {
   for (const Var& s : node.defined_symbols) define_at_run(s);
   std::vector<int32_t> outputs;

@@ -158,7 +158,7 @@ Status Planner::emit(GraphPlan& g, Step& s) {
       return {};
     }
     case Step::kSymbols: return emit_symbols(g, s);
-    case Step::kControl: return node.op->name == "if" ? emit_if(g, node) : emit_loop(g, node);
+    case Step::kControl: return emit_control(g, node);
     case Step::kKernel: return emit_kernel(g, s);
   }
   return {};

@@ -41,7 +41,7 @@ class Steps {
     Step s;
     s.node = nodes.back();
     const Node& last = graph_.nodes[s.node];
-    if (!last.regions.empty()) {
+    if (!last.op->compute) {
       s.kind = Step::kControl;
       for (ValueId v : last.inputs)
         if (v != kNone) s.group.params.push_back(v);
@@ -210,6 +210,7 @@ class Lifetimes {
     touch(x.to, at);
     touch(x.from, at);
   }
+  void uses(const FailInstruction&, int32_t) {}
   void uses(const IfInstruction& x, int32_t at) {
     touch(x.condition, at);
     touch_block(x.then_block, at);

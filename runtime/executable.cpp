@@ -35,7 +35,7 @@ void fields(A& a, BufferDesc& b) {
 
 template <typename A>
 void fields(A& a, Instruction& i) {
-  a.enumeration(i.op, Op::kLoop);
+  a.enumeration(i.op, Op::kFail);
   a(i.target);
   a(i.buffers);
   a(i.scalars);
@@ -44,6 +44,7 @@ void fields(A& a, Instruction& i) {
   a(i.block_a);
   a(i.block_b);
   a(i.profile);
+  a(i.message);
 }
 
 template <typename A>

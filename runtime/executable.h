@@ -67,6 +67,7 @@ enum class Op : uint8_t {
   kCopy,          // buffers[0] <- buffers[1], same bytes
   kIf,            // buffers[0]: bool scalar; block_a when true, block_b otherwise
   kLoop,          // see LoopDesc
+  kFail,          // ends the run with the error `message`
 };
 struct Instruction {
   Op op = Op::kCall;
@@ -76,6 +77,7 @@ struct Instruction {
   int64_t index = 0, limit = 0;   // kDefineSymbol
   int32_t block_a = -1, block_b = -1;
   int32_t profile = -1;  // row of Executable::profile, or -1
+  std::string message;   // kFail
 };
 
 // kLoop: for (i = 0; i < trip_count && cond; ++i) {
@@ -129,7 +131,7 @@ struct Variant {
 
 // Value of the symbol tilewright_abi of a compiled model; changes with kernel_abi.h, this header
 // or the serialised form.
-inline constexpr uint32_t kExecutableAbi = 1;
+inline constexpr uint32_t kExecutableAbi = 2;
 
 struct Executable {
   std::string producer;  // "tilewright 0.1.0"

@@ -181,6 +181,7 @@ class VariantCheck {
       case Op::kCopy: return check_copy(i);
       case Op::kIf: return check_if(i);
       case Op::kLoop: return check_loop(i);
+      case Op::kFail: return {};
     }
     return wrong("unknown instruction " + std::to_string(int(i.op)));
   }

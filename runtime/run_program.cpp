@@ -72,6 +72,7 @@ Status ProgramRunner::step(const Instruction& instruction, CallPlan& call) {
     case Op::kCopy: return copy(instruction.buffers[0], instruction.buffers[1]);
     case Op::kIf: return run_branch(instruction);
     case Op::kLoop: return run_loop(instruction);
+    case Op::kFail: return invalid(instruction.message);
   }
   return internal_error("unknown instruction");
 }

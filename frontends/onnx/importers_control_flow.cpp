@@ -2,10 +2,13 @@
 // becomes nodes with regions.
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "frontends/onnx/graph_import.h"
 #include "frontends/onnx/importers.h"
+#include "ir/graph/infer.h"
 #include "ir/graph/op.h"
+#include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 
 namespace tilewright::onnx {
@@ -62,15 +65,51 @@ void take_all(Region& branch, const Values& all, const ir::Graph& outer) {
   }
   branch.graph->inputs = inputs;
 }
+// Stands for a branch that breaks a rule for the operands it would get: it may never be taken, so
+// only a run that takes it fails. Its results are of the types that the other branch gives.
+Region failing_branch(const Error& error, const ir::Graph& other) {
+  std::set<const ir::ExprNode*> inner;
+  for (const ir::Node& node : other.nodes)
+    for (const ir::Var& s : node.defined_symbols) inner.insert(s.get());
+  auto outside = [&](const Expr& extent) {
+    for (const ir::Var& s : ir::free_vars_in_order(extent))
+      if (inner.count(s.get())) return Expr(0);
+    return extent;
+  };
+  Region branch{std::make_shared<ir::Graph>(), {}};
+  for (ValueId v : other.outputs) {
+    const ir::Value& like = other.value(v);
+    ir::Extents shape;
+    for (const Expr& d : like.type.dims) shape.dims.push_back(outside(d));
+    auto made = ir::add_node(*branch.graph, "fail", {},
+                             {{"message", error.to_string()},
+                              {"dtype", std::string(name(like.type.dtype))},
+                              {"shape", shape}},
+                             1, like.name, {});
+    if (!made.ok()) throw ImportFailure{std::move(made.error())};
+    branch.graph->outputs.push_back(made->at(0));
+  }
+  branch.graph->output_names.resize(branch.graph->outputs.size());
+  return branch;
+}
 void branch_at_run_time(NodeImport& n, ValueId condition) {
   std::array<Region, 2> branches;
+  std::array<std::optional<Error>, 2> failures;
   for (size_t k = 0; k < 2; ++k) {
     const OnnxGraph& g = body_of(n, k == 0 ? "then_branch" : "else_branch");
-    branches[k] = n.owner().import_region(g.name, {}, [&](ImportScope& scope, const Values&) {
-      return n.owner().import_body(g, scope);
-    });
+    try {
+      branches[k] = n.owner().import_region(g.name, {}, [&](ImportScope& scope, const Values&) {
+        return n.owner().import_body(g, scope);
+      });
+    } catch (ImportFailure& f) {
+      if (f.error.kind != ErrorKind::kInvalid || failures[0]) throw;
+      failures[k] = f.error;
+      continue;
+    }
     if (!all_defined(branches[k].graph->outputs)) return;
   }
+  for (size_t k = 0; k < 2; ++k)
+    if (failures[k]) branches[k] = failing_branch(*failures[k], *branches[1 - k].graph);
   Values inputs = share_captures(branches);
   for (Region& b : branches) take_all(b, inputs, n.graph());
   inputs.insert(inputs.begin(), condition);
@@ -84,8 +123,6 @@ void if_else(NodeImport& n) {
   try {
     branch_at_run_time(n, condition);
   } catch (ImportFailure& f) {
-    f.error.kind =
-        ErrorKind::kUnsupported;  // a branch that is not taken may be wrong for these shapes
     f.error.notes.push_back(
         "the condition of If is not known at compile time, so both branches are needed");
     throw;

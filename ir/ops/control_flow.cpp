@@ -142,6 +142,13 @@ Status infer_loop(InferContext& c) {
   return {};
 }
 
+Status infer_fail(InferContext& c) {
+  auto dtype = dtype_from_name(c.attr_string("dtype"));
+  if (!dtype) return c.error("unknown element type '" + c.attr_string("dtype") + "'");
+  c.set_output(0, *dtype, c.attr_extents("shape").value_or(std::vector<Expr>{}));
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::pair<int, int>> disagreeing_dims(const Node& node) {
@@ -189,6 +196,14 @@ const std::vector<OpDef>& control_flow_ops() {
        .outputs = "y*",
        .infer_type = infer_loop,
        .source = "https://onnx.ai/onnx/operators/onnx__Loop.html"},
+      {.name = "fail",
+       .summary =
+           "ends the run with an error: a branch that is wrong for the operands it would get",
+       .attributes = {{"message", AttributeKind::kString, "the error"},
+                      {"dtype", AttributeKind::kString, "element type of y"},
+                      {"shape", AttributeKind::kExtents, "shape of y"}},
+       .infer_type = infer_fail,
+       .source = "tilewright"},
   };
   return ops;
 }

@@ -46,6 +46,9 @@ struct IfInstruction {
   int32_t condition;
   int32_t then_block, else_block;
 };
+struct FailInstruction {  // ends the run with an error
+  std::string message;
+};
 struct LoopInstruction {  // as runtime's LoopDesc
   int32_t trip_count = -1, initial_condition = -1, iteration = -1, body = -1, body_condition = -1;
   std::vector<std::pair<int32_t, int32_t>> carried;  // (state, computed by the body)
@@ -54,7 +57,7 @@ struct LoopInstruction {  // as runtime's LoopDesc
 };
 using ProgramInstruction =
     std::variant<CallInstruction, DefineSymbolInstruction, AllocateInstruction, CopyInstruction,
-                 IfInstruction, LoopInstruction>;
+                 IfInstruction, LoopInstruction, FailInstruction>;
 
 struct ProfileEntry {
   std::vector<std::string> nodes;  // of the source model

@@ -112,7 +112,8 @@ TEST(Executable, RefusesAnotherVersion) {
   std::vector<uint8_t> bytes = serialize_executable(branch_model());
   bytes[4] = 77;
   EXPECT_EQ(deserialize_executable(bytes.data(), bytes.size()).error().message,
-            "the model has format version 77, this runtime reads version 1");
+            std::string("the model has format version 77, this runtime reads version ") +
+                std::to_string(kExecutableAbi));
 }
 
 TEST(LoadExecutable, LoadsAndRunsASharedObject) {
@@ -130,7 +131,8 @@ TEST(LoadExecutable, RefusesForeignFiles) {
   EXPECT_EQ(load_error(::testing::TempDir()), "not a shared object");
   EXPECT_EQ(load_error(TILEWRIGHT_SOURCE_DIR "/CMakeLists.txt"), "not a shared object");
   EXPECT_EQ(load_error(OTHER_LIBRARY), "not a tilewright model: it does not export tilewright_abi");
-  EXPECT_EQ(load_error(OTHER_ABI_MODEL), "compiled for runtime ABI 999, this runtime has ABI 1");
+  EXPECT_EQ(load_error(OTHER_ABI_MODEL),
+            "compiled for runtime ABI 999, this runtime has ABI " + std::to_string(kExecutableAbi));
 }
 
 TEST(LoadExecutable, RefusesACpuThatLacksAFeature) {

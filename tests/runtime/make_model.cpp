@@ -1,5 +1,5 @@
 // Writes the C source of a compiled model, y = 2.5 * x for x[n], as the compiler would lay it out.
-// Usage: make_model FILE.c ABI [FEATURE]
+// Usage: make_model FILE.c ABI|current [FEATURE]
 #include <cstdio>
 #include <cstdlib>
 
@@ -53,9 +53,11 @@ int main(int argc, char** argv) {
   if (!file) return 1;
   const std::vector<uint8_t> metadata =
       serialize_executable(scale_model(argc > 3 ? argv[3] : nullptr));
+  const std::string abi =
+      argv[2] == std::string("current") ? std::to_string(kExecutableAbi) : argv[2];
   std::fprintf(file,
                "#include \"runtime/kernel_abi.h\"\n%sEXPORT const uint32_t tilewright_abi = %s;\n",
-               kKernel, argv[2]);
+               kKernel, abi.c_str());
   std::fprintf(file, "EXPORT const uint64_t tilewright_metadata_size = %zu;\n", metadata.size());
   std::fprintf(file, "EXPORT const uint8_t tilewright_metadata[] = {");
   for (uint8_t b : metadata) std::fprintf(file, "%d,", b);
