@@ -53,6 +53,7 @@ class Verifier {
   void check(const Ramp& n, const Expr& e);
   void check(const Broadcast& n, const Expr& e);
   void check(const ReduceLanes& n, const Expr& e);
+  void check(const Dot& n, const Expr& e);
   void stated(const Expr& e, ScalarType expected) {
     require(e.type() == expected, "'" + text(e) + "' states type " + to_text(e.type()) +
                                       ", its operands give " + to_text(expected));
@@ -199,7 +200,8 @@ void Verifier::check(const Ramp& n, const Expr& e) {
 void Verifier::check(const Broadcast& n, const Expr& e) {
   expr(n.value);
   if (!n.value) return;
-  require(n.value.lanes() == 1, "a broadcast of a vector: '" + text(e) + "'");
+  require(e.lanes() % n.value.lanes() == 0,
+          "a broadcast to lanes that no number of copies gives: '" + text(e) + "'");
   stated(e, {n.value.dtype(), e.lanes()});
 }
 void Verifier::check(const ReduceLanes& n, const Expr& e) {
@@ -208,6 +210,16 @@ void Verifier::check(const ReduceLanes& n, const Expr& e) {
   require(!is_comparison(n.op) && has_meaning(n.op, n.value.dtype()),
           std::string(name(n.op)) + " cannot combine the lanes of " + to_text(n.value.type()));
   stated(e, {n.value.dtype(), 1});
+}
+
+void Verifier::check(const Dot& n, const Expr& e) {
+  for (const Expr& x : {n.sum, n.a, n.b}) expr(x);
+  if (!n.sum || !n.a || !n.b) return;
+  const int terms = kDotTerms * n.sum.lanes();
+  require(n.sum.dtype() == DType::kInt32 && n.a.type() == ScalarType{DType::kUInt8, terms} &&
+              n.b.type() == ScalarType{DType::kInt8, terms},
+          "dot takes i32, and four times as many lanes of u8 and of i8: '" + text(e) + "'");
+  stated(e, n.sum.type());
 }
 
 void Verifier::scalar_index(const Expr& e, const std::string& what) {
@@ -302,7 +314,8 @@ void Verifier::check(const For& n) {
   scalar_index(n.extent, "extent of loop '" + (n.var ? text(n.var) : "") + "'");
   place_.push_back("loop " + (n.var ? text(n.var) : ""));
   const bool constant_only =
-      n.loop_kind == LoopKind::kVectorized || n.loop_kind == LoopKind::kUnrolled;
+      n.loop_kind == LoopKind::kVectorized || n.loop_kind == LoopKind::kUnrolled ||
+      n.loop_kind == LoopKind::kDot;
   if (constant_only && n.extent)
     require(as_int(n.extent).has_value(), std::string(name(n.loop_kind)) +
                                               " loop has the extent '" + text(n.extent) +

@@ -42,8 +42,22 @@ std::span<const GraphPass> graph_passes() {
        [](Graph g, const LowerOptions&) -> Result<Graph> {
          return eliminate_common_nodes(std::move(g));
        }},
-      // What depends on constants alone is a constant.
-      {"fold_constants", fold},
+      // What depends on constants alone is a constant; quantised weights are still as they are
+      // stored.
+      {"fold_constants",
+       [](Graph g, const LowerOptions& o) -> Result<Graph> {
+         return o.fold ? fold_constants(std::move(g), o.run_constants, true) : std::move(g);
+       }},
+      // Products of quantised operands are sums in i32 of products of bytes.
+      {"quantize_contractions",
+       [](Graph g, const LowerOptions& o) -> Result<Graph> {
+         return o.fold ? quantize_contractions(std::move(g)) : std::move(g);
+       }},
+      {"expand_zero_points",
+       [](Graph g, const LowerOptions&) -> Result<Graph> {
+         return expand_zero_points(std::move(g));
+       }},
+      {"fold_dequantized", fold},
       // Factors per channel are in the weights; the products this leaves are constants again.
       {"simplify_graph",
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
@@ -91,6 +105,7 @@ std::span<const KernelPass> loop_passes() {
       // Conditions that fail only at the end of a loop leave its main part.
       {"partition_tails", Stage::kFlat, on_body<partition_tails>},
       {"vectorize_loops", Stage::kFlat, on_body<vectorize_loops>},
+      {"lower_dots", Stage::kFlat, on_body<lower_dots>},
       {"unroll_loops", Stage::kFlat, on_body<unroll_loops>},
   };
   return kPasses;

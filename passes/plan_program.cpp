@@ -66,7 +66,7 @@ Result<Program> Planner::run(const Graph& graph) {
 
 Status Planner::write_block(GraphPlan& g) {
   g.steps = collect_steps(g.graph, g.uses);
-  for (Step& s : g.steps) TW_RETURN_IF_ERROR(emit(g, s));
+  for (PlanStep& s : g.steps) TW_RETURN_IF_ERROR(emit(g, s));
   return {};
 }
 
@@ -148,22 +148,22 @@ int32_t Planner::packed_constant(GraphPlan& g, ValueId v, const Layout& layout) 
   return made.back();
 }
 
-Status Planner::emit(GraphPlan& g, Step& s) {
+Status Planner::emit(GraphPlan& g, PlanStep& s) {
   const Node& node = g.graph.nodes[s.node];
   switch (s.kind) {
-    case Step::kView: {
+    case PlanStep::kView: {
       const int32_t from = buffer(g, s.group.params[0]), to = buffer(g, s.group.params[1]);
       at(to).alias_of = from;
       at(to).dynamic = false;
       return {};
     }
-    case Step::kSymbols: return emit_symbols(g, s);
-    case Step::kControl: return emit_control(g, node);
-    case Step::kKernel: return emit_kernel(g, s);
+    case PlanStep::kSymbols: return emit_symbols(g, s);
+    case PlanStep::kControl: return emit_control(g, node);
+    case PlanStep::kKernel: return emit_kernel(g, s);
   }
   return {};
 }
-Status Planner::emit_kernel(GraphPlan& g, Step& s) {
+Status Planner::emit_kernel(GraphPlan& g, PlanStep& s) {
   CallInstruction call;
   TW_RETURN_IF_ERROR(add_call(g.graph, s.group, call));
   for (size_t p = 0; p < s.group.params.size(); ++p) {
@@ -176,7 +176,7 @@ Status Planner::emit_kernel(GraphPlan& g, Step& s) {
   push(g, std::move(call));
   return {};
 }
-Status Planner::emit_symbols(GraphPlan& g, Step& s) {
+Status Planner::emit_symbols(GraphPlan& g, PlanStep& s) {
   CallInstruction call;
   for (size_t p = 0; p < s.group.num_inputs; ++p)
     call.buffers.push_back(buffer(g, s.group.params[p]));

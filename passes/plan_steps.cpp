@@ -15,7 +15,7 @@ class Steps {
  public:
   Steps(const Graph& graph, const std::vector<int>& uses) : graph_(graph), uses_(uses) {}
 
-  std::vector<Step> collect() {
+  std::vector<PlanStep> collect() {
     std::map<int32_t, std::vector<size_t>> groups;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) groups[graph_.nodes[i].group].push_back(i);
     for (auto& [id, nodes] : groups) {
@@ -30,26 +30,26 @@ class Steps {
   }
 
  private:
-  Step symbols_of(size_t node) const {
-    Step s;
-    s.kind = Step::kSymbols;
+  PlanStep symbols_of(size_t node) const {
+    PlanStep s;
+    s.kind = PlanStep::kSymbols;
     s.node = node;
     s.group = build_symbol_kernel(graph_, node);
     return s;
   }
-  Step step_of(const std::vector<size_t>& nodes) const {
-    Step s;
+  PlanStep step_of(const std::vector<size_t>& nodes) const {
+    PlanStep s;
     s.node = nodes.back();
     const Node& last = graph_.nodes[s.node];
     if (!last.op->compute) {
-      s.kind = Step::kControl;
+      s.kind = PlanStep::kControl;
       for (ValueId v : last.inputs)
         if (v != kNone) s.group.params.push_back(v);
       s.group.num_inputs = s.group.params.size();
       for (ValueId v : last.outputs)
         if (v != kNone) s.group.params.push_back(v);
     } else if (nodes.size() == 1 && is_view(graph_, last)) {
-      s.kind = Step::kView;
+      s.kind = PlanStep::kView;
       s.group.params = {last.inputs[0], last.outputs[0]};
       s.group.num_inputs = 1;
     } else {
@@ -64,16 +64,16 @@ class Steps {
     std::map<ValueId, size_t> producer;
     std::map<const ExprNode*, size_t> definer;
     for (size_t i = 0; i < steps_.size(); ++i) {
-      const Step& s = steps_[i];
-      if (s.kind == Step::kSymbols || s.kind == Step::kControl)
+      const PlanStep& s = steps_[i];
+      if (s.kind == PlanStep::kSymbols || s.kind == PlanStep::kControl)
         for (const Var& v : graph_.nodes[s.node].defined_symbols) definer[v.get()] = i;
-      if (s.kind != Step::kSymbols)
+      if (s.kind != PlanStep::kSymbols)
         for (size_t p = s.group.num_inputs; p < s.group.params.size(); ++p)
           producer[s.group.params[p]] = i;
     }
     std::vector<std::set<size_t>> needs(steps_.size());
     for (size_t i = 0; i < steps_.size(); ++i) {
-      const Step& s = steps_[i];
+      const PlanStep& s = steps_[i];
       for (size_t p = 0; p < s.group.num_inputs; ++p)
         if (auto it = producer.find(s.group.params[p]); it != producer.end())
           needs[i].insert(it->second);
@@ -81,7 +81,7 @@ class Steps {
       for (const ExprNode* v : symbols_used(s))
         if (auto it = definer.find(v); it != definer.end()) needs[i].insert(it->second);
     }
-    std::vector<Step> ordered;
+    std::vector<PlanStep> ordered;
     auto before = [&](size_t a, size_t b) {
       return std::pair(steps_[a].node, a) < std::pair(steps_[b].node, b);
     };
@@ -109,14 +109,14 @@ class Steps {
   // be.
   void drop_unused() {
     for (ValueId v : graph_.outputs) need(v);
-    std::vector<Step> kept;
+    std::vector<PlanStep> kept;
     for (size_t i = steps_.size(); i-- > 0;) {
-      Step& s = steps_[i];
-      bool wanted = s.kind == Step::kSymbols && nodes_.count(s.node);
-      if (s.kind != Step::kSymbols)
+      PlanStep& s = steps_[i];
+      bool wanted = s.kind == PlanStep::kSymbols && nodes_.count(s.node);
+      if (s.kind != PlanStep::kSymbols)
         for (size_t p = s.group.num_inputs; p < s.group.params.size(); ++p)
           wanted |= values_.count(s.group.params[p]) != 0;
-      if (s.kind == Step::kSymbols || s.kind == Step::kControl)
+      if (s.kind == PlanStep::kSymbols || s.kind == PlanStep::kControl)
         for (const Var& v : graph_.nodes[s.node].defined_symbols)
           wanted |= symbols_.count(v.get()) != 0;
       if (!wanted) continue;
@@ -134,7 +134,7 @@ class Steps {
     add_symbols(graph_.value(v), symbols_);
   }
   // Named by the extents of the step's values, by its kernel, or inside its regions.
-  std::set<const ExprNode*> symbols_used(const Step& s) const {
+  std::set<const ExprNode*> symbols_used(const PlanStep& s) const {
     std::set<const ExprNode*> used;
     for (const Var& v : s.group.kernel.scalars) used.insert(v.get());
     for (ValueId v : s.group.params)
@@ -159,7 +159,7 @@ class Steps {
 
   const Graph& graph_;
   const std::vector<int>& uses_;
-  std::vector<Step> steps_;
+  std::vector<PlanStep> steps_;
   std::set<ValueId> values_;
   std::set<size_t> nodes_;
   std::set<const ExprNode*> symbols_;
@@ -236,7 +236,7 @@ class Lifetimes {
 
 }  // namespace
 
-std::vector<Step> collect_steps(const Graph& graph, const std::vector<int>& uses) {
+std::vector<PlanStep> collect_steps(const Graph& graph, const std::vector<int>& uses) {
   return Steps(graph, uses).collect();
 }
 void set_lifetimes(Program& program) { Lifetimes(program).set(); }

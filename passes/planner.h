@@ -9,7 +9,7 @@
 
 namespace tilewright::passes {
 
-struct Step {
+struct PlanStep {
   enum Kind { kKernel, kView, kSymbols, kControl } kind = kKernel;
   size_t node = 0;  // the last of its group
   GroupKernel group;
@@ -25,7 +25,7 @@ struct GraphPlan {
   std::map<ir::ValueId, int32_t> buffers;
   std::map<ir::ValueId, std::vector<int32_t>>
       packed;  // constants in the layouts that kernels want them in
-  std::vector<Step> steps;
+  std::vector<PlanStep> steps;
 };
 
 class Planner {
@@ -46,9 +46,9 @@ class Planner {
   ir::ProgramBuffer& at(int32_t buffer_id) {
     return program_.buffers[static_cast<size_t>(buffer_id)];
   }
-  Status emit(GraphPlan& g, Step& s);
-  Status emit_kernel(GraphPlan& g, Step& s);
-  Status emit_symbols(GraphPlan& g, Step& s);
+  Status emit(GraphPlan& g, PlanStep& s);
+  Status emit_kernel(GraphPlan& g, PlanStep& s);
+  Status emit_symbols(GraphPlan& g, PlanStep& s);
   Status define_symbols(GraphPlan& g, GroupKernel& kernel, ir::CallInstruction call,
                         const std::vector<ir::Var>& symbols);
   void push(const GraphPlan& g, ir::ProgramInstruction i) {
@@ -78,7 +78,7 @@ class Planner {
 
 // passes/plan_steps.cpp: the steps of a graph in the order of execution, without those that nobody
 // needs.
-std::vector<Step> collect_steps(const ir::Graph& graph, const std::vector<int>& uses);
+std::vector<PlanStep> collect_steps(const ir::Graph& graph, const std::vector<int>& uses);
 // First and last use of every buffer, as instructions of the main block.
 void set_lifetimes(ir::Program& program);
 

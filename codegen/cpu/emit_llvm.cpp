@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "codegen/cpu/emit_arithmetic.h"
+#include "codegen/cpu/emit_dot.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 
@@ -93,6 +94,15 @@ class Emitter {
     return lanes == 1 || v->getType()->isVectorTy()
                ? v
                : b_.CreateVectorSplat(static_cast<unsigned>(lanes), v);
+  }
+  // A short vector over and over until there are `lanes`.
+  Value* repeat(Value* v, int lanes) {
+    const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
+    if (!type) return splat(v, lanes);
+    std::vector<int> from(static_cast<size_t>(lanes));
+    for (size_t i = 0; i < from.size(); ++i)
+      from[i] = static_cast<int>(i % type->getNumElements());
+    return b_.CreateShuffleVector(v, from);
   }
   Value* i64(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
 
@@ -464,7 +474,11 @@ class Emitter {
             b_.CreateMul(llvm::ConstantVector::get(steps), splat(expr(r.stride), e.lanes()));
         return b_.CreateAdd(splat(expr(r.base), e.lanes()), offsets);
       }
-      case NodeKind::kBroadcast: return splat(expr(e.as<Broadcast>()->value), e.lanes());
+      case NodeKind::kBroadcast: return repeat(expr(e.as<Broadcast>()->value), e.lanes());
+      case NodeKind::kDot: {
+        const Dot& d = *e.as<Dot>();
+        return emit_dot(b_, machine_, expr(d.sum), expr(d.a), expr(d.b));
+      }
       case NodeKind::kReduceLanes:
         return emit_reduce_lanes(b_, machine_, *e.as<ReduceLanes>(),
                                  expr(e.as<ReduceLanes>()->value));
@@ -493,7 +507,8 @@ class Emitter {
   Value* emit_select(const Select& s) {
     // A broadcast condition guards whole vectors as a scalar.
     Expr scalar = s.condition;
-    if (const auto* broadcast = scalar.as<Broadcast>()) scalar = broadcast->value;
+    if (const auto* broadcast = scalar.as<Broadcast>(); broadcast && broadcast->value.lanes() == 1)
+      scalar = broadcast->value;
     Value* condition = expr(scalar);
     Value* a = guarded(condition, s.a);
     Value* other = reads_memory(s.b) ? guarded(b_.CreateNot(condition), s.b) : expr(s.b);

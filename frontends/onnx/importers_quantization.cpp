@@ -1,6 +1,4 @@
-// Quantisation, and products of quantised operands. A product subtracts the zero points, then
-// multiplies and adds in i32; an operand whose zero point is known to be 0 goes into the product in
-// its own 8-bit type.
+// Quantisation, and products of quantised operands: sums in i32.
 #include <algorithm>
 #include <array>
 
@@ -124,22 +122,11 @@ void dynamic_quantize_linear(NodeImport& n) {
 
 bool known_zero(NodeImport& n, ValueId v) {
   if (v == kNone) return true;
-  auto c = n.graph().value(v).constant;
-  if (c) {
-    for (size_t i = 0; i < c->bytes; ++i)
-      if (c->data[i]) return false;
-    return true;
-  }
   auto elements = n.known_ints(v);
   return elements &&
          std::all_of(elements->begin(), elements->end(), [](int64_t e) { return e == 0; });
 }
-// x minus its zero point (brought into broadcasting form), in i32; x itself when that is known to
-// be 0.
-ValueId without_zero_point(NodeImport& n, ValueId x, ValueId zero_point, ValueId shaped) {
-  if (known_zero(n, zero_point)) return x;
-  return n.op("sub", {n.cast(x, DType::kInt32), n.cast(shaped, DType::kInt32)});
-}
+ValueId unless_zero(NodeImport& n, ValueId v) { return known_zero(n, v) ? kNone : v; }
 // Zero point or scale of the rows of a: [..., m, k]; one of a single dimension has m elements.
 ValueId for_rows(NodeImport& n, ValueId v) {
   if (v == kNone || n.rank(v) != 1) return v;
@@ -147,9 +134,8 @@ ValueId for_rows(NodeImport& n, ValueId v) {
   return n.reshape(v, std::vector<Expr>{n.dim(v, 0), 1});
 }
 ValueId integer_matmul(NodeImport& n, ValueId a, ValueId a_zero, ValueId b, ValueId b_zero) {
-  ValueId left = without_zero_point(n, a, a_zero, for_rows(n, a_zero)),
-          right = without_zero_point(n, b, b_zero, b_zero);
-  return n.op("matmul", {left, right}, {{"out_dtype", std::string("i32")}});
+  return n.op("matmul", {a, b, unless_zero(n, for_rows(n, a_zero)), unless_zero(n, b_zero)},
+              {{"out_dtype", std::string("i32")}});
 }
 ValueId integer_conv(NodeImport& n, ValueId x, ValueId x_zero, ValueId w, ValueId w_zero) {
   Attributes a = window_attributes(n);
@@ -157,8 +143,10 @@ ValueId integer_conv(NodeImport& n, ValueId x, ValueId x_zero, ValueId w, ValueI
   a["group"] = n.int_attr("group", 1);
   a["out_dtype"] = std::string("i32");
   const int rank = n.rank(w);
-  ValueId input = without_zero_point(n, x, x_zero, along_axis(n, x_zero, rank, 1));
-  return n.op("conv", {input, without_zero_point(n, w, w_zero, along_axis(n, w_zero, rank, 0))}, a);
+  return n.op("conv",
+              {x, w, unless_zero(n, along_axis(n, x_zero, rank, 1)),
+               unless_zero(n, along_axis(n, w_zero, rank, 0))},
+              a);
 }
 void matmul_integer(NodeImport& n) {
   n.out(0, integer_matmul(n, n.required(0), n.in(2), n.required(1), n.in(3)));

@@ -52,6 +52,7 @@ class Evaluator {
   Value run(const Ramp&, ScalarType) { return std::nullopt; }
   Value run(const Broadcast&, ScalarType) { return std::nullopt; }
   Value run(const ReduceLanes&, ScalarType) { return std::nullopt; }
+  Value run(const Dot&, ScalarType) { return std::nullopt; }
 
   // The interpreter's own instruction on three registers.
   Value compute(Handler handler, Value a, Value b) {

@@ -62,6 +62,7 @@ class Compiler {
   uint32_t compile(const Ramp& n, ScalarType t);
   uint32_t compile(const Broadcast& n, ScalarType t);
   uint32_t compile(const ReduceLanes& n, ScalarType t);
+  uint32_t compile(const Dot& n, ScalarType t);
   uint32_t binary_of(BinaryOp op, DType t, uint32_t a, uint32_t b, int lanes);
   uint32_t access(const Buffer& buffer, const std::vector<Expr>& indices, int lanes);
   uint32_t mask_for(int lanes);
@@ -292,7 +293,20 @@ uint32_t Compiler::compile(const Ramp& n, ScalarType t) {
   return binary_of(BinaryOp::kAdd, t.dtype, bases,
                    binary_of(BinaryOp::kMul, t.dtype, numbers, strides, t.lanes), t.lanes);
 }
-uint32_t Compiler::compile(const Broadcast& n, ScalarType t) { return expr(n.value, t.lanes); }
+uint32_t Compiler::compile(const Broadcast& n, ScalarType t) {
+  const auto lanes = static_cast<uint32_t>(n.value.lanes());
+  if (lanes == 1 || n.value.lanes() == t.lanes) return expr(n.value, t.lanes);
+  const uint32_t value = expr(n.value), dst = reserve(t.lanes);
+  emit(repeat_handler, dst, value, lanes, kNoReg, t.lanes);
+  return dst;
+}
+uint32_t Compiler::compile(const Dot& n, ScalarType t) {
+  const int terms = kDotTerms * t.lanes;
+  const uint32_t sum = expr(n.sum, t.lanes), a = expr(n.a, terms), b = expr(n.b, terms),
+                 dst = reserve(t.lanes);
+  emit(dot_handler, dst, a, b, sum, t.lanes);
+  return dst;
+}
 uint32_t Compiler::compile(const ReduceLanes& n, ScalarType t) {
   uint32_t value = expr(n.value);
   for (int lanes = n.value.lanes();

@@ -17,6 +17,11 @@ bool same_expr(const Expr& a, const Expr& b) {
   }
   if (const auto* x = a.as<Unary>())
     return x->op == b.as<Unary>()->op && same_expr(x->value, b.as<Unary>()->value);
+  if (const auto* x = a.as<Ramp>()) {
+    const auto* y = b.as<Ramp>();
+    return same_expr(x->base, y->base) && same_expr(x->stride, y->stride);
+  }
+  if (const auto* x = a.as<Broadcast>()) return same_expr(x->value, b.as<Broadcast>()->value);
   if (const auto* x = a.as<Cast>()) return same_expr(x->value, b.as<Cast>()->value);
   if (const auto* x = a.as<Select>()) {
     const auto* y = b.as<Select>();

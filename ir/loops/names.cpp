@@ -19,8 +19,8 @@ std::string_view name(BinaryOp op) {
   return op == BinaryOp::kGe ? ">=" : kNames[static_cast<size_t>(op)];
 }
 std::string_view name(LoopKind kind) {
-  static constexpr std::array<std::string_view, 4> kNames{"serial", "parallel", "vectorized",
-                                                          "unrolled"};
+  static constexpr std::array<std::string_view, 5> kNames{"serial", "parallel", "vectorized",
+                                                          "unrolled", "dot"};
   return kNames[static_cast<size_t>(kind)];
 }
 std::string_view name(AxisKind kind) {

@@ -228,7 +228,7 @@ Expr ramp(Expr base, Expr stride, int lanes) {
 }
 Expr broadcast(Expr value, int lanes) {
   if (value.lanes() == lanes) return value;
-  TW_CHECK(value.lanes() == 1);
+  TW_CHECK(lanes % value.lanes() == 0);
   auto n = make<Broadcast>({value.dtype(), lanes});
   n->value = std::move(value);
   return std::shared_ptr<const Broadcast>(n);
@@ -239,6 +239,15 @@ Expr reduce_lanes(BinaryOp op, Expr value) {
   n->op = op;
   n->value = std::move(value);
   return std::shared_ptr<const ReduceLanes>(n);
+}
+
+Expr dot(Expr sum, Expr a, Expr b) {
+  TW_CHECK(a.lanes() == kDotTerms * sum.lanes() && b.lanes() == a.lanes());
+  auto n = make<Dot>({DType::kInt32, sum.lanes()});
+  n->sum = std::move(sum);
+  n->a = std::move(a);
+  n->b = std::move(b);
+  return std::shared_ptr<const Dot>(n);
 }
 
 Stmt store(Buffer buffer, std::vector<Expr> indices, Expr value, Expr mask) {

@@ -176,7 +176,13 @@ enum class BinaryOp : uint8_t {
   kGt,
   kGe,  // result: bool
 };
-enum class LoopKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled };
+enum class LoopKind : uint8_t {
+  kSerial,
+  kParallel,
+  kVectorized,
+  kUnrolled,
+  kDot,  // the terms of one Dot, where the body has that form
+};
 enum class AxisKind : uint8_t { kParallel, kReduce, kOrdered };
 
 std::string_view name(UnaryOp op);   // "sqrt"
@@ -286,7 +292,7 @@ struct Ramp : ExprNode {  // base, base + stride, ... (lanes of them)
     f("stride", stride);
   }
 };
-struct Broadcast : ExprNode {
+struct Broadcast : ExprNode {  // a scalar in all lanes, or a short vector over and over
   static constexpr NodeKind kKind = NodeKind::kBroadcast;
   Expr value;
   template <typename F>
@@ -305,6 +311,20 @@ struct ReduceLanes : ExprNode {
     f("value", value);
   }
 };
+
+// sum[i] + a[4i] * b[4i] + ... + a[4i + 3] * b[4i + 3] in i32: sum has i32 lanes; a (u8) and b (i8)
+// have four times as many. What 8-bit dot product instructions compute.
+struct Dot : ExprNode {
+  static constexpr NodeKind kKind = NodeKind::kDot;
+  Expr sum, a, b;
+  template <typename F>
+  void fields(F&& f) {
+    f("sum", sum);
+    f("a", a);
+    f("b", b);
+  }
+};
+inline constexpr int kDotTerms = 4;
 
 // --- statements
 // ------------------------------------------------------------------------------------------------------
@@ -441,8 +461,10 @@ Expr select(Expr condition, Expr a, Expr b);
 Expr load(Buffer buffer, std::vector<Expr> indices, Expr mask = nullptr);
 Expr load_vector(Buffer buffer, Expr index, Expr mask);  // flat loops
 Expr ramp(Expr base, Expr stride, int lanes);
-Expr broadcast(Expr value, int lanes);  // the value itself when it has that many lanes already
+Expr broadcast(Expr value, int lanes);  // the value itself when it has that many lanes already; a
+                                        // vector of fewer is repeated
 Expr reduce_lanes(BinaryOp op, Expr value);
+Expr dot(Expr sum, Expr a, Expr b);
 
 Stmt store(Buffer buffer, std::vector<Expr> indices, Expr value, Expr mask = nullptr);
 Stmt let(Var var, Expr value, Stmt body);

@@ -26,6 +26,7 @@ decltype(auto) dispatch(const Expr& e, F&& f) {
     case NodeKind::kRamp: return f(*e.as<Ramp>());
     case NodeKind::kBroadcast: return f(*e.as<Broadcast>());
     case NodeKind::kReduceLanes: return f(*e.as<ReduceLanes>());
+    case NodeKind::kDot: return f(*e.as<Dot>());
     default: break;
   }
   check_failed("an expression kind", __FILE__, __LINE__);

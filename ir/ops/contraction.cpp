@@ -31,6 +31,18 @@ Result<MatmulDims> matmul_dims(const NodeView& c) {
   return d;
 }
 
+// Zero points are of their operand's type and broadcast against it.
+Status check_zero_points(const InferContext& c) {
+  for (int k : {2, 3}) {
+    if (!c.has(k)) continue;
+    const TensorType &of = c.type(k - 2), &zero = c.type(k);
+    auto dims = broadcast_dims(of.dims, zero.dims);
+    if (zero.dtype != of.dtype || !dims.ok() || dims->size() != of.dims.size())
+      return c.error("zero point " + to_string(zero) + " for " + to_string(of));
+  }
+  return {};
+}
+
 Status infer_matmul(InferContext& c) {
   if (c.type(0).dtype != c.type(1).dtype && !c.has_attribute("out_dtype"))
     return c.error("operands differ in type: " + to_string(c.type(0)) + " and " +
@@ -42,6 +54,7 @@ Status infer_matmul(InferContext& c) {
   if (as_int(d->k) && as_int(d->k_of_b) && *as_int(d->k) != *as_int(d->k_of_b))
     return c.error("inner dimensions differ: a is " + to_string(c.type(0)) + ", b is " +
                    to_string(c.type(1)));
+  TW_RETURN_IF_ERROR(check_zero_points(c));
   std::vector<Expr> dims = d->batch;
   if (c.rank(0) > 1) dims.push_back(d->m);
   if (c.rank(1) > 1) dims.push_back(d->n);
@@ -62,6 +75,11 @@ Axes operand_index(const Buffer& x, const Axes& batch, Expr row, Expr column, bo
   return at;
 }
 
+Expr without_zero_point(const ComputeContext& c, int operand, const Axes& at, DType t) {
+  const Expr x = cast(t, load(c.in(operand), at));
+  return c.has(operand + 2) ? x - cast(t, c.read(operand + 2, at)) : x;
+}
+
 void compute_matmul(ComputeContext& c) {
   const MatmulDims d = matmul_dims(c).value();
   const bool ta = c.attr_int("trans_a") != 0, tb = c.attr_int("trans_b") != 0;
@@ -77,11 +95,9 @@ void compute_matmul(ComputeContext& c) {
         Axes batch(i.begin(), i.begin() + static_cast<long>(d.batch.size()));
         size_t next = d.batch.size();
         Expr m = row ? i[next++] : Expr(), n = column ? i[next] : Expr();
-        Expr a = c.rank(0) == 1 ? load(c.in(0), {k[0]})
-                                : load(c.in(0), operand_index(c.in(0), batch, m, k[0], ta));
-        Expr b = c.rank(1) == 1 ? load(c.in(1), {k[0]})
-                                : load(c.in(1), operand_index(c.in(1), batch, k[0], n, tb));
-        return cast(acc, a) * cast(acc, b);
+        const Axes at_a = c.rank(0) == 1 ? Axes{k[0]} : operand_index(c.in(0), batch, m, k[0], ta),
+                   at_b = c.rank(1) == 1 ? Axes{k[0]} : operand_index(c.in(1), batch, k[0], n, tb);
+        return without_zero_point(c, 0, at_a, acc) * without_zero_point(c, 1, at_b, acc);
       },
       "matmul");
   if (half) c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(sum, i)); }, "round");
@@ -179,8 +195,13 @@ void compute_einsum(ComputeContext& c) {
 const std::vector<OpDef>& contraction_ops() {
   static const std::vector<OpDef> ops{
       {.name = "matmul",
-       .summary = "matrix product of the last two dimensions, broadcast over the others",
-       .operands = {{"a"}, {"b"}},
+       .summary =
+           "matrix product of the last two dimensions, broadcast over the others; zero points are "
+           "subtracted from the operands first",
+       .operands = {{"a"},
+                    {"b"},
+                    {"a_zero_point", OperandDef::kOptional},
+                    {"b_zero_point", OperandDef::kOptional}},
        .attributes = {{"trans_a", AttributeKind::kInt, "a is [..., k, m]"},
                       {"trans_b", AttributeKind::kInt, "b is [..., n, k]"},
                       {"out_dtype", AttributeKind::kString,

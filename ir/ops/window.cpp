@@ -100,6 +100,19 @@ Result<WindowGeometry> conv_geometry(const NodeView& c) {
   return window_geometry(c, c.type(0).dims, kernel);
 }
 
+Status check_conv_zero_points(const InferContext& c) {
+  for (int k : {2, 3, 4}) {
+    if (!c.has(k)) continue;
+    const TensorType &of = c.type(k == 3 ? 1 : 0), &zero = c.type(k);
+    auto dims = broadcast_dims(of.dims, zero.dims);
+    if (zero.dtype != of.dtype || !dims.ok() || dims->size() != of.dims.size() ||
+        (k == 4 && zero.rank() != 0))
+      return c.error((k == 4 ? "padding " : "zero point ") + to_string(zero) + " for " +
+                     to_string(of));
+  }
+  return {};
+}
+
 // x: [n, c, spatial...], w: [o, c / group, kernel...]
 Status infer_conv(InferContext& c) {
   const auto &x = c.type(0), &w = c.type(1);
@@ -113,6 +126,7 @@ Status infer_conv(InferContext& c) {
   if (group < 1 || (o && *o % group) || (ci && cx && *ci * group != *cx))
     return c.error("channels do not fit: x is " + to_string(x) + ", w is " + to_string(w) +
                    ", group is " + std::to_string(group));
+  TW_RETURN_IF_ERROR(check_conv_zero_points(c));
   auto g = conv_geometry(c);
   if (!g.ok()) return c.error(g.error().message);
   std::vector<Expr> dims{x.dims[0], w.dims[0]};
@@ -129,7 +143,7 @@ bool any_padding(const WindowGeometry& g) {
   return false;
 }
 
-// x with its zero padding written out, in x's type; x itself when there is none.
+// x with its padding written out, in x's type; x itself when there is none.
 Buffer padded_input(ComputeContext& c, const WindowGeometry& g) {
   const Buffer& x = c.in(0);
   if (!any_padding(g)) return x;
@@ -148,7 +162,10 @@ Buffer padded_input(ComputeContext& c, const WindowGeometry& g) {
           if (!is_zero(g.pads_begin[d])) inside = logical_and(inside, p >= Expr(0));
           if (!is_zero(g.pads_end[d])) inside = logical_and(inside, p < x->shape[d + 2]);
         }
-        return select(inside, load(x, at), constant(0, x->dtype));
+        const Expr fill = c.has(4)   ? load(c.in(4), {})
+                          : c.has(2) ? c.read(2, i)
+                                     : constant(0, x->dtype);
+        return select(inside, load(x, at), fill);
       },
       "pad");
   return padded;
@@ -179,7 +196,10 @@ void compute_conv(ComputeContext& c) {
       at_x.push_back(i[d + 2] * Expr(g.strides[d]) + r[first + d] * Expr(g.dilations[d]));
       at_w.push_back(r[first + d]);
     }
-    return cast(acc, load(x, at_x)) * cast(acc, load(w, at_w));
+    Expr a = cast(acc, load(x, at_x)), b = cast(acc, load(w, at_w));
+    if (c.has(2)) a = a - cast(acc, c.read(2, at_x));
+    if (c.has(3)) b = b - cast(acc, c.read(3, at_w));
+    return a * b;
   };
   c.b.reduce(sum, reduce, Combiner::kSum, value, depthwise ? "depthwise" : "conv");
   if (half) c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(sum, i)); }, "round");
@@ -235,8 +255,14 @@ void compute_average_pool(ComputeContext& c) {
 const std::vector<OpDef>& window_ops() {
   static const std::vector<OpDef> ops{
       {.name = "conv",
-       .summary = "convolution of x: [n, c, spatial...] with w: [o, c / group, kernel...]",
-       .operands = {{"x"}, {"w"}},
+       .summary = "convolution of x: [n, c, spatial...] with w: [o, c / group, kernel...]; zero "
+                  "points are subtracted from the operands first; `padding` stands around x "
+                  "(default: its zero point, or 0)",
+       .operands = {{"x"},
+                    {"w"},
+                    {"x_zero_point", OperandDef::kOptional},
+                    {"w_zero_point", OperandDef::kOptional},
+                    {"padding", OperandDef::kOptional}},
        .attributes =
            [] {
              auto a = kWindowAttributes;

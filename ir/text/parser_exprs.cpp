@@ -366,9 +366,9 @@ Expr ExprParser::lanes_of(const Token& at, bool ramp) {
   }
   const int count = lanes();
   if (!c_.ok()) return nullptr;
-  if (base.lanes() != 1 || (ramp && !(base.type() == stride.type()))) {
+  if (ramp ? base.lanes() != 1 || !(base.type() == stride.type()) : count % base.lanes() != 0) {
     c_.fail(at, ramp ? "ramp: base and stride must be scalars of one type"
-                     : "broadcast: expected a scalar, found " + to_text(base.type()));
+                     : "broadcast: " + std::to_string(count) + " lanes of " + to_text(base.type()));
     return nullptr;
   }
   const ScalarType type{base.dtype(), count};
@@ -428,6 +428,15 @@ Expr ExprParser::call() {
     result = select_of(t, std::move(condition), std::move(a), std::move(b));
   } else if (t.text == "ramp" || t.text == "broadcast") {
     result = lanes_of(t, t.text == "ramp");
+  } else if (t.text == "dot") {
+    Expr sum = argument(true), a = argument(), b = argument();
+    if (c_.ok()) {
+      auto n = make<Dot>({DType::kInt32, sum.lanes()});
+      n->sum = std::move(sum);
+      n->a = std::move(a);
+      n->b = std::move(b);
+      result = done(n);
+    }
   } else if (t.text == "reduce_lanes") {
     result = reduce_of(t);
   } else if (auto u = unary_named(t.text)) {

@@ -202,7 +202,7 @@ Stmt LoopsParser::loop() {
   c_.expect_symbol("..");
   n->extent = expression();
   if (!c_.at_symbol("{"))
-    n->loop_kind = one_of<LoopKind, LoopKind::kUnrolled>("'{' or the kind of a loop");
+    n->loop_kind = one_of<LoopKind, LoopKind::kDot>("'{' or the kind of a loop");
   const size_t mark = open();
   define(n->var.name(), n->var);
   n->body = braces();

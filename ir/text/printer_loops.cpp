@@ -35,6 +35,7 @@ class Printer {
   void print(const Ramp& n, ScalarType t, int around);
   void print(const Broadcast& n, ScalarType t, int around);
   void print(const ReduceLanes& n, ScalarType t, int around);
+  void print(const Dot& n, ScalarType t, int around);
   // Statements, from the beginning of a line to its end.
   void print(const Store& n);
   void print(const Let& n);
@@ -142,6 +143,7 @@ void Printer::print(const ReduceLanes& n, ScalarType, int) {
   expr(n.value);
   out_ += ")";
 }
+void Printer::print(const Dot& n, ScalarType, int) { call("dot", {&n.sum, &n.a, &n.b}); }
 void Printer::access(const Buffer& b, const std::vector<Expr>& indices, const Expr& mask) {
   out_ += b ? names_.of(b) : "<missing>";
   out_ += "[";

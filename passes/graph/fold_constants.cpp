@@ -37,7 +37,7 @@ ConstantRef from_known(const Value& v) {
 
 }  // namespace
 
-Result<Graph> fold_constants(Graph graph, const RunConstants& run) {
+Result<Graph> fold_constants(Graph graph, const RunConstants& run, bool keep_quantized) {
   for (Value& v : graph.values)
     if (!v.constant && v.producer >= 0) v.constant = from_known(v);
 
@@ -45,7 +45,9 @@ Result<Graph> fold_constants(Graph graph, const RunConstants& run) {
   std::vector<bool> folded(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& n = graph.nodes[i];
-    bool all = n.op->compute != nullptr && n.defined_symbols.empty(), ready = true;
+    bool all = n.op->compute != nullptr && n.defined_symbols.empty() &&
+               !(keep_quantized && n.op->name == "dequantize"),
+         ready = true;
     for (ValueId v : n.inputs) {
       if (v == kNone || graph.value(v).constant) continue;
       ready = false;

@@ -11,7 +11,9 @@ namespace tilewright::passes {
 // Values whose elements are all known constants, and chains of nodes over constants, become
 // constants. `run` computes a graph without inputs (the driver compiles it for the host).
 using RunConstants = std::function<Result<std::vector<ir::ConstantRef>>(const ir::Graph&)>;
-Result<ir::Graph> fold_constants(ir::Graph graph, const RunConstants& run);
+// keep_quantized: dequantised constants stay as they are stored.
+Result<ir::Graph> fold_constants(ir::Graph graph, const RunConstants& run,
+                                 bool keep_quantized = false);
 
 // Removes nodes whose results nobody uses, and copies: identity, a reshape to the same shape.
 ir::Graph eliminate_dead_nodes(ir::Graph graph);
@@ -20,6 +22,11 @@ ir::Graph eliminate_common_nodes(ir::Graph graph);
 // Algebra: per-channel factors go into the weights of convolutions and matrix products; double
 // transposes and reshapes.
 Result<ir::Graph> simplify_graph(ir::Graph graph);
+
+// Products of dequantised operands become products in integers.
+ir::Graph quantize_contractions(ir::Graph graph);
+// Products with zero points become products of bytes and corrections.
+ir::Graph expand_zero_points(ir::Graph graph);
 
 // Gives every node its group; a group becomes one kernel. A view (reshape) is a group of its own
 // that moves nothing.

@@ -1,4 +1,4 @@
-// unroll, vectorize and parallelize: how a loop is to run.
+// unroll, vectorize, parallelize and tensorize: how a loop is to run.
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/primitives.h"
 #include "passes/schedule/tree.h"
@@ -45,6 +45,25 @@ Result<Kernel> parallelize(const Kernel& k, const Step& step) {
   if (!feeds_only_parallel_axes(loop->body, loop->var))
     return invalid("loop '" + step.names[0] + "' feeds an axis that is not parallel");
   return set_kind(k, loop, LoopKind::kParallel);
+}
+
+Result<Kernel> tensorize(const Kernel& k, const Step& step) {
+  TW_ASSIGN(const For* loop, find_loop(k.body, step.names[0]));
+  if (as_int(loop->extent) != kDotTerms)
+    return invalid("loop '" + step.names[0] + "' has not the " + std::to_string(kDotTerms) +
+                   " terms of a dot product");
+  const auto* b = loop->body.as<Block>();
+  if (!b) return invalid("loop '" + step.names[0] + "' holds more than one block");
+  if (b->init) return invalid("block '" + b->name + "' still has its init");
+  const auto* store = b->body.as<Store>();
+  bool unsigned_operand = false, signed_operand = false;
+  for_each_expr(b->body, [&](const Expr& e) {
+    unsigned_operand |= e.kind() == NodeKind::kLoad && e.dtype() == DType::kUInt8;
+    signed_operand |= e.kind() == NodeKind::kLoad && e.dtype() == DType::kInt8;
+  });
+  if (!store || store->buffer->dtype != DType::kInt32 || !unsigned_operand || !signed_operand)
+    return invalid("block '" + b->name + "' is no sum in i32 of products of u8 and i8");
+  return set_kind(k, loop, LoopKind::kDot);
 }
 
 }  // namespace tilewright::passes

@@ -7,7 +7,7 @@
 namespace tilewright::passes {
 
 namespace {
-constexpr std::array<Primitive, 13> kPrimitives{{
+constexpr std::array<Primitive, 14> kPrimitives{{
     {"split", "names: loop, outer, inner; numbers: factor", 3, 1, split},
     {"reorder", "names: loops, outermost first", kAny, 0, reorder},
     {"fuse_axes", "names: outer, inner, fused", 3, 0, fuse_axes},
@@ -22,6 +22,7 @@ constexpr std::array<Primitive, 13> kPrimitives{{
     {"unroll", "names: loop", 1, 0, unroll},
     {"vectorize", "names: loop", 1, 0, vectorize},
     {"parallelize", "names: loop", 1, 0, parallelize},
+    {"tensorize", "names: loop", 1, 0, tensorize},
 }};
 
 bool fits(size_t given, size_t wanted) { return wanted == kAny ? given > 0 : given == wanted; }

@@ -36,5 +36,7 @@ Result<ir::Kernel> rfactor(const ir::Kernel& k,
 Result<ir::Kernel> unroll(const ir::Kernel& k, const Step& step);       // names: loop
 Result<ir::Kernel> vectorize(const ir::Kernel& k, const Step& step);    // names: loop
 Result<ir::Kernel> parallelize(const ir::Kernel& k, const Step& step);  // names: loop
+// The innermost loop over four terms of an i32 sum of products of u8 and i8 becomes one Dot.
+Result<ir::Kernel> tensorize(const ir::Kernel& k, const Step& step);  // names: loop
 
 }  // namespace tilewright::passes

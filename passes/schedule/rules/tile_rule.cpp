@@ -88,6 +88,7 @@ class TileRule {
                   {m_, reduce_loops_.empty() ? name(m_, "ii") : reduce_loops_[0]}))
       return false;
     annotate(m_);
+    if (dot_ && !s_.apply("tensorize", {name(m_, "kq")})) return false;
     annotate(e_);
     annotate_init();
     parallelize();
@@ -152,7 +153,28 @@ class TileRule {
     return true;
   }
 
+  // A sum of products of u8 and packed i8 along four terms that lie side by side: what one Dot
+  // takes.
+  bool fits_dot() const {
+    if (block_.body.as<Store>()->buffer->dtype != DType::kInt32 || reduce_.empty()) return false;
+    const size_t inner = reduce_in_order().back();
+    const auto extent = as_int(block_.axes[inner].extent);
+    if (!extent || *extent % kDotTerms != 0) return false;
+    bool left = false, right = false;
+    for (const BlockAccess& a : block_accesses(block_)) {
+      if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
+      if (a.buffer->dtype == DType::kUInt8)
+        left = a.strides[inner] && is_one(a.strides[inner]) && a.strides[parallel_[j_]] &&
+               is_zero(a.strides[parallel_[j_]]);
+      else
+        right =
+            a.buffer->dtype == DType::kInt8 && s_.is_constant(a.buffer) && a.buffer->layout.empty();
+    }
+    return left && right;
+  }
+
   void choose() {
+    dot_ = fits_dot();
     const DType t = block_.body.as<Store>()->buffer->dtype;
     lanes_ = s_.machine().lanes(std::max(byte_size(t), 4));
     const int64_t rows = extent_or(row_extent_, kUnknownExtent),
@@ -194,10 +216,14 @@ class TileRule {
       const int64_t width = tile_.vectors * lanes_;
       std::vector<bool> used(a.indices.size());
       used[j_dim] = true;
+      const size_t last = reduce_.empty() ? 0 : reduce_in_order().back();
+      int64_t last_dim = -1;
       for (size_t r : reduce_in_order()) {
         for (size_t d = 0; d < a.indices.size(); ++d)
           if (!used[d] && a.indices[d].same_as(block_.axes[r].var)) {
-            inner.insert(inner.end(), {static_cast<int64_t>(d), 1, 0});
+            inner.insert(inner.end(),
+                         {static_cast<int64_t>(d), dot_ && r == last ? kDotTerms : 1, 0});
+            if (r == last) last_dim = static_cast<int64_t>(d);
             used[d] = true;
           }
       }
@@ -206,6 +232,7 @@ class TileRule {
       numbers.insert(numbers.end(), {dim, width, 0});
       numbers.insert(numbers.end(), inner.begin(), inner.end());
       numbers.insert(numbers.end(), {dim, 1, width});
+      if (dot_ && last_dim >= 0) numbers.insert(numbers.end(), {last_dim, 1, kDotTerms});
       s_.apply("transform_layout", {a.buffer->name}, numbers);
     }
   }
@@ -265,9 +292,16 @@ class TileRule {
     }
     if (!s_.apply("split", {name(block, "jt"), name(block, "jc"), name(block, "jv")}, {lanes_}))
       return false;
+    if (main && dot_) {
+      if (!s_.apply("split", {reduce_loops_.back(), name(block, "ko"), name(block, "kq")},
+                    {kDotTerms}))
+        return false;
+      reduce_loops_.back() = name(block, "ko");
+    }
     std::vector<std::string> tiled{name(block, "jo"), name(block, "io")};
     if (main) tiled.insert(tiled.end(), reduce_loops_.begin(), reduce_loops_.end());
     for (const char* part : {"ii", "jc", "jv"}) tiled.push_back(name(block, part));
+    if (main && dot_) tiled.push_back(name(block, "kq"));
     return s_.apply("reorder", tiled);
   }
 
@@ -312,6 +346,7 @@ class TileRule {
   std::vector<size_t> parallel_, reduce_;  // axes of the main block
   std::vector<size_t> rows_, outer_;       // positions among the parallel axes, innermost first
   size_t j_ = 0, outer_count_ = 0, outer_loops_ = 0;
+  bool dot_ = false;  // the innermost reduction goes by dot products
   Expr row_extent_ = 1;
   int64_t lanes_ = 1;
   Tile tile_;

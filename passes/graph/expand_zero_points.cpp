@@ -1,0 +1,150 @@
+// Products of 8-bit operands with zero points become products of the stored bytes, u8 times i8, and
+// corrections on the sum:
+//   sum (a - za)(b - zb) = sum a b - za (sum b - k zb) - zb sum a
+// where the sums over b are constants. Where bytes would bring nothing, the zero points are
+// subtracted in i32 first.
+#include "ir/graph/op.h"
+#include "passes/graph/rewrite_graph.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+class ExpandZeroPoints : public GraphRewriter {
+ public:
+  using GraphRewriter::GraphRewriter;
+  Graph run() {
+    for (Node& n : old_) {
+      follow(n);
+      const bool conv = n.op->name == "conv", matmul = n.op->name == "matmul";
+      if ((!conv && !matmul) || type(n.outputs[0]).dtype != DType::kInt32 ||
+          byte_size(type(n.inputs[0]).dtype) != 1) {
+        push(std::move(n));
+      } else if (by_bytes(n)) {
+        conv ? conv_of_bytes(n) : matmul_of_bytes(n);
+      } else {
+        subtract_first(n);
+      }
+    }
+    return eliminate_dead_nodes(std::move(graph_));
+  }
+
+ private:
+  bool by_bytes(const Node& n) const {
+    NodeView view(graph_, n);
+    const auto& w = type(n.inputs[1]).dims;
+    const ValueId za = input(n, 2), zb = input(n, 3);
+    if (!constant(n.inputs[1]) || (zb != kNone && !constant(zb))) return false;
+    auto in_fours = [](const Expr& e) { return as_int(e).value_or(1) % kDotTerms == 0; };
+    if (n.op->name == "conv")
+      return view.attr_int("group", 1) == 1 && in_fours(w[1]) && (za == kNone || is_scalar(za)) &&
+             is_zero_when_signed(n.inputs[1], zb);
+    if (w.size() != 2 || view.attr_int("trans_a") || type(n.inputs[0]).rank() < 2) return false;
+    if (za != kNone && !is_scalar(za) &&
+        (type(za).rank() != type(n.inputs[0]).rank() || !is_one(type(za).dims.back())))
+      return false;
+    return in_fours(w[view.attr_int("trans_b") ? 1 : 0]);
+  }
+  // Is the zero point 0 once the bytes are signed?
+  bool is_zero_when_signed(ValueId of, ValueId zero) const {
+    return is_known(zero, type(of).dtype == DType::kUInt8 ? 128 : 0);
+  }
+  // An absent zero point is 0.
+  bool is_known(ValueId zero, int64_t wanted) const {
+    if (zero == kNone) return wanted == 0;
+    if (!constant(zero)) return false;
+    const Constant& c = *constant(zero);
+    for (int64_t i = 0; i < element_count(c.shape).value_or(0); ++i)
+      if (integer_at(c, i) != wanted) return false;
+    return true;
+  }
+
+  // The zero point in i32, moved as the bytes are moved.
+  ValueId moved(ValueId zero, int64_t by) {
+    if (zero == kNone) return by ? number(static_cast<double>(by), DType::kInt32) : kNone;
+    const ValueId wide = cast(zero, DType::kInt32);
+    return by ? op("add", {wide, number(static_cast<double>(by), DType::kInt32)}) : wide;
+  }
+  ValueId bytes(ValueId v, DType to, int64_t by) {
+    if (type(v).dtype == to) return v;
+    return cast(op("add", {cast(v, DType::kInt32), number(static_cast<double>(by), DType::kInt32)}),
+                to);
+  }
+  // Operands as u8 and i8, and their zero points.
+  struct Operands {
+    ValueId a, b, zero_a, zero_b;
+  };
+  Operands operands(const Node& n) {
+    const int64_t by_a = type(n.inputs[0]).dtype == DType::kInt8 ? 128 : 0,
+                  by_b = type(n.inputs[1]).dtype == DType::kUInt8 ? -128 : 0;
+    const bool zero = is_zero_when_signed(n.inputs[1], input(n, 3));
+    const ValueId zero_a = is_known(input(n, 2), 0) ? kNone : input(n, 2);
+    return {bytes(n.inputs[0], DType::kUInt8, by_a), bytes(n.inputs[1], DType::kInt8, by_b),
+            moved(zero_a, by_a), zero ? kNone : moved(input(n, 3), by_b)};
+  }
+  Attributes in_i32(const Node& n) const {
+    Attributes a = n.attributes;
+    a["out_dtype"] = std::string("i32");
+    return a;
+  }
+  ValueId sum_of(ValueId v, std::vector<int64_t> axes, bool keep) {
+    return op("reduce_sum", {cast(v, DType::kInt32)},
+              {{"axes", std::move(axes)}, {"keepdims", int64_t{keep}}});
+  }
+
+  void matmul_of_bytes(const Node& n) {
+    const Operands o = operands(n);
+    const bool transposed = NodeView(graph_, n).attr_int("trans_b") != 0;
+    ValueId y = op("matmul", {o.a, o.b}, in_i32(n));
+    if (o.zero_a != kNone) {
+      const int64_t axis = transposed ? 1 : 0;
+      ValueId of_b = sum_of(o.b, {axis}, false);
+      if (o.zero_b != kNone) {
+        const double k = static_cast<double>(*as_int(type(o.b).dims[static_cast<size_t>(axis)]));
+        of_b = op("sub", {of_b, op("mul", {for_results(o.zero_b), number(k, DType::kInt32)})});
+      }
+      y = op("sub", {y, op("mul", {o.zero_a, of_b})});
+    }
+    if (o.zero_b != kNone)
+      y = op("sub",
+             {y, op("mul", {sum_of(o.a, {type(o.a).rank() - 1}, true), for_results(o.zero_b)})});
+    replace(n.outputs[0], y);
+  }
+  // A zero point of b, a scalar or one per column, as one dimension or none.
+  ValueId for_results(ValueId zero) {
+    if (is_scalar(zero)) return reshape(zero, {});
+    return reshape(zero, {*as_int(element_count(type(zero)))});
+  }
+  void conv_of_bytes(const Node& n) {
+    const Operands o = operands(n);
+    ValueId padding = kNone;
+    if (o.zero_a != kNone) padding = cast(reshape(o.zero_a, {}), DType::kUInt8);
+    ValueId y = op("conv", {o.a, o.b, kNone, kNone, padding}, in_i32(n));
+    if (o.zero_a != kNone) {
+      const int rank = type(o.b).rank();
+      std::vector<int64_t> axes, shape(static_cast<size_t>(rank), 1);
+      for (int64_t d = 1; d < rank; ++d) axes.push_back(d);
+      shape[1] = *as_int(type(o.b).dims[0]);
+      y = op("sub",
+             {y, op("mul", {reshape(o.zero_a, {}), reshape(sum_of(o.b, axes, false), shape)})});
+    }
+    replace(n.outputs[0], y);
+  }
+  void subtract_first(const Node& n) {
+    auto without = [&](size_t i) {
+      const ValueId zero = input(n, i + 2), v = n.inputs[i];
+      if (zero == kNone) return v;
+      return op("sub", {cast(v, DType::kInt32), cast(zero, DType::kInt32)});
+    };
+    const ValueId a = without(0), b = without(1);
+    replace(n.outputs[0], op(n.op->name, {a, b}, in_i32(n)));
+  }
+};
+
+}  // namespace
+
+Graph expand_zero_points(Graph graph) { return ExpandZeroPoints(std::move(graph)).run(); }
+
+}  // namespace tilewright::passes

@@ -1,0 +1,137 @@
+// Products of dequantised operands become products in integers: the sum of 8-bit products in i32,
+// times the product of both scales. What comes after, up to the next quantisation, works on the sum
+// in registers; its scale goes into the factors that are there already.
+#include "ir/graph/op.h"
+#include "passes/graph/rewrite_graph.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+bool is_byte(DType t) { return t == DType::kInt8 || t == DType::kUInt8; }
+
+class QuantizeContractions : public GraphRewriter {
+ public:
+  using GraphRewriter::GraphRewriter;
+  Graph run() {
+    for (Node& n : old_) {
+      follow(n);
+      if (is_float(type(n.outputs[0]).dtype) && to_integers(n)) continue;
+      if (n.op->name == "quantize" && into_factors(n)) continue;
+      push(std::move(n));
+    }
+    return eliminate_dead_nodes(std::move(graph_));
+  }
+
+ private:
+  bool to_integers(const Node& n) {
+    const bool conv = n.op->name == "conv";
+    if (!conv && n.op->name != "matmul") return false;
+    if (n.inputs.size() != 2 || type(n.outputs[0]).dtype != DType::kFloat32) return false;
+    const Node *from_x = producer(n.inputs[0], "dequantize"),
+               *from_w = producer(n.inputs[1], "dequantize");
+    if (!from_x || !from_w) return false;
+    const Node x = *from_x, w = *from_w;  // new nodes move the old ones
+    if (!is_byte(type(x.inputs[0]).dtype) || !is_byte(type(w.inputs[0]).dtype) ||
+        !constant(w.inputs[0]) || !runs_in_fours(n, w))
+      return false;
+    const ValueId scale_x = x.inputs[1], zero_x = input(x, 2), zero_w = input(w, 2);
+    if (!is_scalar(scale_x) || (zero_x != kNone && !is_scalar(zero_x))) return false;
+    const ValueId scale_w = of_results(n, w, w.inputs[1]);
+    if (scale_w == kNone) return false;
+    Attributes attributes = n.attributes;
+    attributes["out_dtype"] = std::string("i32");
+    const ValueId sum =
+        op(n.op->name, {x.inputs[0], w.inputs[0], zero_x, zero_w}, std::move(attributes));
+    const ValueId factor = op("mul", {reshape(scale_x, {}), scale_w});
+    replace(n.outputs[0], op("mul", {cast(sum, DType::kFloat32), factor}));
+    return true;
+  }
+
+  // The terms of one result come in whole groups of a dot product.
+  bool runs_in_fours(const Node& n, const Node& w) const {
+    NodeView view(graph_, n);
+    const auto& dims = type(w.inputs[0]).dims;
+    if (n.op->name == "conv") {
+      if (view.attr_int("group", 1) != 1) return false;
+      return as_int(dims[1]).value_or(1) % kDotTerms == 0;
+    }
+    if (dims.size() != 2 || view.attr_int("trans_a") || type(n.inputs[0]).rank() < 2) return false;
+    return as_int(dims[view.attr_int("trans_b") ? 1 : 0]).value_or(1) % kDotTerms == 0;
+  }
+
+  // Scale of w, one for all or one per result channel, in a shape that broadcasts against results.
+  ValueId of_results(const Node& n, const Node& w, ValueId scale) {
+    if (!is_fixed(scale)) return kNone;
+    if (is_scalar(scale)) return reshape(scale, {});
+    const bool conv = n.op->name == "conv";
+    const size_t channel = conv || NodeView(graph_, n).attr_int("trans_b") ? 0 : 1;
+    const auto& dims = type(scale).dims;
+    const int rank = type(w.inputs[0]).rank();
+    if (static_cast<int>(dims.size()) != rank) return kNone;
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (d != channel && !is_one(dims[d])) return kNone;
+    const int64_t channels = as_int(dims[channel]).value_or(1);
+    std::vector<int64_t> shape{channels};
+    if (conv) {
+      shape.assign(static_cast<size_t>(rank), 1);
+      shape[1] = channels;
+    }
+    return reshape(scale, shape);
+  }
+
+  // quantize(y, s): where y is a sum of multiples, these are divided by s instead.
+  bool into_factors(const Node& n) {
+    const ValueId scale = input(n, 1);
+    if (scale == kNone || !is_scalar(scale) || type(n.inputs[0]).dtype != DType::kFloat32 ||
+        type(scale).dtype != DType::kFloat32 || !constant(scale) ||
+        !(number_at(*constant(scale), 0) > 0) || !has_factors(n.inputs[0], 0))
+      return false;
+    const ValueId by = op("div", {number(1, DType::kFloat32), reshape(scale, {})});
+    Node scaled = n;
+    scaled.inputs[0] = with_factor(n.inputs[0], by);
+    scaled.inputs[1] = kNone;
+    push(std::move(scaled));
+    return true;
+  }
+  static constexpr int kDeepest = 6;
+  bool has_factors(ValueId v, int depth) const {
+    if (is_fixed(v)) return true;
+    const Node* n = producer(v);
+    if (!n || depth > kDeepest) return false;
+    if (n->op->name == "dequantize") return true;  // cheap enough to be there twice
+    if (!used_once(v)) return false;
+    if (n->op->name == "mul") return is_fixed(n->inputs[1]);
+    if (n->op->name == "relu") return has_factors(n->inputs[0], depth + 1);
+    return n->op->name == "add" && has_factors(n->inputs[0], depth + 1) &&
+           has_factors(n->inputs[1], depth + 1);
+  }
+  // A constant, or what will be one: it hangs on constants alone.
+  bool is_fixed(ValueId v) const {
+    if (constant(v)) return true;
+    const Node* n = producer(v);
+    if (!n || !n->op->compute || n->inputs.empty()) return false;
+    for (ValueId i : n->inputs)
+      if (i != kNone && !is_fixed(i)) return false;
+    return true;
+  }
+  ValueId with_factor(ValueId v, ValueId by) {
+    if (is_fixed(v)) return op("mul", {v, by});
+    const Node n = *producer(v);
+    if (n.op->name == "dequantize")
+      return op("dequantize", {n.inputs[0], op("mul", {n.inputs[1], by}), input(n, 2)},
+                n.attributes);
+    if (n.op->name == "mul") return op("mul", {n.inputs[0], op("mul", {n.inputs[1], by})});
+    if (n.op->name == "relu") return op("relu", {with_factor(n.inputs[0], by)});
+    const ValueId a = with_factor(n.inputs[0], by), b = with_factor(n.inputs[1], by);
+    return op("add", {a, b});
+  }
+};
+
+}  // namespace
+
+Graph quantize_contractions(Graph graph) { return QuantizeContractions(std::move(graph)).run(); }
+
+}  // namespace tilewright::passes

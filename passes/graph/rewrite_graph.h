@@ -1,0 +1,91 @@
+// For passes that go through the nodes in order and put others in their place.
+#pragma once
+
+#include "ir/graph/infer.h"
+#include "passes/graph/graph_passes.h"
+
+namespace tilewright::passes {
+
+// The nodes are taken out of the graph; a derived class puts each back (push) or new ones (op), in
+// an order in which producers stand before consumers.
+class GraphRewriter {
+ public:
+  explicit GraphRewriter(ir::Graph graph)
+      : graph_(std::move(graph)), uses_(graph_.use_counts()), old_(std::move(graph_.nodes)) {
+    graph_.nodes.clear();
+  }
+
+ protected:
+  ir::Graph graph_;
+  std::vector<int> uses_;
+  std::vector<ir::Node> old_;
+
+  void push(ir::Node n) {
+    for (ir::ValueId v : n.outputs)
+      if (v != ir::kNone) graph_.value(v).producer = static_cast<int32_t>(graph_.nodes.size());
+    graph_.nodes.push_back(std::move(n));
+  }
+  // The operator applied to operands that fit it.
+  ir::ValueId op(std::string_view name, std::vector<ir::ValueId> inputs,
+                 ir::Attributes attributes = {}) {
+    auto made =
+        ir::add_node(graph_, name, std::move(inputs), std::move(attributes), 1, name_, sources_);
+    TW_CHECK(made.ok());
+    return made->at(0);
+  }
+  ir::ValueId cast(ir::ValueId v, DType to) {
+    if (type(v).dtype == to) return v;
+    return op("cast", {v}, {{"to", std::string(tilewright::name(to))}});
+  }
+  ir::ValueId reshape(ir::ValueId v, const std::vector<int64_t>& dims) {
+    const ir::ConstantRef shape =
+        ir::make_constant_of<int64_t>(DType::kInt64, {static_cast<int64_t>(dims.size())}, dims);
+    return op("reshape", {v, graph_.add_constant("", shape)}, {{"allowzero", int64_t{1}}});
+  }
+  ir::ValueId number(double value, DType t) {
+    ir::ConstantRef c = t == DType::kFloat32
+                            ? ir::make_constant_of<float>(t, {}, {static_cast<float>(value)})
+                            : ir::make_constant_of<int32_t>(t, {}, {static_cast<int32_t>(value)});
+    return graph_.add_constant("", std::move(c));
+  }
+  // The value `by`, of the newest node, takes the place of `old`.
+  void replace(ir::ValueId old, ir::ValueId by) {
+    TW_CHECK(graph_.nodes.back().outputs[0] == by);
+    graph_.nodes.back().outputs[0] = old;
+    graph_.value(old).producer = static_cast<int32_t>(graph_.nodes.size()) - 1;
+    graph_.value(by).producer = -1;
+  }
+  // New nodes come from this one.
+  void follow(const ir::Node& n) {
+    sources_ = n.sources;
+    name_ = graph_.value(n.outputs[0]).name;
+  }
+  const ir::TensorType& type(ir::ValueId v) const { return graph_.value(v).type; }
+  const ir::ConstantRef& constant(ir::ValueId v) const { return graph_.value(v).constant; }
+  // The node that makes v, among those put back; null for inputs and constants.
+  const ir::Node* producer(ir::ValueId v) const {
+    const int32_t p = graph_.value(v).producer;
+    return p < 0 || constant(v) ? nullptr : &graph_.nodes[static_cast<size_t>(p)];
+  }
+  const ir::Node* producer(ir::ValueId v, std::string_view op_name) const {
+    const ir::Node* n = producer(v);
+    return n && n->op->name == op_name ? n : nullptr;
+  }
+  bool used_once(ir::ValueId v) const {
+    return static_cast<size_t>(v) < uses_.size() && uses_[static_cast<size_t>(v)] == 1;
+  }
+  static ir::ValueId input(const ir::Node& n, size_t i) {
+    return i < n.inputs.size() ? n.inputs[i] : ir::kNone;
+  }
+  bool is_scalar(ir::ValueId v) const {
+    for (const ir::Expr& d : type(v).dims)
+      if (!ir::is_one(d)) return false;
+    return true;
+  }
+
+ private:
+  std::vector<std::string> sources_;
+  std::string name_;
+};
+
+}  // namespace tilewright::passes

@@ -1,0 +1,96 @@
+// Loops of kind `dot` become Dot expressions; where the form does not fit they are unrolled.
+#include "ir/loops/rewrite.h"
+#include "passes/loops/loop_passes.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+// What stands under a cast to i32, under a broadcast or not.
+const Load* widened_load(const Expr& e, DType type) {
+  const auto* b = e.as<Broadcast>();
+  const auto* c = (b ? b->value : e).as<Cast>();
+  if (!c || c->type.dtype != DType::kInt32) return nullptr;
+  const auto* inner = c->value.as<Broadcast>();
+  const auto* l = (inner ? inner->value : c->value).as<Load>();
+  return l && l->buffer->dtype == type ? l : nullptr;
+}
+
+class LowerDots : public Rewriter {
+ public:
+  using Rewriter::rewrite;
+  Stmt rewrite(const Stmt& s) override {
+    const auto* f = s.as<For>();
+    if (!f) return Rewriter::rewrite(s);
+    ranges_.set(f->var, f->extent);
+    if (f->loop_kind != LoopKind::kDot) return Rewriter::rewrite(s);
+    if (const auto* st = f->body.as<Store>())
+      if (Stmt dot = as_dot(*f, *st)) return dot;
+    return for_loop(f->var, f->extent, f->body, LoopKind::kUnrolled);
+  }
+
+ private:
+  // Address of the loop's first element when it goes up by one with each iteration.
+  Expr first_of(const Expr& index, const Var& v) const {
+    const Linear l = to_linear(index);
+    auto step = l.coefficient_of(v);
+    if (!step || !step->is_constant() || step->constant != 1) return nullptr;
+    Expr first = to_expr(l.without(v));
+    return uses_var(first, v) ? Expr() : first;
+  }
+  // sum[i] = sum[i] + i32(a[x + q]) * i32(b[y + 4 * lane + q]), q the loop's variable.
+  Stmt as_dot(const For& f, const Store& st) const {
+    const int lanes = st.indices[0].lanes();
+    if (as_int(f.extent) != kDotTerms || st.buffer->scope != Scope::kLocal || st.mask ||
+        st.buffer->dtype != DType::kInt32)
+      return nullptr;
+    // Lanes of a local tile beyond the results are scratch.
+    const auto* choice = st.value.as<Select>();
+    const auto* update = (choice ? choice->a : st.value).as<Binary>();
+    if (!update || update->op != BinaryOp::kAdd) return nullptr;
+    const auto* sum = update->a.as<Load>();
+    const auto* product = update->b.as<Binary>();
+    if (!sum || sum->buffer != st.buffer || sum->mask || !product ||
+        product->op != BinaryOp::kMul || !same_expr(sum->indices[0], st.indices[0]) ||
+        (choice && !is_same_load(choice->b, *sum)))
+      return nullptr;
+    const Load *a = widened_load(product->a, DType::kUInt8),
+               *b = widened_load(product->b, DType::kInt8);
+    if (!a || !b) {
+      a = widened_load(product->b, DType::kUInt8);
+      b = widened_load(product->a, DType::kInt8);
+    }
+    if (!a || !b || a->mask || a->indices[0].lanes() != 1) return nullptr;
+    const auto* along = b->indices[0].as<Ramp>();
+    if (!along || as_int(along->stride) != kDotTerms || along->type.lanes != lanes) return nullptr;
+    Expr from_a = first_of(a->indices[0], f.var), from_b = first_of(along->base, f.var);
+    if (!from_a || !from_b) return nullptr;
+    const int terms = kDotTerms * lanes;
+    if (b->mask && !inside(*b->buffer, from_b + Expr(terms - 1))) return nullptr;
+    return store(st.buffer, st.indices,
+                 dot(load(st.buffer, st.indices),
+                     broadcast(load(a->buffer, {ramp(from_a, Expr(1), kDotTerms)}), terms),
+                     load(b->buffer, {ramp(from_b, Expr(1), terms)})));
+  }
+  static bool is_same_load(const Expr& e, const Load& other) {
+    const auto* l = e.as<Load>();
+    return l && l->buffer == other.buffer && same_expr(l->indices[0], other.indices[0]);
+  }
+  // A packed constant is padded to whole tiles: the lanes that a mask turns off are there to read.
+  bool inside(const BufferNode& b, const Expr& last) const {
+    const Expr size = b.scope == Scope::kParam ? storage_elements(b) : Expr(0);
+    const Interval range = interval(last, ranges_);
+    auto n = as_int(simplify(size));
+    return range.high && n && *range.high < *n;
+  }
+
+  Ranges ranges_;
+};
+
+}  // namespace
+
+Stmt lower_dots(const Stmt& s) { return LowerDots().rewrite(s); }
+
+}  // namespace tilewright::passes
