@@ -313,9 +313,8 @@ void Verifier::check(const Let& n) {
 void Verifier::check(const For& n) {
   scalar_index(n.extent, "extent of loop '" + (n.var ? text(n.var) : "") + "'");
   place_.push_back("loop " + (n.var ? text(n.var) : ""));
-  const bool constant_only =
-      n.loop_kind == LoopKind::kVectorized || n.loop_kind == LoopKind::kUnrolled ||
-      n.loop_kind == LoopKind::kDot;
+  const bool constant_only = n.loop_kind == LoopKind::kVectorized ||
+                             n.loop_kind == LoopKind::kUnrolled || n.loop_kind == LoopKind::kDot;
   if (constant_only && n.extent)
     require(as_int(n.extent).has_value(), std::string(name(n.loop_kind)) +
                                               " loop has the extent '" + text(n.extent) +

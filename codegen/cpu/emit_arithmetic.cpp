@@ -3,6 +3,8 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <cmath>
+
 #include "codegen/cpu/vector_math.h"
 
 namespace tilewright::cpu {
@@ -63,12 +65,28 @@ class Arithmetic {
       return byte_size(to) > byte_size(from) ? b_.CreateFPExt(v, type) : b_.CreateFPTrunc(v, type);
     }
     if (is_float(from)) {
+      if (byte_size(to) <= 2 && byte_size(from) <= 4) return small_integer(v, c.type);
       const auto id = is_unsigned(to) ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat;
       return b_.CreateIntrinsic(id, {type, v->getType()}, {v});
     }
     const bool zero_extend = is_unsigned(from) || from == DType::kBool;
     if (is_float(to)) return zero_extend ? b_.CreateUIToFP(v, type) : b_.CreateSIToFP(v, type);
     return zero_extend ? b_.CreateZExtOrTrunc(v, type) : b_.CreateSExtOrTrunc(v, type);
+  }
+
+  // Limited as a float, which takes vectors where the saturating conversion goes lane by lane.
+  Value* small_integer(Value* v, ScalarType to) {
+    llvm::Type* wide = type_of({DType::kFloat32, to.lanes});
+    if (v->getType() != wide) v = b_.CreateFPExt(v, wide);
+    const bool is_u = is_unsigned(to.dtype);
+    const int bits = 8 * byte_size(to.dtype);
+    auto number = [&](double x) { return llvm::ConstantFP::get(wide, x); };
+    Value *low = number(is_u ? 0 : -std::ldexp(1, bits - 1)),
+          *high = number(std::ldexp(1, is_u ? bits : bits - 1) - 1);
+    if (!is_u) v = b_.CreateSelect(b_.CreateFCmpUNO(v, v), number(0), v);
+    v = b_.CreateSelect(b_.CreateFCmpOGT(v, low), v, low);  // NaN gives the bound
+    v = b_.CreateSelect(b_.CreateFCmpOLT(v, high), v, high);
+    return b_.CreateTrunc(b_.CreateFPToSI(v, type_of({DType::kInt32, to.lanes})), type_of(to));
   }
 
   Value* unary(const Unary& u, Value* v) {

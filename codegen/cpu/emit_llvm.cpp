@@ -100,8 +100,7 @@ class Emitter {
     const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
     if (!type) return splat(v, lanes);
     std::vector<int> from(static_cast<size_t>(lanes));
-    for (size_t i = 0; i < from.size(); ++i)
-      from[i] = static_cast<int>(i % type->getNumElements());
+    for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<int>(i % type->getNumElements());
     return b_.CreateShuffleVector(v, from);
   }
   Value* i64(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }

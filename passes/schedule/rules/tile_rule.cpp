@@ -240,7 +240,7 @@ class TileRule {
   std::vector<size_t> reduce_in_order() const {
     std::vector<std::pair<int64_t, size_t>> order;
     for (size_t r : reduce_) {
-      int64_t stride = 0;
+      int64_t stride = is_one(block_.axes[r].extent) ? INT64_MAX : 0;
       for (const BlockAccess& a : block_accesses(block_))
         if (!a.write && !s_.is_constant(a.buffer) && a.strides[r])
           stride = std::max(stride, as_int(a.strides[r]).value_or(int64_t{1} << 40));
