@@ -40,7 +40,7 @@ class Session {
 
   void set_threads(int threads);  // as SessionOptions::threads
   int threads() const;
-  void set_profiling(bool enabled);
+  void set_profiling(bool enabled);  // true: forgets what was recorded before
   Profiler profile() const;  // a copy of what was recorded
 
  private:

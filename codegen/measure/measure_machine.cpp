@@ -188,6 +188,10 @@ ir::MachineSpeed measure_machine() {
   return s;
 }
 
+double at_threads(double one, double all, int threads) {
+  return std::max(one, std::min(std::max(threads, 1) * one, all));
+}
+
 Peak measure_peak(int threads) {
   ThreadPool pool(threads);
   return {best_rate(pool, f32_multiply_adds) / 1e9,
@@ -195,9 +199,8 @@ Peak measure_peak(int threads) {
 }
 
 Peak peak_of(const ir::MachineSpeed& s, int threads) {
-  const double n = std::max(threads, 1);
-  return {std::max(s.f32_gflops, std::min(n * s.f32_gflops, s.f32_gflops_all)),
-          std::max(s.memory_read, std::min(n * s.memory_read, s.memory_read_all))};
+  return {at_threads(s.f32_gflops, s.f32_gflops_all, threads),
+          at_threads(s.memory_read, s.memory_read_all, threads)};
 }
 
 }  // namespace tilewright::measure
