@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "codegen/cpu/compile_kernels.h"
 #include "codegen/measure/machine_cache.h"
 #include "frontends/cli/cli.h"
 #include "runtime/device_cpu.h"
@@ -10,13 +11,16 @@ namespace tilewright::cli {
 
 namespace {
 
-void print_cpu(const CpuInfo& cpu) {
-  std::cout << "cpu: " << cpu.model << "\n  CPUs available to this process: " << cpu.available_cpus
-            << "\n  vector registers: " << cpu.vector_bytes * 8
-            << " bits\n  caches of a core: " << cpu.l1_data_bytes / 1024 << " KiB L1, "
-            << cpu.l2_bytes / 1024 << " KiB L2, " << cpu.l3_bytes / 1024
+void print_cpu(const CpuInfo& info) {
+  std::cout << "cpu: " << info.model
+            << "\n  CPUs available to this process: " << info.available_cpus
+            << "\n  vector registers: " << info.vector_bytes * 8
+            << " bits\n  caches of a core: " << info.l1_data_bytes / 1024 << " KiB L1, "
+            << info.l2_bytes / 1024 << " KiB L2, " << info.l3_bytes / 1024
             << " KiB L3 (shared)\n  features:";
-  for (const std::string& f : cpu.features) std::cout << " " << f;
+  for (const std::string& f : info.features) std::cout << " " << f;
+  const Result<ir::MachineDescription> machine = cpu::describe_machine();
+  if (machine.ok()) std::cout << "\n  name for --cpu: " << machine->cpu;
   std::cout << "\n";
 }
 
