@@ -66,7 +66,8 @@ def write_kernels(cpu, out, files):
         "results, each moved once, over the time of the run; above 100 they come from caches.",
         "Measured, one thread and all: "
         f"{c['f32_gflops']:.0f} and {c['f32_gflops_all']:.0f} GFLOP/s f32, "
-        f"{c['int8_gops']:.0f} and {c['int8_gops_all']:.0f} GOP/s int8, memory read "
+        f"{c['int8_gops']:.0f} and {c['int8_gops_all']:.0f} GOP/s int8,",
+        "memory read "
         f"{c['memory_read']:.0f} and {c['memory_read_all']:.0f} GB/s, copied {c['memory_copy']:.0f} and "
         f"{c['memory_copy_all']:.0f} GB/s.",
     ]
