@@ -5,7 +5,7 @@
 
 namespace tilewright::measure {
 
-// All terms, in some 3 s: each the best of several short tries, on one thread and on one per
+// All terms, in some 4 s: each the best of several short tries, on one thread and on one per
 // available CPU. Other work on the machine lowers them.
 ir::MachineSpeed measure_machine();
 

@@ -26,8 +26,8 @@ struct ConvLayer {
     attributes["pads"] = std::vector<int64_t>{pad, pad, pad, pad};
     attributes["strides"] = std::vector<int64_t>{stride, stride};
     attributes["group"] = group;
-    k.operations +=
-        2.0 * static_cast<double>(result * result * out * (in / group) * kernel * kernel);
+    const int64_t products = result * result * out * (in / group) * kernel * kernel;
+    k.operations += 2.0 * static_cast<double>(products);
     return k.op("conv", {x, w}, std::move(attributes));
   }
 };
