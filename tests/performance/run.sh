@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures: the machine, the kernels against it, and with --peers whole models against other engines.
 # usage: tests/performance/run.sh [--peers] [--threads 1,2] [--only REGEX] [--seconds S]
-#   --peers      also times the models of ../shared beside ONNX Runtime (an hour), and refreshes README.md
+#   --peers      also times the models of ../shared beside ONNX Runtime (half an hour), and refreshes README.md
 #   --threads    numbers of threads to measure with, default 1,2
 #   --only       only benchmarks and models with such a name; the tables go to build-bench, README.md stays
 #   --seconds    least time for each kernel and each run of a model, default 0.3 and 2
