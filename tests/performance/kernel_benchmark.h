@@ -21,6 +21,7 @@ void set_setting(const Setting& setting);  // before the first benchmark runs
 // `peak`, the part of the measured peak (GOP/s and the peak of int8 where the graph says so), where
 // the graph has operations; GB/s of the bytes that it reads and writes at least, and `bandwidth`,
 // the time that memory takes for them over the time of the run: above 1 where caches hold them.
+// And least_ms, of the fastest run: what is left of a run where other work interrupts most.
 void add_benchmark(const std::string& name, std::function<void(KernelGraph&)> build);
 
 }  // namespace tilewright::performance

@@ -29,15 +29,15 @@ def percent(value):
 
 
 def kernel_rows(benchmarks):
-    form = "{:50s} {:>10s} {:>9s} {:>7s} {:>7s} {:>9s}"
-    yield form.format("kernel", "ms", "GFLOP/s", "% peak", "GB/s", "% memory")
+    form = "{:50s} {:>10s} {:>10s} {:>9s} {:>7s} {:>7s} {:>9s}"
+    yield form.format("kernel", "ms", "least ms", "GFLOP/s", "% peak", "GB/s", "% memory")
     for b in benchmarks:
         name = b["name"].removesuffix("/manual_time")
         if b.get("error_occurred"):
             yield f"{name:50s} {b.get('error_message', 'failed')}"
             continue
         flops = f"{b['GFLOP/s']:.1f}" if "GFLOP/s" in b else "-"
-        yield form.format(name, f"{b['ms']:.4f}", flops, percent(b.get("peak")), f"{b['GB/s']:.1f}",
+        yield form.format(name, f"{b['ms']:.4f}", f"{b['least_ms']:.4f}", flops, percent(b.get("peak")), f"{b['GB/s']:.1f}",
                           percent(b["bandwidth"]))
 
 
@@ -61,7 +61,7 @@ def write_kernels(cpu, out, files):
         return
     c = {k: float(v) for k, v in runs[0]["context"].items() if isinstance(v, str) and v.replace(".", "", 1).isdigit()}
     lines = [
-        f"Kernels with default schedules, {cpu}, {today()}: medians of warm runs.",
+        f"Kernels with default schedules, {cpu}, {today()}: medians of warm runs, and the least.",
         "% peak: of the measured f32 or int8 multiply-adds. % memory: the time that memory takes for the operands and",
         "results, each moved once, over the time of the run; above 100 they come from caches.",
         "Measured, one thread and all: "
