@@ -7,6 +7,27 @@
 
 namespace tilewright::ir {
 
+// What a CPU does in a second: measured (`tilewright devices --measure`), or else figures of a
+// modest core with AVX2, of which all are positive. One core, and with `_all` behind the name every
+// CPU of the process at once. GFLOP/s count a multiply-add as two; GB are 1e9 bytes.
+struct MachineSpeed {
+  bool measured = false;
+  double clock_ghz = 3;           // while one core computes
+  double fma_latency_cycles = 4;  // without FMA: of a multiplication and an addition
+  double fma_ports = 2;           // multiply-adds of the widest vectors per cycle
+  double f32_gflops = 96, f32_gflops_all = 96;
+  double int8_gops = 192, int8_gops_all = 192;  // products of 8 bits, summed in 32
+  double l1_read = 150, l1_read_all = 150;      // GB/s, here and below
+  double l2_read = 80, l2_read_all = 80;
+  double l3_read = 30, l3_read_all = 30;
+  double memory_read = 12, memory_read_all = 12;
+  double memory_write = 6, memory_write_all = 6;  // bytes written; that lines are read first is not
+                                                  // counted
+  double memory_copy = 10, memory_copy_all = 10;  // bytes read and written
+  double fork_join_us = 5;       // of the runtime's pool with all workers, one call after another
+  double serial_call_us = 0.02;  // of a parallel call that runs on its caller
+};
+
 struct MachineDescription {
   std::string cpu = "x86-64-v3";      // LLVM's name
   std::vector<std::string> features;  // LLVM's names, without + or -; sorted
@@ -17,6 +38,7 @@ struct MachineDescription {
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20,
           l3_bytes = 8 << 20;  // of one core; the last shared
   int threads = 1;             // what schedules assume; any number may run
+  MachineSpeed speed;          // never measured by describe_machine
   int lanes(int element_bytes) const { return vector_bytes / element_bytes; }
 };
 

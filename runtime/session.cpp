@@ -68,6 +68,7 @@ int Session::threads() const {
 void Session::set_profiling(bool enabled) {
   std::lock_guard lock(mutex_);
   profiling_ = enabled;
+  if (enabled) profiler_.clear();
 }
 
 Profiler Session::profile() const {

@@ -40,8 +40,8 @@ class Session {
 
   void set_threads(int threads);  // as SessionOptions::threads
   int threads() const;
-  void set_profiling(bool enabled);
-  Profiler profile() const;  // a copy of what was recorded
+  void set_profiling(bool enabled);  // true: forgets what was recorded before
+  Profiler profile() const;          // a copy of what was recorded
 
  private:
   // Where an output's elements go during a run.

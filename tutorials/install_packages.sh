@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what building needs and is not there yet (Debian 12 or later, with apt); does nothing when
-# all is present. usage: install_packages.sh [--tests]
-#   --tests   also what the tests need, and a Python environment in .venv
+# all is present. usage: install_packages.sh [--tests | --benchmarks]
+#   --tests        also what the tests need, and a Python environment in .venv
+#   --benchmarks   also what tests/performance needs
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,9 +12,10 @@ python_packages=()
 case "${1:-}" in
   "") ;;
   --tests)
-    packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3-venv)
+    packages+=(libgtest-dev libgmock-dev python3-venv)
     python_packages=(numpy onnx==1.23.2 onnxruntime==1.31.1) ;;
-  *) echo "usage: install_packages.sh [--tests]" >&2; exit 2 ;;
+  --benchmarks) packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3-venv) ;;
+  *) echo "usage: install_packages.sh [--tests | --benchmarks]" >&2; exit 2 ;;
 esac
 
 fail() { printf 'install_packages: %s\n' "$@" >&2; exit 1; }

@@ -64,8 +64,8 @@ Status write_outputs(const std::string& path, const std::vector<std::string>& na
                      const std::vector<Tensor>& outputs);
 
 // The table of a profiled run that took `run_nanoseconds`: a row per kernel with the model's nodes
-// in it. Times, FLOP and bytes, and what part of this machine's peak they are, which is measured
-// here (a third of a second).
+// in it. Times, FLOP and bytes, and what part of this machine's peak they are: by what
+// `tilewright devices --measure` kept, or measured here (a third of a second) and not kept.
 std::string profile_table(const std::vector<Profiler::Row>& rows, int64_t run_nanoseconds,
                           int threads);
 
@@ -78,7 +78,7 @@ int info_command(const std::string& model);
 extern const std::vector<std::string> kForms;  // of lower --emit
 int lower_command(const ModelOptions& options, const std::string& form, const std::string& only);
 int ops_command();
-int devices_command();
+int devices_command(bool measure);
 int reproduce_command(const std::string& file);
 
 }  // namespace tilewright::cli

@@ -7,7 +7,6 @@
 
 #include "frontends/cli/cli.h"
 #include "frontends/onnx/node_import.h"
-#include "runtime/device_cpu.h"
 
 namespace tilewright::cli {
 
@@ -127,18 +126,6 @@ int info_command(const std::string& path) {
   auto model = open_model(path);
   if (!model.ok()) return report(model.error());
   print_onnx(**model, path);
-  return kOk;
-}
-
-int devices_command() {
-  const CpuInfo& cpu = cpu_info();
-  std::cout << "cpu: " << cpu.model << "\n  CPUs available to this process: " << cpu.available_cpus
-            << "\n  vector registers: " << cpu.vector_bytes * 8
-            << " bits\n  caches of a core: " << cpu.l1_data_bytes / 1024 << " KiB L1, "
-            << cpu.l2_bytes / 1024 << " KiB L2, " << cpu.l3_bytes / 1024
-            << " KiB L3 (shared)\n  features:";
-  for (const std::string& f : cpu.features) std::cout << " " << f;
-  std::cout << "\n";
   return kOk;
 }
 

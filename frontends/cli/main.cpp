@@ -13,7 +13,7 @@ struct Arguments {
   ModelOptions model;
   std::string inputs, outputs, trace, form = "loops", only, file;
   double seconds = 3;
-  bool json = false;
+  bool json = false, measure = false;
 };
 
 void add_model_options(CLI::App* app, ModelOptions& o, const char* model) {
@@ -95,7 +95,10 @@ void add_others(CLI::App& app, Arguments& a) {
       ->required();
   app.add_subcommand(
       "ops", "print the operator reference as Markdown, and the ONNX operators that are read");
-  app.add_subcommand("devices", "print what this machine offers");
+  app.add_subcommand("devices", "print what this machine offers, and what was measured of it")
+      ->add_flag("--measure", a.measure,
+                 "measure arithmetic, memory and calls, in a few seconds, and keep the figures; "
+                 "best on an idle machine");
 }
 
 int dispatch(const CLI::App& app, const Arguments& a) {
@@ -107,7 +110,7 @@ int dispatch(const CLI::App& app, const Arguments& a) {
   if (is("info")) return info_command(a.model.model);
   if (is("reproduce")) return reproduce_command(a.file);
   if (is("ops")) return ops_command();
-  return devices_command();
+  return devices_command(a.measure);
 }
 
 }  // namespace

@@ -94,17 +94,23 @@ Result<ir::Program> compile_program(const OnnxModel& model, const Binding& bindi
   return passes::lower(std::move(graph), lower);
 }
 
-Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
-                                                      const Binding& binding,
-                                                      const CompileOptions& options,
-                                                      std::vector<std::string>* specialised) {
-  TW_ASSIGN(ir::Graph graph, build_graph(model, binding, specialised));
+Result<std::shared_ptr<Executable>> compile_in_memory(ir::Graph graph,
+                                                      const CompileOptions& options) {
+  const std::string name = graph.name;
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
   TW_ASSIGN(ir::Program program, passes::lower(std::move(graph), lower));
   std::vector<ir::Program> programs;
   programs.push_back(std::move(program));
   return codegen::assemble_in_memory(std::move(programs),
-                                     assemble_options(options, lower.machine, model.graph.name));
+                                     assemble_options(options, lower.machine, name));
+}
+
+Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
+                                                      const Binding& binding,
+                                                      const CompileOptions& options,
+                                                      std::vector<std::string>* specialised) {
+  TW_ASSIGN(ir::Graph graph, build_graph(model, binding, specialised));
+  return compile_in_memory(std::move(graph), options);
 }
 
 Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindings,

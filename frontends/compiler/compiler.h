@@ -48,6 +48,8 @@ Result<passes::LowerOptions> lower_options(const CompileOptions& options);
 Result<ir::Program> compile_program(const OnnxModel& model, const Binding& binding,
                                     const CompileOptions& options);
 
+Result<std::shared_ptr<Executable>> compile_in_memory(ir::Graph graph,
+                                                      const CompileOptions& options);
 Result<std::shared_ptr<Executable>> compile_in_memory(
     const OnnxModel& model, const Binding& binding, const CompileOptions& options,
     std::vector<std::string>* specialised = nullptr);

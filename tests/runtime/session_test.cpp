@@ -91,6 +91,18 @@ TEST(Session, TakesTheSpecialisedVariantFirst) {
   EXPECT_NE(session->profile().trace_json().find("\"name\":\"relu\""), std::string::npos);
 }
 
+TEST(Session, ForgetsItsProfileWhenProfilingStartsAgain) {
+  auto session = open(add_relu_model(), {.threads = 1, .profile = true});
+  std::vector<Tensor> in{floats({3, 4}, std::vector<float>(12, 1))}, out;
+  for (int i = 0; i < 2; ++i) {
+    session->set_profiling(true);
+    ASSERT_TRUE(session->run(in, out).ok());
+    for (const Profiler::Row& r : session->profile().rows()) EXPECT_EQ(r.calls, 1);
+  }
+  session->set_profiling(false);
+  EXPECT_FALSE(session->profile().rows().empty());
+}
+
 TEST(Session, AllocatesNothingInTheSteadyState) {
   auto session = open(add_relu_model());
   std::vector<Tensor> in{floats({3, 4}, std::vector<float>(12, 1))}, out;

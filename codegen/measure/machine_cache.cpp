@@ -1,0 +1,177 @@
+#include "codegen/measure/machine_cache.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace tilewright::measure {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr int kVersion = 1;  // of the terms and of how they are measured
+constexpr uintmax_t kMostBytes = 1 << 16;
+constexpr double kLargest = 1e9;  // of any term, in its unit
+constexpr const char* kAll = "_all";
+
+// All that a measurement depends on, as text.
+std::string identity(const CpuInfo& cpu) {
+  std::string text = cpu.model + "; " + std::to_string(cpu.available_cpus) + " CPUs; caches " +
+                     std::to_string(cpu.l1_data_bytes) + " " + std::to_string(cpu.l2_bytes) + " " +
+                     std::to_string(cpu.l3_bytes) + ";";
+  for (const std::string& f : cpu.features) text += " " + f;
+  for (char& c : text)  // a model's name is whatever bytes the CPU gives
+    if (c < ' ' || c > '~') c = '?';
+  return text;
+}
+
+uint64_t fnv1a(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+Status read_term(const Json& terms, const std::string& name, double& value) {
+  const auto found = terms.find(name);
+  if (found == terms.end() || !found->is_number()) return invalid("no number '" + name + "'");
+  const double v = found->get<double>();
+  if (!(v > 0) || v > kLargest) return invalid("'" + name + "' is " + found->dump());
+  value = v;
+  return {};
+}
+
+Result<ir::MachineSpeed> parse(const std::string& text, const CpuInfo& cpu) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return invalid("not a JSON object");
+  const auto version = json.find("version"), machine = json.find("machine"),
+             measured = json.find("measured");
+  if (version == json.end() || *version != kVersion)
+    return invalid("not of version " + std::to_string(kVersion));
+  if (machine == json.end() || *machine != identity(cpu)) return invalid("of another machine");
+  if (measured == json.end() || !measured->is_object()) return invalid("no object 'measured'");
+  ir::MachineSpeed speed;
+  for (const Term& t : terms()) {
+    TW_RETURN_IF_ERROR(read_term(*measured, t.name, speed.*t.value));
+    if (t.of_all)
+      TW_RETURN_IF_ERROR(read_term(*measured, std::string(t.name) + kAll, speed.*t.of_all));
+  }
+  speed.measured = true;
+  return speed;
+}
+
+std::string print(const ir::MachineSpeed& speed, const CpuInfo& cpu) {
+  Json measured;
+  for (const Term& t : terms()) {
+    measured[t.name] = speed.*t.value;
+    if (t.of_all) measured[std::string(t.name) + kAll] = speed.*t.of_all;
+  }
+  return Json{{"version", kVersion}, {"machine", identity(cpu)}, {"measured", measured}}.dump(1) +
+         "\n";
+}
+
+Status write_all(int descriptor, const std::string& text) {
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t n = write(descriptor, text.data() + done, text.size() - done);
+    if (n <= 0) return io_error("cannot write");
+    done += static_cast<size_t>(n);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::span<const Term> terms() {
+  using S = ir::MachineSpeed;
+  static constexpr auto kTerms = std::to_array<Term>({
+      {"clock_ghz", "GHz", "clock of a busy core", &S::clock_ghz},
+      {"fma_latency_cycles", "cycles", "latency of an f32 multiply-add", &S::fma_latency_cycles},
+      {"fma_ports", "a cycle", "f32 multiply-adds of whole vectors", &S::fma_ports},
+      {"f32_gflops", "GFLOP/s", "f32 multiply-adds", &S::f32_gflops, &S::f32_gflops_all},
+      {"int8_gops", "GOP/s", "int8 dot products", &S::int8_gops, &S::int8_gops_all},
+      {"l1_read", "GB/s", "read from L1", &S::l1_read, &S::l1_read_all},
+      {"l2_read", "GB/s", "read from L2", &S::l2_read, &S::l2_read_all},
+      {"l3_read", "GB/s", "read from L3", &S::l3_read, &S::l3_read_all},
+      {"memory_read", "GB/s", "read from memory", &S::memory_read, &S::memory_read_all},
+      {"memory_write", "GB/s", "written to memory", &S::memory_write, &S::memory_write_all},
+      {"memory_copy", "GB/s", "copied, read and written", &S::memory_copy, &S::memory_copy_all},
+      {"fork_join_us", "us", "fork and join of all workers", &S::fork_join_us},
+      {"serial_call_us", "us", "the same call on one worker", &S::serial_call_us},
+  });
+  return kTerms;
+}
+
+std::string cache_file(const CpuInfo& cpu) {
+  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  fs::path folder;
+  if (cache && *cache == '/')  // a relative one is to be ignored (XDG Base Directory, "Basics")
+    folder = cache;
+  else if (home && *home == '/')
+    folder = fs::path(home) / ".cache";
+  else
+    return {};
+  char name[48];
+  std::snprintf(name, sizeof name, "machine_%016llx.json",
+                static_cast<unsigned long long>(fnv1a(identity(cpu))));
+  return folder / "tilewright" / name;
+}
+
+Result<ir::MachineSpeed> read_speed(const std::string& file, const CpuInfo& cpu) {
+  std::error_code error;
+  if (!fs::exists(file, error)) return io_error("no such file", file);
+  if (!fs::is_regular_file(file, error) || fs::file_size(file, error) > kMostBytes || error)
+    return invalid("not a file of figures", file);
+  std::ifstream in(file, std::ios::binary);
+  std::string text(kMostBytes, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(in.gcount()));
+  Result<ir::MachineSpeed> speed = parse(text, cpu);
+  if (!speed.ok()) speed.error().location = file;
+  return speed;
+}
+
+Status write_speed(const std::string& file, const ir::MachineSpeed& speed, const CpuInfo& cpu) {
+  if (file.empty()) return io_error("neither XDG_CACHE_HOME nor HOME names a folder");
+  std::error_code error;
+  fs::create_directories(fs::path(file).parent_path(), error);
+  std::string beside = file + ".XXXXXX";
+  const int descriptor = mkstemp(beside.data());
+  if (descriptor < 0) return io_error("cannot be written", file);
+  Status status = write_all(descriptor, print(speed, cpu));
+  if (close(descriptor) != 0) status = io_error("cannot write");
+  if (status.ok()) fs::rename(beside, file, error);
+  if (status.ok() && !error) return {};
+  fs::remove(beside, error);
+  return io_error("cannot be written", file);
+}
+
+bool fill_speed(ir::MachineDescription& machine) {
+  const Result<ir::MachineSpeed> speed = read_speed(cache_file());
+  if (speed.ok()) machine.speed = *speed;
+  return speed.ok();
+}
+
+ir::MachineSpeed cached_speed(bool again, std::string* note, ir::MachineSpeed (*measure)()) {
+  const std::string file = cache_file();
+  const auto say = [&](const std::string& line) {
+    if (note) *note += (note->empty() ? "" : "\n") + line;
+  };
+  if (!again) {
+    const Result<ir::MachineSpeed> speed = read_speed(file);
+    if (speed.ok()) return *speed;
+    if (speed.error().kind != ErrorKind::kIo) say(speed.error().to_string() + "; measured again");
+  }
+  const ir::MachineSpeed speed = measure();
+  if (const Status s = write_speed(file, speed); !s.ok())
+    say(s.error().to_string() + "; the figures are not kept");
+  return speed;
+}
+
+}  // namespace tilewright::measure
