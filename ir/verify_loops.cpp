@@ -256,7 +256,7 @@ int Verifier::access(const Buffer& b, const std::vector<Expr>& indices, const Ex
   if (!mask) return lanes;
   expr(mask);
   require(flat_, "a mask on " + who + " before the flat stage");
-  require(mask.type() == ScalarType{DType::kBool, lanes},
+  require(mask.type() == ScalarType{DType::kBool, lanes} || is_one(mask),
           "mask on " + who + " has type " + to_text(mask.type()) + ", expected bool of " +
               std::to_string(lanes) + " lanes");
   return lanes;

@@ -105,6 +105,7 @@ std::span<const KernelPass> loop_passes() {
       // Conditions that fail only at the end of a loop leave its main part.
       {"partition_tails", Stage::kFlat, on_body<partition_tails>},
       {"vectorize_loops", Stage::kFlat, on_body<vectorize_loops>},
+      {"unguard_loads", Stage::kFlat, on_body<unguard_loads>},
       {"lower_dots", Stage::kFlat, on_body<lower_dots>},
       {"unroll_loops", Stage::kFlat, on_body<unroll_loops>},
   };

@@ -402,8 +402,9 @@ class Emitter {
   Value* emit_load(const Load& l) {
     const ScalarType t = l.type;
     llvm::Type* type = type_of(t, true);
-    Value* mask = l.mask ? expr(l.mask) : nullptr;
-    if (guard_)
+    const bool always = l.mask && is_one(l.mask);  // even where a guard around is off
+    Value* mask = l.mask && !always ? expr(l.mask) : nullptr;
+    if (guard_ && !always)
       mask = mask ? b_.CreateAnd(splat(mask, t.lanes), fit(guard_, t.lanes)) : fit(guard_, t.lanes);
     if (t.lanes == 1) {
       Value* index = expr(l.indices[0]);

@@ -270,7 +270,8 @@ struct Select : ExprNode {
   }
 };
 // One index per dimension, or (flat loops) one index into the storage, in elements. `mask` (flat
-// loops only, may be null): lanes that are off are not read and give 0.
+// loops only, may be null): lanes that are off are not read and give 0; `true`: may be read even where a
+// Select around does not choose it.
 struct Load : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kLoad;
   Buffer buffer;

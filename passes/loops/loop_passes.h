@@ -32,6 +32,10 @@ ir::Stmt partition_tails(const ir::Stmt& s);
 // Vectorized loops become vector expressions; conditions on lanes become masks.
 ir::Stmt vectorize_loops(const ir::Stmt& s);
 
+// Loads that lie inside their buffer whatever the loops around do lose their masks. After
+// vectorize_loops.
+ir::Stmt unguard_loads(const ir::Stmt& s);
+
 // Loops of kind `dot` become Dot expressions, or unrolled loops where the form does not fit. After
 // vectorize_loops.
 ir::Stmt lower_dots(const ir::Stmt& s);

@@ -23,9 +23,7 @@ class LowerDots : public Rewriter {
   using Rewriter::rewrite;
   Stmt rewrite(const Stmt& s) override {
     const auto* f = s.as<For>();
-    if (!f) return Rewriter::rewrite(s);
-    ranges_.set(f->var, f->extent);
-    if (f->loop_kind != LoopKind::kDot) return Rewriter::rewrite(s);
+    if (!f || f->loop_kind != LoopKind::kDot) return Rewriter::rewrite(s);
     if (const auto* st = f->body.as<Store>())
       if (Stmt dot = as_dot(*f, *st)) return dot;
     return for_loop(f->var, f->extent, f->body, LoopKind::kUnrolled);
@@ -62,13 +60,13 @@ class LowerDots : public Rewriter {
       a = widened_load(product->b, DType::kUInt8);
       b = widened_load(product->a, DType::kInt8);
     }
-    if (!a || !b || a->mask || a->indices[0].lanes() != 1) return nullptr;
+    if (!a || !b || !is_always_read(*a) || !is_always_read(*b) || a->indices[0].lanes() != 1)
+      return nullptr;
     const auto* along = b->indices[0].as<Ramp>();
     if (!along || as_int(along->stride) != kDotTerms || along->type.lanes != lanes) return nullptr;
     Expr from_a = first_of(a->indices[0], f.var), from_b = first_of(along->base, f.var);
     if (!from_a || !from_b) return nullptr;
     const int terms = kDotTerms * lanes;
-    if (b->mask && !inside(*b->buffer, from_b + Expr(terms - 1))) return nullptr;
     return store(st.buffer, st.indices,
                  dot(load(st.buffer, st.indices),
                      broadcast(load(a->buffer, {ramp(from_a, Expr(1), kDotTerms)}), terms),
@@ -78,15 +76,7 @@ class LowerDots : public Rewriter {
     const auto* l = e.as<Load>();
     return l && l->buffer == other.buffer && same_expr(l->indices[0], other.indices[0]);
   }
-  // A packed constant is padded to whole tiles: the lanes that a mask turns off are there to read.
-  bool inside(const BufferNode& b, const Expr& last) const {
-    const Expr size = b.scope == Scope::kParam ? storage_elements(b) : Expr(0);
-    const Interval range = interval(last, ranges_);
-    auto n = as_int(simplify(size));
-    return range.high && n && *range.high < *n;
-  }
-
-  Ranges ranges_;
+  static bool is_always_read(const Load& l) { return !l.mask || is_one(l.mask); }
 };
 
 }  // namespace

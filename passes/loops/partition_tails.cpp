@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <functional>
+
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
 
@@ -26,37 +29,85 @@ class PartitionTails : public Rewriter {
     }
     inner_.set(f->var, f->extent);
     Stmt body = rewrite(f->body);
-    if (f->loop_kind == LoopKind::kParallel)
+    if (f->loop_kind == LoopKind::kParallel) {
+      body = divide_tasks(*f, body, kMostDivisions);
       return body.same_as(f->body) ? s : for_loop(f->var, f->extent, body, f->loop_kind);
+    }
     auto split = find_split(*f, body);
     if (!split) return body.same_as(f->body) ? s : for_loop(f->var, f->extent, body, f->loop_kind);
     return apply(*f, body, *split);
   }
 
  private:
+  // A parallel loop stays one loop: each task chooses between a body without the condition and the
+  // whole one. Tasks may number tiles of several axes: what the condition names is then a quotient
+  // or remainder of the loop's variable.
+  static constexpr int kMostDivisions = 2;
+  Stmt divide_tasks(const For& f, const Stmt& body, int depth) {
+    if (depth == 0) return body;
+    struct Division {
+      Expr condition, of_task, safe;
+    };
+    std::optional<Division> found;
+    const Ranges inside = ranges_below(f, body);
+    for_each_condition(body, [&](const Expr& p, const Binary& less) {
+      if (found) return;
+      const Linear left = to_linear(less.a - less.b);  // left < 0
+      Linear rest;
+      rest.constant = left.constant;
+      Expr of_task;
+      int64_t step = 0;
+      for (const LinearTerm& t : left.terms) {
+        const bool varies = std::any_of(t.factors.begin(), t.factors.end(),
+                                        [&](const Expr& x) { return uses_var(x, f.var); });
+        if (varies && (of_task || t.factors.size() != 1)) return;
+        if (varies) {
+          of_task = t.factors[0];
+          step = t.coefficient;
+        } else {
+          rest.terms.push_back(t);
+        }
+      }
+      if (!of_task || step <= 0) return;
+      const Expr most = upper_bound(to_expr(rest), inside);
+      if (!most) return;
+      const auto safe = as_int(simplify(floordiv(Expr(-1) - most, Expr(step)) + Expr(1)));
+      if (!safe || *safe <= 0) return;
+      found = Division{p, of_task, Expr(*safe)};
+    });
+    if (!found) return body;
+    Stmt main = divide_tasks(f, Assume(found->condition).rewrite(body), depth - 1);
+    return if_then(found->of_task < found->safe, main, clone_with_fresh_names(body, "_tail"));
+  }
+  // Each part `a < b` of the conditions of a statement.
+  static void for_each_condition(const Stmt& body,
+                                 const std::function<void(const Expr&, const Binary&)>& visit) {
+    for_each_stmt(body, [&](const Stmt& x) {
+      const auto* i = x.as<If>();
+      if (!i || i->otherwise) return;
+      std::vector<Expr> parts;
+      conjunction(i->condition, parts);
+      for (const Expr& p : parts)
+        if (const auto* c = p.as<Binary>(); c && c->op == BinaryOp::kLt) visit(p, *c);
+    });
+  }
+
   std::optional<Split> find_split(const For& f, const Stmt& body) {
     std::optional<Split> found;
     Ranges inside = ranges_below(f, body);
-    for_each_stmt(body, [&](const Stmt& x) {
-      const auto* i = x.as<If>();
-      if (!i || i->otherwise || found) return;
-      std::vector<Expr> parts;
-      conjunction(i->condition, parts);
-      for (const Expr& p : parts) {
-        const auto* c = p.as<Binary>();
-        if (!c || c->op != BinaryOp::kLt || found) continue;
-        Linear left = to_linear(c->a - c->b);  // left < 0
-        auto coefficient = left.coefficient_of(f.var);
-        if (!coefficient || !coefficient->is_constant() || coefficient->constant <= 0) continue;
-        Expr rest = upper_bound(to_expr(left.without(f.var)), inside);
-        if (!rest) continue;
-        // a * v + rest <= -1  <=>  v <= (-1 - rest) / a
-        Expr safe =
-            simplify(floordiv(Expr(-1) - rest, Expr(coefficient->constant)) + Expr(1), outer_);
-        if (uses_inner(safe, f, body)) continue;
-        if (auto n = as_int(safe); n && *n <= 0) continue;
-        found = Split{p, safe};
-      }
+    for_each_condition(body, [&](const Expr& p, const Binary& less) {
+      if (found) return;
+      Linear left = to_linear(less.a - less.b);  // left < 0
+      auto coefficient = left.coefficient_of(f.var);
+      if (!coefficient || !coefficient->is_constant() || coefficient->constant <= 0) return;
+      Expr rest = upper_bound(to_expr(left.without(f.var)), inside);
+      if (!rest) return;
+      // a * v + rest <= -1  <=>  v <= (-1 - rest) / a
+      Expr safe =
+          simplify(floordiv(Expr(-1) - rest, Expr(coefficient->constant)) + Expr(1), outer_);
+      if (uses_inner(safe, f, body)) return;
+      if (auto n = as_int(safe); n && *n <= 0) return;
+      found = Split{p, safe};
     });
     return found;
   }
