@@ -83,13 +83,19 @@ void pointwise_rule(ScheduleState& s, const std::string& block) {
     if (s.apply("split", {inner.loop, outer, vector}, {lanes}) && s.apply("vectorize", {vector}))
       parallel = outer;
   }
-  // All that is around the vectors is one parallel loop.
-  for (size_t i = last; i-- > 0;) {
-    const std::string name = block + ".p" + std::to_string(i);
-    if (s.apply("fuse_axes", {axes[i].loop, parallel, name}))
+  // Outer loops make the tasks, as many as it takes to share them out; the rest stay loops, whose
+  // addresses need no division.
+  if (last > 0) {
+    constexpr int64_t kTasks = 64;
+    const std::string inside = parallel;
+    parallel = axes[0].loop;
+    int64_t tasks = axes[0].extent;
+    for (size_t i = 1; i <= last && tasks < kTasks; ++i) {
+      const std::string name = block + ".p" + std::to_string(i);
+      if (!s.apply("fuse_axes", {parallel, i < last ? axes[i].loop : inside, name})) break;
       parallel = name;
-    else
-      parallel = axes[i].loop;
+      tasks *= i < last ? axes[i].extent : 1;
+    }
   }
   if (work >= kParallelWork && p.loops.size() == b.axes.size()) s.apply("parallelize", {parallel});
 }
