@@ -150,10 +150,12 @@ Buffer padded_input(ComputeContext& c, const WindowGeometry& g) {
   std::vector<Expr> shape{x->shape[0], x->shape[1]};
   for (size_t d = 0; d < g.out.size(); ++d)
     shape.push_back(simplify(x->shape[d + 2] + g.pads_begin[d] + g.pads_end[d]));
-  // Few channels, as of an image, stay as they lie: each is read for all results at once.
+  // Few channels, as of an image, stay as they lie: each is read for all results at once. Results of
+  // one channel lie side by side along a row, and so do the elements that they read.
   constexpr int64_t kFewChannels = 4;
   const bool few = as_int(x->shape[1]).value_or(kFewChannels + 1) <= kFewChannels;
-  Buffer padded = c.b.temp("padded", x->dtype, shape, few ? x->layout : c.out()->layout);
+  const Layout layout = is_one(c.out()->shape[1]) ? Layout{} : few ? x->layout : c.out()->layout;
+  Buffer padded = c.b.temp("padded", x->dtype, shape, layout);
   c.b.compute(
       padded,
       [&](const Axes& i) {

@@ -1,3 +1,5 @@
+#include <unordered_set>
+
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
 
@@ -7,10 +9,20 @@ using namespace ir;
 
 namespace {
 
+bool updates_itself(const Store& st) {
+  bool found = false;
+  for_each_expr(st.value, [&](const Expr& x) {
+    if (const auto* l = x.as<Load>()) found |= l->buffer == st.buffer;
+  });
+  return found;
+}
+
 // Replaces one loop variable by the vector 0, 1, ... lanes - 1 throughout a statement.
 class Vectorize : public Rewriter {
  public:
-  Vectorize(Var var, int lanes) : var_(std::move(var)), lanes_(lanes) {}
+  // scratch: local buffers whose lanes beyond a condition nobody reads.
+  Vectorize(Var var, int lanes, const std::unordered_set<const BufferNode*>& scratch)
+      : var_(std::move(var)), lanes_(lanes), scratch_(scratch) {}
   using Rewriter::rewrite;
 
   Expr rewrite(const Expr& e) override {
@@ -76,8 +88,9 @@ class Vectorize : public Rewriter {
     const bool vector = index.lanes() > 1 || value.lanes() > 1;
     if (vector && mask_ && st.buffer->scope != Scope::kLocal) mask = both(mask, mask_);
     // Lanes beyond the mask of a local tile are scratch: writing them keeps the tile in registers.
-    // A sum that is carried on must keep its lanes, though.
-    if (vector && mask_ && st.buffer->scope == Scope::kLocal && updates_itself(st)) {
+    // A sum must keep them, though, where they hold what was there before.
+    if (vector && mask_ && st.buffer->scope == Scope::kLocal && updates_itself(st) &&
+        !scratch_.count(st.buffer.get())) {
       Expr wide = index.lanes() == 1 ? broadcast(index, lanes_) : index;
       value = select(mask_, broadcast(value, lanes_), load(st.buffer, {wide}));
     }
@@ -85,13 +98,6 @@ class Vectorize : public Rewriter {
     if (vector && index.lanes() == 1) index = broadcast(index, lanes_);
     return store(st.buffer, {index}, value,
                  mask && mask.lanes() == 1 && vector ? broadcast(mask, lanes_) : mask);
-  }
-  static bool updates_itself(const Store& st) {
-    bool found = false;
-    for_each_expr(st.value, [&](const Expr& x) {
-      if (const auto* l = x.as<Load>()) found |= l->buffer == st.buffer;
-    });
-    return found;
   }
   // c = op(c, vector) with one c for all lanes: the lanes are combined first; lanes that are off
   // hold the neutral element.
@@ -161,24 +167,75 @@ class Vectorize : public Rewriter {
 
   Var var_;
   int lanes_;
+  const std::unordered_set<const BufferNode*>& scratch_;
   Expr mask_;
   VarMap vector_lets_;
 };
 
+// Local buffers whose elements are set, before they are summed up, under a condition on the lane
+// alone: what lies beyond it is never read.
+class FindScratch {
+ public:
+  std::unordered_set<const BufferNode*> run(const Stmt& s) {
+    visit(s);
+    for (const BufferNode* b : whole_) partial_.erase(b);
+    return std::move(partial_);
+  }
+
+ private:
+  void visit(const Stmt& s) {
+    if (const auto* f = s.as<For>()) {
+      const Var saved = lane_;
+      const bool was = conditional_;
+      if (f->loop_kind == LoopKind::kVectorized) {
+        lane_ = f->var;
+        conditional_ = false;
+      }
+      visit(f->body);
+      lane_ = saved;
+      conditional_ = was;
+    } else if (const auto* i = s.as<If>()) {
+      const bool was = conditional_;
+      conditional_ |= lane_ && uses_var(i->condition, lane_);
+      visit(i->then);
+      conditional_ = was;
+      if (i->otherwise) visit(i->otherwise);
+    } else if (const auto* q = s.as<Seq>()) {
+      for (const Stmt& x : q->stmts) visit(x);
+    } else if (const auto* l = s.as<Let>()) {
+      visit(l->body);
+    } else if (const auto* a = s.as<Allocate>()) {
+      visit(a->body);
+    } else if (const auto* w = s.as<While>()) {
+      visit(w->body);
+    } else if (const auto* st = s.as<Store>()) {
+      if (st->buffer->scope != Scope::kLocal || updates_itself(*st)) return;
+      (lane_ && conditional_ ? partial_ : whole_).insert(st->buffer.get());
+    }
+  }
+  Var lane_;
+  bool conditional_ = false;
+  std::unordered_set<const BufferNode*> partial_, whole_;
+};
+
 class VectorizeLoops : public Rewriter {
  public:
+  explicit VectorizeLoops(const Stmt& s) : scratch_(FindScratch().run(s)) {}
   using Rewriter::rewrite;
   Stmt rewrite(const Stmt& s) override {
     const auto* f = s.as<For>();
     if (!f || f->loop_kind != LoopKind::kVectorized) return Rewriter::rewrite(s);
     auto n = as_int(f->extent);
     if (!n) return for_loop(f->var, f->extent, f->body);
-    return Vectorize(f->var, static_cast<int>(*n)).rewrite(f->body);
+    return Vectorize(f->var, static_cast<int>(*n), scratch_).rewrite(f->body);
   }
+
+ private:
+  const std::unordered_set<const BufferNode*> scratch_;
 };
 
 }  // namespace
 
-Stmt vectorize_loops(const Stmt& s) { return VectorizeLoops().rewrite(s); }
+Stmt vectorize_loops(const Stmt& s) { return VectorizeLoops(s).rewrite(s); }
 
 }  // namespace tilewright::passes

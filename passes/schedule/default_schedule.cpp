@@ -80,7 +80,8 @@ class DefaultSchedule {
         continue;
       }
       const std::string epilogue = epilogue_of(p, names);
-      if (reduces_along_rows(*p.block) && !worth_a_tile(*p.block)) {
+      if (reduces_along_rows(*p.block) &&
+          (!worth_a_tile(*p.block) || gathers_for_nothing(*p.block))) {
         if (rows_rule(s_, {names[i]})) continue;
       }
       if (tile_rule(s_, names[i], epilogue)) {
@@ -105,6 +106,25 @@ class DefaultSchedule {
           reused.insert(i);
     }
     return reused.size() >= 1 && accesses.size() >= 4;
+  }
+  // Results side by side would be read from places apart, and no result shares what is read.
+  static bool gathers_for_nothing(const Block& b) {
+    const auto accesses = block_accesses(b);
+    const BlockAccess& store = accesses.back();
+    for (size_t j = 0; j < b.axes.size(); ++j) {
+      if (b.axes[j].kind != AxisKind::kParallel || is_one(b.axes[j].extent)) continue;
+      if (!store.strides[j] || !is_one(store.strides[j])) continue;
+      for (const BlockAccess& a : accesses) {
+        if (a.write || a.buffer == store.buffer || !a.strides[j]) continue;
+        if (is_zero(a.strides[j]) || is_one(a.strides[j])) continue;
+        bool shared = false;
+        for (size_t i = 0; i < b.axes.size(); ++i)
+          shared |= b.axes[i].kind == AxisKind::kParallel && !is_one(b.axes[i].extent) &&
+                    a.strides[i] && is_zero(a.strides[i]);
+        if (!shared) return true;
+      }
+    }
+    return false;
   }
   // The pointwise block that alone reads what block p writes, over the same axes.
   std::string epilogue_of(const BlockPlace& p, const std::vector<std::string>& names) const {

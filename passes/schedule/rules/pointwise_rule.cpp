@@ -44,6 +44,16 @@ bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inne
   return true;
 }
 
+// Does a condition of the block's value name the axis? Joined with others it would have to be
+// divided out again for each lane.
+bool in_condition(const Block& b, size_t axis) {
+  bool found = false;
+  for_each_expr(b.body, [&](const Expr& e) {
+    if (const auto* s = e.as<Select>()) found |= uses_var(s->condition, b.axes[axis].var);
+  });
+  return found;
+}
+
 }  // namespace
 
 void pointwise_rule(ScheduleState& s, const std::string& block) {
@@ -64,7 +74,9 @@ void pointwise_rule(ScheduleState& s, const std::string& block) {
   while (last > 0) {
     const Axis& outer = axes[last - 1];
     const bool trivial = is_one(b.axes[outer.index].extent);
-    if (!trivial && !runs_on(accesses, outer.index, axes.back().index, extent)) break;
+    if (!trivial && (!runs_on(accesses, outer.index, axes.back().index, extent) ||
+                     in_condition(b, outer.index) || in_condition(b, axes.back().index)))
+      break;
     const std::string name = block + ".f" + std::to_string(fused++);
     if (!s.apply("fuse_axes", {outer.loop, inner.loop, name})) break;
     inner.loop = name;
@@ -75,7 +87,8 @@ void pointwise_rule(ScheduleState& s, const std::string& block) {
 
   int bytes = 1;
   for (const BlockAccess& a : accesses) bytes = std::max(bytes, byte_size(a.buffer->dtype));
-  const int64_t lanes = s.machine().lanes(std::max(bytes, 4));
+  int64_t lanes = s.machine().lanes(std::max(bytes, 4));
+  while (as_int(extent) && lanes > 4 && inner.extent <= lanes / 2) lanes /= 2;
   const int64_t work = instances(b);
   std::string parallel = inner.loop;
   if (inner.extent >= lanes / 2 || !as_int(extent)) {

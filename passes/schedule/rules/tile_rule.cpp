@@ -179,6 +179,7 @@ class TileRule {
     lanes_ = s_.machine().lanes(std::max(byte_size(t), 4));
     const int64_t rows = extent_or(row_extent_, kUnknownExtent),
                   columns = extent_or(block_.axes[parallel_[j_]].extent, 2 * kUnknownExtent);
+    while (lanes_ > 4 && columns <= lanes_ / 2) lanes_ /= 2;  // half a vector is a vector, too
     const int64_t inner =
         rows_.size() > 1 ? extent_or(block_.axes[parallel_[rows_[0]]].extent, 1) : 0;
     // An operand that moves with both rows and columns is read anew for each result: fewer
