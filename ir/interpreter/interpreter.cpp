@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "ir/interpreter/machine.h"
+#include "ir/loops/blocks.h"
 #include "ir/loops/rewrite.h"
 
 namespace tilewright::ir {
@@ -387,24 +388,31 @@ void Compiler::compile(const Block& n) {
     reduces |= axis.kind == AxisKind::kReduce;
   }
   for (size_t a = 0; a < n.axes.size(); ++a) vars_[n.axes[a].var.get()] = axes.axes[a].value;
-  size_t skip = 0;
-  if (n.predicate) {
-    const uint32_t predicate = expr(n.predicate);
-    skip = emit(jump_if_false_handler, kNoReg, predicate);
-  }
   const auto row = static_cast<uint32_t>(program_.blocks.size());
+  const size_t depth = scope_.size();
   for (const BlockAxes::Axis& a : axes.axes) scope_.emplace_back(a.name, a.value);
-  const size_t depth = scope_.size() - axes.axes.size();
   program_.blocks.push_back(std::move(axes));
-  emit(check_axes_handler, kNoReg, row);
-  if (n.init) {
-    size_t not_first = 0;
+  auto where = [&](const Expr& condition, auto&& inside) {
+    std::optional<size_t> skip;
+    if (condition) skip = emit(jump_if_false_handler, kNoReg, expr(condition));
+    inside();
+    if (skip) land(*skip);
+  };
+  auto init = [&] {
+    std::optional<size_t> not_first;
     if (reduces) not_first = emit(jump_if_not_first_handler, kNoReg, row);
+    emit(check_axes_handler, kNoReg, row);
     stmt(n.init);
-    if (reduces) land(not_first);
-  }
-  stmt(n.body);
-  if (n.predicate) land(skip);
+    if (not_first) land(*not_first);
+  };
+  const Expr own = n.init ? init_predicate(n) : n.predicate;
+  const bool apart = !own.same_as(n.predicate);
+  if (apart) where(own, init);
+  where(n.predicate, [&] {
+    emit(check_axes_handler, kNoReg, row);
+    if (n.init && !apart) init();
+    stmt(n.body);
+  });
   scope_.resize(depth);
   for (const BlockAxis& axis : n.axes) vars_.erase(axis.var.get());
 }
