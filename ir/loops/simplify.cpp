@@ -15,8 +15,14 @@ std::optional<int64_t> bounded(__int128 v) {
   if (v > kHuge || v < -kHuge) return std::nullopt;
   return static_cast<int64_t>(v);
 }
-int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
-int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
+// b is not 0. The smallest number divided by -1 wraps to itself.
+int64_t floor_div(int64_t a, int64_t b) {
+  if (b == -1) return static_cast<int64_t>(0 - static_cast<uint64_t>(a));
+  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+int64_t floor_mod(int64_t a, int64_t b) { return b == -1 ? 0 : a - floor_div(a, b) * b; }
+// b is positive; std::gcd is undefined for the smallest number, whose remainder is not.
+int64_t common_divisor(int64_t a, int64_t b) { return std::gcd(a % b, b); }
 
 Interval add(const Interval& a, const Interval& b) {
   Interval r;
@@ -287,7 +293,7 @@ class Simplify : public Rewriter {
     for (const LinearTerm& t : l.terms) {
       bool done = false;
       if (divisor.terms.size() == 1 && divisor.constant == 0 &&
-          t.coefficient % divisor.terms[0].coefficient == 0) {
+          floor_mod(t.coefficient, divisor.terms[0].coefficient) == 0) {
         std::vector<Expr> rest = t.factors;
         done = true;
         for (const Expr& f : divisor.terms[0].factors) {
@@ -299,7 +305,7 @@ class Simplify : public Rewriter {
           }
           rest.erase(it);
         }
-        if (done) q.add(rest, t.coefficient / divisor.terms[0].coefficient);
+        if (done) q.add(rest, floor_div(t.coefficient, divisor.terms[0].coefficient));
       }
       if (!done) r.add(t.factors, t.coefficient);
     }
@@ -331,7 +337,7 @@ class Simplify : public Rewriter {
   // there is no such split).
   std::pair<Linear, Linear> drop_small_terms(const Linear& l, int64_t c) {
     for (const LinearTerm& largest : l.terms) {
-      const int64_t g = std::gcd(largest.coefficient, c);
+      const int64_t g = common_divisor(largest.coefficient, c);
       if (g <= 1) continue;
       Linear multiple, small;
       multiple.constant = floor_div(l.constant, g) * g;
@@ -346,7 +352,7 @@ class Simplify : public Rewriter {
   // floordiv(g * x + k, g * c) = floordiv(x + floordiv(k, g), c)
   void reduce_by_gcd(const Linear& r, int64_t c, const Expr& rest, const Expr& d, Linear& q) {
     int64_t g = c;
-    for (const LinearTerm& t : r.terms) g = std::gcd(g, t.coefficient);
+    for (const LinearTerm& t : r.terms) g = common_divisor(t.coefficient, g);
     if (g <= 1) {
       q.add({floordiv(rest, d)}, 1);
       return;
@@ -371,8 +377,8 @@ class Simplify : public Rewriter {
     if (c) {
       auto [multiple, small] = drop_small_terms(r, *c);
       int64_t g = *c;
-      for (const LinearTerm& t : multiple.terms) g = std::gcd(g, t.coefficient);
-      g = std::gcd(g, multiple.constant);
+      for (const LinearTerm& t : multiple.terms) g = common_divisor(t.coefficient, g);
+      g = common_divisor(multiple.constant, g);
       if (g > 1 && g < *c) {  // floormod(g * x + y, c) = g * floormod(x, c / g) + y
         Linear x;
         x.constant = multiple.constant / g;
@@ -426,7 +432,9 @@ Expr bound_quotients(const Linear& l, const Ranges& over, bool upper) {
     Interval i = interval(t.factors[0], over);
     const auto& end = (t.coefficient > 0) == upper ? i.high : i.low;
     if (!end) return nullptr;
-    result.constant += t.coefficient * *end;
+    const auto sum = bounded(static_cast<__int128>(t.coefficient) * *end + result.constant);
+    if (!sum) return nullptr;
+    result.constant = *sum;
   }
   return simplify(to_expr(result), over);
 }
