@@ -20,7 +20,11 @@ int64_t floor_div(int64_t a, int64_t b) {
   if (b == -1) return static_cast<int64_t>(0 - static_cast<uint64_t>(a));
   return a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
-int64_t floor_mod(int64_t a, int64_t b) { return b == -1 ? 0 : a - floor_div(a, b) * b; }
+int64_t floor_mod(int64_t a, int64_t b) {
+  if (b == -1) return 0;
+  const int64_t r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
 // b is positive; std::gcd is undefined for the smallest number, whose remainder is not.
 int64_t common_divisor(int64_t a, int64_t b) { return std::gcd(a % b, b); }
 
@@ -340,8 +344,9 @@ class Simplify : public Rewriter {
       const int64_t g = common_divisor(largest.coefficient, c);
       if (g <= 1) continue;
       Linear multiple, small;
-      multiple.constant = floor_div(l.constant, g) * g;
       small.constant = floor_mod(l.constant, g);
+      multiple.constant = static_cast<int64_t>(static_cast<uint64_t>(l.constant) -
+                                               static_cast<uint64_t>(small.constant));
       for (const LinearTerm& t : l.terms)
         (t.coefficient % g == 0 ? multiple : small).add(t.factors, t.coefficient);
       if (small.terms.empty() && small.constant == 0) continue;
