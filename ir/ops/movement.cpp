@@ -7,6 +7,7 @@
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
+#include "ir/text/printer_loops.h"
 
 namespace tilewright::ir {
 namespace {
@@ -74,7 +75,7 @@ Status infer_reshape(InferContext& c) {
   Expr made = product(dims);
   if (as_int(total) && as_int(made) && *as_int(total) != *as_int(made))
     return c.error("cannot make " + to_string(TensorType{x.dtype, dims}) + " of " + to_string(x) +
-                   ": " + to_string(made) + " elements instead of " + to_string(total));
+                   ": " + to_text(made) + " elements instead of " + to_text(total));
   c.set_output(0, x.dtype, std::move(dims));
   return {};
 }
