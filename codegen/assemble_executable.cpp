@@ -51,7 +51,7 @@ Result<Parts> make_parts(std::vector<ir::Program> programs, const AssembleOption
   parts.executable.producer = "tilewright " TILEWRIGHT_VERSION;
   parts.executable.model_name = options.model_name;
   parts.executable.cpu = options.machine.cpu;
-  parts.executable.cpu_features = options.machine.features;
+  parts.executable.cpu_features = parts.code.features;
   parts.executable.schedule_threads = options.machine.threads;
   parts.executable.constants_bytes = parts.constants.bytes();
   return parts;

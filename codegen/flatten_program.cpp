@@ -1,9 +1,12 @@
 #include "codegen/flatten_program.h"
 
+#include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "ir/loops/layout.h"
 #include "ir/loops/simplify.h"
+#include "ir/text/printer_loops.h"
 
 namespace tilewright::codegen {
 
@@ -43,7 +46,7 @@ Status flatten_into(const Expr& e, const std::vector<ir::Var>& symbols, SizeExpr
         out.push_back({SizeOp::kSymbol, static_cast<int64_t>(s)});
         return {};
       }
-    return internal_error("size names the unknown symbol '" + ir::to_string(e) + "'");
+    return internal_error("size names the unknown symbol '" + ir::to_text(e) + "'");
   }
   if (const auto* b = e.as<ir::Binary>(); b && !is_float(b->a.dtype())) {
     const bool swapped = b->op == ir::BinaryOp::kGt || b->op == ir::BinaryOp::kGe;
@@ -72,7 +75,7 @@ Status flatten_into(const Expr& e, const std::vector<ir::Var>& symbols, SizeExpr
   }
   if (const auto* c = e.as<ir::Cast>(); c && !is_float(c->value.dtype()) && !is_float(e.dtype()))
     return flatten_into(c->value, symbols, out);
-  return unsupported("the extent " + ir::to_string(e) +
+  return unsupported("the extent " + ir::to_text(e) +
                      " cannot be computed at run time: give the input shapes");
 }
 
@@ -195,12 +198,40 @@ class Flatten {
 
 }  // namespace
 
+namespace {
+
+// Of the bytes at 64 places, evenly spread: equal contents have equal values, and the usual unequal
+// ones do not.
+size_t sample_hash(const ir::Constant& c) {
+  constexpr size_t kPlaces = 64, kBytes = 64;
+  const auto* text = reinterpret_cast<const char*>(c.data);
+  size_t hash = c.bytes;
+  for (size_t place = 0; place < kPlaces; ++place) {
+    const size_t at = c.bytes / kPlaces * place;
+    const std::string_view piece(text + at, std::min(kBytes, c.bytes - at));
+    hash = hash * 31 + std::hash<std::string_view>()(piece);
+  }
+  return hash;
+}
+
+// Are both stored as the same bytes?
+bool same_storage(const ir::Constant& a, const ir::Constant& b, const ir::Layout& layout) {
+  if (a.bytes != b.bytes) return false;
+  const bool alike =
+      layout.empty() || (a.shape == b.shape && byte_size(a.dtype) == byte_size(b.dtype));
+  return alike && (a.data == b.data || std::memcmp(a.data, b.data, a.bytes) == 0);
+}
+
+}  // namespace
+
 int64_t ConstantSection::add(const ir::ConstantRef& constant, const ir::Layout& layout) {
-  for (const Item& i : items_)
-    if (i.constant->data == constant->data && i.constant->bytes == constant->bytes &&
-        i.constant->dtype == constant->dtype && i.constant->shape == constant->shape &&
-        i.layout == layout)
-      return i.offset;
+  const size_t hash = constant->bytes ? sample_hash(*constant) : 0;
+  const auto [begin, end] = by_hash_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    const Item& i = items_[it->second];
+    if (i.layout == layout && same_storage(*i.constant, *constant, layout)) return i.offset;
+  }
+  by_hash_.emplace(hash, items_.size());
   ir::BufferNode shape{"", constant->dtype, {}, layout, ir::Scope::kParam};
   const int64_t size = ir::storage_elements(shape, constant->shape) * byte_size(constant->dtype);
   items_.push_back({constant, layout, bytes_, size});

@@ -1,6 +1,7 @@
 // The program's symbolic sizes and instructions as the executable's plain tables.
 #pragma once
 
+#include <unordered_map>
 #include <vector>
 
 #include "ir/program/program.h"
@@ -9,7 +10,7 @@
 
 namespace tilewright::codegen {
 
-// The bytes of all constants, each stored once, at 64-byte aligned offsets.
+// The bytes of all constants, equal ones stored once, at 64-byte aligned offsets.
 class ConstantSection {
  public:
   int64_t add(const ir::ConstantRef& constant, const ir::Layout& layout);
@@ -25,6 +26,7 @@ class ConstantSection {
     int64_t offset, size;
   };
   std::vector<Item> items_;
+  std::unordered_multimap<size_t, size_t> by_hash_;  // positions in items_, by contents
   int64_t bytes_ = 0;
 };
 

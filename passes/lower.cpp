@@ -15,14 +15,19 @@ namespace {
 
 Result<Graph> fold(Graph g, const LowerOptions& o) {
   if (!o.fold) return g;
-  return fold_constants(std::move(g), o.run_constants);
+  return fold_constants(std::move(g), o.run_constants, o.free_fold_bytes);
 }
 
-// The bodies of control flow go through the same passes.
+// The bodies of control flow go through the same passes. They share one budget of folded bytes: it
+// is the model's, however many bodies it has.
 Result<Graph> lower_regions(Graph g, const LowerOptions& o) {
+  LowerOptions inside = o;
+  int64_t regions = 0;
+  for (const ir::Node& n : g.nodes) regions += static_cast<int64_t>(n.regions.size());
+  inside.free_fold_bytes /= regions + 1;
   for (ir::Node& n : g.nodes)
     for (auto& region : n.regions) {
-      TW_ASSIGN(Graph inner, lower_graph(*region, o));
+      TW_ASSIGN(Graph inner, lower_graph(*region, inside));
       region = std::make_shared<const Graph>(std::move(inner));
     }
   return g;
@@ -46,7 +51,8 @@ std::span<const GraphPass> graph_passes() {
       // stored.
       {"fold_constants",
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.fold ? fold_constants(std::move(g), o.run_constants, true) : std::move(g);
+         return o.fold ? fold_constants(std::move(g), o.run_constants, o.free_fold_bytes, true)
+                       : std::move(g);
        }},
       // Products of quantised operands are sums in i32 of products of bytes.
       {"quantize_contractions",

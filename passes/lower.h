@@ -18,7 +18,8 @@ struct LowerOptions {
   bool fuse = true;            // false: one kernel per node (for tests)
   bool schedule = true;        // false: plain loops (for tests)
   bool fold = true;
-  std::function<void(size_t)> on_kernel;  // told how many kernels are lowered
+  int64_t free_fold_bytes = kFreeFoldBytes;  // see fold_constants
+  std::function<void(size_t)> on_kernel;     // told how many kernels are lowered
 };
 
 // The passes, in order: over the graph; over a kernel with blocks; from there to flat loops.

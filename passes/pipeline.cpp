@@ -25,15 +25,16 @@ std::vector<PassTime>& times() {
   static auto* const all = new std::vector<PassTime>;
   return *all;
 }
-void add_time(std::string_view pass, double seconds) {
+void add_time(std::string_view pass, double seconds, double verify_seconds) {
   std::lock_guard lock(times_mutex);
   for (PassTime& t : times())
     if (t.name == pass) {
       ++t.calls;
       t.seconds += seconds;
+      t.verify_seconds += verify_seconds;
       return;
     }
-  times().push_back({std::string(pass), 1, seconds});
+  times().push_back({std::string(pass), 1, seconds, verify_seconds});
 }
 
 const char* dump_folder() {
@@ -76,12 +77,13 @@ Result<Module> run_all(std::span<const Pass> passes, Module module, const Contex
     const Module before = module;
     const double start = seconds_now();
     Result<Module> after = pass.run(std::move(module), context);
-    add_time(pass.name, seconds_now() - start);
+    const double end = seconds_now();
     std::optional<Error> error;
     if (!after.ok())
       error = after.error();
     else if (Status s = verify_result(*after, pass); !s.ok())
       error = s.error();
+    add_time(pass.name, end - start, seconds_now() - end);
     if (!error) {
       module = std::move(*after);
       if (dump_folder()) dump(name_of(module), i + 1, pass.name, text_of(module));

@@ -11,9 +11,13 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <set>
 #include <thread>
+
+#include "codegen/cpu/features_used.h"
 
 namespace tilewright::cpu {
 
@@ -31,7 +35,9 @@ void initialize_llvm() {
 std::unique_ptr<llvm::TargetMachine> target_machine(const ir::MachineDescription& machine) {
   initialize_llvm();
   std::string error, features;
-  for (const std::string& f : machine.features) features += (features.empty() ? "+" : ",+") + f;
+  // Each kernel's functions name the features that they use beyond these.
+  for (const std::string& f : base_features(machine.features))
+    features += (features.empty() ? "+" : ",+") + f;
   const llvm::Triple triple("x86_64-unknown-linux-gnu");
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
   TW_CHECK(target);
@@ -95,16 +101,25 @@ std::unique_ptr<llvm::Module> new_module(llvm::LLVMContext& context, const std::
   return module;
 }
 
+// The machine as the kernel's code may use it.
+ir::MachineDescription machine_for(const ir::Kernel& kernel, ir::MachineDescription machine) {
+  machine.features = features_used(kernel, machine.features);
+  return machine;
+}
+
 struct Compiled {
   std::vector<uint8_t> object;
   KernelWorkspace workspace;
+  std::vector<std::string> features;
 };
 Result<Compiled> compile_one(const ir::Kernel& kernel, const ir::MachineDescription& machine,
                              llvm::TargetMachine& target) {
   llvm::LLVMContext context;
   auto module = new_module(context, kernel.name, target);
+  const ir::MachineDescription own = machine_for(kernel, machine);
   Compiled result;
-  TW_ASSIGN(result.workspace, emit_kernel(kernel, machine, *module));
+  result.features = own.features;
+  TW_ASSIGN(result.workspace, emit_kernel(kernel, own, *module));
   TW_RETURN_IF_ERROR(verify_module(*module, kernel.name));
   TW_RETURN_IF_ERROR(optimize(*module, target));
   TW_ASSIGN(result.object, emit_file(*module, target, llvm::CodeGenFileType::ObjectFile));
@@ -133,11 +148,15 @@ Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& ke
   work();
   for (std::thread& t : workers) t.join();
   CompiledKernels all;
+  std::set<std::string> used;
   for (auto& r : results) {
     if (!r.ok()) return std::move(r.error());
+    used.insert(r->features.begin(), r->features.end());
     all.objects.push_back(std::move(r->object));
     all.workspaces.push_back(std::move(r->workspace));
   }
+  std::copy_if(machine.features.begin(), machine.features.end(), std::back_inserter(all.features),
+               [&](const std::string& f) { return used.count(f) != 0; });
   return all;
 }
 
@@ -146,7 +165,7 @@ Result<std::string> print_code(const ir::Kernel& kernel, const ir::MachineDescri
   auto target = target_machine(machine);
   llvm::LLVMContext context;
   auto module = new_module(context, kernel.name, *target);
-  TW_RETURN_IF_ERROR(emit_kernel(kernel, machine, *module));
+  TW_RETURN_IF_ERROR(emit_kernel(kernel, machine_for(kernel, machine), *module));
   TW_RETURN_IF_ERROR(verify_module(*module, kernel.name));
   TW_RETURN_IF_ERROR(optimize(*module, *target));
   if (form == CodeForm::kLlvm) {

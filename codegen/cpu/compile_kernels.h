@@ -20,6 +20,7 @@ Result<ir::MachineDescription> describe_machine(const std::string& cpu = "native
 struct CompiledKernels {
   std::vector<std::vector<uint8_t>> objects;  // relocatable ELF
   std::vector<KernelWorkspace> workspaces;    // one per kernel
+  std::vector<std::string> features;          // of the machine's, those that the code may use
 };
 // `threads`: how many compile at once. The result depends on neither their number nor their timing.
 // `progress` (may be null) is told of every kernel, from any of these threads.

@@ -69,6 +69,9 @@ Status write_outputs(const std::string& path, const std::vector<std::string>& na
 std::string profile_table(const std::vector<Profiler::Row>& rows, int64_t run_nanoseconds,
                           int threads);
 
+// Prints the time of every pass so far to standard error, the longest first.
+void print_pass_times();
+
 int run_command(const ModelOptions& options, const std::string& inputs, const std::string& outputs,
                 const std::string& trace);
 int bench_command(const ModelOptions& options, const std::string& inputs, double seconds,

@@ -13,7 +13,7 @@ struct Arguments {
   ModelOptions model;
   std::string inputs, outputs, trace, form = "loops", only, file;
   double seconds = 3;
-  bool json = false, measure = false;
+  bool json = false, measure = false, pass_times = false;
 };
 
 void add_model_options(CLI::App* app, ModelOptions& o, const char* model) {
@@ -29,6 +29,9 @@ void add_model_options(CLI::App* app, ModelOptions& o, const char* model) {
                   "threads to run with, and for schedules to assume; 0: one per available CPU")
       ->check(CLI::Range(0, 1024));
 }
+void add_pass_times(CLI::App* app, bool& wanted) {
+  app->add_flag("--pass-times", wanted, "print what each pass took, the longest first");
+}
 constexpr const char* kEither = "an .onnx file, or an .so made by `tilewright compile`";
 constexpr const char* kInputs =
     "an .npz keyed by input names, or a folder of input_0.pb, ...; default: random ones";
@@ -38,6 +41,7 @@ void add_compile(CLI::App& app, Arguments& a) {
                                "compile a model to a shared object that the runtime library runs");
   add_model_options(c, a.model, "an .onnx file");
   c->add_option("-o,--output", a.outputs, "file to write, e.g. model.so")->required();
+  add_pass_times(c, a.pass_times);
   c->footer(std::string(kShapeHelp) +
             "\nExamples:\n  tilewright compile model.onnx -o model.so\n"
             "  tilewright compile resnet.onnx -o resnet.so --shape input=1x3x224x224 --shape "
@@ -81,6 +85,7 @@ void add_lower(CLI::App& app, Arguments& a) {
       ->capture_default_str();
   c->add_option("--only", a.only,
                 "one kernel, by name or number (k3); for the forms from loops on");
+  add_pass_times(c, a.pass_times);
   c->footer(std::string(kShapeHelp) +
             "\nExample:\n  tilewright lower model.onnx --emit scheduled --only k0\n"
             "With TILEWRIGHT_DUMP=FOLDER every command that compiles writes the text after each "
@@ -142,6 +147,8 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) { return app.exit(e) == 0 ? kOk : kUsage; }
   try {
-    return dispatch(app, arguments);
+    const int status = dispatch(app, arguments);
+    if (arguments.pass_times) print_pass_times();
+    return status;
   } catch (const std::bad_alloc&) { return report(tilewright::limit_error("out of memory")); }
 }

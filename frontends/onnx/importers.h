@@ -26,8 +26,8 @@ std::span<const OpMapping> vision_mappings();
 std::span<const OpMapping> selection_mappings();
 std::span<const OpMapping> resize_mappings();
 
-// Brought into [0, rank); fails outside [-rank, rank).
-int normalized_axis(const NodeImport& n, int64_t axis, int rank);
+// Brought into [0, rank); fails outside [-rank, rank), calling it `what`.
+int normalized_axis(const NodeImport& n, int64_t axis, int rank, const char* what = "axis");
 // kernel_shape, strides, dilations, pads, auto_pad and ceil_mode of a convolution or pooling, as
 // conv and pools take them.
 ir::Attributes window_attributes(NodeImport& n);

@@ -301,10 +301,7 @@ class Scan {
   int axis(const char* attribute, int k, int rank) const {
     auto axes = n_.ints_attr(attribute);
     const int64_t a = k < static_cast<int>(axes.size()) ? axes[static_cast<size_t>(k)] : 0;
-    if (a < -rank || a >= rank)
-      n_.fail(std::string(attribute) + " " + std::to_string(a) + " is outside rank " +
-              std::to_string(rank));
-    return static_cast<int>(a < 0 ? a + rank : a);
+    return normalized_axis(n_, a, rank, attribute);
   }
   bool backwards(const char* attribute, int k) const {
     auto directions = n_.ints_attr(attribute);

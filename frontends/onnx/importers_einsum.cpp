@@ -6,6 +6,7 @@
 
 #include "frontends/onnx/importers.h"
 #include "ir/loops/simplify.h"
+#include "ir/text/printer_loops.h"
 
 namespace tilewright::onnx {
 namespace {
@@ -158,7 +159,7 @@ Term two(NodeImport& n, Term a, Term b, const std::string& keep) {
       r.rows.push_back(c);
       continue;
     }
-    if (!to_string(extent(n, a, c)).compare(to_string(extent(n, b, c))))
+    if (to_text(extent(n, a, c)) == to_text(extent(n, b, c)))
       (has_label(keep, c) ? r.batch : r.inner).push_back(c);
     else
       return {general(n, {a, b}, result), result};

@@ -7,9 +7,10 @@
 
 namespace tilewright::onnx {
 
-int normalized_axis(const NodeImport& n, int64_t axis, int rank) {
+int normalized_axis(const NodeImport& n, int64_t axis, int rank, const char* what) {
   if (axis < -rank || axis >= rank)
-    n.fail("axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
+    n.fail(std::string(what) + " " + std::to_string(axis) + " is outside rank " +
+           std::to_string(rank));
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 

@@ -11,12 +11,6 @@ namespace {
 using ir::Expr;
 using ir::ValueId;
 
-int normalized(NodeImport& n, int64_t axis, int rank) {
-  if (axis < -rank || axis >= rank)
-    n.fail("axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
-}
-
 void reshape(NodeImport& n) {
   n.out(0, n.op("reshape", {n.required(0), n.required(1)},
                 {{"allowzero", n.int_attr("allowzero", 0)}}));
@@ -39,7 +33,7 @@ void squeeze(NodeImport& n) {
   auto axes = n.axes(1, 13);
   std::vector<bool> drop(static_cast<size_t>(rank));
   if (axes)
-    for (int64_t a : *axes) drop[static_cast<size_t>(normalized(n, a, rank))] = true;
+    for (int64_t a : *axes) drop[static_cast<size_t>(normalized_axis(n, a, rank))] = true;
   std::vector<Expr> dims;
   for (int d = 0; d < rank; ++d) {
     const Expr e = n.dim(x, d);
@@ -58,7 +52,7 @@ void unsqueeze(NodeImport& n) {
   const int rank = n.rank(x) + static_cast<int>(axes->size());
   std::vector<bool> fresh(static_cast<size_t>(rank));
   for (int64_t a : *axes) {
-    const int d = normalized(n, a, rank);
+    const int d = normalized_axis(n, a, rank);
     if (fresh[static_cast<size_t>(d)]) n.fail("axis " + std::to_string(a) + " is given twice");
     fresh[static_cast<size_t>(d)] = true;
   }
@@ -97,7 +91,7 @@ void concat(NodeImport& n) {
 }
 void split(NodeImport& n) {
   ValueId x = n.required(0);
-  const int axis = normalized(n, n.int_attr("axis", 0), n.rank(x));
+  const int axis = normalized_axis(n, n.int_attr("axis", 0), n.rank(x));
   std::vector<int64_t> sizes =
       n.opset() >= 13 ? (n.has(1) ? n.must_know_ints(n.in(1), "split") : std::vector<int64_t>{})
                       : n.ints_attr("split");

@@ -4,6 +4,7 @@
 
 #include "ir/graph/op.h"
 #include "ir/loops/simplify.h"
+#include "ir/text/printer_loops.h"
 
 namespace tilewright::ir {
 
@@ -72,26 +73,9 @@ double number_at(const Constant& c, int64_t i) {
   }
 }
 
-std::string to_string(const Expr& e) {
-  if (auto i = as_int(e)) return std::to_string(*i);
-  if (const auto* f = e.as<FloatImm>()) return std::to_string(f->value);
-  if (const auto* v = e.as<VarNode>()) return v->name;
-  if (const auto* c = e.as<Cast>())
-    return std::string(name(e.dtype())) + "(" + to_string(c->value) + ")";
-  if (const auto* b = e.as<Binary>()) {
-    const std::string_view op = name(b->op);
-    const bool word = op[0] >= 'a' && op[0] <= 'z';
-    if (word) return std::string(op) + "(" + to_string(b->a) + ", " + to_string(b->b) + ")";
-    return "(" + to_string(b->a) + " " + std::string(op) + " " + to_string(b->b) + ")";
-  }
-  if (const auto* s = e.as<Select>())
-    return "select(" + to_string(s->condition) + ", " + to_string(s->a) + ", " + to_string(s->b) +
-           ")";
-  return "?";
-}
 std::string to_string(const TensorType& type) {
   std::string s = std::string(name(type.dtype)) + "[";
-  for (size_t i = 0; i < type.dims.size(); ++i) s += (i ? ", " : "") + to_string(type.dims[i]);
+  for (size_t i = 0; i < type.dims.size(); ++i) s += (i ? ", " : "") + to_text(type.dims[i]);
   return s + "]";
 }
 std::optional<Shape> constant_shape(const TensorType& type) {
@@ -115,7 +99,7 @@ bool Extents::operator==(const Extents& other) const {
 bool Extents::operator<(const Extents& other) const {
   auto text = [](const Extents& e) {
     std::string s;
-    for (const Expr& d : e.dims) s += to_string(d) + ";";
+    for (const Expr& d : e.dims) s += to_text(d) + ";";
     return s;
   };
   return text(*this) < text(other);

@@ -46,7 +46,6 @@ struct TensorType {
   int rank() const { return static_cast<int>(dims.size()); }
 };
 std::string to_string(const TensorType& type);  // f32[batch, 3, 224]
-std::string to_string(const Expr& dim);
 // The extents when all are constant.
 std::optional<Shape> constant_shape(const TensorType& type);
 Expr element_count(const TensorType& type);

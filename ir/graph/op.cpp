@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "ir/loops/simplify.h"
+#include "ir/text/printer_loops.h"
 
 namespace tilewright::ir {
 
@@ -109,7 +110,7 @@ Result<std::vector<Expr>> broadcast_dims(const std::vector<Expr>& a, const std::
     else if (is_one(y))
       r[i] = x;
     else if (as_int(x) && as_int(y) && *as_int(x) != *as_int(y))
-      return invalid("extents " + to_string(x) + " and " + to_string(y) + " do not broadcast");
+      return invalid("extents " + to_text(x) + " and " + to_text(y) + " do not broadcast");
     else
       r[i] = as_int(y) ? y : x;
   }

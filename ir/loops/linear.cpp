@@ -39,6 +39,14 @@ bool same_expr(const Expr& a, const Expr& b) {
 }
 
 namespace {
+// Two's complement, as integer expressions themselves: a sum of products is exact modulo 2^64.
+int64_t wrapped_sum(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+int64_t wrapped_product(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
 bool same_product(std::vector<Expr> a, const std::vector<Expr>& b) {
   if (a.size() != b.size()) return false;
   for (const Expr& f : b) {
@@ -53,12 +61,12 @@ bool same_product(std::vector<Expr> a, const std::vector<Expr>& b) {
 void Linear::add(std::vector<Expr> factors, int64_t coefficient) {
   if (coefficient == 0) return;
   if (factors.empty()) {
-    constant += coefficient;
+    constant = wrapped_sum(constant, coefficient);
     return;
   }
   for (size_t i = 0; i < terms.size(); ++i) {
     if (!same_product(terms[i].factors, factors)) continue;
-    terms[i].coefficient += coefficient;
+    terms[i].coefficient = wrapped_sum(terms[i].coefficient, coefficient);
     if (terms[i].coefficient == 0) terms.erase(terms.begin() + static_cast<long>(i));
     return;
   }
@@ -66,19 +74,19 @@ void Linear::add(std::vector<Expr> factors, int64_t coefficient) {
 }
 
 void Linear::add(const Linear& other, int64_t scale) {
-  constant += other.constant * scale;
-  for (const LinearTerm& t : other.terms) add(t.factors, t.coefficient * scale);
+  constant = wrapped_sum(constant, wrapped_product(other.constant, scale));
+  for (const LinearTerm& t : other.terms) add(t.factors, wrapped_product(t.coefficient, scale));
 }
 
 Linear Linear::times(const Linear& other) const {
   Linear r;
   r.add(other, constant);
   for (const LinearTerm& t : terms) {
-    r.add(t.factors, t.coefficient * other.constant);
+    r.add(t.factors, wrapped_product(t.coefficient, other.constant));
     for (const LinearTerm& o : other.terms) {
       std::vector<Expr> product = t.factors;
       product.insert(product.end(), o.factors.begin(), o.factors.end());
-      r.add(std::move(product), t.coefficient * o.coefficient);
+      r.add(std::move(product), wrapped_product(t.coefficient, o.coefficient));
     }
   }
   return r;
@@ -144,13 +152,13 @@ Expr to_expr(const Linear& l) {
     if (!sum)
       sum = c == 1 ? product : product * Expr(c);
     else if (c < 0)
-      sum = sum - (c == -1 ? product : product * Expr(-c));
+      sum = sum - (c == -1 ? product : product * -Expr(c));
     else
       sum = sum + (c == 1 ? product : product * Expr(c));
   }
   if (!sum) return Expr(l.constant);
   if (l.constant > 0) return sum + Expr(l.constant);
-  if (l.constant < 0) return sum - Expr(-l.constant);
+  if (l.constant < 0) return sum - -Expr(l.constant);
   return sum;
 }
 

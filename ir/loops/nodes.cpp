@@ -161,7 +161,7 @@ Expr bitcast(DType dtype, Expr value) {
 
 Expr unary(UnaryOp op, Expr value) {
   if (const auto* i = value.as<IntImm>()) {
-    if (op == UnaryOp::kNeg) return int_imm(-i->value, value.dtype());
+    if (op == UnaryOp::kNeg) return fold_integers(BinaryOp::kSub, 0, i->value, value.dtype());
     if (op == UnaryOp::kNot)
       return value.dtype() == DType::kBool ? bool_imm(!i->value)
                                            : int_imm(~i->value, value.dtype());

@@ -1,153 +1,14 @@
 #include "ir/loops/simplify.h"
 
 #include <algorithm>
-#include <numeric>
 
+#include "ir/loops/intervals.h"
 #include "ir/loops/rewrite.h"
+#include "ir/loops/whole_numbers.h"
 
 namespace tilewright::ir {
 
 namespace {
-
-constexpr int64_t kHuge = int64_t{1} << 56;  // interval arithmetic gives up beyond this
-
-std::optional<int64_t> bounded(__int128 v) {
-  if (v > kHuge || v < -kHuge) return std::nullopt;
-  return static_cast<int64_t>(v);
-}
-int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
-int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
-
-Interval add(const Interval& a, const Interval& b) {
-  Interval r;
-  if (a.low && b.low) r.low = bounded(static_cast<__int128>(*a.low) + *b.low);
-  if (a.high && b.high) r.high = bounded(static_cast<__int128>(*a.high) + *b.high);
-  return r;
-}
-Interval scale(const Interval& a, int64_t c) {
-  if (c == 0) return {0, 0};
-  Interval r;
-  if (a.low) (c > 0 ? r.low : r.high) = bounded(static_cast<__int128>(*a.low) * c);
-  if (a.high) (c > 0 ? r.high : r.low) = bounded(static_cast<__int128>(*a.high) * c);
-  return r;
-}
-Interval multiply(const Interval& a, const Interval& b) {
-  if (a.low && a.high && *a.low == *a.high) return scale(b, *a.low);
-  if (b.low && b.high && *b.low == *b.high) return scale(a, *b.low);
-  if (!a.low || !b.low || *a.low < 0 || *b.low < 0) return {};
-  Interval r;
-  r.low = bounded(static_cast<__int128>(*a.low) * *b.low);
-  if (a.high && b.high) r.high = bounded(static_cast<__int128>(*a.high) * *b.high);
-  return r;
-}
-
-class Intervals {
- public:
-  explicit Intervals(const Ranges& ranges) : ranges_(ranges) {}
-
-  Interval of(const Expr& e) {
-    if (auto i = as_int(e)) return {*i, *i};
-    if (is_float(e.dtype()) || e.lanes() != 1) return {};
-    if (e.kind() == NodeKind::kVar) return of_var(e);
-    if (const auto* b = e.as<Binary>()) return of_binary(*b);
-    if (const auto* s = e.as<Select>()) return join(of(s->a), of(s->b));
-    if (const auto* c = e.as<Cast>();
-        c && !is_float(c->value.dtype()) && byte_size(c->value.dtype()) <= byte_size(e.dtype()))
-      return of(c->value);
-    if (e.dtype() == DType::kBool) return {0, 1};
-    return {};
-  }
-
- private:
-  Interval of_var(const Expr& e) {
-    const Ranges::Range* r = ranges_.find(e);
-    if (!r) return e.dtype() == DType::kInt64 ? Interval{0, std::nullopt} : Interval{};
-    Interval low = of(r->min), extent = of(r->extent);
-    Interval result{low.low, std::nullopt};
-    if (low.high && extent.high)
-      result.high = bounded(static_cast<__int128>(*low.high) + *extent.high - 1);
-    return result;
-  }
-  static Interval join(const Interval& a, const Interval& b) {
-    Interval r;
-    if (a.low && b.low) r.low = std::min(*a.low, *b.low);
-    if (a.high && b.high) r.high = std::max(*a.high, *b.high);
-    return r;
-  }
-  Interval of_binary(const Binary& b) {
-    if (b.type.dtype == DType::kBool) return {0, 1};
-    switch (b.op) {
-      case BinaryOp::kAdd:
-      case BinaryOp::kSub: {
-        Linear l = to_linear(std::make_shared<const Binary>(b));
-        Interval sum{l.constant, l.constant};
-        for (const LinearTerm& t : l.terms) {
-          Interval p{1, 1};
-          for (const Expr& f : t.factors) p = multiply(p, of(f));
-          sum = add(sum, scale(p, t.coefficient));
-        }
-        return sum;
-      }
-      case BinaryOp::kMul: return multiply(of(b.a), of(b.b));
-      case BinaryOp::kFloorDiv: {
-        Interval a = of(b.a), d = of(b.b);
-        auto c = as_int(b.b);
-        if (!c) {
-          const bool positive = a.low && *a.low >= 0 && d.low && *d.low >= 0;
-          return positive ? Interval{0, a.high} : Interval{};
-        }
-        if (*c == 0) return {};
-        if (*c < 0) std::swap(a.low, a.high);
-        return {a.low ? std::optional(floor_div(*a.low, *c)) : std::nullopt,
-                a.high ? std::optional(floor_div(*a.high, *c)) : std::nullopt};
-      }
-      case BinaryOp::kFloorMod: {
-        Interval m = of(b.b), a = of(b.a);
-        if (!m.low || *m.low < 0) return {};
-        Interval r{0, m.high ? std::optional(*m.high - 1) : std::nullopt};
-        if (a.low && *a.low >= 0 && a.high && (!r.high || *a.high < *r.high)) r.high = a.high;
-        return r;
-      }
-      case BinaryOp::kMin: {
-        Interval a = of(b.a), c = of(b.b), r;
-        if (a.low && c.low) r.low = std::min(*a.low, *c.low);
-        if (a.high || c.high)
-          r.high = !a.high ? c.high : !c.high ? a.high : std::optional(std::min(*a.high, *c.high));
-        return r;
-      }
-      case BinaryOp::kMax: {
-        Interval a = of(b.a), c = of(b.b), r;
-        if (a.high && c.high) r.high = std::max(*a.high, *c.high);
-        if (a.low || c.low)
-          r.low = !a.low ? c.low : !c.low ? a.low : std::optional(std::max(*a.low, *c.low));
-        return r;
-      }
-      default: return {};
-    }
-  }
-  const Ranges& ranges_;
-};
-
-// Bounds of a sum when each ranged variable takes its extreme value; ranges may be symbolic.
-std::optional<Linear> extreme(Linear l, const Ranges& over, bool upper, int depth = 0) {
-  if (depth > 24) return std::nullopt;
-  for (const LinearTerm& t : l.terms) {
-    for (const Expr& f : t.factors) {
-      if (f.kind() != NodeKind::kVar || !over.find(f)) continue;
-      auto c = l.coefficient_of(Var(f));
-      if (!c) return std::nullopt;
-      Interval sign = interval(to_expr(*c), over);
-      const bool positive = sign.low && *sign.low >= 0, negative = sign.high && *sign.high <= 0;
-      if (!positive && !negative) return std::nullopt;
-      const Ranges::Range& r = *over.find(f);
-      Linear value = to_linear(positive == upper ? r.min + r.extent - Expr(1) : r.min);
-      Linear next = l.without(Var(f));
-      next.add(c->times(value));
-      return extreme(std::move(next), over, upper, depth + 1);
-    }
-  }
-  return l;
-}
 
 class Simplify : public Rewriter {
  public:
@@ -287,7 +148,7 @@ class Simplify : public Rewriter {
     for (const LinearTerm& t : l.terms) {
       bool done = false;
       if (divisor.terms.size() == 1 && divisor.constant == 0 &&
-          t.coefficient % divisor.terms[0].coefficient == 0) {
+          floor_mod(t.coefficient, divisor.terms[0].coefficient) == 0) {
         std::vector<Expr> rest = t.factors;
         done = true;
         for (const Expr& f : divisor.terms[0].factors) {
@@ -299,7 +160,7 @@ class Simplify : public Rewriter {
           }
           rest.erase(it);
         }
-        if (done) q.add(rest, t.coefficient / divisor.terms[0].coefficient);
+        if (done) q.add(rest, floor_div(t.coefficient, divisor.terms[0].coefficient));
       }
       if (!done) r.add(t.factors, t.coefficient);
     }
@@ -331,11 +192,12 @@ class Simplify : public Rewriter {
   // there is no such split).
   std::pair<Linear, Linear> drop_small_terms(const Linear& l, int64_t c) {
     for (const LinearTerm& largest : l.terms) {
-      const int64_t g = std::gcd(largest.coefficient, c);
+      const int64_t g = common_divisor(largest.coefficient, c);
       if (g <= 1) continue;
       Linear multiple, small;
-      multiple.constant = floor_div(l.constant, g) * g;
       small.constant = floor_mod(l.constant, g);
+      multiple.constant = static_cast<int64_t>(static_cast<uint64_t>(l.constant) -
+                                               static_cast<uint64_t>(small.constant));
       for (const LinearTerm& t : l.terms)
         (t.coefficient % g == 0 ? multiple : small).add(t.factors, t.coefficient);
       if (small.terms.empty() && small.constant == 0) continue;
@@ -346,7 +208,7 @@ class Simplify : public Rewriter {
   // floordiv(g * x + k, g * c) = floordiv(x + floordiv(k, g), c)
   void reduce_by_gcd(const Linear& r, int64_t c, const Expr& rest, const Expr& d, Linear& q) {
     int64_t g = c;
-    for (const LinearTerm& t : r.terms) g = std::gcd(g, t.coefficient);
+    for (const LinearTerm& t : r.terms) g = common_divisor(t.coefficient, g);
     if (g <= 1) {
       q.add({floordiv(rest, d)}, 1);
       return;
@@ -371,8 +233,8 @@ class Simplify : public Rewriter {
     if (c) {
       auto [multiple, small] = drop_small_terms(r, *c);
       int64_t g = *c;
-      for (const LinearTerm& t : multiple.terms) g = std::gcd(g, t.coefficient);
-      g = std::gcd(g, multiple.constant);
+      for (const LinearTerm& t : multiple.terms) g = common_divisor(t.coefficient, g);
+      g = common_divisor(multiple.constant, g);
       if (g > 1 && g < *c) {  // floormod(g * x + y, c) = g * floormod(x, c / g) + y
         Linear x;
         x.constant = multiple.constant / g;
@@ -399,49 +261,8 @@ class Simplify : public Rewriter {
 }  // namespace
 
 Expr simplify(const Expr& e, const Ranges& ranges) { return Simplify(ranges).rewrite(e); }
-Interval interval(const Expr& e, const Ranges& ranges) { return Intervals(ranges).of(e); }
 bool can_prove(const Expr& condition, const Ranges& ranges) {
   return is_one(simplify(condition, ranges));
 }
-
-namespace {
-bool has_ranged_var(const Expr& e, const Ranges& over) {
-  bool ranged = false;
-  for_each_expr(e, [&](const Expr& x) { ranged |= x.kind() == NodeKind::kVar && over.find(x); });
-  return ranged;
-}
-// Variables inside a quotient or a minimum are not eliminated by extremes: such factors take their
-// own bounds.
-Expr bound_quotients(const Linear& l, const Ranges& over, bool upper) {
-  Linear result;
-  result.constant = l.constant;
-  for (const LinearTerm& t : l.terms) {
-    bool ranged = false;
-    for (const Expr& f : t.factors) ranged |= has_ranged_var(f, over);
-    if (!ranged) {
-      result.add(t.factors, t.coefficient);
-      continue;
-    }
-    if (t.factors.size() != 1) return nullptr;
-    Interval i = interval(t.factors[0], over);
-    const auto& end = (t.coefficient > 0) == upper ? i.high : i.low;
-    if (!end) return nullptr;
-    result.constant += t.coefficient * *end;
-  }
-  return simplify(to_expr(result), over);
-}
-Expr bound(const Expr& e, const Ranges& over, bool upper) {
-  if (auto l = extreme(to_linear(simplify(e, over)), over, upper)) {
-    if (Expr result = bound_quotients(to_linear(simplify(to_expr(*l), over)), over, upper))
-      return result;
-  }
-  Interval i = interval(e, over);
-  if (upper) return i.high ? Expr(*i.high) : Expr();
-  return i.low ? Expr(*i.low) : Expr();
-}
-}  // namespace
-
-Expr upper_bound(const Expr& e, const Ranges& over) { return bound(e, over, true); }
-Expr lower_bound(const Expr& e, const Ranges& over) { return bound(e, over, false); }
 
 }  // namespace tilewright::ir

@@ -13,6 +13,7 @@ const std::vector<OpDef>& contraction_ops();
 const std::vector<OpDef>& window_ops();
 const std::vector<OpDef>& reduction_ops();
 const std::vector<OpDef>& normalization_ops();
+const std::vector<OpDef>& shaping_ops();
 const std::vector<OpDef>& movement_ops();
 const std::vector<OpDef>& recurrent_ops();
 const std::vector<OpDef>& quantization_ops();

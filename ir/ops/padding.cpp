@@ -2,6 +2,7 @@
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
+#include "ir/text/printer_loops.h"
 
 namespace tilewright::ir {
 namespace {
@@ -110,7 +111,7 @@ Status infer_tile(InferContext& c) {
   std::vector<Expr> dims;
   for (size_t d = 0; d < repeats->size(); ++d) {
     if (as_int((*repeats)[d]).value_or(0) < 0)
-      return c.error("repeats is negative: " + to_string((*repeats)[d]));
+      return c.error("repeats is negative: " + to_text((*repeats)[d]));
     dims.push_back(c.type(0).dims[d] * (*repeats)[d]);
   }
   c.set_output(0, c.type(0).dtype, std::move(dims));

@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <cstring>
+#include <map>
+#include <set>
 
 #include "ir/graph/op.h"
 #include "passes/graph/graph_passes.h"
@@ -8,6 +11,10 @@ namespace tilewright::passes {
 using namespace ir;
 
 namespace {
+
+// Weights of 8 bits still become floats.
+constexpr int64_t kGrowth = 4;
+constexpr int64_t kMostBytes = int64_t{1} << 58;
 
 // The constant that known elements make up; null when one is no immediate.
 ConstantRef from_known(const Value& v) {
@@ -35,14 +42,59 @@ ConstantRef from_known(const Value& v) {
   return make_constant(v.type.dtype, *shape, std::move(bytes));
 }
 
-}  // namespace
+int64_t bytes_of(const Graph& graph, ValueId v) {
+  if (v == kNone) return 0;
+  const TensorType& type = graph.value(v).type;
+  const auto shape = constant_shape(type);
+  const auto n = shape ? tilewright::element_count(*shape) : std::nullopt;
+  return n && *n <= kMostBytes ? *n * byte_size(type.dtype) : kMostBytes;
+}
 
-Result<Graph> fold_constants(Graph graph, const RunConstants& run, bool keep_quantized) {
-  for (Value& v : graph.values)
-    if (!v.constant && v.producer >= 0) v.constant = from_known(v);
+// Bytes of results that still wait for a consumer to be folded; what is never consumed so becomes a
+// constant of the model.
+class FoldingBudget {
+ public:
+  FoldingBudget(const Graph& graph, int64_t free_bytes)
+      : graph_(graph), waiting_(graph.use_counts()) {
+    std::set<const uint8_t*> seen;
+    int64_t own = 0;
+    for (const Value& v : graph.values)
+      if (v.constant && seen.insert(v.constant->data).second)
+        own += static_cast<int64_t>(v.constant->bytes);
+    limit_ = free_bytes + kGrowth * own;
+  }
+  // Whether the node's results fit beside those that wait; if so they are counted.
+  bool take(const Node& n) {
+    int64_t more = 0;
+    for (ValueId v : n.outputs) more = std::min(more + bytes_of(graph_, v), kMostBytes);
+    if (held_bytes_ + more > limit_) return false;
+    for (ValueId v : n.outputs) {
+      if (v == kNone) continue;
+      held_[v] = bytes_of(graph_, v);
+      held_bytes_ += held_[v];
+    }
+    for (ValueId v : n.inputs) {
+      if (v == kNone || --waiting_[static_cast<size_t>(v)] > 0) continue;
+      const auto it = held_.find(v);
+      if (it == held_.end()) continue;
+      held_bytes_ -= it->second;
+      held_.erase(it);
+    }
+    return true;
+  }
 
-  // A reshape shares the bytes; what else hangs on constants alone is collected and run once.
+ private:
+  const Graph& graph_;
+  std::vector<int> waiting_;  // uses of each value that are not folded, the graph's outputs too
+  std::map<ValueId, int64_t> held_;
+  int64_t held_bytes_ = 0, limit_ = 0;
+};
+
+// The nodes that hang on constants alone, as far as the budget goes. A reshape of a constant is
+// folded here: it shares the bytes.
+std::vector<bool> nodes_to_fold(Graph& graph, int64_t free_bytes, bool keep_quantized) {
   std::vector<bool> folded(graph.nodes.size());
+  FoldingBudget budget(graph, free_bytes);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& n = graph.nodes[i];
     bool all = n.op->compute != nullptr && n.defined_symbols.empty() &&
@@ -59,13 +111,27 @@ Result<Graph> fold_constants(Graph graph, const RunConstants& run, bool keep_qua
         for (const Expr& d : e->dims) all &= as_int(d).has_value();
     for (ValueId v : n.outputs)
       all &= v == kNone || constant_shape(graph.value(v).type).has_value();
-    folded[i] = all;
-    if (all && ready && n.op->name == "reshape" && !graph.value(n.outputs[0]).constant) {
+    if (!all) continue;
+    if (ready && n.op->name == "reshape") {
+      folded[i] = true;
+      if (graph.value(n.outputs[0]).constant) continue;
       Constant view = *graph.value(n.inputs[0]).constant;
       view.shape = *constant_shape(graph.value(n.outputs[0]).type);
       graph.value(n.outputs[0]).constant = std::make_shared<const Constant>(std::move(view));
+      continue;
     }
+    folded[i] = budget.take(n);
   }
+  return folded;
+}
+
+}  // namespace
+
+Result<Graph> fold_constants(Graph graph, const RunConstants& run, int64_t free_bytes,
+                             bool keep_quantized) {
+  for (Value& v : graph.values)
+    if (!v.constant && v.producer >= 0) v.constant = from_known(v);
+  const std::vector<bool> folded = nodes_to_fold(graph, free_bytes, keep_quantized);
 
   Graph constants;
   constants.name = "constants";

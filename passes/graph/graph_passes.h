@@ -9,11 +9,13 @@
 namespace tilewright::passes {
 
 // Values whose elements are all known constants, and chains of nodes over constants, become
-// constants. `run` computes a graph without inputs (the driver compiles it for the host).
+// constants; but not more than `free_bytes` and four times the graph's own: a node beyond that
+// stays. `run` computes a graph without inputs (the driver compiles it for the host).
 using RunConstants = std::function<Result<std::vector<ir::ConstantRef>>(const ir::Graph&)>;
 // keep_quantized: dequantised constants stay as they are stored.
+inline constexpr int64_t kFreeFoldBytes = int64_t{256} << 20;
 Result<ir::Graph> fold_constants(ir::Graph graph, const RunConstants& run,
-                                 bool keep_quantized = false);
+                                 int64_t free_bytes = kFreeFoldBytes, bool keep_quantized = false);
 
 // Removes nodes whose results nobody uses, and copies: identity, a reshape to the same shape.
 ir::Graph eliminate_dead_nodes(ir::Graph graph);

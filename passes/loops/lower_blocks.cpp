@@ -1,3 +1,4 @@
+#include "ir/loops/blocks.h"
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
 
@@ -21,12 +22,16 @@ class LowerBlocks : public Rewriter {
       Expr at_zero = eq(b->bindings[i], Expr(0));
       first = first ? logical_and(first, at_zero) : at_zero;
     }
-    Stmt body = substitute(b->body, values);
-    if (b->init)
-      body = seq({first ? if_then(first, substitute(b->init, values)) : substitute(b->init, values),
-                  body});
-    body = rewrite(body);
-    return b->predicate ? if_then(substitute(b->predicate, values), body) : body;
+    auto guarded = [&](const Expr& condition, Stmt s) {
+      return condition ? if_then(substitute(condition, values), std::move(s)) : s;
+    };
+    Stmt body = rewrite(substitute(b->body, values));
+    if (!b->init) return guarded(b->predicate, body);
+    Stmt init = rewrite(substitute(b->init, values));
+    if (first) init = if_then(first, init);
+    const Expr own = init_predicate(*b);
+    if (own.same_as(b->predicate)) return guarded(b->predicate, seq({init, body}));
+    return seq({guarded(own, init), guarded(b->predicate, body)});
   }
 };
 

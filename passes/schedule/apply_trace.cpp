@@ -72,7 +72,8 @@ Result<Trace> parse_trace(const std::string& text) {
     if (line.empty()) continue;
     const size_t open = line.find('('), close = line.rfind(')'),
                  semicolon = std::min(line.find(';'), close);
-    if (open == std::string::npos || close == std::string::npos || close < open)
+    if (open == std::string::npos || close == std::string::npos || close < open ||
+        line.find_first_not_of(" \t\r", close + 1) != std::string::npos)
       return invalid("expected primitive(names; numbers)", "line " + std::to_string(number));
     Step s{line.substr(0, open), {}, {}};
     std::istringstream names(line.substr(open + 1, semicolon - open - 1));

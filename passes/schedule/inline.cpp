@@ -51,17 +51,17 @@ class DropAllocate : public Rewriter {
   const BufferNode* buffer_;
 };
 
-// A block between the moved one and the last reader of its result that writes what it reads; null
-// when there is none.
+// A block after the moved one, up to the last reader of its result, that writes what it reads; null
+// when there is none. A reader counts too: its later instances would read what earlier ones wrote.
 const Block* source_writer(const Stmt& body, const BlockPlace& moved, const Buffer& result) {
   const Touched mine = touched(moved.stmt);
   const Block *pending = nullptr, *found = nullptr;
   bool seen = false;
   for (const BlockPlace& p : all_blocks(body)) {
     const Touched theirs = touched(p.stmt);
-    if (seen && theirs.reads.count(result.get()) && !found) found = pending;
     for (const BufferNode* buffer : mine.reads)
       if (seen && !pending && theirs.writes.count(buffer)) pending = p.block;
+    if (seen && theirs.reads.count(result.get()) && !found) found = pending;
     seen |= p.block == moved.block;
   }
   return found;

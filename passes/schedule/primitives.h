@@ -12,7 +12,7 @@ Result<ir::Kernel> split(const ir::Kernel& k,
                          const Step& step);  // names: loop, outer, inner; numbers: factor
 // Perfectly nested loops in a new order.
 Result<ir::Kernel> reorder(const ir::Kernel& k, const Step& step);  // names: loops, outermost first
-// Two directly nested loops become one over their product.
+// Two directly nested loops of one kind become one over their product.
 Result<ir::Kernel> fuse_axes(const ir::Kernel& k, const Step& step);  // names: outer, inner, fused
 // The body of a pointwise block replaces the loads of its result; the block and its buffer go.
 Result<ir::Kernel> inline_block(const ir::Kernel& k, const Step& step);  // names: block

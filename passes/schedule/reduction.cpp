@@ -1,4 +1,5 @@
 // decompose_reduction and rfactor.
+#include "ir/loops/blocks.h"
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/primitives.h"
 #include "passes/schedule/tree.h"
@@ -41,18 +42,13 @@ Result<Kernel> decompose_reduction(const Kernel& k, const Step& step) {
         break;
       }
   for (const For* f : kept) fresh_loops[f->var.get()] = Var(f->var.name() + "_init");
-  std::function<Expr(const Expr&)> own = [&](const Expr& p) -> Expr {
-    const auto* both = p.as<Binary>();
-    if (both && both->op == BinaryOp::kAnd) {
-      Expr x = own(both->a), y = own(both->b);
-      return !x ? y : !y ? x : logical_and(x, y);
-    }
-    for (size_t d = depth; d < place.loops.size(); ++d)
-      if (uses_var(p, place.loops[d]->var) && !fresh_loops.count(place.loops[d]->var.get()))
-        return nullptr;
-    return p;
-  };
-  if (b.predicate) init.predicate = own(b.predicate);
+  if (b.predicate)
+    init.predicate = keep_conjuncts(b.predicate, [&](const Expr& p) {
+      for (size_t d = depth; d < place.loops.size(); ++d)
+        if (uses_var(p, place.loops[d]->var) && !fresh_loops.count(place.loops[d]->var.get()))
+          return false;
+      return true;
+    });
   if (init.predicate) init.predicate = substitute(init.predicate, fresh_loops);
   for (Expr& e : init.bindings) e = substitute(e, fresh_loops);
   Stmt nest = block(std::move(init));

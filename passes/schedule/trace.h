@@ -32,7 +32,8 @@ std::span<const Primitive> primitives();
 // Errors: kInvalid with the step's number when a step does not fit or is not legal.
 Result<ir::Kernel> apply_trace(ir::Kernel kernel, const Trace& trace);
 
-// One line a step: `split(matmul.i0; 14) -> ...`; parsed back by parse_trace.
+// One line a step: `split(matmul.i0 a b; 14)`; parsed back by parse_trace, whose errors name the
+// line.
 std::string to_string(const Trace& trace);
 Result<Trace> parse_trace(const std::string& text);
 

@@ -52,6 +52,24 @@ def check(condition, what):
         sys.exit("failed: " + what)
 
 
+def constants(info):
+    return re.search("^constants: .*$", info, re.M).group()
+
+
+def check_pass_times(cli, model):
+    """A row for each pass: its name, calls, milliseconds, milliseconds of verification."""
+    out = subprocess.run([cli, "lower", model, "--emit", "flat", "--pass-times"], capture_output=True, text=True,
+                         check=True)
+    lines = out.stderr.splitlines()
+    start = next((i for i, l in enumerate(lines) if l.split()[:2] == ["pass", "calls"]), None)
+    check(start is not None, "--pass-times prints a table")
+    rows = [l.split() for l in lines[start + 1:]]
+    check({"fold_constants", "fuse_operators", "lower_blocks"} <= {r[0] for r in rows}, "passes have their times")
+    total = [float(r[2]) + float(r[3]) for r in rows]
+    check(all(a >= b - 0.02 for a, b in zip(total, total[1:])), "the longest pass comes first")
+    check("--pass-times" in run(cli, "compile", "--help"), "compile has the option too")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--cli", type=pathlib.Path, required=True)
@@ -74,7 +92,13 @@ def main():
         check(run(args.program, model, images, env={}).split() == labels, "the answers, environment empty")
         run(args.cli, "compile", args.model / "model.onnx", "-o", again, "--shape", "batch=10", "--shape", "any")
         check(run(args.program, again, images, env={}).split() == labels, "the answers of a specialised variant")
-        check("all extents fixed" in run(args.cli, "info", again), "info shows the variant")
+        info = run(args.cli, "info", again)
+        check("all extents fixed" in info, "info shows the variant")
+        check(constants(info) == constants(run(args.cli, "info", model)), "variants share their constants")
+        needs = re.search("^needs:(.*)$", info, re.M).group(1).split()
+        special = {"avx512bf16", "avx512fp16", "avx512vbmi", "avx512vnni", "avxvnni"}
+        check(not special & set(needs), "a model of f32 needs no instructions for other types")
+        check_pass_times(args.cli, args.model / "model.onnx")
         check(not any("LLVM" in l for l in linked_libraries(args.program)), "no LLVM is linked")
         if can_change_root():
             root = work / "root"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "ir/interpreter/evaluate.h"
@@ -170,6 +171,26 @@ TEST(Simplify, NegativeDivisorsDecideNothingWrong) {
   EXPECT_EQ(simplified("max(floordiv(x, -2), 0)"), "0");
   EXPECT_EQ(simplified("max(floordiv(x, -2), -2)"), "max(floordiv(x, -2), -2)");
   EXPECT_EQ(simplified("max(floordiv(x, -2), -3)"), "floordiv(x, -2)");
+}
+// Two's complement, without undefined behaviour on the way.
+TEST(Simplify, SmallestInteger) {
+  const int64_t low = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ(as_int(-Expr(low)), low);
+  EXPECT_EQ(as_int(-int_imm(std::numeric_limits<int32_t>::min(), DType::kInt32)),
+            std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(as_int(simplify(-Expr(low))), low);
+  const Var x("x");
+  auto check = [&](const Expr& e, int64_t value) {
+    const IntValues values{{x.get(), value}};
+    EXPECT_EQ(evaluate_int(simplify(e), values), evaluate_int(e, values)) << to_text(e);
+    interval(e);
+  };
+  for (int64_t v : {-1, 0, 1})
+    for (const Expr& e : {Expr(low) - x, -(x + Expr(low)), x * Expr(low) - x}) check(e, v);
+  // Quotients are simplified on the understanding that no sum in them overflows.
+  for (const Expr& e : {floordiv(x * Expr(low) + Expr(low), Expr(6)),
+                        floormod(x * Expr(low), Expr(12)), floordiv(Expr(low) + x, -x + Expr(-1))})
+    check(e, 0);
 }
 TEST(Simplify, MinimumsAndConditions) {
   EXPECT_EQ(simplified("min(x, 6)"), "x");

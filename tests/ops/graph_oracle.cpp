@@ -10,6 +10,7 @@
 #include "ir/interpreter/float16.h"
 #include "ir/interpreter/interpreter.h"
 #include "ir/loops/rewrite.h"
+#include "ir/text/printer_loops.h"
 #include "ir/verify_graph.h"
 #include "ir/verify_loops.h"
 #include "passes/build_loops.h"
@@ -149,7 +150,7 @@ class Interpretation {
     Shape shape;
     for (const ir::Expr& d : type.dims) {
       auto extent = ir::evaluate_int(d, symbols_);
-      if (!extent) return internal_error("extent " + ir::to_string(d) + " has no value");
+      if (!extent) return internal_error("extent " + ir::to_text(d) + " has no value");
       shape.push_back(*extent);
     }
     tensors_[static_cast<size_t>(v)] = HostTensor(type.dtype, shape);

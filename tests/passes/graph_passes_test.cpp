@@ -144,6 +144,58 @@ TEST(FoldConstants, RunsNothingWithoutConstants) {
   EXPECT_EQ(ir::to_text(*folded), ir::to_text(g));
 }
 
+// A small model must not become an arbitrarily large one: what is beyond the budget stays a node.
+TEST(FoldConstants, LeavesWhatWouldGrowWithoutBound) {
+  const ir::Graph g = parsed(R"(  input x: f32[2]
+  const one: f32[1, 1] = [1.0]
+  const shape: i64[2] = [20000, 20000]
+  big: f32[20000, 20000] = expand(one, shape)
+  more: f32[20000, 20000] = neg(big)
+  sum: f32[20000] = reduce_sum(more) {axes = [0], keepdims = 0}
+  small: f32[1, 1] = neg(one)
+  y: f32[1, 2] = add(x, small)
+  output y as "y"
+  output sum as "sum"
+)");
+  auto folded = fold_constants(g, [](const ir::Graph& constants) {
+    EXPECT_EQ(constants.nodes.size(), 1u);
+    return interpret_constants(constants);
+  });
+  ASSERT_TRUE(folded.ok()) << folded.error().to_string();
+  std::string names;
+  for (const ir::Node& n : folded->nodes) names += std::string(n.op->name) + " ";
+  EXPECT_EQ(names, "expand neg reduce_sum add ");
+}
+TEST(FoldConstants, KeepsToTheGivenBytes) {
+  const ir::Graph g = parsed(R"(  const a: f32[2] = [1.0, 2.0]
+  const s: i64[2] = [100, 2]
+  y: f32[100, 2] = expand(a, s)
+  output y as "y"
+)");
+  for (int64_t free_bytes : {600, 800}) {  // 4 * 24 come with the constants
+    auto folded = fold_constants(g, interpret_constants, free_bytes);
+    ASSERT_TRUE(folded.ok()) << folded.error().to_string();
+    EXPECT_EQ(folded->nodes.size(), free_bytes == 600 ? 1u : 0u);
+  }
+}
+// Results that a folded node consumes are given back to the budget.
+TEST(FoldConstants, FoldsLongChains) {
+  std::string text =
+      "  const a: f32[1, 1] = [1.0]\n  const s: i64[2] = [64, 262144]\n"
+      "  t0: f32[64, 262144] = expand(a, s)\n";
+  constexpr int kNodes = 12;  // of 64 MiB each
+  for (int i = 1; i < kNodes; ++i)
+    text += "  t" + std::to_string(i) + ": f32[64, 262144] = neg(t" + std::to_string(i - 1) + ")\n";
+  text += "  output t" + std::to_string(kNodes - 1) + " as \"y\"\n";
+  size_t run = 0;
+  auto folded = fold_constants(parsed(text), [&](const ir::Graph& constants) {
+    run = constants.nodes.size();
+    return Result<std::vector<ir::ConstantRef>>(invalid("enough"));
+  });
+  EXPECT_FALSE(folded.ok());
+  EXPECT_EQ(run, static_cast<size_t>(kNodes));
+}
+
 TEST(SimplifyGraph, FactorsGoIntoWeights) {
   const ir::Graph g = parsed(R"(  input x: f32[1, 2, 5, 5]
   const w: f32[3, 2, 1, 1] = [1.0, 2.0, -1.0, 0.5, 3.0, 1.0]

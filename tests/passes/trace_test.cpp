@@ -33,6 +33,9 @@ TEST(Trace, RoundTrips) {
   auto parsed = parse_trace(text);
   ASSERT_TRUE(parsed.ok()) << parsed.error().to_string();
   EXPECT_EQ(*parsed, trace);
+  auto spaced = parse_trace("unroll(i) \r\n");
+  ASSERT_TRUE(spaced.ok()) << spaced.error().to_string();
+  EXPECT_EQ(*spaced, (Trace{{"unroll", {"i"}, {}}}));
   auto empty = parse_trace("\n\n");
   ASSERT_TRUE(empty.ok());
   EXPECT_TRUE(empty->empty());
@@ -41,6 +44,8 @@ TEST(Trace, RoundTrips) {
 TEST(Trace, ErrorsNameTheLine) {
   expect_phrase(trace_error("split(i; 4)\nsplit i"), "line 2: expected primitive(names; numbers)");
   expect_phrase(trace_error(")("), "line 1: expected primitive");
+  expect_phrase(trace_error("split(i a b; 4) -> j"), "line 1: expected primitive");
+  expect_phrase(trace_error("unroll(i)\nunroll(j) unroll"), "line 2: expected primitive");
   expect_phrase(trace_error("split(i; four)"), "line 1: expected numbers after ';'");
   expect_phrase(trace_error("split(i; 4 x)"), "line 1: expected numbers after ';'");
   expect_phrase(trace_error("split(i; 99999999999999999999)"), "expected numbers after ';'");

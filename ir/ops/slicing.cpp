@@ -1,0 +1,133 @@
+#include "ir/ops/slicing.h"
+
+#include <functional>
+
+#include "ir/graph/compute.h"
+#include "ir/loops/simplify.h"
+#include "ir/ops/run_extents.h"
+
+namespace tilewright::ir {
+namespace {
+
+struct SliceAxis {
+  Expr start, step, extent;
+};  // extent: null when only the run knows start or end
+// Element k of starts or ends; null when it is not at hand.
+using SliceBound = std::function<Expr(int operand, int k)>;
+
+Result<std::vector<int64_t>> slice_numbers(const NodeView& c, int operand, const char* name,
+                                           const std::vector<int64_t>& otherwise) {
+  if (!c.has(operand)) return otherwise;
+  auto known = c.known_ints(operand);
+  if (!known) return unsupported(std::string(name) + " are not known at compile time");
+  return *known;
+}
+// Where a bound lies: from the end when below 0.
+Expr slice_position(const Expr& value, const Expr& extent) {
+  Expr v = simplify(cast(DType::kInt64, value));
+  if (auto i = as_int(v))
+    return *i < 0 ? (*i < -(int64_t{1} << 40) ? Expr(-1) : Expr(*i) + extent) : v;
+  // A symbolic value may turn out negative only when it is a difference.
+  return interval(v).low.value_or(-1) >= 0 ? v : simplify(select(v < Expr(0), v + extent, v));
+}
+SliceAxis slice_axis(const Expr& from, const Expr& to, int64_t step, const Expr& extent) {
+  if (!from || !to) return {nullptr, step, nullptr};
+  const Expr low = step > 0 ? Expr(0) : Expr(-1), high = step > 0 ? extent : extent - 1;
+  const Expr start = clamp(slice_position(from, extent), step > 0 ? low : Expr(0), high);
+  const Expr end = clamp(slice_position(to, extent), low, high);
+  const Expr count = step > 0 ? ceildiv(end - start, step) : ceildiv(start - end, -step);
+  return {simplify(start), step, simplify(max(count, 0))};
+}
+// Per dimension, from operands starts, ends, axes, steps; numpy's rules, ends clamped.
+Result<std::vector<SliceAxis>> slice_axes(const NodeView& c, const SliceBound& bound) {
+  const auto& x = c.type(0);
+  std::vector<SliceAxis> result;
+  for (const Expr& d : x.dims) result.push_back({0, 1, d});
+  auto count = c.rank(1) == 1 ? as_int(c.dim(1, 0)) : std::nullopt;
+  if (!count) return unsupported("the length of starts is not known at compile time");
+  std::vector<int64_t> all, ones(static_cast<size_t>(*count), 1);
+  for (int64_t d = 0; d < *count; ++d) all.push_back(d);
+  TW_ASSIGN(std::vector<int64_t> axes, slice_numbers(c, 3, "axes", all));
+  TW_ASSIGN(std::vector<int64_t> steps, slice_numbers(c, 4, "steps", ones));
+  if (axes.size() != all.size() || as_int(c.dim(2, 0)).value_or(*count) != *count ||
+      steps.size() != all.size())
+    return invalid("starts, ends, axes and steps differ in length");
+  for (size_t k = 0; k < axes.size(); ++k) {
+    const int64_t a = axes[k] < 0 ? axes[k] + x.rank() : axes[k];
+    if (a < 0 || a >= x.rank())
+      return invalid("axis " + std::to_string(axes[k]) + " of " + to_string(x));
+    if (steps[k] == 0) return invalid("step 0");
+    const int n = static_cast<int>(k);
+    result[static_cast<size_t>(a)] =
+        slice_axis(bound(1, n), bound(2, n), steps[k], x.dims[static_cast<size_t>(a)]);
+  }
+  return result;
+}
+Result<std::vector<SliceAxis>> slice_axes_known(const NodeView& c) {
+  auto starts = c.known(1), ends = c.known(2);
+  return slice_axes(c, [&](int operand, int k) {
+    const auto& known = operand == 1 ? starts : ends;
+    return known && k < static_cast<int>(known->size()) ? (*known)[static_cast<size_t>(k)] : Expr();
+  });
+}
+std::vector<SliceAxis> slice_axes_at_run(const ComputeContext& c) {
+  return slice_axes(c, [&](int operand, int k) { return c.int_element(operand, k); }).value();
+}
+Status infer_slice(InferContext& c) {
+  auto axes = slice_axes_known(c);
+  if (!axes.ok())
+    return axes.error().kind == ErrorKind::kUnsupported ? c.unsupported(axes.error().message)
+                                                        : c.error(axes.error().message);
+  std::vector<Expr> dims;
+  int symbols = 0;
+  for (const SliceAxis& a : *axes) {
+    if (a.extent) {
+      dims.push_back(a.extent);
+      continue;
+    }
+    dims.push_back(c.data_dependent_symbol(symbols, "extent" + std::to_string(symbols)));
+    ++symbols;
+  }
+  c.set_output(0, c.type(0).dtype, std::move(dims));
+  return {};
+}
+void slice_symbols(ComputeContext& c) {
+  const auto known = slice_axes_known(c).value(), axes = slice_axes_at_run(c);
+  std::vector<Expr> extents;
+  for (size_t d = 0; d < axes.size(); ++d)
+    if (!known[d].extent) extents.push_back(axes[d].extent);
+  store_symbols(c, extents);
+}
+void compute_slice(ComputeContext& c) {
+  const auto axes = slice_axes_at_run(c);
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        Axes at;
+        for (size_t d = 0; d < axes.size(); ++d) at.push_back(axes[d].start + i[d] * axes[d].step);
+        return load(c.in(0), at);
+      },
+      "slice");
+}
+
+}  // namespace
+
+OpDef slice_op() {
+  const TensorType x3{DType::kFloat32, {2, 5, 7}};
+  const TensorType i1{DType::kInt64, {2}};
+  return {.name = "slice",
+          .summary = "x[start : end : step] along axes",
+          .operands = {{"x"},
+                       {"starts"},
+                       {"ends"},
+                       {"axes", OperandDef::kOptional},
+                       {"steps", OperandDef::kOptional}},
+          .fusion = FusionKind::kInjective,
+          .infer_type = infer_slice,
+          .compute = compute_slice,
+          .compute_symbols = slice_symbols,
+          .example = {.inputs = {x3, i1, i1}, .values = {{}, {0, 1}, {2, -1}}},
+          .source = "https://onnx.ai/onnx/operators/"};
+}
+
+}  // namespace tilewright::ir

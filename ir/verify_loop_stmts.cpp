@@ -1,0 +1,155 @@
+#include <algorithm>
+
+#include "ir/loops/rewrite.h"
+#include "ir/loops_verifier.h"
+
+namespace tilewright::ir {
+
+void LoopsVerifier::stmt(const Stmt& s) {
+  if (!s) return report("a statement is missing");
+  checked_.clear();
+  dispatch(s, [&](const auto& n) { check(n); });
+}
+void LoopsVerifier::define(const Var& v, Definition d) {
+  if (!require(static_cast<bool>(v), "a variable is missing")) return;
+  require(defined_.insert(v.get()).second, "variable '" + text(v) + "' is defined more than once");
+  if (d.origin != Origin::kLet)
+    require(v.type() == ScalarType{}, "'" + text(v) +
+                                          "' is a scalar, loop variable or axis of type " +
+                                          to_text(v.type()) + ", expected i64");
+  visible_[v.get()] = d;
+}
+void LoopsVerifier::check(const Store& n) {
+  const int lanes = access(n.buffer, n.indices, n.mask);
+  expr(n.value);
+  if (!n.buffer || !n.value) return;
+  const std::string who = "'" + names_.of(n.buffer) + "'";
+  require(n.value.dtype() == n.buffer->dtype, "a value of type " + to_text(n.value.type()) +
+                                                  " is stored to " + who + " of " +
+                                                  std::string(name(n.buffer->dtype)));
+  require(n.value.lanes() == lanes, "store to " + who + ": the index has " + std::to_string(lanes) +
+                                        " lanes, the value " + std::to_string(n.value.lanes()));
+  auto it = live_.find(n.buffer.get());
+  if (it == live_.end() || it->second >= depth_) return;
+  for (const Expr& i : n.indices)
+    if (i)
+      for_each_expr(i, [&](const Expr& e) {
+        auto v = visible_.find(e.get());
+        if (v != visible_.end() && v->second.origin == Origin::kAxis &&
+            v->second.axis == AxisKind::kReduce && v->second.depth == depth_)
+          report("store to " + who + " is indexed by the reduce axis '" + text(e) + "'");
+      });
+}
+void LoopsVerifier::check(const Let& n) {
+  expr(n.value);
+  if (n.value && n.var)
+    require(n.value.type() == n.var.type(), "'" + text(n.var) + "' has type " +
+                                                to_text(n.var.type()) + ", its value " +
+                                                to_text(n.value.type()));
+  define(n.var, {Origin::kLet, depth_, false, AxisKind::kParallel});
+  stmt(n.body);
+  forget(n.var);
+}
+void LoopsVerifier::check(const For& n) {
+  scalar_index(n.extent, "extent of loop '" + (n.var ? text(n.var) : "") + "'");
+  place_.push_back("loop " + (n.var ? text(n.var) : ""));
+  const bool constant_only = n.loop_kind == LoopKind::kVectorized ||
+                             n.loop_kind == LoopKind::kUnrolled || n.loop_kind == LoopKind::kDot;
+  if (constant_only && n.extent)
+    require(as_int(n.extent).has_value(), std::string(name(n.loop_kind)) +
+                                              " loop has the extent '" + text(n.extent) +
+                                              "', expected a constant");
+  require(n.loop_kind != LoopKind::kParallel || !vectorized_,
+          "a parallel loop is nested in a vectorized one");
+  define(n.var, {Origin::kLoop, depth_, n.loop_kind == LoopKind::kParallel, AxisKind::kParallel});
+  vectorized_ += n.loop_kind == LoopKind::kVectorized;
+  stmt(n.body);
+  vectorized_ -= n.loop_kind == LoopKind::kVectorized;
+  forget(n.var);
+  place_.pop_back();
+}
+void LoopsVerifier::check(const While& n) {
+  condition(n.condition);
+  stmt(n.body);
+}
+void LoopsVerifier::check(const If& n) {
+  condition(n.condition);
+  stmt(n.then);
+  if (n.otherwise) stmt(n.otherwise);
+}
+void LoopsVerifier::check(const Seq& n) {
+  for (const Stmt& s : n.stmts) stmt(s);
+}
+void LoopsVerifier::buffer_shape(const Buffer& b) {
+  for (const Expr& e : b->shape) {
+    scalar_index(e, "an extent of buffer '" + names_.of(b) + "'");
+    if (b->scope == Scope::kLocal && e)
+      require(as_int(e).has_value(), "local buffer '" + names_.of(b) + "' has the extent '" +
+                                         text(e) + "', expected a constant");
+  }
+  for (const LayoutAxis& a : b->layout)
+    require(a.dim >= 0 && a.dim < b->rank() && a.divisor >= 1 && a.modulus >= 0,
+            "the layout of buffer '" + names_.of(b) + "' does not fit its rank");
+}
+void LoopsVerifier::check(const Allocate& n) {
+  if (!require(n.buffer != nullptr, "a buffer is missing")) return;
+  require(n.buffer->scope != Scope::kParam,
+          "buffer '" + names_.of(n.buffer) + "' is allocated with scope param");
+  require(allocated_.insert(n.buffer.get()).second,
+          "buffer '" + names_.of(n.buffer) + "' is allocated more than once");
+  buffer_shape(n.buffer);
+  live_[n.buffer.get()] = depth_;
+  stmt(n.body);
+  live_.erase(n.buffer.get());
+}
+
+void LoopsVerifier::block_axes(const Block& n) {
+  const std::string who = "block '" + n.name + "'";
+  require(n.axes.size() == n.bindings.size(), who + " has " + std::to_string(n.axes.size()) +
+                                                  " axes and " + std::to_string(n.bindings.size()) +
+                                                  " bindings");
+  for (size_t i = 0; i < std::min(n.axes.size(), n.bindings.size()); ++i) {
+    const Expr& b = n.bindings[i];
+    scalar_index(b, "a binding of " + who);
+    if (!b || n.axes[i].kind == AxisKind::kParallel) continue;
+    for_each_expr(b, [&](const Expr& e) {
+      auto v = visible_.find(e.get());
+      if (v != visible_.end() && v->second.parallel)
+        report("the " + std::string(name(n.axes[i].kind)) + " axis '" + text(n.axes[i].var) +
+               "' is bound to the parallel loop '" + text(e) + "'");
+    });
+  }
+}
+void LoopsVerifier::check(const Block& n) {
+  require(!flat_, "block '" + n.name + "' is left in the flat stage");
+  block_axes(n);
+  place_.push_back("block \"" + n.name + "\"");
+  ++depth_;
+  bool reduces = false;
+  for (const BlockAxis& a : n.axes) {
+    checked_.clear();
+    scalar_index(a.extent, "the extent of an axis");
+    reduces |= a.kind == AxisKind::kReduce;
+  }
+  for (const BlockAxis& a : n.axes) define(a.var, {Origin::kAxis, depth_, false, a.kind});
+  if (n.predicate) {
+    hide_loops_ = false;
+    checked_.clear();
+    condition(n.predicate);
+    hide_loops_ = true;
+  }
+  if (stage_ == Stage::kBlocks)
+    require(!reduces || n.init, "the block has a reduce axis and no init");
+  require(reduces || !n.init, "the block has an init and no reduce axis");
+  if (n.init) {
+    in_init_ = true;
+    stmt(n.init);
+    in_init_ = false;
+  }
+  stmt(n.body);
+  for (const BlockAxis& a : n.axes) forget(a.var);
+  --depth_;
+  place_.pop_back();
+}
+
+}  // namespace tilewright::ir
