@@ -236,8 +236,8 @@ bool runs_here(const std::string& cpu) {
   });
 }
 
-Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs,
-                                          CompiledForm form, const std::vector<int>& threads) {
+namespace {
+Result<passes::LowerOptions> lower_options(const CompiledForm& form) {
   passes::LowerOptions options;
   TW_ASSIGN(options.machine, cpu::describe_machine(form.cpu));
   options.machine.threads = 3;
@@ -245,6 +245,18 @@ Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors&
   options.schedule = form.schedule;
   options.fold = form.fold;
   options.run_constants = interpret_constants;
+  return options;
+}
+}  // namespace
+
+Result<ir::Program> lower_graph_for(const ir::Graph& graph, const CompiledForm& form) {
+  TW_ASSIGN(const passes::LowerOptions options, lower_options(form));
+  return passes::lower(graph, options);
+}
+
+Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs,
+                                          CompiledForm form, const std::vector<int>& threads) {
+  TW_ASSIGN(const passes::LowerOptions options, lower_options(form));
   TW_ASSIGN(ir::Program program, passes::lower(graph, options));
   TW_ASSIGN(std::shared_ptr<Executable> executable,
             codegen::assemble_in_memory({std::move(program)}, {options.machine, 1, graph.name}));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/graph/graph.h"
+#include "ir/program/program.h"
 #include "runtime/core/host_tensor.h"
 #include "runtime/core/result.h"
 
@@ -51,6 +52,8 @@ struct CompiledForm {
   bool fold = false;           // false: kernels compute what depends on constants alone
   std::string cpu = "native";  // as describe_machine takes it; runs_here must hold
 };
+// The program of flat kernels that run_compiled compiles.
+Result<ir::Program> lower_graph_for(const ir::Graph& graph, const CompiledForm& form);
 // Has this machine all that code for `cpu` may use?
 bool runs_here(const std::string& cpu);
 // Compiles a graph once and runs it with each number of threads.

@@ -2,6 +2,7 @@
 // compiled equals interpreted, bit for bit.
 #include <gtest/gtest.h>
 
+#include "ir/loops/rewrite.h"
 #include "tests/ops/graph_oracle.h"
 
 namespace tilewright {
@@ -37,6 +38,16 @@ class QuantizedProducts : public testing::TestWithParam<const char*> {
 };
 
 const ir::Attributes kSum{{"out_dtype", std::string("i32")}};
+
+// Inputs and results of a graph are row-major; between two windows, channels are innermost, which
+// dot products need.
+ir::ValueId between_layers(GraphCall& call, ir::ValueId v) {
+  return call.op("max_pool", {v}, {{"kernel_shape", std::vector<int64_t>{1, 1}}});
+}
+ir::ValueId conv_between_layers(GraphCall& call, ir::ValueId x, ir::ValueId w, ir::ValueId zero,
+                                const ir::Attributes& attributes) {
+  return between_layers(call, call.op("conv", {between_layers(call, x), w, zero}, attributes));
+}
 
 TEST_P(QuantizedProducts, MatmulTails) {
   for (const int64_t n : {1, 15, 16, 17, 33, 67}) {
@@ -92,17 +103,47 @@ TEST_P(QuantizedProducts, ConvTails) {
     ir::Attributes attributes = kSum;
     attributes["strides"] = std::vector<int64_t>{w.stride, w.stride};
     attributes["pads"] = std::vector<int64_t>(4, w.pad);
-    const ir::ValueId zero = call.input(scalar(DType::kUInt8));
-    for (const int64_t channels : {4, 12})
+    for (const int64_t channels : {4, 12}) {
+      const DType t = channels == 4 ? DType::kUInt8 : DType::kInt8;
+      const ir::ValueId zero = call.input(scalar(t));
       for (const int64_t results : {1, 16, 17, 33}) {
-        const ir::ValueId x = call.input(bytes(DType::kUInt8, {2, channels, 7, 5})),
+        const ir::ValueId x = call.input(bytes(t, {2, channels, 7, 5})),
                           v = call.constant(
                               bytes(DType::kInt8, {results, channels, w.kernel, w.kernel}));
-        call.output(call.op("conv", {x, v, zero}, attributes));
+        call.output(conv_between_layers(call, x, v, zero, attributes));
       }
+    }
     expect_equal(call);
     if (HasFailure()) return;
   }
+}
+
+// The sizes above are worth nothing where no dot product is taken.
+TEST_P(QuantizedProducts, RunAsDotProducts) {
+  GraphCall call;
+  for (const int64_t n : {15, 67})
+    for (const int64_t m : {3, 17})
+      call.output(call.op(
+          "matmul",
+          {call.input(bytes(DType::kUInt8, {m, 36})), call.constant(bytes(DType::kInt8, {36, n}))},
+          kSum));
+  for (const int64_t kernel : {1, 3}) {
+    ir::Attributes attributes = kSum;
+    attributes["strides"] = std::vector<int64_t>{2, 2};
+    attributes["pads"] = std::vector<int64_t>(4, kernel / 2);
+    call.output(conv_between_layers(call, call.input(bytes(DType::kUInt8, {1, 12, 9, 9})),
+                                    call.constant(bytes(DType::kInt8, {33, 12, kernel, kernel})),
+                                    call.input(scalar(DType::kUInt8)), attributes));
+  }
+  auto program = lower_graph_for(call.graph, {true, true, true, GetParam()});
+  ASSERT_TRUE(program.ok()) << program.error().to_string();
+  size_t with_dots = 0;
+  for (const ir::Kernel& k : program->kernels) {
+    bool any = false;
+    ir::for_each_expr(k.body, [&](const ir::Expr& e) { any |= e.kind() == ir::NodeKind::kDot; });
+    with_dots += any;
+  }
+  EXPECT_EQ(with_dots, call.graph.outputs.size());
 }
 
 // What a quantised network has between two of its layers, with scales that are powers of two: the
@@ -111,7 +152,7 @@ TEST_P(QuantizedProducts, LayersBetweenDequantizeAndQuantize) {
   GraphCall call;
   auto number = [&](double v) { return call.constant(repeated(DType::kFloat32, {}, {v})); };
   auto zero = [&](double v) { return call.constant(repeated(DType::kUInt8, {}, {v})); };
-  const ir::ValueId x = call.input(bytes(DType::kUInt8, {1, 8, 9, 6})),
+  const ir::ValueId x = between_layers(call, call.input(bytes(DType::kUInt8, {1, 8, 9, 6}))),
                     real = call.op("dequantize", {x, number(0.125), zero(117)}),
                     scales = call.constant(
                         repeated(DType::kFloat32, {8, 1, 1, 1}, {0.25, 0.0625, 0.5, 0.03125})),
@@ -119,7 +160,8 @@ TEST_P(QuantizedProducts, LayersBetweenDequantizeAndQuantize) {
                                 {call.constant(bytes(DType::kInt8, {8, 8, 3, 3})), scales});
   const ir::ValueId sum = call.op("conv", {real, w}, {{"pads", std::vector<int64_t>(4, 1)}});
   const ir::ValueId y = call.op("relu", {call.op("add", {sum, real})});
-  call.output(call.op("quantize", {y, number(0.5), zero(3)}, {{"to", std::string("u8")}}));
+  call.output(between_layers(
+      call, call.op("quantize", {y, number(0.5), zero(3)}, {{"to", std::string("u8")}})));
   const ir::ValueId rows = call.op("dequantize", {call.input(bytes(DType::kUInt8, {5, 20})),
                                                   number(0.25), zero(128)}),
                     v = call.op("dequantize",

@@ -135,8 +135,9 @@ TEST(SimplifyGraph, FactorsGoIntoWeights) {
   expect_same_graph_results(g, *simple);
   // Each product is now one of two constants.
   for (const ir::Node& n : simple->nodes)
-    if (n.op->name == "mul")
+    if (n.op->name == "mul") {
       for (ir::ValueId v : n.inputs) EXPECT_TRUE(simple->value(v).constant);
+    }
   auto folded = fold_constants(*simple, interpret_constants);
   ASSERT_TRUE(folded.ok()) << folded.error().to_string();
   expect_same_graph_results(g, *folded);
