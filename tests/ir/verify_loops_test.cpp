@@ -195,7 +195,7 @@ TEST(VerifyLoops, RulesThatOnlyNodesCanBreak) {
   uneven.stride = int_imm(1, DType::kInt32);
   expect_violation(value(reduce_lanes(BinaryOp::kAdd, raw(uneven, {DType::kInt64, 4}))),
                    Stage::kFlat, "base and stride of a ramp");
-  Broadcast twice;
+  Broadcast twice{};
   twice.value = broadcast(Expr(1), 4);
   EXPECT_EQ(
       violations(value(reduce_lanes(BinaryOp::kAdd, raw(twice, {DType::kInt64, 8}))), Stage::kFlat),
