@@ -20,7 +20,7 @@ class ExpandZeroPoints : public GraphRewriter {
       follow(n);
       const bool conv = n.op->name == "conv", matmul = n.op->name == "matmul";
       if ((!conv && !matmul) || type(n.outputs[0]).dtype != DType::kInt32 ||
-          byte_size(type(n.inputs[0]).dtype) != 1) {
+          byte_size(type(n.inputs[0]).dtype) != 1 || input(n, 4) != kNone) {
         push(std::move(n));
       } else if (by_bytes(n)) {
         conv ? conv_of_bytes(n) : matmul_of_bytes(n);
@@ -45,7 +45,13 @@ class ExpandZeroPoints : public GraphRewriter {
     if (za != kNone && !is_scalar(za) &&
         (type(za).rank() != type(n.inputs[0]).rank() || !is_one(type(za).dims.back())))
       return false;
-    return in_fours(w[view.attr_int("trans_b") ? 1 : 0]);
+    const size_t along = view.attr_int("trans_b") ? 1 : 0;
+    return in_fours(w[along]) && (zb == kNone || is_scalar(zb) || is_one_along(zb, along));
+  }
+  // Does the zero point of a matrix not change along this axis?
+  bool is_one_along(ValueId zero, size_t axis) const {
+    const auto& dims = type(zero).dims;
+    return dims.size() == 2 ? is_one(dims[axis]) : axis == 0;
   }
   // Is the zero point 0 once the bytes are signed?
   bool is_zero_when_signed(ValueId of, ValueId zero) const {

@@ -46,6 +46,7 @@ class LowerDots : public Rewriter {
       return nullptr;
     // Lanes of a local tile beyond the results are scratch.
     const auto* choice = st.value.as<Select>();
+    if (choice && !bounds_lanes(choice->condition, f.var)) return nullptr;
     const auto* update = (choice ? choice->a : st.value).as<Binary>();
     if (!update || update->op != BinaryOp::kAdd) return nullptr;
     const auto* sum = update->a.as<Load>();
@@ -71,6 +72,12 @@ class LowerDots : public Rewriter {
                  dot(load(st.buffer, st.indices),
                      broadcast(load(a->buffer, {ramp(from_a, Expr(1), kDotTerms)}), terms),
                      load(b->buffer, {ramp(from_b, Expr(1), terms)})));
+  }
+  // lane < bound, for all terms alike.
+  static bool bounds_lanes(const Expr& condition, const Var& term) {
+    const auto* c = condition.as<Binary>();
+    return c && c->op == BinaryOp::kLt && c->a.kind() == NodeKind::kRamp &&
+           c->b.kind() == NodeKind::kBroadcast && !uses_var(condition, term);
   }
   static bool is_same_load(const Expr& e, const Load& other) {
     const auto* l = e.as<Load>();

@@ -180,7 +180,7 @@ TEST(VerifyGraph, EachRule) {
   expect("there is no operator", [](Graph& g) { g.nodes[0].op = nullptr; });
   expect("the required operand 'b' is absent", [](Graph& g) { g.nodes[0].inputs.pop_back(); });
   expect("the required operand 'a' is absent", [](Graph& g) { g.nodes[0].inputs[0] = kNone; });
-  expect("found 3 operands, expected at most 2", [&](Graph& g) { g.nodes[0].inputs.push_back(x); });
+  expect("found 5 operands, expected at most 4", [&](Graph& g) { g.nodes[0].inputs.resize(5, x); });
   expect("found 2 outputs, expected at most 1",
          [](Graph& g) { g.nodes[0].outputs.push_back(kNone); });
   expect("node 0 (matmul 'fc1'): attribute 'color' is not one of the operator's",

@@ -127,6 +127,41 @@ TEST(Interpreter, MaskedStoreLeavesOtherLanes) {
   EXPECT_EQ(out, (std::vector<uint8_t>{200, 200, 200, 200, 200, 1}));
 }
 
+TEST(Interpreter, DotSumsFourProductsALane) {
+  Buffer a = make_buffer("A", DType::kUInt8, {Expr(12)});
+  Buffer b = make_buffer("B", DType::kInt8, {Expr(12)});
+  Buffer c = make_buffer("C", DType::kInt32, {Expr(3)});
+  const Expr lanes = ramp(0, 1, 3), terms = ramp(0, 1, 12);
+  auto kernel = [&](const Expr& x) {
+    return Kernel{
+        "k", {a, b, c}, {}, store(c, {lanes}, dot(load(c, {lanes}), x, load(b, {terms})))};
+  };
+  // The ends of both types: nothing is cut on the way, and the sum in i32 wraps.
+  std::vector<uint8_t> x{255, 255, 255, 255, 255, 255, 255, 255, 1, 2, 3, 4};
+  std::vector<int8_t> y{127, 127, 127, 127, -128, -128, -128, -128, 10, -20, 30, -40};
+  std::vector<int32_t> sum{1000, -1000, INT32_MIN};
+  ASSERT_EQ(error_of(kernel(load(a, {terms})), {x.data(), y.data(), sum.data()}), "");
+  EXPECT_EQ(sum,
+            (std::vector<int32_t>{1000 + 4 * 255 * 127, -1000 - 4 * 255 * 128, INT32_MAX - 99}));
+  // Four of A stand for all lanes.
+  sum = {0, 0, 5};
+  const Expr repeated = broadcast(load(a, {ramp(8, 1, 4)}), 12);
+  ASSERT_EQ(error_of(kernel(repeated), {x.data(), y.data(), sum.data()}), "");
+  EXPECT_EQ(sum, (std::vector<int32_t>{1270, -1280, 5 + 10 - 40 + 90 - 160}));
+}
+
+TEST(Interpreter, BroadcastRepeatsAShortVector) {
+  Buffer a = make_buffer("A", DType::kInt16, {Expr(6)});
+  Buffer c = make_buffer("C", DType::kInt16, {Expr(12)});
+  std::vector<int16_t> in{1, -2, 3, 40, 50, 60}, out(12);
+  for (int count : {1, 2, 3, 4, 6}) {
+    const Expr few = load(a, {count == 1 ? Expr(0) : ramp(0, 1, count)});
+    const Kernel k{"k", {a, c}, {}, store(c, {ramp(0, 1, 12)}, broadcast(few, 12))};
+    ASSERT_EQ(error_of(k, {in.data(), out.data()}), "");
+    for (size_t x = 0; x < 12; ++x) EXPECT_EQ(out[x], in[x % static_cast<size_t>(count)]);
+  }
+}
+
 TEST(Interpreter, SelectDoesNotTouchTheSideNotChosen) {
   Buffer a = make_buffer("A", DType::kFloat32, {Expr(4)});
   Buffer c = make_buffer("C", DType::kFloat32, {Expr(8)});

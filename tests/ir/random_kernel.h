@@ -33,7 +33,7 @@ class RandomKernel {
   }
   Expr expr(ScalarType t, int depth) {
     if (depth <= 0 || pick(8) == 0) return leaf(t);
-    switch (pick(9)) {
+    switch (pick(10)) {
       case 0: return cast(t.dtype, expr({dtype(), t.lanes}, depth - 1));
       case 1: return bitcast_of(t, depth);
       case 2: return unary_of(t, depth);
@@ -45,8 +45,9 @@ class RandomKernel {
         return t.lanes > 1 ? ramp(expr({t.dtype}, depth - 1), expr({t.dtype}, depth - 1), t.lanes)
                            : leaf(t);
       case 6:
-        return t.lanes > 1 ? broadcast(expr({t.dtype}, depth - 1), t.lanes)
+        return t.lanes > 1 ? broadcast_of(t, depth)
                            : reduce_lanes(BinaryOp::kMax, expr({t.dtype, 4}, depth - 1));
+      case 7: return t.dtype == DType::kInt32 ? dot_of(t, depth) : binary_of(t, depth);
       default: return binary_of(t, depth);
     }
   }
@@ -76,6 +77,16 @@ class RandomKernel {
     static const double kValues[] = {0,   -0.0,     1,         1.5, -3.25e-30, 1e30,
                                      0.1, HUGE_VAL, -HUGE_VAL, NAN, 5e-324,    16777217};
     return float_imm(kValues[pick(12)], t);
+  }
+  Expr broadcast_of(ScalarType t, int depth) {
+    const bool repeats = t.lanes % 2 == 0 && pick(2);
+    return broadcast(expr({t.dtype, repeats ? t.lanes / 2 : 1}, depth - 1), t.lanes);
+  }
+  Expr dot_of(ScalarType t, int depth) {
+    const int terms = kDotTerms * t.lanes;
+    if (terms > 256) return leaf(t);
+    return dot(expr(t, depth - 1), expr({DType::kUInt8, terms}, depth - 1),
+               expr({DType::kInt8, terms}, depth - 1));
   }
   Expr bitcast_of(ScalarType t, int depth) {
     DType from = dtype();
@@ -138,7 +149,7 @@ class RandomKernel {
         Var v(name());
         Expr extent = expr({}, 1);
         return for_loop(v, extent, with(v, [&] { return stmt(depth - 1); }),
-                        static_cast<LoopKind>(pick(4)));
+                        static_cast<LoopKind>(pick(5)));
       }
       case 2: return while_loop(expr({DType::kBool}, 2), stmt(depth - 1));
       case 3:

@@ -134,6 +134,23 @@ TEST(TextLoops, ExpressionsHaveMinimalParentheses) {
   }
 }
 
+TEST(TextLoops, DotsAndRepeatedVectors) {
+  const std::string text = R"(kernel k(A: u8[64], B: i8[64], C: i32[16]) {
+  for i in 0..4 dot {
+    C[i] = C[i] + i32(A[i]) * i32(B[i])
+  }
+  C[ramp(0, 1, 16)] = dot(C[ramp(0, 1, 16)], broadcast(A[ramp(4, 1, 4)], 64), B[ramp(0, 1, 64)])
+  C[ramp(0, 1, 4)] = dot(broadcast(-7:i32, 4), A[ramp(0, 1, 16)], broadcast(B[ramp(0, 1, 2)], 16))
+  C[3] = dot(C[3], broadcast(255:u8, 4), B[ramp(8, 1, 4)]) * 2:i32
+  C[ramp(0, 1, 8)] = broadcast(broadcast(C[ramp(0, 1, 2)], 4), 8)
+}
+)";
+  Result<Kernel> k = parse_kernel(text);
+  ASSERT_TRUE(k.ok()) << k.error().to_string();
+  EXPECT_EQ(to_text(*k), text);
+  expect_round_trip(*k);
+}
+
 TEST(TextLoops, SameNamesGetSuffixes) {
   Var i("i"), again("i"), taken("i_1");
   Buffer b = make_buffer("i", DType::kInt64, {Expr(9)});
@@ -200,6 +217,9 @@ TEST(TextLoops, ErrorsNamePlaceFoundAndExpected) {
        "1:20: expected the name of a block in double quotes, found 'b'"},
       {"kernel k() { ; }", "1:14: a character that begins no token: ';'"},
       {"kernel 'k", "1:8: expected a closing quote"},
+      {"kernel k(A: i32[8]) { A[ramp(0, 1, 6)] = broadcast(A[ramp(0, 1, 4)], 6) }",
+       "broadcast: 6 lanes of i32x4"},
+      {"kernel k(A: i32[8]) { A[0] = dot(A[0], A[1]) }", "expected ',', found ')'"},
       {"kernel k() { let x: f32 = 1 }", "1:14: 'x' is a f32, its value a i64"},
   };
   for (const auto& [text, phrase] : cases)

@@ -110,8 +110,32 @@ TEST(VerifyLoops, RulesThatTextCanBreak) {
        "a parallel loop is nested in a vectorized one (in loop i, loop j)"},
       {Stage::kScheduled, "kernel k(A: i64[9]) scalars(n) { for i in 0..n unrolled { A[i] = i } }",
        "unrolled loop has the extent 'n', expected a constant"},
+      {Stage::kScheduled, "kernel k(A: i64[9]) scalars(n) { for i in 0..n dot { A[i] = i } }",
+       "dot loop has the extent 'n', expected a constant"},
   };
   for (const auto& c : cases) expect_violation(parsed(c.text), c.stage, c.phrase);
+}
+
+TEST(VerifyLoops, DotsTakeBytesInFours) {
+  auto kernel = [](const std::string& value) {
+    return parsed("kernel k(C: i32[4], L: i64[4], A: u8[16], B: i8[16]) { C[ramp(0, 1, 4)] = " +
+                  value + " }");
+  };
+  const std::string sum = "dot(C[ramp(0, 1, 4)], ", a = "A[ramp(0, 1, 16)]",
+                    b = "B[ramp(0, 1, 16)]";
+  EXPECT_EQ(violations(kernel(sum + a + ", " + b + ")"), Stage::kFlat), "");
+  EXPECT_EQ(violations(kernel(sum + "broadcast(A[ramp(3, 1, 4)], 16), " + b + ")"), Stage::kFlat),
+            "");
+  const std::string phrase = "dot takes i32, and four times as many lanes of u8 and of i8";
+  for (const std::string& wrong :
+       {sum + b + ", " + a + ")",                             // i8 before u8
+        sum + a + ", " + a + ")",                             // both u8
+        sum + "A[ramp(0, 1, 8)], " + b + ")",                 // too few lanes of a
+        sum + a + ", B[ramp(0, 1, 8)])",                      // too few lanes of b
+        sum + "A[0], B[0])",                                  // scalars
+        sum + a + ", i32(" + b + "))",                        // widened already
+        "i32(dot(L[ramp(0, 1, 4)], " + a + ", " + b + "))"})  // a sum in i64
+    expect_violation(kernel(wrong), Stage::kFlat, phrase);
 }
 
 template <typename T>
@@ -171,10 +195,14 @@ TEST(VerifyLoops, RulesThatOnlyNodesCanBreak) {
   uneven.stride = int_imm(1, DType::kInt32);
   expect_violation(value(reduce_lanes(BinaryOp::kAdd, raw(uneven, {DType::kInt64, 4}))),
                    Stage::kFlat, "base and stride of a ramp");
-  Broadcast twice;
+  Broadcast twice{};
   twice.value = broadcast(Expr(1), 4);
-  expect_violation(value(reduce_lanes(BinaryOp::kAdd, raw(twice, {DType::kInt64, 8}))),
-                   Stage::kFlat, "a broadcast of a vector");
+  EXPECT_EQ(
+      violations(value(reduce_lanes(BinaryOp::kAdd, raw(twice, {DType::kInt64, 8}))), Stage::kFlat),
+      "");
+  expect_violation(value(reduce_lanes(BinaryOp::kAdd, raw(twice, {DType::kInt64, 6}))),
+                   Stage::kFlat, "a broadcast to lanes that no number of copies gives");
+  expect_violation(value(raw(Dot{}, i64)), s, "an expression is missing");
   expect_violation(kernel(if_then(Expr(1), store(a, {Expr(0)}, Expr(1)))), s,
                    "condition '1' has type i64, expected a scalar bool");
   expect_violation(kernel(let(Var("x", {DType::kFloat32}), Expr(1), store(a, {Expr(0)}, Expr(1)))),

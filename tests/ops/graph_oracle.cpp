@@ -1,10 +1,12 @@
 #include "tests/ops/graph_oracle.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "codegen/assemble_executable.h"
 #include "codegen/cpu/compile_kernels.h"
+#include "ir/graph/infer.h"
 #include "ir/graph/op.h"
 #include "ir/interpreter/evaluate.h"
 #include "ir/interpreter/float16.h"
@@ -63,11 +65,42 @@ HostTensor random_tensor(DType dtype, const Shape& shape, std::mt19937_64& rando
   return t;
 }
 
+HostTensor random_bytes(DType dtype, const Shape& shape, std::mt19937_64& random) {
+  TW_CHECK(byte_size(dtype) == 1 && dtype != DType::kBool);
+  HostTensor t(dtype, shape);
+  for (uint8_t& b : t.bytes) b = static_cast<uint8_t>(random());
+  return t;
+}
+
 HostTensor repeated(DType dtype, const Shape& shape, const std::vector<double>& values) {
   HostTensor t(dtype, shape);
   for (int64_t i = 0; i < t.size(); ++i)
     set_element(t, i, values[static_cast<size_t>(i) % values.size()]);
   return t;
+}
+
+ir::ValueId GraphCall::input(HostTensor t) {
+  const std::vector<ir::Expr> dims(t.shape.begin(), t.shape.end());
+  const ir::ValueId v = graph.add_value("input" + std::to_string(inputs.size()), {t.dtype, dims});
+  graph.inputs.push_back(v);
+  inputs.push_back(std::move(t));
+  return v;
+}
+ir::ValueId GraphCall::constant(const HostTensor& t) {
+  return graph.add_constant(
+      "constant" + std::to_string(graph.values.size()),
+      ir::make_constant(t.dtype, t.shape, std::vector<uint8_t>(t.bytes.begin(), t.bytes.end())));
+}
+ir::ValueId GraphCall::op(std::string_view name, std::vector<ir::ValueId> operands,
+                          ir::Attributes attributes) {
+  auto made = ir::add_node(graph, name, std::move(operands), std::move(attributes), 1,
+                           std::string(name) + std::to_string(graph.values.size()), {"test"});
+  TW_CHECK(made.ok());
+  return made->at(0);
+}
+void GraphCall::output(ir::ValueId v) {
+  graph.outputs.push_back(v);
+  graph.output_names.push_back(graph.value(v).name);
 }
 
 namespace {
@@ -195,15 +228,36 @@ Result<std::vector<ir::ConstantRef>> interpret_constants(const ir::Graph& graph)
 }
 }  // namespace
 
-Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs,
-                                          CompiledForm form, const std::vector<int>& threads) {
+bool runs_here(const std::string& cpu) {
+  const auto machine = cpu::describe_machine(cpu), host = cpu::describe_machine();
+  if (!machine.ok() || !host.ok()) return false;
+  const std::vector<std::string>& has = host->features;
+  return std::all_of(machine->features.begin(), machine->features.end(), [&](const auto& f) {
+    return std::find(has.begin(), has.end(), f) != has.end();
+  });
+}
+
+namespace {
+Result<passes::LowerOptions> lower_options(const CompiledForm& form) {
   passes::LowerOptions options;
-  TW_ASSIGN(options.machine, cpu::describe_machine());
+  TW_ASSIGN(options.machine, cpu::describe_machine(form.cpu));
   options.machine.threads = 3;
   options.fuse = form.fuse;
   options.schedule = form.schedule;
   options.fold = form.fold;
   options.run_constants = interpret_constants;
+  return options;
+}
+}  // namespace
+
+Result<ir::Program> lower_graph_for(const ir::Graph& graph, const CompiledForm& form) {
+  TW_ASSIGN(const passes::LowerOptions options, lower_options(form));
+  return passes::lower(graph, options);
+}
+
+Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs,
+                                          CompiledForm form, const std::vector<int>& threads) {
+  TW_ASSIGN(const passes::LowerOptions options, lower_options(form));
   TW_ASSIGN(ir::Program program, passes::lower(graph, options));
   TW_ASSIGN(std::shared_ptr<Executable> executable,
             codegen::assemble_in_memory({std::move(program)}, {options.machine, 1, graph.name}));

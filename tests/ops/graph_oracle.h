@@ -2,9 +2,11 @@
 #pragma once
 
 #include <random>
+#include <string>
 #include <vector>
 
 #include "ir/graph/graph.h"
+#include "ir/program/program.h"
 #include "runtime/core/host_tensor.h"
 #include "runtime/core/result.h"
 
@@ -15,10 +17,25 @@ using Tensors = std::vector<HostTensor>;
 // Elements of a type in a range where operators are defined: floats in [-1, 1], integers from -5 to
 // 5 but not 0, unsigned ones from 1 to 5.
 HostTensor random_tensor(DType dtype, const Shape& shape, std::mt19937_64& random);
+// Elements over the whole range of an 8-bit type.
+HostTensor random_bytes(DType dtype, const Shape& shape, std::mt19937_64& random);
 // values[i % n] at element i.
 HostTensor repeated(DType dtype, const Shape& shape, const std::vector<double>& values);
 // Element i of a tensor.
 double element(const HostTensor& t, int64_t i);
+
+// A graph that is being made, with a value for each of its inputs. Fails the process when an
+// operator does not take its operands.
+struct GraphCall {
+  ir::Graph graph;
+  Tensors inputs;
+
+  ir::ValueId input(HostTensor t);
+  ir::ValueId constant(const HostTensor& t);
+  ir::ValueId op(std::string_view name, std::vector<ir::ValueId> operands,
+                 ir::Attributes attributes = {});
+  void output(ir::ValueId v);
+};
 
 // What the oracle found out on the way.
 struct OracleRun {
@@ -32,8 +49,13 @@ Result<OracleRun> interpret_graph(const ir::Graph& graph, const Tensors& inputs)
 
 struct CompiledForm {
   bool fuse = true, schedule = true;
-  bool fold = false;  // false: kernels compute what depends on constants alone
+  bool fold = false;           // false: kernels compute what depends on constants alone
+  std::string cpu = "native";  // as describe_machine takes it; runs_here must hold
 };
+// The program of flat kernels that run_compiled compiles.
+Result<ir::Program> lower_graph_for(const ir::Graph& graph, const CompiledForm& form);
+// Has this machine all that code for `cpu` may use?
+bool runs_here(const std::string& cpu);
 // Compiles a graph once and runs it with each number of threads.
 Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs,
                                           CompiledForm form, const std::vector<int>& threads);

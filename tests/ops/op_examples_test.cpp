@@ -78,7 +78,7 @@ TEST_P(OpExamples, CompiledEqualsInterpreted) {
   // What a function such as tanh may be off by is stated in codegen/cpu/vector_math.h, at most
   // kUlps.
   constexpr double kUlps = 4;
-  for (const CompiledForm form :
+  for (const CompiledForm& form :
        {CompiledForm{true, true, true}, CompiledForm{true, true}, CompiledForm{true, false},
         CompiledForm{false, true}, CompiledForm{false, false}}) {
     SCOPED_TRACE(std::string(form.fuse ? "fused" : "unfused") +

@@ -5,36 +5,10 @@
 
 #include <set>
 
-#include "ir/graph/op.h"
-#include "ir/text/parser_graph.h"
-#include "ir/text/printer_graph.h"
-#include "ir/verify_graph.h"
-#include "tests/passes/kernel_run.h"
+#include "tests/passes/graph_check.h"
 
 namespace tilewright::passes {
 namespace {
-
-ir::Graph parsed(const std::string& lines, const std::vector<ir::ConstantRef>& constants = {}) {
-  auto g = ir::parse_graph("graph g {\n" + lines + "}\n", constants);
-  EXPECT_TRUE(g.ok()) << g.error().to_string() << "\n" << lines;
-  if (!g.ok()) return {};
-  auto verified = ir::verify(*g);
-  EXPECT_TRUE(verified.ok()) << verified.error().to_string();
-  return *g;
-}
-void expect_same_results(const ir::Graph& before, const ir::Graph& after) {
-  auto verified = ir::verify(after);
-  ASSERT_TRUE(verified.ok()) << verified.error().to_string() << "\n" << ir::to_text(after);
-  auto expected = run_graph(before), found = run_graph(after);
-  ASSERT_TRUE(expected.ok()) << expected.error().to_string();
-  ASSERT_TRUE(found.ok()) << found.error().to_string() << "\n" << ir::to_text(after);
-  expect_close(*found, *expected);
-}
-// Expects the nodes of `after` as text, and that both graphs compute the same.
-void expect_result(const ir::Graph& before, const ir::Graph& after, const std::string& lines) {
-  expect_same_results(before, after);
-  EXPECT_EQ(ir::to_text(after), "graph g {\n" + lines + "}\n");
-}
 
 // Constants by the interpreter.
 Result<std::vector<ir::ConstantRef>> interpret_constants(const ir::Graph& g) {
@@ -51,7 +25,7 @@ Result<std::vector<ir::ConstantRef>> interpret_constants(const ir::Graph& g) {
 }
 
 TEST(EliminateDeadNodes, DropsWhatNobodyUsesAndCopies) {
-  const ir::Graph g = parsed(R"(  input x: f32[4, 6]
+  const ir::Graph g = parsed_graph(R"(  input x: f32[4, 6]
   const n: i64[2] = [4, 6]
   a: f32[4, 6] = relu(x)
   unused: f32[4, 6] = exp(a)
@@ -62,7 +36,7 @@ TEST(EliminateDeadNodes, DropsWhatNobodyUsesAndCopies) {
   y: f32[4, 6] = neg(d)
   output y as "y"
 )");
-  expect_result(g, eliminate_dead_nodes(g), R"(  input x: f32[4, 6]
+  expect_graph(g, eliminate_dead_nodes(g), R"(  input x: f32[4, 6]
   a: f32[4, 6] = relu(x)
   y: f32[4, 6] = neg(a)
   output y as "y"
@@ -76,18 +50,18 @@ TEST(EliminateDeadNodes, KeepsReshapesAndAnInputAsOutput) {
   output y as "y"
   output x as "x"
 )";
-  expect_result(parsed(lines), eliminate_dead_nodes(parsed(lines)), lines);
-  const ir::Graph copy = parsed(R"(  input x: f32[3]
+  expect_graph(parsed_graph(lines), eliminate_dead_nodes(parsed_graph(lines)), lines);
+  const ir::Graph copy = parsed_graph(R"(  input x: f32[3]
   y: f32[3] = identity(x)
   output y as "y"
 )");
-  expect_result(copy, eliminate_dead_nodes(copy), R"(  input x: f32[3]
+  expect_graph(copy, eliminate_dead_nodes(copy), R"(  input x: f32[3]
   output x as "y"
 )");
 }
 
 TEST(EliminateCommonNodes, OneForEqualCalls) {
-  const ir::Graph g = parsed(R"(  input x: f32[4, 6]
+  const ir::Graph g = parsed_graph(R"(  input x: f32[4, 6]
   a: f32[4, 6] = relu(x)
   b: f32[4, 6] = relu(x)
   c: f32[4, 6] = exp(a)
@@ -98,7 +72,7 @@ TEST(EliminateCommonNodes, OneForEqualCalls) {
   output y as "y"
   output d as "d"
 )");
-  expect_result(g, eliminate_common_nodes(g), R"(  input x: f32[4, 6]
+  expect_graph(g, eliminate_common_nodes(g), R"(  input x: f32[4, 6]
   a: f32[4, 6] = relu(x)
   c: f32[4, 6] = exp(a)
   e: f32[4, 1] = reduce_sum(c) {axes = [1]}
@@ -110,7 +84,7 @@ TEST(EliminateCommonNodes, OneForEqualCalls) {
 }
 
 TEST(FoldConstants, ComputesWhatHangsOnConstants) {
-  const ir::Graph g = parsed(R"(  input x: f32[2, 2]
+  const ir::Graph g = parsed_graph(R"(  input x: f32[2, 2]
   const a: f32[2] = [1.0, 2.0]
   const b: f32[2, 1] = [3.0, -4.0]
   const n: i64[2] = [1, 2]
@@ -123,7 +97,7 @@ TEST(FoldConstants, ComputesWhatHangsOnConstants) {
 )");
   auto folded = fold_constants(g, interpret_constants);
   ASSERT_TRUE(folded.ok()) << folded.error().to_string();
-  expect_same_results(g, *folded);
+  expect_same_graph_results(g, *folded);
   ASSERT_EQ(folded->nodes.size(), 2u);
   EXPECT_EQ(folded->nodes[0].op->name, "add");
   const ir::ConstantRef n = folded->value(folded->nodes[0].inputs[1]).constant;
@@ -133,7 +107,7 @@ TEST(FoldConstants, ComputesWhatHangsOnConstants) {
 }
 
 TEST(FoldConstants, RunsNothingWithoutConstants) {
-  const ir::Graph g = parsed(R"(  input x: f32[2]
+  const ir::Graph g = parsed_graph(R"(  input x: f32[2]
   y: f32[2] = exp(x)
   output y as "y"
 )");
@@ -197,7 +171,7 @@ TEST(FoldConstants, FoldsLongChains) {
 }
 
 TEST(SimplifyGraph, FactorsGoIntoWeights) {
-  const ir::Graph g = parsed(R"(  input x: f32[1, 2, 5, 5]
+  const ir::Graph g = parsed_graph(R"(  input x: f32[1, 2, 5, 5]
   const w: f32[3, 2, 1, 1] = [1.0, 2.0, -1.0, 0.5, 3.0, 1.0]
   const f: f32[3, 1, 1] = [2.0, -1.0, 0.5]
   const v: f32[5, 2] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 1.0]
@@ -210,14 +184,15 @@ TEST(SimplifyGraph, FactorsGoIntoWeights) {
 )");
   auto simple = simplify_graph(g);
   ASSERT_TRUE(simple.ok()) << simple.error().to_string();
-  expect_same_results(g, *simple);
+  expect_same_graph_results(g, *simple);
   // Each product is now one of two constants.
   for (const ir::Node& n : simple->nodes)
-    if (n.op->name == "mul")
+    if (n.op->name == "mul") {
       for (ir::ValueId v : n.inputs) EXPECT_TRUE(simple->value(v).constant);
+    }
   auto folded = fold_constants(*simple, interpret_constants);
   ASSERT_TRUE(folded.ok()) << folded.error().to_string();
-  expect_same_results(g, *folded);
+  expect_same_graph_results(g, *folded);
   EXPECT_EQ(folded->nodes.size(), 2u);
 }
 
@@ -251,9 +226,9 @@ TEST(SimplifyGraph, KeepsFactorsThatVaryOrAreSharedOrUnknown) {
   y: f32[3, 2] = mul(p, f)
   output y as "y"
 )"}) {
-    auto simple = simplify_graph(parsed(lines));
+    auto simple = simplify_graph(parsed_graph(lines));
     ASSERT_TRUE(simple.ok()) << simple.error().to_string();
-    expect_result(parsed(lines), *simple, lines);
+    expect_graph(parsed_graph(lines), *simple, lines);
   }
 }
 
@@ -268,12 +243,12 @@ std::vector<int> groups_of(const ir::Graph& g) {
   return groups;
 }
 void expect_groups(const std::string& lines, const std::vector<int>& groups) {
-  const ir::Graph g = parsed(lines), fused = fuse_operators(g);
+  const ir::Graph g = parsed_graph(lines), fused = fuse_operators(g);
   EXPECT_EQ(groups_of(fused), groups) << ir::to_text(fused);
-  expect_same_results(g, fused);
+  expect_same_graph_results(g, fused);
   const ir::Graph apart = leave_unfused(g);
   EXPECT_EQ(std::set<int>(groups.begin(), groups.end()).size() <= apart.nodes.size(), true);
-  expect_same_results(g, apart);
+  expect_same_graph_results(g, apart);
 }
 
 TEST(FuseOperators, EpilogueJoinsItsAnchor) {
@@ -323,7 +298,7 @@ TEST(FuseOperators, AViewIsAlone) {
 TEST(FuseOperators, NoCycles) {
   // relu and add would be one group, but the softmax between them must run after one, before the
   // other.
-  const ir::Graph fused = fuse_operators(parsed(R"(  input x: f32[3, 5]
+  const ir::Graph fused = fuse_operators(parsed_graph(R"(  input x: f32[3, 5]
   a: f32[3, 5] = relu(x)
   b: f32[3, 5] = softmax(a) {axis = 1}
   y: f32[3, 5] = add(a, b)
@@ -332,11 +307,11 @@ TEST(FuseOperators, NoCycles) {
   EXPECT_FALSE(fused.nodes[0].group == fused.nodes[2].group &&
                fused.nodes[1].group != fused.nodes[0].group)
       << ir::to_text(fused);
-  expect_same_results(leave_unfused(fused), fused);
+  expect_same_graph_results(leave_unfused(fused), fused);
 }
 
 TEST(ChooseLayouts, ChannelsInnermostAroundConvolutions) {
-  const ir::Graph g = parsed(R"(  input x: f32[1, 2, 5, 5]
+  const ir::Graph g = parsed_graph(R"(  input x: f32[1, 2, 5, 5]
   input w: f32[3, 2, 3, 3]
   input v: f32[4, 3, 3, 3]
   a: f32[1, 3, 3, 3] = conv(x, w)
@@ -344,7 +319,7 @@ TEST(ChooseLayouts, ChannelsInnermostAroundConvolutions) {
   c: f32[1, 4, 1, 1] = conv(b, v)
   output c as "c"
 )");
-  expect_result(g, choose_layouts(g), R"(  input x: f32[1, 2, 5, 5]
+  expect_graph(g, choose_layouts(g), R"(  input x: f32[1, 2, 5, 5]
   input w: f32[3, 2, 3, 3]
   input v: f32[4, 3, 3, 3]
   a: f32[1, 3, 3, 3] layout(d0, d2, d3, d1) = conv(x, w)
@@ -359,7 +334,7 @@ TEST(ChooseLayouts, WithoutConvolutionsAllStays) {
   y: f32[2, 4, 3] = transpose(a) {perm = [0, 2, 1]}
   output y as "y"
 )";
-  expect_result(parsed(lines), choose_layouts(parsed(lines)), lines);
+  expect_graph(parsed_graph(lines), choose_layouts(parsed_graph(lines)), lines);
 }
 
 }  // namespace

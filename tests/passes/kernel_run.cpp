@@ -26,6 +26,8 @@ void put(uint8_t* at, DType dtype, double value) {
   switch (dtype) {
     case DType::kFloat32: return copy(static_cast<float>(value));
     case DType::kFloat64: return copy(value);
+    case DType::kInt8: return copy(static_cast<int8_t>(value));
+    case DType::kUInt8: return copy(static_cast<uint8_t>(value));
     case DType::kInt32: return copy(static_cast<int32_t>(value));
     case DType::kInt64: return copy(static_cast<int64_t>(value));
     case DType::kBool: return copy(static_cast<uint8_t>(value != 0));
@@ -44,8 +46,11 @@ class Storage {
   }
   void fill(unsigned seed) {
     std::mt19937 random(seed);
+    const bool is_byte = byte_size(buffer_.dtype) == 1 && is_integer(buffer_.dtype);
+    const unsigned values = is_byte ? 256 : 9;
+    const int first = is_unsigned(buffer_.dtype) ? 0 : -static_cast<int>(values / 2);
     for (int64_t i = 0; i < elements_; ++i)
-      put(at(i), buffer_.dtype, static_cast<double>(random() % 9) - 4);
+      put(at(i), buffer_.dtype, first + static_cast<int>(random() % values));
   }
   void fill(const Constant& c) {
     for (int64_t i = 0; i < elements_; ++i) put(at(i), buffer_.dtype, number_at(c, i));

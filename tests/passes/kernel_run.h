@@ -12,8 +12,8 @@ namespace tilewright::passes {
 
 using Elements = std::vector<double>;  // of a tensor, in logical row-major order
 
-// All parameters after the kernel ran; before, parameter p holds random small integers that depend
-// on p and the seed alone. scalars: values of the kernel's scalars.
+// All parameters after the kernel ran; before, parameter p holds random small integers (bytes: any
+// of their values) that depend on p and the seed alone. scalars: values of the kernel's scalars.
 Result<std::vector<Elements>> run_kernel(const ir::Kernel& kernel,
                                          const std::vector<int64_t>& scalars, unsigned seed = 1);
 // The outputs of a graph of constant shapes. Nodes of one group run as one kernel, those without a

@@ -40,6 +40,12 @@ TEST(LoopPasses, PartitionTails) {
 TEST(LoopPasses, VectorizeLoops) {
   check_golden("vectorize_loops", {Stage::kFlat, Stage::kFlat}, on_kernel<vectorize_loops>());
 }
+TEST(LoopPasses, UnguardLoads) {
+  check_golden("unguard_loads", {Stage::kFlat, Stage::kFlat}, on_kernel<unguard_loads>());
+}
+TEST(LoopPasses, LowerDots) {
+  check_golden("lower_dots", {Stage::kFlat, Stage::kFlat}, on_kernel<lower_dots>());
+}
 TEST(LoopPasses, UnrollLoops) {
   check_golden("unroll_loops", {Stage::kFlat, Stage::kFlat}, on_kernel<unroll_loops>());
 }

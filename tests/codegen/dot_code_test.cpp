@@ -1,0 +1,57 @@
+// Which instructions a dot product becomes, by CPU. What they compute: tests/ops.
+#include <gtest/gtest.h>
+
+#include "codegen/cpu/compile_kernels.h"
+#include "ir/text/parser_loops.h"
+
+namespace tilewright::cpu {
+namespace {
+
+// The code of one dot product of `lanes` sums.
+std::string code_for(const std::string& cpu, int lanes) {
+  const std::string sums = "ramp(0, 1, " + std::to_string(lanes) + ")",
+                    terms = std::to_string(ir::kDotTerms * lanes);
+  auto kernel =
+      ir::parse_kernel("kernel k(A: u8[4], B: i8[" + terms + "], C: i32[" + std::to_string(lanes) +
+                       "]) { C[" + sums + "] = dot(C[" + sums + "], broadcast(A[ramp(0, 1, 4)], " +
+                       terms + "), B[ramp(0, 1, " + terms + ")]) }");
+  EXPECT_TRUE(kernel.ok()) << kernel.error().to_string();
+  auto machine = describe_machine(cpu);
+  EXPECT_TRUE(machine.ok()) << machine.error().to_string();
+  auto code = print_code(*kernel, *machine, CodeForm::kAssembly);
+  EXPECT_TRUE(code.ok()) << code.error().to_string();
+  return code.ok() ? *code : "";
+}
+
+struct Choice {
+  const char* cpu;
+  int lanes;
+  const char *instruction, *registers;
+};
+
+TEST(DotCode, TakesTheWidestInstruction) {
+  for (const Choice& c : {Choice{"cascadelake", 16, "vpdpbusd", "%zmm"},
+                          {"cascadelake", 8, "vpdpbusd", "%ymm"},
+                          {"cascadelake", 4, "vpdpbusd", "%xmm"},
+                          {"alderlake", 8, "vpdpbusd", "%ymm"},
+                          {"x86-64-v4", 16, "vpmaddwd", "%zmm"},
+                          {"x86-64-v3", 8, "vpmaddwd", "%ymm"},
+                          {"x86-64", 4, "pmaddwd", "%xmm"}}) {
+    const std::string code = code_for(c.cpu, c.lanes);
+    const size_t at = code.find(c.instruction);
+    ASSERT_NE(at, std::string::npos) << c.cpu << "\n" << code;
+    const std::string line = code.substr(at, code.find('\n', at) - at);
+    EXPECT_NE(line.find(c.registers), std::string::npos) << c.cpu << ": " << line;
+  }
+}
+
+TEST(DotCode, GoesWithoutWhereThereIsNone) {
+  for (const auto& [cpu, lanes] : {std::pair{"sandybridge", 8}, {"cascadelake", 3}}) {
+    const std::string code = code_for(cpu, lanes);
+    EXPECT_NE(code.find("k:"), std::string::npos) << code;
+    EXPECT_EQ(code.find("vpdpbusd"), std::string::npos) << cpu;
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::cpu
