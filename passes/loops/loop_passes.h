@@ -32,9 +32,11 @@ ir::Stmt partition_tails(const ir::Stmt& s);
 // Vectorized loops become vector expressions; conditions on lanes become masks.
 ir::Stmt vectorize_loops(const ir::Stmt& s);
 
-// Loads that lie inside their buffer whatever the loops around do lose their masks. After
-// vectorize_loops.
+// Loads in Selects that lie inside their buffer whatever the loops around do are marked as always
+// readable. After vectorize_loops.
 ir::Stmt unguard_loads(const ir::Stmt& s);
+// Does every lane of a flat index lie inside the buffer's storage, for all values in range?
+bool lies_inside(const ir::BufferNode& buffer, const ir::Expr& index, const ir::Ranges& ranges);
 
 // Loops of kind `dot` become Dot expressions, or unrolled loops where the form does not fit. After
 // vectorize_loops.

@@ -1,5 +1,5 @@
-// Loads that surely lie inside their buffer need no guard: they may run where their value is not
-// wanted.
+// Loads that surely lie inside their buffer need no guard: they may run where a Select does not
+// want their value. A mask of `true` says so.
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
 
@@ -25,34 +25,33 @@ class UnguardLoads : public Rewriter {
     }
     Expr x = Rewriter::rewrite(e);
     const auto* l = x.as<Load>();
-    // Inside a guard a mask of `true` says so; a mask of its own goes.
-    if (!l || l->buffer->scope != Scope::kParam || (!l->mask && guards_ == 0) ||
-        !inside(*l->buffer, l->indices[0]))
+    if (!l || l->buffer->scope != Scope::kParam || l->mask || guards_ == 0 ||
+        !lies_inside(*l->buffer, l->indices[0], ranges_))
       return x;
-    return load(l->buffer, l->indices, guards_ ? bool_imm(true) : Expr());
+    return load(l->buffer, l->indices, bool_imm(true));
   }
 
  private:
-  bool inside(const BufferNode& b, const Expr& index) const {
-    Expr first = index, last = index;
-    if (const auto* r = index.as<Ramp>()) {
-      const auto stride = as_int(r->stride);
-      if (!stride || *stride < 0) return false;
-      first = r->base;
-      last = r->base + Expr(*stride * (r->type.lanes - 1));
-    } else if (index.lanes() != 1) {
-      return false;
-    }
-    const auto size = as_int(simplify(storage_elements(b)));
-    const Interval low = interval(first, ranges_), high = interval(last, ranges_);
-    return size && low.low && *low.low >= 0 && high.high && *high.high < *size;
-  }
-
   Ranges ranges_;
   int guards_ = 0;
 };
 
 }  // namespace
+
+bool lies_inside(const BufferNode& b, const Expr& index, const Ranges& ranges) {
+  Expr first = index, last = index;
+  if (const auto* r = index.as<Ramp>()) {
+    const auto stride = as_int(r->stride);
+    if (!stride || *stride < 0) return false;
+    first = r->base;
+    last = r->base + Expr(*stride * (r->type.lanes - 1));
+  } else if (index.lanes() != 1) {
+    return false;
+  }
+  const auto size = as_int(simplify(storage_elements(b)));
+  const Interval low = interval(first, ranges), high = interval(last, ranges);
+  return size && low.low && *low.low >= 0 && high.high && *high.high < *size;
+}
 
 Stmt unguard_loads(const Stmt& s) { return UnguardLoads().rewrite(s); }
 

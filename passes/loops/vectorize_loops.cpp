@@ -21,8 +21,9 @@ bool updates_itself(const Store& st) {
 class Vectorize : public Rewriter {
  public:
   // scratch: local buffers whose lanes beyond a condition nobody reads.
-  Vectorize(Var var, int lanes, const std::unordered_set<const BufferNode*>& scratch)
-      : var_(std::move(var)), lanes_(lanes), scratch_(scratch) {}
+  Vectorize(Var var, int lanes, const std::unordered_set<const BufferNode*>& scratch,
+            const Ranges& ranges)
+      : var_(std::move(var)), lanes_(lanes), scratch_(scratch), ranges_(ranges) {}
   using Rewriter::rewrite;
 
   Expr rewrite(const Expr& e) override {
@@ -36,8 +37,7 @@ class Vectorize : public Rewriter {
     if (const auto* l = e.as<Load>()) {
       std::vector<Expr> index{rewrite(l->indices[0])};
       Expr mask = l->mask ? rewrite(l->mask) : Expr();
-      if (index[0].lanes() > 1 && mask_ && l->buffer->scope != Scope::kLocal)
-        mask = both(mask, mask_);
+      if (index[0].lanes() > 1 && mask_ && must_mask(*l, index[0])) mask = both(mask, mask_);
       if (index[0].same_as(l->indices[0]) && mask.same_as(l->mask)) return e;
       return load(l->buffer, index, mask);
     }
@@ -49,10 +49,27 @@ class Vectorize : public Rewriter {
     if (const auto* st = s.as<Store>()) return rewrite_store(*st);
     if (const auto* i = s.as<If>()) return rewrite_if(*i);
     if (const auto* l = s.as<Let>()) return rewrite_let(*l);
+    if (const auto* f = s.as<For>()) ranges_.set(f->var, f->extent);
     return Rewriter::rewrite(s);
   }
 
  private:
+  // Lanes that are off may be read where they surely exist: no store takes what comes of them.
+  // Local tiles are whole vectors.
+  bool must_mask(const Load& l, const Expr& index) const {
+    if (l.buffer->scope == Scope::kLocal) return false;
+    return l.mask || l.buffer->scope == Scope::kWorkspace ||
+           !lies_inside(*l.buffer, index, ranges_);
+  }
+  // Lanes of other local buffers may never have been set.
+  static bool reads_other_local(const Store& st) {
+    bool found = false;
+    for_each_expr(st.value, [&](const Expr& x) {
+      if (const auto* l = x.as<Load>())
+        found |= l->buffer->scope == Scope::kLocal && l->buffer != st.buffer;
+    });
+    return found;
+  }
   // base + stride * var as a ramp; null when e is not affine in var.
   Expr as_ramp(const Expr& e) {
     if (!uses_var(e, var_)) return nullptr;
@@ -90,7 +107,7 @@ class Vectorize : public Rewriter {
     // Lanes beyond the mask of a local tile are scratch: writing them keeps the tile in registers.
     // A sum must keep them, though, where they hold what was there before.
     if (vector && mask_ && st.buffer->scope == Scope::kLocal && updates_itself(st) &&
-        !scratch_.count(st.buffer.get())) {
+        (!scratch_.count(st.buffer.get()) || reads_other_local(st))) {
       Expr wide = index.lanes() == 1 ? broadcast(index, lanes_) : index;
       value = select(mask_, broadcast(value, lanes_), load(st.buffer, {wide}));
     }
@@ -168,6 +185,7 @@ class Vectorize : public Rewriter {
   Var var_;
   int lanes_;
   const std::unordered_set<const BufferNode*>& scratch_;
+  Ranges ranges_;  // of the loops around
   Expr mask_;
   VarMap vector_lets_;
 };
@@ -224,14 +242,16 @@ class VectorizeLoops : public Rewriter {
   using Rewriter::rewrite;
   Stmt rewrite(const Stmt& s) override {
     const auto* f = s.as<For>();
+    if (f && f->loop_kind != LoopKind::kVectorized) ranges_.set(f->var, f->extent);
     if (!f || f->loop_kind != LoopKind::kVectorized) return Rewriter::rewrite(s);
     auto n = as_int(f->extent);
     if (!n) return for_loop(f->var, f->extent, f->body);
-    return Vectorize(f->var, static_cast<int>(*n), scratch_).rewrite(f->body);
+    return Vectorize(f->var, static_cast<int>(*n), scratch_, ranges_).rewrite(f->body);
   }
 
  private:
   const std::unordered_set<const BufferNode*> scratch_;
+  Ranges ranges_;
 };
 
 }  // namespace

@@ -120,7 +120,7 @@ TEST(FoldConstants, RunsNothingWithoutConstants) {
 
 // A small model must not become an arbitrarily large one: what is beyond the budget stays a node.
 TEST(FoldConstants, LeavesWhatWouldGrowWithoutBound) {
-  const ir::Graph g = parsed(R"(  input x: f32[2]
+  const ir::Graph g = parsed_graph(R"(  input x: f32[2]
   const one: f32[1, 1] = [1.0]
   const shape: i64[2] = [20000, 20000]
   big: f32[20000, 20000] = expand(one, shape)
@@ -141,7 +141,7 @@ TEST(FoldConstants, LeavesWhatWouldGrowWithoutBound) {
   EXPECT_EQ(names, "expand neg reduce_sum add ");
 }
 TEST(FoldConstants, KeepsToTheGivenBytes) {
-  const ir::Graph g = parsed(R"(  const a: f32[2] = [1.0, 2.0]
+  const ir::Graph g = parsed_graph(R"(  const a: f32[2] = [1.0, 2.0]
   const s: i64[2] = [100, 2]
   y: f32[100, 2] = expand(a, s)
   output y as "y"
@@ -162,7 +162,7 @@ TEST(FoldConstants, FoldsLongChains) {
     text += "  t" + std::to_string(i) + ": f32[64, 262144] = neg(t" + std::to_string(i - 1) + ")\n";
   text += "  output t" + std::to_string(kNodes - 1) + " as \"y\"\n";
   size_t run = 0;
-  auto folded = fold_constants(parsed(text), [&](const ir::Graph& constants) {
+  auto folded = fold_constants(parsed_graph(text), [&](const ir::Graph& constants) {
     run = constants.nodes.size();
     return Result<std::vector<ir::ConstantRef>>(invalid("enough"));
   });
