@@ -108,7 +108,7 @@ class DefaultSchedule {
     return reused.size() >= 1 && accesses.size() >= 4;
   }
   // Results side by side would be read from places apart, and no result shares what is read.
-  static bool gathers_for_nothing(const Block& b) {
+  bool gathers_for_nothing(const Block& b) const {
     const auto accesses = block_accesses(b);
     const BlockAccess& store = accesses.back();
     for (size_t j = 0; j < b.axes.size(); ++j) {
@@ -116,6 +116,7 @@ class DefaultSchedule {
       if (!store.strides[j] || !is_one(store.strides[j])) continue;
       for (const BlockAccess& a : accesses) {
         if (a.write || a.buffer == store.buffer || !a.strides[j]) continue;
+        if (s_.is_constant(a.buffer)) continue;  // can be laid out as it suits
         if (is_zero(a.strides[j]) || is_one(a.strides[j])) continue;
         bool shared = false;
         for (size_t i = 0; i < b.axes.size(); ++i)

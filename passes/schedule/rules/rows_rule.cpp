@@ -49,7 +49,7 @@ void vectorize_reduction(ScheduleState& s, const std::string& name,
   const BlockPlace p = s.place(name);
   size_t axis = p.block->axes.size();
   for (size_t i = 0; i < p.block->axes.size(); ++i)
-    if (p.block->axes[i].kind == AxisKind::kReduce) axis = i;
+    if (p.block->axes[i].kind == AxisKind::kReduce && !is_one(p.block->axes[i].extent)) axis = i;
   if (axis == p.block->axes.size()) return;
   const DType t = p.block->body.as<Store>()->buffer->dtype;
   const int64_t lanes = s.machine().lanes(std::max(byte_size(t), 4));
