@@ -7,12 +7,13 @@
 namespace tilewright::passes {
 
 namespace {
-constexpr std::array<Primitive, 14> kPrimitives{{
+constexpr std::array<Primitive, 15> kPrimitives{{
     {"split", "names: loop, outer, inner; numbers: factor", 3, 1, split},
     {"reorder", "names: loops, outermost first", kAny, 0, reorder},
     {"fuse_axes", "names: outer, inner, fused", 3, 0, fuse_axes},
     {"inline", "names: block", 1, 0, inline_block},
     {"compute_at", "names: block, loop", 2, 0, compute_at},
+    {"stage_at", "names: block, loop", 2, 0, stage_at},
     {"cache_read", "names: block, buffer, new buffer", 3, 0, cache_read},
     {"cache_write", "names: block, new buffer, new block", 3, 0, cache_write},
     {"transform_layout", "names: buffer; numbers: dim, divisor, modulus of each physical axis", 1,

@@ -91,7 +91,7 @@ class TileRule {
     if (dot_ && !s_.apply("tensorize", {name(m_, "kq")})) return false;
     annotate(e_);
     annotate_init();
-    parallelize();
+    if (!stage_padding()) parallelize();
     return true;
   }
 
@@ -315,6 +315,53 @@ class TileRule {
     s_.apply("vectorize", {name(m_, "jv_init")});
     s_.apply("unroll", {name(m_, "jc_init")});
     s_.apply("unroll", {name(m_, "ii_init")});
+  }
+
+  // The block that makes what the tile reads, of a copy with padding; empty when there is none.
+  std::string padding_block() const {
+    for (const BlockAccess& a : block_accesses(block_)) {
+      if (a.write || a.buffer->scope == Scope::kParam ||
+          a.buffer == block_.body.as<Store>()->buffer)
+        continue;
+      for (const BlockPlace& p : all_blocks(s_.kernel().body))
+        if (!p.block->init && p.block->body.as<Store>() &&
+            p.block->body.as<Store>()->buffer == a.buffer)
+          return p.block->name;
+    }
+    return "";
+  }
+  // A padded copy that no cache holds is made for each row of results by the task that reads it.
+  bool stage_padding() {
+    constexpr int64_t kFewestTasks = 16;
+    const std::string padding = padding_block();
+    if (padding.empty() || outer_.empty() || outer_loops_ > 0) return false;
+    const BlockPlace p = s_.place(m_), from = s_.place(padding);
+    const Buffer& copy = from.block->body.as<Store>()->buffer;
+    int64_t bytes = byte_size(copy->dtype), tasks = 1;
+    for (const Expr& e : copy->shape) bytes *= extent_or(e, 1);
+    for (size_t i = 0; i < outer_count_; ++i) tasks *= extent_or(p.loops[i]->extent, 1);
+    if (bytes <= s_.machine().l2_bytes / 2 ||
+        tasks < std::max<int64_t>(kFewestTasks, 4 * s_.machine().threads))
+      return false;
+    const auto mark = s_.mark();
+    std::string rows = p.loops[0]->var.name();
+    bool done = true;
+    for (size_t i = 1; done && i < outer_count_; ++i) {
+      const std::string fused = m_ + ".rows" + std::to_string(i);
+      done = s_.apply("fuse_axes", {rows, p.loops[i]->var.name(), fused});
+      rows = fused;
+    }
+    done = done && s_.apply("stage_at", {padding, rows}) && s_.apply("parallelize", {rows});
+    if (!done) {
+      s_.restore(mark);
+      return false;
+    }
+    const For* inner = s_.place(padding).loops.back();
+    int64_t lanes = s_.machine().lanes(std::max(byte_size(copy->dtype), 4));
+    while (lanes > 4 && extent_or(inner->extent, lanes) <= lanes / 2) lanes /= 2;
+    if (s_.apply("split", {inner->var.name(), padding + ".o", padding + ".v"}, {lanes}))
+      s_.apply("vectorize", {padding + ".v"});
+    return true;
   }
 
   void parallelize() {
