@@ -83,7 +83,7 @@ class TileRule {
     const Block epilogue = *e.block;
     if (epilogue.axes.size() != parallel_.size()) return false;
     if (!order_loops(e_, epilogue, false)) return false;
-    if (!s_.apply("compute_at", {e_, name(m_, "io")})) return false;
+    if (!s_.apply("compute_at", {e_, name(m_, hoisted_.empty() ? "io" : "jo")})) return false;
     if (!s_.apply("decompose_reduction",
                   {m_, reduce_loops_.empty() ? name(m_, "ii") : reduce_loops_[0]}))
       return false;
@@ -198,6 +198,26 @@ class TileRule {
       for (int64_t r = 1; r <= most; ++r)
         if (inner ? inner % r == 0 : rows % r == 0 || r == 4) tile_.rows = r;
     }
+    columns_first_ = goes_by_columns();
+  }
+
+  // Weights that no cache holds pass by once, a panel of columns after the other, when all rows fit
+  // into the cache beside a panel.
+  bool goes_by_columns() const {
+    if (outer_.empty() || outer_loops_ > 0) return false;
+    int64_t weights = 0, rest = 0;
+    for (const BlockAccess& a : block_accesses(block_)) {
+      if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
+      int64_t bytes = byte_size(a.buffer->dtype);
+      for (const Expr& e : a.buffer->shape)
+        bytes = std::min<int64_t>(bytes * std::max<int64_t>(extent_or(e, int64_t{1} << 20), 1),
+                                  int64_t{1} << 40);
+      (s_.is_constant(a.buffer) ? weights : rest) += bytes;
+    }
+    const int64_t panels =
+        extent_or(block_.axes[parallel_[j_]].extent, 1) / (tile_.vectors * lanes_);
+    return weights > s_.machine().l2_bytes / 2 && rest < s_.machine().l2_bytes / 2 &&
+           panels >= 2 * std::max(s_.machine().threads, 1);
   }
 
   // Constants that move with j are laid out in the order in which the tile reads them.
@@ -299,11 +319,58 @@ class TileRule {
         return false;
       reduce_loops_.back() = name(block, "ko");
     }
-    std::vector<std::string> tiled{name(block, "jo"), name(block, "io")};
-    if (main) tiled.insert(tiled.end(), reduce_loops_.begin(), reduce_loops_.end());
+    std::vector<std::string> tiled{name(block, "jo")};
+    if (main && !block_reduction()) return false;
+    if (main) tiled.insert(tiled.end(), hoisted_.begin(), hoisted_.end());
+    if (columns_first_)
+      tiled.insert(tiled.end(), order.begin(), order.begin() + static_cast<long>(outer_count_));
+    tiled.push_back(name(block, "io"));
+    if (main)
+      tiled.insert(tiled.end(), reduce_loops_.begin() + static_cast<long>(hoisted_.size()),
+                   reduce_loops_.end());
     for (const char* part : {"ii", "jc", "jv"}) tiled.push_back(name(block, part));
     if (main && dot_) tiled.push_back(name(block, "kq"));
     return s_.apply("reorder", tiled);
+  }
+
+  // Where a packed panel of columns is too large to stay in cache while all rows pass over it, the
+  // outer part of the reduction goes around the rows: their sums wait in a buffer of their own.
+  bool block_reduction() {
+    auto rows = as_int(row_extent_);
+    if (columns_first_ && rows)
+      for (size_t n : outer_) rows = *rows * extent_or(block_.axes[parallel_[n]].extent, 1);
+    const DType t = block_.body.as<Store>()->buffer->dtype;
+    const int64_t width = tile_.vectors * lanes_, each = dot_ ? 1 : byte_size(t);
+    if (!rows || reduce_loops_.empty()) return true;
+    std::vector<int64_t> extents;
+    int64_t panel = width * each;
+    for (size_t r : reduce_in_order()) {
+      extents.push_back(extent_or(block_.axes[r].extent, 1));
+      panel *= extents.back();
+    }
+    constexpr int64_t kMostSums = 48 << 10;  // bytes on the stack
+    const int64_t most = s_.machine().l2_bytes / 2;
+    if (panel <= most || *rows < 3 * tile_.rows || *rows * width * byte_size(t) > kMostSums)
+      return true;
+    size_t outer = 0;
+    for (; panel > most / 2 && outer + 1 < extents.size(); ++outer) {
+      panel /= extents[outer];
+      hoisted_.push_back(reduce_loops_[outer]);
+    }
+    if (panel <= most / 2) return true;
+    // The innermost loop is cut where its extent has a divisor to cut it at.
+    const std::string last = reduce_loops_.back();
+    const int64_t n = dot_ ? extents.back() / kDotTerms : extents.back();
+    for (int64_t parts = 2; parts <= 16; ++parts) {
+      if (n % parts != 0 || panel / parts > most / 2) continue;
+      const std::string around = name(m_, "kb"), inside = name(m_, "ki");
+      if (!s_.apply("split", {last, around, inside}, {n / parts})) return false;
+      hoisted_.push_back(around);
+      reduce_loops_.back() = around;
+      reduce_loops_.push_back(inside);
+      return true;
+    }
+    return true;
   }
 
   void annotate(const std::string& block) {
@@ -334,7 +401,7 @@ class TileRule {
   bool stage_padding() {
     constexpr int64_t kFewestTasks = 16;
     const std::string padding = padding_block();
-    if (padding.empty() || outer_.empty() || outer_loops_ > 0) return false;
+    if (padding.empty() || outer_.empty() || outer_loops_ > 0 || columns_first_) return false;
     const BlockPlace p = s_.place(m_), from = s_.place(padding);
     const Buffer& copy = from.block->body.as<Store>()->buffer;
     int64_t bytes = byte_size(copy->dtype), tasks = 1;
@@ -394,11 +461,13 @@ class TileRule {
   std::vector<size_t> parallel_, reduce_;  // axes of the main block
   std::vector<size_t> rows_, outer_;       // positions among the parallel axes, innermost first
   size_t j_ = 0, outer_count_ = 0, outer_loops_ = 0;
-  bool dot_ = false;  // the innermost reduction goes by dot products
+  bool columns_first_ = false;  // panels of columns go around the outer axes
+  bool dot_ = false;            // the innermost reduction goes by dot products
   Expr row_extent_ = 1;
   int64_t lanes_ = 1;
   Tile tile_;
   std::vector<std::string> reduce_loops_;
+  std::vector<std::string> hoisted_;  // reduction loops around the rows; the first of reduce_loops_
 };
 
 }  // namespace
