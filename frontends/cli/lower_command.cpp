@@ -7,6 +7,7 @@
 #include "ir/text/printer_graph.h"
 #include "ir/text/printer_loops.h"
 #include "passes/plan_program.h"
+#include "passes/schedule/default_schedule.h"
 
 namespace tilewright::cli {
 
@@ -38,6 +39,20 @@ Result<std::string> print_kernel(ir::Kernel kernel, const std::set<std::string>&
                          form == "llvm" ? cpu::CodeForm::kLlvm : cpu::CodeForm::kAssembly);
 }
 
+// Why the kernel is scheduled as it is, and the steps of the schedule.
+std::string explain_kernel(ir::Kernel kernel, const std::set<std::string>& constants,
+                           const passes::LowerOptions& options) {
+  std::vector<std::string> notes;
+  const std::string name = kernel.name;
+  const passes::Trace trace =
+      passes::default_schedule(kernel, {&options.machine, constants, &notes});
+  std::string text = name + ", for " + options.machine.cpu + " (" +
+                     std::to_string(8 * options.machine.vector_bytes) + "-bit vectors, " +
+                     std::to_string(options.machine.l2_bytes >> 10) + " KiB L2)\n";
+  for (const std::string& n : notes) text += n + "\n";
+  return text + "schedule:\n" + passes::to_string(trace);
+}
+
 // `only`: a kernel's name or its number, "k3".
 bool is_wanted(const std::string& name, const std::string& only) {
   return only.empty() || name == only || name.starts_with(only + "_");
@@ -50,14 +65,20 @@ Result<std::string> print_kernels(ir::Graph graph, const std::string& form, cons
   auto collect = [&](ir::Kernel k, const std::set<std::string>& constants) -> Result<ir::Kernel> {
     names += "\n  " + k.name;
     if (!is_wanted(k.name, only)) return k;
-    TW_ASSIGN(std::string one, print_kernel(k, constants, form, options));
+    std::string one;
+    if (form == "explain") {
+      one = explain_kernel(k, constants, options);
+    } else {
+      TW_ASSIGN(one, print_kernel(k, constants, form, options));
+    }
     text += one + "\n";
     return k;
   };
   auto program = passes::plan_program(graph, collect);
   if (!program.ok()) return program.error();
   if (text.empty() && !only.empty())
-    return invalid("--only: there is no kernel '" + only + "'; the model has" +
+    return invalid((form == "explain" ? "--explain" : "--only") +
+                   std::string(": there is no kernel '") + only + "'; the model has" +
                    (names.empty() ? " none" : ":" + names));
   return text;
 }

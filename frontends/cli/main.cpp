@@ -11,7 +11,7 @@ namespace {
 
 struct Arguments {
   ModelOptions model;
-  std::string inputs, outputs, trace, form = "loops", only, file;
+  std::string inputs, outputs, trace, form = "loops", only, explain, file;
   double seconds = 3;
   bool json = false, measure = false, pass_times = false;
 };
@@ -85,6 +85,9 @@ void add_lower(CLI::App& app, Arguments& a) {
       ->capture_default_str();
   c->add_option("--only", a.only,
                 "one kernel, by name or number (k3); for the forms from loops on");
+  c->add_option(
+      "--explain", a.explain,
+      "say why a kernel, by name or number, is scheduled as it is, and print its schedule");
   add_pass_times(c, a.pass_times);
   c->footer(std::string(kShapeHelp) +
             "\nExample:\n  tilewright lower model.onnx --emit scheduled --only k0\n"
@@ -111,7 +114,9 @@ int dispatch(const CLI::App& app, const Arguments& a) {
   if (is("compile")) return compile_command(a.model, a.outputs);
   if (is("run")) return run_command(a.model, a.inputs, a.outputs, a.trace);
   if (is("bench")) return bench_command(a.model, a.inputs, a.seconds, a.json);
-  if (is("lower")) return lower_command(a.model, a.form, a.only);
+  if (is("lower"))
+    return a.explain.empty() ? lower_command(a.model, a.form, a.only)
+                             : lower_command(a.model, "explain", a.explain);
   if (is("info")) return info_command(a.model.model);
   if (is("reproduce")) return reproduce_command(a.file);
   if (is("ops")) return ops_command();

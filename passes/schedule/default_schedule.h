@@ -14,6 +14,7 @@ struct ScheduleInput {
   const ir::MachineDescription* machine = nullptr;
   std::set<std::string>
       constants;  // parameters whose contents are known: their layout may be chosen
+  std::vector<std::string>* notes = nullptr;  // gets what rules have to say; null: nobody asks
 };
 
 // Never fails: steps that do not apply are left out. `kernel` becomes the scheduled one.

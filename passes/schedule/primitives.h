@@ -19,8 +19,8 @@ Result<ir::Kernel> inline_block(const ir::Kernel& k, const Step& step);  // name
 // The nest of `block` moves into loop `loop` of another nest; the loops around must match one by
 // one.
 Result<ir::Kernel> compute_at(const ir::Kernel& k, const Step& step);  // names: block, loop
-// Each iteration of `loop` makes the part of the result of the pointwise block `block` that it reads
-// itself; parts may overlap.
+// Each iteration of `loop` makes the part of the result of the pointwise block `block` that it
+// reads itself; parts may overlap.
 Result<ir::Kernel> stage_at(const ir::Kernel& k, const Step& step);  // names: block, loop
 // A copy of a buffer, made before its first reader, that `block` reads instead.
 Result<ir::Kernel> cache_read(const ir::Kernel& k,

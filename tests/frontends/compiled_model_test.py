@@ -99,6 +99,8 @@ def main():
         special = {"avx512bf16", "avx512fp16", "avx512vbmi", "avx512vnni", "avxvnni"}
         check(not special & set(needs), "a model of f32 needs no instructions for other types")
         check_pass_times(args.cli, args.model / "model.onnx")
+        why = run(args.cli, "lower", args.model / "model.onnx", "--explain", "k2")
+        check("sums in" in why and "parallelize(" in why, "a kernel's schedule is explained")
         check(not any("LLVM" in l for l in linked_libraries(args.program)), "no LLVM is linked")
         if can_change_root():
             root = work / "root"

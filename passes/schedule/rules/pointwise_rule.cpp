@@ -110,6 +110,8 @@ void pointwise_rule(ScheduleState& s, const std::string& block) {
       tasks *= i < last ? axes[i].extent : 1;
     }
   }
+  s.note(block + ": element by element, vectors along what lies side by side" +
+         (work >= kParallelWork ? "" : "; too little work for a second thread"));
   if (work >= kParallelWork && p.loops.size() == b.axes.size()) s.apply("parallelize", {parallel});
 }
 

@@ -117,6 +117,10 @@ bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks) {
     if (!s.apply("fuse_axes", {parallel, target[i], name})) break;
     parallel = name;
   }
+  std::string names;
+  for (const std::string& b : blocks) names += (names.empty() ? "" : ", ") + b;
+  s.note(names + ": over the same " + std::to_string(rows) +
+         " outer axes; sums along a row in vectors of partial sums");
   if (work >= kParallelWork && row_count > 1) s.apply("parallelize", {parallel});
   return true;
 }

@@ -17,6 +17,10 @@ class ScheduleState {
   // Applies a step and records it; false, and nothing changes, when it is not legal.
   bool apply(std::string primitive, std::vector<std::string> names,
              std::vector<int64_t> numbers = {});
+  // Why a rule does what it does: for the reader of `lower --explain`.
+  void note(std::string text) {
+    if (input_.notes) input_.notes->push_back(std::move(text));
+  }
   const ir::Kernel& kernel() const { return kernel_; }
   const Trace& trace() const { return trace_; }
   const ir::MachineDescription& machine() const { return *input_.machine; }

@@ -4,52 +4,13 @@
 
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/rules/rule.h"
+#include "passes/schedule/rules/tile_choice.h"
 
 namespace tilewright::passes {
 
 using namespace ir;
 
 namespace {
-
-struct Tile {
-  int64_t rows = 1, vectors = 1;
-};
-
-// Cycles per step of the reduction against those of the multiply-adds alone, times what of the tile
-// is real work.
-double tile_score(const MachineDescription& m, Tile t, int64_t rows, int64_t columns,
-                  int64_t lanes) {
-  const int64_t accumulators = t.rows * t.vectors;
-  if (accumulators + t.vectors + 1 > m.vector_registers) return 0;
-  const double multiply = static_cast<double>(accumulators) / 2,
-               loads = static_cast<double>(t.rows + t.vectors) / 2;
-  constexpr double kLatency = 4;
-  const double cycles = std::max({multiply, loads, kLatency}) + 0.1 * loads;
-  auto used = [](int64_t n, int64_t by) {
-    return static_cast<double>(n) / static_cast<double>((n + by - 1) / by * by);
-  };
-  // Leftover rows run in a tile of their own: cheaper than a full one, dearer than their share.
-  const double row_use = 0.5 + 0.5 * used(rows, t.rows);
-  return multiply / cycles * row_use * used(columns, t.vectors * lanes);
-}
-
-// `within`: the innermost extent of joined row axes; tiles then cover whole parts of it (0: any
-// size).
-Tile choose_tile(const MachineDescription& m, int64_t rows, int64_t columns, int64_t lanes,
-                 int64_t within) {
-  Tile best;
-  double best_score = 0;
-  for (int64_t vectors = 1; vectors <= 8; ++vectors)
-    for (int64_t r = 1; r <= std::min<int64_t>(rows, 14); ++r) {
-      if (within && within % r && r % within) continue;
-      const double score = tile_score(m, {r, vectors}, rows, columns, lanes);
-      if (score > best_score * 1.001) {
-        best_score = score;
-        best = {r, vectors};
-      }
-    }
-  return best;
-}
 
 class TileRule {
  public:
@@ -191,14 +152,23 @@ class TileRule {
       shared |= sj && is_zero(sj);
     }
     if (shared) {
-      tile_ = choose_tile(s_.machine(), rows, columns, lanes_, inner);
+      const TileChoice choice = choose_tile(s_.machine(), rows, columns, lanes_, inner);
+      tile_ = choice.best;
+      s_.note(m_ + ": " + explain(choice, lanes_, s_.machine().vector_registers));
     } else {
       tile_.vectors = std::min<int64_t>(2, (columns + lanes_ - 1) / lanes_);
       const int64_t most = std::min<int64_t>(rows, s_.machine().vector_registers < 32 ? 4 : 8);
       for (int64_t r = 1; r <= most; ++r)
         if (inner ? inner % r == 0 : rows % r == 0 || r == 4) tile_.rows = r;
+      s_.note(m_ + ": " + std::to_string(tile_.rows) + " rows x " + std::to_string(tile_.vectors) +
+              " vectors of " + std::to_string(lanes_) +
+              " lanes; no operand is shared by the results, so that more sums bring nothing");
     }
+    if (dot_) s_.note(m_ + ": sums of four 8-bit products by one instruction");
     columns_first_ = goes_by_columns();
+    if (columns_first_)
+      s_.note(m_ + ": the weights are larger than the cache and the rows are not: a panel of " +
+              "columns at a time, over all rows");
   }
 
   // Weights that no cache holds pass by once, a panel of columns after the other, when all rows fit
@@ -254,7 +224,8 @@ class TileRule {
       numbers.insert(numbers.end(), inner.begin(), inner.end());
       numbers.insert(numbers.end(), {dim, 1, width});
       if (dot_ && last_dim >= 0) numbers.insert(numbers.end(), {last_dim, 1, kDotTerms});
-      s_.apply("transform_layout", {a.buffer->name}, numbers);
+      if (s_.apply("transform_layout", {a.buffer->name}, numbers))
+        s_.note(m_ + ": the constant '" + a.buffer->name + "' is packed in the order of the tile");
     }
   }
   // Reduction axes: the window outside, channels (that run along memory) inside.
@@ -333,6 +304,11 @@ class TileRule {
     return s_.apply("reorder", tiled);
   }
 
+  void note_blocks() {
+    s_.note(m_ +
+            ": a panel of columns over the whole reduction is larger than half of the cache: " +
+            "the outer part of the reduction goes around the rows");
+  }
   // Where a packed panel of columns is too large to stay in cache while all rows pass over it, the
   // outer part of the reduction goes around the rows: their sums wait in a buffer of their own.
   bool block_reduction() {
@@ -357,7 +333,10 @@ class TileRule {
       panel /= extents[outer];
       hoisted_.push_back(reduce_loops_[outer]);
     }
-    if (panel <= most / 2) return true;
+    if (panel <= most / 2) {
+      note_blocks();
+      return true;
+    }
     // The innermost loop is cut where its extent has a divisor to cut it at.
     const std::string last = reduce_loops_.back();
     const int64_t n = dot_ ? extents.back() / kDotTerms : extents.back();
@@ -368,6 +347,7 @@ class TileRule {
       hoisted_.push_back(around);
       reduce_loops_.back() = around;
       reduce_loops_.push_back(inside);
+      note_blocks();
       return true;
     }
     return true;
@@ -423,6 +403,9 @@ class TileRule {
       s_.restore(mark);
       return false;
     }
+    s_.note(padding +
+            ": the padded copy is larger than the cache: each row of results pads what it " +
+            "reads");
     const For* inner = s_.place(padding).loops.back();
     int64_t lanes = s_.machine().lanes(std::max(byte_size(copy->dtype), 4));
     while (lanes > 4 && extent_or(inner->extent, lanes) <= lanes / 2) lanes /= 2;
@@ -465,7 +448,7 @@ class TileRule {
   bool dot_ = false;            // the innermost reduction goes by dot products
   Expr row_extent_ = 1;
   int64_t lanes_ = 1;
-  Tile tile_;
+  TileCost tile_;
   std::vector<std::string> reduce_loops_;
   std::vector<std::string> hoisted_;  // reduction loops around the rows; the first of reduce_loops_
 };

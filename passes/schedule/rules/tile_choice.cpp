@@ -1,0 +1,74 @@
+#include "passes/schedule/rules/tile_choice.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace tilewright::passes {
+
+namespace {
+
+constexpr double kPorts = 2;  // multiply-adds, and loads, per cycle
+constexpr double kLatency = 4;
+constexpr double kLoadOverlap = 0.1;  // part of the loads that multiply-adds do not hide
+
+double part_used(int64_t n, int64_t by) {
+  return static_cast<double>(n) / static_cast<double>((n + by - 1) / by * by);
+}
+double cycles(const TileCost& t) {
+  return std::max({t.multiply, t.loads, t.latency}) + kLoadOverlap * t.loads;
+}
+
+}  // namespace
+
+TileCost tile_cost(const ir::MachineDescription& machine, int64_t rows, int64_t vectors,
+                   int64_t all_rows, int64_t all_columns, int64_t lanes) {
+  TileCost t{.rows = rows, .vectors = vectors};
+  const int64_t sums = rows * vectors;
+  t.multiply = static_cast<double>(sums) / kPorts;
+  t.loads = static_cast<double>(rows + vectors) / kPorts;
+  t.latency = kLatency;
+  // Leftover rows run in a tile of their own: cheaper than a full one, dearer than their share.
+  t.row_use = 0.5 + 0.5 * part_used(all_rows, rows);
+  t.column_use = part_used(all_columns, vectors * lanes);
+  const bool fits = sums + vectors + 1 <= machine.vector_registers;
+  t.score = fits ? t.multiply / cycles(t) * t.row_use * t.column_use : 0;
+  return t;
+}
+
+TileChoice choose_tile(const ir::MachineDescription& machine, int64_t all_rows, int64_t all_columns,
+                       int64_t lanes, int64_t within) {
+  constexpr int64_t kMostVectors = 8, kMostRows = 14;
+  constexpr double kBetter = 1.001;  // equal ones: the first, of fewer vectors
+  TileChoice choice;
+  for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors)
+    for (int64_t rows = 1; rows <= std::min(all_rows, kMostRows); ++rows) {
+      if (within && within % rows && rows % within) continue;
+      const TileCost t = tile_cost(machine, rows, vectors, all_rows, all_columns, lanes);
+      if (t.score > choice.best.score * kBetter) {
+        choice.next = choice.best;
+        choice.best = t;
+      } else if (t.score > choice.next.score) {
+        choice.next = t;
+      }
+    }
+  return choice;
+}
+
+std::string explain(const TileChoice& choice, int64_t lanes, int registers) {
+  const TileCost &t = choice.best, &n = choice.next;
+  char text[512];
+  std::snprintf(text, sizeof text,
+                "a tile of %lld rows x %lld vectors of %lld lanes: %lld sums in %d registers\n"
+                "  a step of the reduction takes %.1f cycles: multiply-adds %.1f, loads %.1f, "
+                "latency %.1f\n"
+                "  of rows %.0f %% and of lanes %.0f %% are real: estimated %.0f %% of the peak; "
+                "next best: %lld x %lld with %.0f %%",
+                static_cast<long long>(t.rows), static_cast<long long>(t.vectors),
+                static_cast<long long>(lanes), static_cast<long long>(t.rows * t.vectors),
+                registers, cycles(t), t.multiply, t.loads, t.latency, 100 * t.row_use,
+                100 * t.column_use, 100 * t.score, static_cast<long long>(n.rows),
+                static_cast<long long>(n.vectors), 100 * n.score);
+  return text;
+}
+
+}  // namespace tilewright::passes

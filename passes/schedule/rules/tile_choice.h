@@ -1,0 +1,34 @@
+// How large a tile of accumulators is: an analytic cost with named terms.
+#pragma once
+
+#include <string>
+
+#include "ir/machine.h"
+
+namespace tilewright::passes {
+
+// A tile of `rows` x `vectors` sums in registers and what one step of the reduction costs it.
+struct TileCost {
+  int64_t rows = 1, vectors = 1;
+  double multiply = 0;    // cycles of the multiply-adds
+  double loads = 0;       // cycles of reading a vector per column and an element per row
+  double latency = 0;     // cycles until a sum can be added to again
+  double row_use = 0;     // part of the rows that is no padding; leftover rows count half
+  double column_use = 0;  // part of the lanes that is no padding
+  double score = 0;       // estimated part of the multiply-add peak; 0: does not fit the registers
+};
+TileCost tile_cost(const ir::MachineDescription& machine, int64_t rows, int64_t vectors,
+                   int64_t all_rows, int64_t all_columns, int64_t lanes);
+
+// within: the innermost extent of joined row axes, whole parts of which tiles cover (0: any size).
+// `next`: the best one of another shape.
+struct TileChoice {
+  TileCost best, next;
+};
+TileChoice choose_tile(const ir::MachineDescription& machine, int64_t all_rows, int64_t all_columns,
+                       int64_t lanes, int64_t within);
+
+// A few lines that say why.
+std::string explain(const TileChoice& choice, int64_t lanes, int registers);
+
+}  // namespace tilewright::passes
