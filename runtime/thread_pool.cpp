@@ -13,6 +13,7 @@ namespace {
 // Longer than a wake-up (some 5 to 40 us) would gain nothing; machines are shared.
 constexpr std::chrono::microseconds kSpin{20};
 constexpr uint64_t kPartsMask = 0xffff;
+constexpr int kPieces = 8;  // of a worker's share, at most one more
 
 std::atomic<int> awake_workers{0};  // of all pools: working or spinning
 
@@ -84,6 +85,7 @@ int available_cpus() {
 }
 
 ThreadPool::ThreadPool(int workers) : worker_count_(std::clamp(workers, 1, kMaxWorkers)) {
+  shares_ = std::make_unique<Share[]>(static_cast<size_t>(worker_count_));
   threads_.reserve(worker_count_ - 1);
   try {
     for (int w = 1; w < worker_count_; ++w) threads_.emplace_back([this, w] { run_worker(w); });
@@ -110,37 +112,69 @@ void ThreadPool::parallel(TwKernelContext* context, int64_t count, TwParallelBod
   std::lock_guard lock(busy_, std::adopt_lock);
   job_ = {context, body, closure, count, parts};
   awake_workers.fetch_add(1, std::memory_order_relaxed);
+  share_out();
   fork(parts);
-  run_part(job_, 0);
+  run_shares(0);
   join();
   awake_workers.fetch_sub(1, std::memory_order_relaxed);
 }
 
+void ThreadPool::share_out() {
+  const int64_t size = job_.count / job_.parts, rest = job_.count % job_.parts;
+  int64_t begin = 0;
+  for (int w = 0; w < job_.parts; ++w) {
+    Share& share = shares_[w];
+    share.begin = begin;
+    share.end = begin += size + (w < rest);
+    share.piece = std::max<int64_t>(size / kPieces + (size % kPieces != 0), 1);
+    share.next.store(0, std::memory_order_relaxed);
+  }
+  left_.store(job_.count, std::memory_order_relaxed);
+}
+
 void ThreadPool::fork(int parts) {
-  unfinished_.store(parts - 1, std::memory_order_relaxed);
   const uint64_t generation = (epoch_.load(std::memory_order_relaxed) >> 16) + 1;
   // Sequentially consistent with sleepers_: either this sees the sleeper, or the sleeper sees the
   // new epoch.
   epoch_.store(generation << 16 | static_cast<uint64_t>(parts));
-  if (sleepers_.load() == 0) return;
+  if (parts == 0 || sleepers_.load() == 0) return;
   { std::lock_guard lock(sleep_mutex_); }
   wake_workers_.notify_all();
 }
 
 void ThreadPool::join() {
-  auto done = [this] { return unfinished_.load(std::memory_order_acquire) == 0; };
-  if (spin_until(done)) return;
-  std::unique_lock lock(sleep_mutex_);
-  caller_sleeps_.store(true);
-  wake_caller_.wait(lock, [this] { return unfinished_.load() == 0; });
-  caller_sleeps_.store(false);
+  auto done = [this] { return left_.load(std::memory_order_acquire) == 0; };
+  if (!spin_until(done)) {
+    std::unique_lock lock(sleep_mutex_);
+    caller_sleeps_.store(true);
+    wake_caller_.wait(lock, [this] { return left_.load() == 0; });
+    caller_sleeps_.store(false);
+  }
+  // Nobody comes in any more: a worker that enters sees the new epoch, or is seen here.
+  fork(0);
+  while (inside_.load() != 0) std::this_thread::yield();
 }
 
-void ThreadPool::run_part(const Job& job, int worker) {
-  const int64_t size = job.count / job.parts, rest = job.count % job.parts;
-  const int64_t begin = worker * size + std::min<int64_t>(worker, rest);
+// The last items wake a caller that gave up spinning. The pool outlives this: its destructor joins.
+void ThreadPool::finish(int64_t items) {
+  if (left_.fetch_sub(items) != items || !caller_sleeps_.load()) return;
+  { std::lock_guard lock(sleep_mutex_); }
+  wake_caller_.notify_one();
+}
+
+void ThreadPool::run_shares(int worker) {
   here = {this, worker};
-  job.body(job.context, job.closure, begin, begin + size + (worker < rest), worker);
+  for (int k = 0; k < job_.parts; ++k) {
+    Share& share = shares_[(worker + k) % job_.parts];
+    for (;;) {
+      const int n = share.next.fetch_add(1, std::memory_order_relaxed);
+      if (n > kPieces || n * share.piece >= share.end - share.begin) break;
+      const int64_t begin = share.begin + n * share.piece;
+      const int64_t end = share.end - begin < share.piece ? share.end : begin + share.piece;
+      job_.body(job_.context, job_.closure, begin, end, worker);
+      finish(end - begin);
+    }
+  }
   here = {};
 }
 
@@ -167,13 +201,9 @@ void ThreadPool::run_worker(int worker) {
     if (epoch == seen) continue;
     seen = epoch;
     if (worker >= static_cast<int>(epoch & kPartsMask)) continue;
-    run_part(job_, worker);
-    // The last one out wakes a caller that gave up spinning. The pool outlives this: its destructor
-    // joins.
-    if (unfinished_.fetch_sub(1) == 1 && caller_sleeps_.load()) {
-      { std::lock_guard lock(sleep_mutex_); }
-      wake_caller_.notify_one();
-    }
+    inside_.fetch_add(1);
+    if (epoch_.load() == epoch) run_shares(worker);
+    inside_.fetch_sub(1);
   }
   awake_workers.fetch_sub(1, std::memory_order_relaxed);
 }

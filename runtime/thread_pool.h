@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -13,7 +14,9 @@
 namespace tilewright {
 
 // Workers 0 (the calling thread) to worker_count - 1. A call splits [0, count) into contiguous,
-// nearly equal parts, one per worker, and allocates nothing. Workers spin for a moment after a call
+// nearly equal shares, one per worker, and allocates nothing. A worker takes its share a piece at a
+// time and then pieces of the others': a thread that the system holds up holds up nobody, unless it
+// is inside a piece. Workers spin for a moment after a call
 // and then sleep; they never spin while more workers are awake in the process than it has CPUs.
 // Safe to share among sessions: a call that finds the pool busy, and a call from inside a body,
 // runs serially on the calling thread.
@@ -42,19 +45,27 @@ class ThreadPool {
   };
   void run_worker(int worker);
   uint64_t wait_for_job(uint64_t seen);
-  void run_part(const Job& job, int worker);
+  void run_shares(int worker);
+  void finish(int64_t items);
+  void share_out();
   void fork(int parts);
   void join();
 
   int worker_count_;
   std::vector<std::thread> threads_;
   std::mutex busy_;  // held by the call under way
-  Job job_;          // stable while a participating worker has not finished
+  Job job_;          // stable while a worker is inside
 
   // Generation (48 bits) and the number of participants (16 bits) of the latest call: a worker
   // learns with one load whether it takes part, and only then reads job_.
   alignas(64) std::atomic<uint64_t> epoch_{0};
-  alignas(64) std::atomic<int> unfinished_{0};
+  alignas(64) std::atomic<int64_t> left_{0};  // items of the call that are not done
+  alignas(64) std::atomic<int> inside_{0};    // workers that may look at job_ and shares_
+  struct alignas(64) Share {
+    std::atomic<int> next{0};  // piece
+    int64_t begin = 0, end = 0, piece = 1;
+  };
+  std::unique_ptr<Share[]> shares_;
   alignas(64) std::atomic<int> sleepers_{0};
   std::atomic<bool> caller_sleeps_{false};
   std::atomic<bool> stop_{false};
