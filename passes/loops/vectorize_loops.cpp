@@ -1,5 +1,8 @@
+#include <set>
+
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
+#include "passes/loops/scratch_lanes.h"
 
 namespace tilewright::passes {
 
@@ -10,7 +13,8 @@ namespace {
 // Replaces one loop variable by the vector 0, 1, ... lanes - 1 throughout a statement.
 class Vectorize : public Rewriter {
  public:
-  Vectorize(Var var, int lanes) : var_(std::move(var)), lanes_(lanes) {}
+  Vectorize(Var var, int lanes, const std::set<const BufferNode*>& scratch)
+      : var_(std::move(var)), lanes_(lanes), scratch_(scratch) {}
   using Rewriter::rewrite;
 
   Expr rewrite(const Expr& e) override {
@@ -76,8 +80,9 @@ class Vectorize : public Rewriter {
     const bool vector = index.lanes() > 1 || value.lanes() > 1;
     if (vector && mask_ && st.buffer->scope != Scope::kLocal) mask = both(mask, mask_);
     // Lanes beyond the mask of a local tile are scratch: writing them keeps the tile in registers.
-    // A sum that is carried on must keep its lanes, though.
-    if (vector && mask_ && st.buffer->scope == Scope::kLocal && updates_itself(st)) {
+    // A sum that is carried on must keep its lanes, though, where these are read.
+    if (vector && mask_ && st.buffer->scope == Scope::kLocal && updates_itself(st) &&
+        (!scratch_.count(st.buffer.get()) || reads_other_tiles(st))) {
       Expr wide = index.lanes() == 1 ? broadcast(index, lanes_) : index;
       value = select(mask_, broadcast(value, lanes_), load(st.buffer, {wide}));
     }
@@ -90,6 +95,15 @@ class Vectorize : public Rewriter {
     bool found = false;
     for_each_expr(st.value, [&](const Expr& x) {
       if (const auto* l = x.as<Load>()) found |= l->buffer == st.buffer;
+    });
+    return found;
+  }
+  // Loads of local buffers have no mask: lanes that are off may find what was never stored.
+  static bool reads_other_tiles(const Store& st) {
+    bool found = false;
+    for_each_expr(st.value, [&](const Expr& x) {
+      if (const auto* l = x.as<Load>())
+        found |= l->buffer->scope == Scope::kLocal && l->buffer != st.buffer;
     });
     return found;
   }
@@ -161,6 +175,7 @@ class Vectorize : public Rewriter {
 
   Var var_;
   int lanes_;
+  const std::set<const BufferNode*>& scratch_;
   Expr mask_;
   VarMap vector_lets_;
 };
@@ -169,12 +184,18 @@ class VectorizeLoops : public Rewriter {
  public:
   using Rewriter::rewrite;
   Stmt rewrite(const Stmt& s) override {
+    if (const auto* a = s.as<Allocate>();
+        a && a->buffer->scope == Scope::kLocal && has_scratch_lanes(a->body, a->buffer))
+      scratch_.insert(a->buffer.get());
     const auto* f = s.as<For>();
     if (!f || f->loop_kind != LoopKind::kVectorized) return Rewriter::rewrite(s);
     auto n = as_int(f->extent);
     if (!n) return for_loop(f->var, f->extent, f->body);
-    return Vectorize(f->var, static_cast<int>(*n)).rewrite(f->body);
+    return Vectorize(f->var, static_cast<int>(*n), scratch_).rewrite(f->body);
   }
+
+ private:
+  std::set<const BufferNode*> scratch_;
 };
 
 }  // namespace
