@@ -71,6 +71,12 @@ Expr storage_elements(const BufferNode& b) {
   for (const LayoutAxis& a : layout_of(b)) n = n * axis_extent(b, a);
   return n;
 }
+bool is_in_storage(const BufferNode& buffer, const Expr& index, const Ranges& ranges) {
+  if (buffer.scope != Scope::kParam) return false;
+  auto size = as_int(simplify(storage_elements(buffer)));
+  const Interval range = interval(index, ranges);
+  return size && range.low && range.high && *range.low >= 0 && *range.high < *size;
+}
 
 Stmt flatten_buffers(const Stmt& s) { return FlattenBuffers().rewrite(s); }
 

@@ -24,6 +24,8 @@ ir::Stmt simplify_loops(const ir::Stmt& s, const ir::Ranges& ranges = {});
 ir::Stmt flatten_buffers(const ir::Stmt& s);
 ir::Expr flat_index(const ir::BufferNode& buffer, const std::vector<ir::Expr>& indices);
 ir::Expr storage_elements(const ir::BufferNode& buffer);
+// Does a flat index always lie in the storage of a kernel's parameter, padding included?
+bool is_in_storage(const ir::BufferNode& buffer, const ir::Expr& index, const ir::Ranges& ranges);
 
 // Splits a loop where a condition inside holds for all but its last iterations: the first part
 // loses the condition.

@@ -68,7 +68,9 @@ class LowerDots : public Rewriter {
     Expr from_a = first_of(a->indices[0], f.var), from_b = first_of(along->base, f.var);
     if (!from_a || !from_b) return nullptr;
     const int terms = kDotTerms * lanes;
-    if (b->mask && !inside(*b->buffer, from_b + Expr(terms - 1))) return nullptr;
+    // A packed constant is padded to whole tiles: the lanes that a mask turns off are there to
+    // read.
+    if (b->mask && !is_in_storage(*b->buffer, from_b + Expr(terms - 1), ranges_)) return nullptr;
     return store(st.buffer, st.indices,
                  dot(load(st.buffer, st.indices),
                      broadcast(load(a->buffer, {ramp(from_a, Expr(1), kDotTerms)}), terms),
@@ -77,13 +79,6 @@ class LowerDots : public Rewriter {
   static bool is_same_load(const Expr& e, const Load& other) {
     const auto* l = e.as<Load>();
     return l && l->buffer == other.buffer && same_expr(l->indices[0], other.indices[0]);
-  }
-  // A packed constant is padded to whole tiles: the lanes that a mask turns off are there to read.
-  bool inside(const BufferNode& b, const Expr& last) const {
-    const Expr size = b.scope == Scope::kParam ? storage_elements(b) : Expr(0);
-    const Interval range = interval(last, ranges_);
-    auto n = as_int(simplify(size));
-    return range.high && n && *range.high < *n;
   }
 
   Ranges ranges_;

@@ -13,8 +13,8 @@ namespace {
 // Replaces one loop variable by the vector 0, 1, ... lanes - 1 throughout a statement.
 class Vectorize : public Rewriter {
  public:
-  Vectorize(Var var, int lanes, const std::set<const BufferNode*>& scratch)
-      : var_(std::move(var)), lanes_(lanes), scratch_(scratch) {}
+  Vectorize(Var var, int lanes, const std::set<const BufferNode*>& scratch, const Ranges& ranges)
+      : var_(std::move(var)), lanes_(lanes), scratch_(scratch), ranges_(ranges) {}
   using Rewriter::rewrite;
 
   Expr rewrite(const Expr& e) override {
@@ -28,7 +28,8 @@ class Vectorize : public Rewriter {
     if (const auto* l = e.as<Load>()) {
       std::vector<Expr> index{rewrite(l->indices[0])};
       Expr mask = l->mask ? rewrite(l->mask) : Expr();
-      if (index[0].lanes() > 1 && mask_ && l->buffer->scope != Scope::kLocal)
+      if (index[0].lanes() > 1 && mask_ && l->buffer->scope != Scope::kLocal &&
+          !(to_scratch_ && may_read_beyond(*l, index[0])))
         mask = both(mask, mask_);
       if (index[0].same_as(l->indices[0]) && mask.same_as(l->mask)) return e;
       return load(l->buffer, index, mask);
@@ -72,9 +73,19 @@ class Vectorize : public Rewriter {
     if (!a || !b) return a ? a : b;
     return binary(BinaryOp::kAnd, a, b);
   }
+  // A packed constant is padded to whole tiles: lanes that are off are there to read.
+  bool may_read_beyond(const Load& l, const Expr& index) const {
+    const auto* along = index.as<Ramp>();
+    if (!along || !is_one(along->stride)) return false;
+    Ranges all = ranges_;
+    all.set(var_, Expr(lanes_));
+    return is_in_storage(*l.buffer, l.indices[0], all);
+  }
   Stmt rewrite_store(const Store& st) {
-    Expr index = rewrite(st.indices[0]), value = rewrite(st.value),
-         mask = st.mask ? rewrite(st.mask) : Expr();
+    to_scratch_ = st.buffer->scope == Scope::kLocal && scratch_.count(st.buffer.get());
+    Expr index = rewrite(st.indices[0]), value = rewrite(st.value);
+    to_scratch_ = false;
+    Expr mask = st.mask ? rewrite(st.mask) : Expr();
     if (index.lanes() == 1 && value.lanes() > 1)
       if (Stmt reduced = reduce_over_lanes(st, index, value)) return reduced;
     const bool vector = index.lanes() > 1 || value.lanes() > 1;
@@ -176,6 +187,8 @@ class Vectorize : public Rewriter {
   Var var_;
   int lanes_;
   const std::set<const BufferNode*>& scratch_;
+  const Ranges& ranges_;  // of the loops around
+  bool to_scratch_ = false;
   Expr mask_;
   VarMap vector_lets_;
 };
@@ -188,14 +201,16 @@ class VectorizeLoops : public Rewriter {
         a && a->buffer->scope == Scope::kLocal && has_scratch_lanes(a->body, a->buffer))
       scratch_.insert(a->buffer.get());
     const auto* f = s.as<For>();
+    if (f) ranges_.set(f->var, f->extent);
     if (!f || f->loop_kind != LoopKind::kVectorized) return Rewriter::rewrite(s);
     auto n = as_int(f->extent);
     if (!n) return for_loop(f->var, f->extent, f->body);
-    return Vectorize(f->var, static_cast<int>(*n), scratch_).rewrite(f->body);
+    return Vectorize(f->var, static_cast<int>(*n), scratch_, ranges_).rewrite(f->body);
   }
 
  private:
   std::set<const BufferNode*> scratch_;
+  Ranges ranges_;
 };
 
 }  // namespace
