@@ -122,7 +122,8 @@ const Sample kSamples[] = {
   input w: i8[12, 48]
   input scale: f32[48]
   input sums: i32[48]
-  y: f32[s, b, 12], h: f32[b, 12], c: f32[b, 12] = lstm_steps(x, w, _, _, _, _, scale, sums) {activations = ["sigmoid", "tanh", "tanh"], alpha = [0.0, 0.0, 0.0], beta = [0.0, 0.0, 0.0]}
+  y: f32[s, b, 12], h: f32[b, 12], c: f32[b, 12] = lstm_steps(x, w, _, _, _, _, scale, sums)
+    {activations = ["sigmoid", "tanh", "tanh"], alpha = [0.0, 0.0, 0.0], beta = [0.0, 0.0, 0.0]}
   output y as "y"
   output h as "h"
   output c as "c"
