@@ -1,7 +1,7 @@
+#include <algorithm>
 #include <functional>
 #include <unordered_set>
 
-#include "ir/loops/compare.h"
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
 
@@ -138,7 +138,7 @@ class PartitionTails : public Rewriter {
       Expr safe = safe_iterations(c, f, inside);
       return safe && can_prove_equal(safe, split.safe);
     };
-    const auto tile = find_row_tile(f, body);
+    const auto tile = find_row_tile(f, body, split.safe);
     const Expr main = tile ? split.safe : simplify(min(max(split.safe, Expr(0)), f.extent), outer_);
     Stmt first = for_loop(f.var, main, Assume(holds).rewrite(body), f.loop_kind);
     if (tile) return seq({first, leftover_rows(f, body, *tile, main)});
@@ -149,10 +149,18 @@ class PartitionTails : public Rewriter {
     return seq({first, for_loop(v, left, tail, f.loop_kind)});
   }
 
+  // A condition on indices alone that depends on loop f.
+  static bool is_index_check(const Expr& e, const For& f) {
+    const auto* c = e.as<Binary>();
+    if (!c || c->op != BinaryOp::kLt || c->a.dtype() != DType::kInt64 || !uses_var(e, f.var))
+      return false;
+    bool loads = false;
+    for_each_expr(e, [&](const Expr& x) { loads |= x.kind() == NodeKind::kLoad; });
+    return !loads;
+  }
   // Is the condition that row r of a tile exists: a * v + r < limit?
   static bool is_row_check(const Expr& condition, const For& f, const Var& r, RowTile& tile) {
     const auto* c = condition.as<Binary>();
-    if (!c || c->op != BinaryOp::kLt) return false;
     const Linear left = to_linear(c->a - c->b);
     auto of_v = left.coefficient_of(f.var), of_r = left.coefficient_of(r);
     if (!of_v || !of_v->is_constant() || of_v->constant != tile.rows || !of_r ||
@@ -162,9 +170,25 @@ class PartitionTails : public Rewriter {
     if (!tile.limit) tile.limit = limit;
     return same_expr(limit, tile.limit);
   }
+  // Does each store below stand under a condition on row r?
+  static bool stores_are_checked(const Stmt& s, const For& f, const Var& r) {
+    if (const auto* q = s.as<Seq>())
+      return std::all_of(q->stmts.begin(), q->stmts.end(),
+                         [&](const Stmt& x) { return stores_are_checked(x, f, r); });
+    if (const auto* g = s.as<For>()) return stores_are_checked(g->body, f, r);
+    if (const auto* a = s.as<Allocate>()) return stores_are_checked(a->body, f, r);
+    if (const auto* l = s.as<Let>()) return stores_are_checked(l->body, f, r);
+    const auto* i = s.as<If>();
+    if (!i || i->otherwise) return false;
+    std::vector<Expr> parts;
+    conjunction(i->condition, parts);
+    for (const Expr& p : parts)
+      if (is_index_check(p, f) && uses_var(p, r)) return true;
+    return stores_are_checked(i->then, f, r);
+  }
   // The tile of loop f when each of its conditions on rows is of that form, all alike, and the last
-  // iteration is the only one that lacks rows.
-  std::optional<RowTile> find_row_tile(const For& f, const Stmt& body) {
+  // iteration, after `safe` others, is the only one that lacks rows.
+  std::optional<RowTile> find_row_tile(const For& f, const Stmt& body, const Expr& safe) {
     RowTile tile;
     std::vector<const For*> unrolled;
     for_each_stmt(body, [&](const Stmt& x) {
@@ -173,8 +197,7 @@ class PartitionTails : public Rewriter {
     });
     bool fits = true;
     for_each_expr(body, [&](const Expr& e) {
-      const auto* c = e.as<Binary>();
-      if (!c || c->op != BinaryOp::kLt || !fits || !uses_var(e, f.var)) return;
+      if (!fits || !is_index_check(e, f)) return;
       const For* rows = nullptr;
       for (const For* g : unrolled)
         if (uses_var(e, g->var)) rows = rows ? nullptr : g;
@@ -182,21 +205,21 @@ class PartitionTails : public Rewriter {
       fits = n && *n > 1 && *n <= kMostRowsApart && (!tile.rows || tile.rows == *n);
       if (!fits) return;
       tile.rows = *n;
-      fits = is_row_check(e, f, rows->var, tile);
+      fits = is_row_check(e, f, rows->var, tile) && stores_are_checked(rows->body, f, rows->var);
       tile.loops.insert(rows->var.get());
     });
     if (!fits || !tile.rows || uses_inner(tile.limit, f, body)) return std::nullopt;
-    const Expr tiles = floordiv(tile.limit + Expr(tile.rows - 1), Expr(tile.rows));
-    return can_prove_equal(f.extent, tiles) ? std::optional(tile) : std::nullopt;
+    const Expr rows(tile.rows);
+    const bool one_lacks_rows =
+        can_prove_equal(f.extent, floordiv(tile.limit + rows - Expr(1), rows)) &&
+        can_prove_equal(safe, floordiv(tile.limit, rows));
+    return one_lacks_rows ? std::optional(tile) : std::nullopt;
   }
   Stmt leftover_rows(const For& f, const Stmt& body, const RowTile& tile, const Expr& main) {
     const Expr left = simplify(tile.limit - main * Expr(tile.rows));
     std::vector<Stmt> cases;
     for (int64_t n = 1; n < tile.rows; ++n) {
-      auto holds = [&](const Expr& c) {
-        const auto* b = c.as<Binary>();
-        return b && b->op == BinaryOp::kLt && uses_var(c, f.var);
-      };
+      auto holds = [&](const Expr& c) { return is_index_check(c, f); };
       Stmt some = Assume(holds, &tile.loops, Expr(n)).rewrite(body);
       some = clone_with_fresh_names(some, "_left" + std::to_string(n));
       cases.push_back(if_then(eq(left, Expr(n)), substitute(some, {{f.var.get(), main}})));

@@ -48,12 +48,11 @@ class LoadsAreGuarded {
   }
   void add_conditions(const Expr& e) {
     const auto* b = e.as<Binary>();
-    if (!b) return;
-    if (b->op == BinaryOp::kAnd && e.dtype() == DType::kBool) {
+    if (b && b->op == BinaryOp::kAnd && e.dtype() == DType::kBool) {
       add_conditions(b->a);
       add_conditions(b->b);
-    } else if (b->op == BinaryOp::kLt && b->a.dtype() == DType::kInt64) {
-      conditions_.push_back(to_linear(b->a - b->b));
+    } else {
+      conditions_.push_back(e);
     }
   }
   bool uses_loops(const LinearTerm& t) const {
@@ -68,30 +67,44 @@ class LoadsAreGuarded {
       if (l && l->buffer == buffer_) guarded_ = guarded_ && is_guarded(*l);
     });
   }
+  // Under one guard or more, and no other condition on the same lanes.
   bool is_guarded(const Load& l) {
     const Linear index = to_linear(l.indices[0]);
-    return std::any_of(conditions_.begin(), conditions_.end(),
-                       [&](const Linear& c) { return guards(c, index); });
+    std::vector<Expr> others;
+    Expr lanes;
+    for (const Expr& c : conditions_)
+      if (Expr inner = guarded_part(c, index))
+        lanes = lanes ? lanes + inner : inner;
+      else
+        others.push_back(c);
+    return lanes && std::none_of(others.begin(), others.end(),
+                                 [&](const Expr& c) { return share_loops(c, lanes); });
   }
-  // The condition is `inner + outer < 0`, where inner holds what the loops below the buffer give.
-  bool guards(const Linear& condition, const Linear& index) {
+  bool share_loops(const Expr& a, const Expr& b) const {
+    return std::any_of(loops_.begin(), loops_.end(),
+                       [&](const Var& v) { return uses_var(a, v) && uses_var(b, v); });
+  }
+  // A guard is `inner + outer < 0`, where inner is what the loops below the buffer give, a part of
+  // the index that shares no loop with the rest of it. Null when the condition is none.
+  Expr guarded_part(const Expr& condition, const Linear& index) {
+    const auto* b = condition.as<Binary>();
+    if (!b || b->op != BinaryOp::kLt || b->a.dtype() != DType::kInt64) return nullptr;
+    const Linear both = to_linear(b->a - b->b);
     Linear inner, outer, rest = index;
-    for (const LinearTerm& t : condition.terms)
+    for (const LinearTerm& t : both.terms)
       (uses_loops(t) ? inner : outer).add(t.factors, t.coefficient);
-    outer.constant = condition.constant;
-    if (inner.is_constant()) return false;
+    outer.constant = both.constant;
+    if (inner.is_constant()) return nullptr;
     rest.add(inner, -1);
-    const Expr others = to_expr(rest), mine = to_expr(inner);
-    for (const Var& v : loops_)
-      if (uses_var(mine, v) && uses_var(others, v)) return false;
-    const Expr limit = to_expr(outer);
+    const Expr part = to_expr(inner), limit = to_expr(outer);
+    if (share_loops(part, to_expr(rest))) return nullptr;
     if (!limit_) limit_ = limit;
-    return same_expr(limit, limit_);
+    return same_expr(limit, limit_) ? part : Expr();
   }
 
   Buffer buffer_;
   std::vector<Var> loops_;
-  std::vector<Linear> conditions_;
+  std::vector<Expr> conditions_;
   Expr limit_;
   bool guarded_ = true;
 };
