@@ -35,6 +35,8 @@ ir::Attributes window_attributes(NodeImport& n);
 // absent): one value or one for each column.
 ir::ValueId dynamically_quantized_matmul(NodeImport& n, ir::ValueId a, ir::ValueId b,
                                          ir::ValueId b_scale, ir::ValueId b_zero);
+// Is each element of an integer value known to be 0? An absent one is.
+bool is_known_zero(NodeImport& n, ir::ValueId v);
 std::span<const OpMapping> control_flow_mappings();
 
 }  // namespace tilewright::onnx

@@ -120,13 +120,7 @@ void dynamic_quantize_linear(NodeImport& n) {
   n.out(2, q.zero_point.id);
 }
 
-bool known_zero(NodeImport& n, ValueId v) {
-  if (v == kNone) return true;
-  auto elements = n.known_ints(v);
-  return elements &&
-         std::all_of(elements->begin(), elements->end(), [](int64_t e) { return e == 0; });
-}
-ValueId unless_zero(NodeImport& n, ValueId v) { return known_zero(n, v) ? kNone : v; }
+ValueId unless_zero(NodeImport& n, ValueId v) { return is_known_zero(n, v) ? kNone : v; }
 // Zero point or scale of the rows of a: [..., m, k]; one of a single dimension has m elements.
 ValueId for_rows(NodeImport& n, ValueId v) {
   if (v == kNone || n.rank(v) != 1) return v;
@@ -188,6 +182,13 @@ constexpr auto kRows = std::to_array<OpMapping>({
 });
 
 }  // namespace
+
+bool is_known_zero(NodeImport& n, ValueId v) {
+  if (v == kNone) return true;
+  auto elements = n.known_ints(v);
+  return elements &&
+         std::all_of(elements->begin(), elements->end(), [](int64_t e) { return e == 0; });
+}
 
 ValueId dynamically_quantized_matmul(NodeImport& n, ValueId a, ValueId b, ValueId b_scale,
                                      ValueId b_zero) {

@@ -148,6 +148,7 @@ class Recurrent {
     if (cell_.has_cell) {
       inputs.push_back(initial(6, d));
       inputs.push_back(row(n_.in(7), d));
+      if (by_bytes()) add_byte_weights(inputs, d);
     } else if (cell_.gates == 3) {
       inputs.push_back(recurrent_bias);
     }
@@ -163,15 +164,28 @@ class Recurrent {
         {"activations", part(all_.names)}, {"alpha", part(all_.alpha)}, {"beta", part(all_.beta)}};
     if (direction_ == "reverse" || d == 1) a["reverse"] = int64_t{1};
     if (n_.has_attr("clip") && n_.float_attr("clip", 0) > 0) a["clip"] = n_.float_attr("clip", 0);
-    if (cell_.quantized) a["quantize_state"] = int64_t{1};
+    if (cell_.quantized && !by_bytes()) a["quantize_state"] = int64_t{1};
     for (const char* flag : {"linear_before_reset", "input_forget"})
       if (n_.int_attr(flag, 0)) a[flag] = int64_t{1};
     return a;
   }
-  // [h, gates * h]; those in 8 bits as the numbers they stand for.
+  // Are the products with R products of bytes?
+  bool by_bytes() {
+    return cell_.quantized && n_.dtype(r_) == DType::kInt8 &&
+           n_.dtype(n_.required(10)) == DType::kFloat32 && is_known_zero(n_, n_.in(11));
+  }
+  // The scale of each column of R (layers of one size then share their kernel) and their sums.
+  void add_byte_weights(std::vector<ValueId>& inputs, int64_t d) {
+    ValueId wide = n_.cast(row(r_, d), DType::kInt32);
+    inputs.push_back(n_.op("expand", {row(n_.required(10), d), n_.ints({cell_.gates * hidden_})}));
+    inputs.push_back(
+        n_.op("reduce_sum", {wide}, {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}}));
+  }
+  // [h, gates * h]; those in 8 bits, unless bytes will do, as the numbers they stand for.
   ValueId recurrent_weights(int64_t d) {
     ValueId r = row(r_, d);
     if (!cell_.quantized) return n_.transpose(r, {1, 0});
+    if (by_bytes()) return r;
     ValueId scale = row(n_.required(10), d), zero = row(n_.in(11), d);
     return n_.op("dequantize", zero == kNone ? std::vector<ValueId>{r, scale}
                                              : std::vector<ValueId>{r, scale, zero});

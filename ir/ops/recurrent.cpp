@@ -15,8 +15,10 @@ DType accumulator(DType t) {
 
 // Operands: projected [s, b, gates * h], recurrent [h, gates * h], then what the cell has of
 // initial_h [b, h], initial_c [b, h], sequence_lens [b], recurrent_bias [h], peepholes [3 * h].
+// A quantised LSTM has recurrent in 8 bits, with recurrent_scale [] or [gates * h] and the sums of
+// its columns, recurrent_sums [gates * h].
 constexpr int kProjected = 0, kRecurrent = 1, kInitialH = 2, kLens = 3, kInitialC = 4,
-              kPeepholes = 5, kRecurrentBias = 4;
+              kPeepholes = 5, kRecurrentBias = 4, kScale = 6, kSums = 7;
 
 template <int gates, bool cell>
 Status infer_steps(InferContext& c) {
@@ -24,8 +26,12 @@ Status infer_steps(InferContext& c) {
   if (x.rank() != 3 || r.rank() != 2)
     return c.error("expected [s, b, g * h] and [h, g * h], found " + to_string(x) + " and " +
                    to_string(r));
-  if (!is_float(x.dtype) || r.dtype != x.dtype)
+  const bool bytes = cell && r.dtype == DType::kInt8 && x.dtype == DType::kFloat32;
+  if (!is_float(x.dtype) || (r.dtype != x.dtype && !bytes))
     return c.error("operands must be of one floating-point type: " + to_string(x) + " and " +
+                   to_string(r));
+  if (bytes != (c.has(kScale) && c.has(kSums)) && cell)
+    return c.error("recurrent_scale and recurrent_sums go with an i8 recurrent, found " +
                    to_string(r));
   const Expr h = r.dims[0];
   auto size = as_int(h), columns = as_int(r.dims[1]), given = as_int(x.dims[2]);
@@ -84,28 +90,66 @@ class Steps {
     if (c.wants(output))
       c.b.compute(c.out(output), [&](const Axes& i) { return cast(dtype, load(state, i)); }, name);
   }
-  // The state as 8 bits would keep it, by the range of its elements.
-  Buffer rounded_state() {
-    if (!c.attr_int("quantize_state")) return h;
-    if (!rounded_) {
+  // How the state's elements go into 8 bits by their range: scale_ and zero_ of this step.
+  void quantize_range() {
+    if (!scale_) {
       for (Buffer* b : {&low_, &high_}) *b = c.b.temp("bound", acc, {});
-      rounded_ = c.b.temp("rounded", acc, {batch, hidden});
+      scale_ = c.b.temp("scale", acc, {});
+      zero_ = c.b.temp("zero", acc, {});
     }
     auto value = [&](const Axes&, const Axes& k) { return load(h, k); };
     c.b.reduce(low_, {batch, hidden}, Combiner::kMin, value, "low");
     c.b.reduce(high_, {batch, hidden}, Combiner::kMax, value, "high");
     const Expr zero = constant(0, acc), most = constant(255, acc);
     const Expr low = min(load(low_, {}), zero), range = max(load(high_, {}), zero) - low;
-    const Expr scale = select(eq(range, zero), constant(1, acc), range) / most;
-    auto nearest = [](const Expr& x) { return unary(UnaryOp::kRoundEven, x); };
-    const Expr shift = nearest(clamp((zero - low) / scale, zero, most));
+    auto scale = [&](const Axes&) {
+      return select(eq(range, zero), constant(1, acc), range) / most;
+    };
+    c.b.compute(scale_, scale, "scale");
+    c.b.compute(
+        zero_,
+        [&](const Axes&) { return nearest(clamp((zero - low) / load(scale_, {}), zero, most)); },
+        "zero");
+  }
+  static Expr nearest(const Expr& x) { return unary(UnaryOp::kRoundEven, x); }
+  Expr quantized(const Axes& i) {
+    return clamp(nearest(load(h, i) / load(scale_, {})) + load(zero_, {}), constant(0, acc),
+                 constant(255, acc));
+  }
+  // The state as 8 bits would keep it.
+  Buffer rounded_state() {
+    if (!c.attr_int("quantize_state")) return h;
+    if (!rounded_) rounded_ = c.b.temp("rounded", acc, {batch, hidden});
+    quantize_range();
     c.b.compute(
         rounded_,
-        [&](const Axes& i) {
-          return (clamp(nearest(load(h, i) / scale) + shift, zero, most) - shift) * scale;
-        },
+        [&](const Axes& i) { return (quantized(i) - load(zero_, {})) * load(scale_, {}); },
         "rounded");
     return rounded_;
+  }
+  // sums as `multiply` gives them for the rounded state, from products of bytes.
+  void multiply_bytes(const Buffer& sums, const char* name) {
+    if (!bytes_) {
+      bytes_ = c.b.temp("bytes", DType::kUInt8, {batch, hidden});
+      products_ = c.b.temp("products", DType::kInt32, sums->shape);
+    }
+    quantize_range();
+    c.b.compute(bytes_, [&](const Axes& i) { return cast(DType::kUInt8, quantized(i)); }, "bytes");
+    auto wide = [](const Buffer& b, const Axes& i) { return cast(DType::kInt32, load(b, i)); };
+    c.b.reduce(
+        products_, {hidden}, Combiner::kSum,
+        [&](const Axes& i, const Axes& k) {
+          return wide(bytes_, {i[0], k[0]}) * wide(c.in(kRecurrent), {k[0], i[1]});
+        },
+        name);
+    c.b.compute(
+        sums,
+        [&](const Axes& i) {
+          const Expr moved = wide(zero_, {}) * load(c.in(kSums), {i[1]});
+          return cast(acc, load(products_, i) - moved) *
+                 (load(scale_, {}) * broadcast_load(c.in(kScale), {i[1]}));
+        },
+        "scaled");
   }
   // sums[b, j] = sum over k of state[b, k] * recurrent[k, j + offset]
   void multiply(const Buffer& sums, const Buffer& state, const Expr& offset, const char* name) {
@@ -148,7 +192,7 @@ class Steps {
     return c.has(kLens) ? select(active(t, b), length(b) - 1 - t, t) : seq - 1 - t;
   }
   const bool reverse_;
-  Buffer low_, high_, rounded_;
+  Buffer low_, high_, scale_, zero_, rounded_, bytes_, products_;
 };
 
 void compute_rnn(ComputeContext& c) {
@@ -227,7 +271,10 @@ void compute_lstm(ComputeContext& c) {
     return s.clipped(x);
   };
   s.run([&](const Expr& t) {
-    s.multiply(sums, s.rounded_state(), 0, "recurrent");
+    if (c.has(kScale))
+      s.multiply_bytes(sums, "recurrent");
+    else
+      s.multiply(sums, s.rounded_state(), 0, "recurrent");
     c.b.compute(
         cell,
         [&](const Axes& i) {
@@ -300,13 +347,16 @@ const std::vector<OpDef>& recurrent_ops() {
        .source = "https://onnx.ai/onnx/operators/onnx__GRU.html"},
       {.name = "lstm_steps",
        .summary = "long short-term memory; gates i, o, f, g lie side by side in the last dimension "
-                  "of projected and recurrent",
+                  "of projected and recurrent; recurrent may be i8, times recurrent_scale, with "
+                  "the sums of its columns: h then goes into the product in 8 bits, by its range",
        .operands = {projected,
                     recurrent,
                     initial_h,
                     lens,
                     {"initial_c", OperandDef::kOptional},
-                    {"peepholes", OperandDef::kOptional}},
+                    {"peepholes", OperandDef::kOptional},
+                    {"recurrent_scale", OperandDef::kOptional},
+                    {"recurrent_sums", OperandDef::kOptional}},
        .attributes = with({{"input_forget", kInt, "the forget gate is 1 - i"},
                            {"quantize_state", kInt, "h is rounded to 8 bits before its product"}}),
        .outputs = "y, y_h, y_c",

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <functional>
+#include <unordered_set>
 
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
@@ -10,12 +11,20 @@ using namespace ir;
 
 namespace {
 
-// A condition `a * v + rest < limit` of a loop over v, with the iterations for which it surely
-// holds.
+// Conditions `a * v + rest < limit` of a loop over v that surely hold for v in [0, safe).
 struct Split {
-  Expr condition;
-  Expr safe;  // v in [0, safe): the condition holds
+  Expr safe;
 };
+
+// Rows of a tile, kept in registers: in iteration v they are a * v + r for each r below a, of which
+// those at `limit` and beyond do not exist.
+struct RowTile {
+  int64_t rows = 0;
+  Expr limit;
+  std::unordered_set<const ExprNode*> loops;  // over r
+};
+// Tails of fewer rows than this get code for each number of rows that may be left.
+constexpr int64_t kMostRowsApart = 8;
 
 class PartitionTails : public Rewriter {
  public:
@@ -76,7 +85,9 @@ class PartitionTails : public Rewriter {
       found = Division{p, of_task, Expr(*safe)};
     });
     if (!found) return body;
-    Stmt main = divide_tasks(f, Assume(found->condition).rewrite(body), depth - 1);
+    Stmt main = divide_tasks(
+        f, Assume([&](const Expr& c) { return same_expr(c, found->condition); }).rewrite(body),
+        depth - 1);
     return if_then(found->of_task < found->safe, main, clone_with_fresh_names(body, "_tail"));
   }
   // Each part `a < b` of the conditions of a statement.
@@ -95,21 +106,31 @@ class PartitionTails : public Rewriter {
   std::optional<Split> find_split(const For& f, const Stmt& body) {
     std::optional<Split> found;
     Ranges inside = ranges_below(f, body);
-    for_each_condition(body, [&](const Expr& p, const Binary& less) {
-      if (found) return;
-      Linear left = to_linear(less.a - less.b);  // left < 0
-      auto coefficient = left.coefficient_of(f.var);
-      if (!coefficient || !coefficient->is_constant() || coefficient->constant <= 0) return;
-      Expr rest = upper_bound(to_expr(left.without(f.var)), inside);
-      if (!rest) return;
-      // a * v + rest <= -1  <=>  v <= (-1 - rest) / a
-      Expr safe =
-          simplify(floordiv(Expr(-1) - rest, Expr(coefficient->constant)) + Expr(1), outer_);
-      if (uses_inner(safe, f, body)) return;
-      if (auto n = as_int(safe); n && *n <= 0) return;
-      found = Split{p, safe};
+    for_each_stmt(body, [&](const Stmt& x) {
+      const auto* i = x.as<If>();
+      if (!i || i->otherwise || found) return;
+      std::vector<Expr> parts;
+      conjunction(i->condition, parts);
+      for (const Expr& p : parts) {
+        Expr safe = found ? Expr() : safe_iterations(p, f, inside);
+        if (!safe || uses_inner(safe, f, body)) continue;
+        if (auto n = as_int(safe); n && *n <= 0) continue;
+        found = Split{safe};
+      }
     });
     return found;
+  }
+  // The number of iterations from the first for which the condition holds; null when not known.
+  Expr safe_iterations(const Expr& condition, const For& f, const Ranges& inside) const {
+    const auto* c = condition.as<Binary>();
+    if (!c || c->op != BinaryOp::kLt || c->a.dtype() != DType::kInt64) return nullptr;
+    Linear left = to_linear(c->a - c->b);  // left < 0
+    auto coefficient = left.coefficient_of(f.var);
+    if (!coefficient || !coefficient->is_constant() || coefficient->constant <= 0) return nullptr;
+    Expr rest = upper_bound(to_expr(left.without(f.var)), inside);
+    if (!rest) return nullptr;
+    // a * v + rest <= -1  <=>  v <= (-1 - rest) / a
+    return simplify(floordiv(Expr(-1) - rest, Expr(coefficient->constant)) + Expr(1), outer_);
   }
   Ranges ranges_below(const For& f, const Stmt& body) {
     Ranges r;
@@ -138,15 +159,22 @@ class PartitionTails : public Rewriter {
     }
   }
 
-  // Removes conjuncts that are the split's condition.
+  // Removes conjuncts for which `holds`; loops in `shortened` get `extent`.
   class Assume : public Rewriter {
    public:
-    explicit Assume(const Expr& condition) : condition_(condition) {}
+    explicit Assume(std::function<bool(const Expr&)> holds,
+                    const std::unordered_set<const ExprNode*>* shortened = nullptr,
+                    Expr extent = nullptr)
+        : holds_(std::move(holds)), shortened_(shortened), extent_(std::move(extent)) {}
     using Rewriter::rewrite;
     Expr rewrite(const Expr& e) override {
-      return same_expr(e, condition_) ? bool_imm(true) : Rewriter::rewrite(e);
+      const auto* b = e.as<Binary>();
+      if (!b || e.dtype() != DType::kBool) return Rewriter::rewrite(e);
+      return holds_(e) ? bool_imm(true) : Rewriter::rewrite(e);
     }
     Stmt rewrite(const Stmt& s) override {
+      if (const auto* f = s.as<For>(); f && shortened_ && shortened_->count(f->var.get()))
+        return for_loop(f->var, extent_, rewrite(f->body), f->loop_kind);
       const auto* i = s.as<If>();
       if (!i) return Rewriter::rewrite(s);
       Expr c = rewrite(i->condition);
@@ -156,17 +184,104 @@ class PartitionTails : public Rewriter {
     }
 
    private:
-    const Expr& condition_;
+    std::function<bool(const Expr&)> holds_;
+    const std::unordered_set<const ExprNode*>* shortened_;
+    Expr extent_;
   };
 
   Stmt apply(const For& f, const Stmt& body, const Split& split) {
-    Expr main = simplify(min(max(split.safe, Expr(0)), f.extent), outer_);
-    Stmt first = for_loop(f.var, main, Assume(split.condition).rewrite(body), f.loop_kind);
+    const Ranges inside = ranges_below(f, body);
+    auto holds = [&](const Expr& c) {
+      Expr safe = safe_iterations(c, f, inside);
+      return safe && can_prove_equal(safe, split.safe);
+    };
+    const auto tile = find_row_tile(f, body, split.safe);
+    const Expr main = tile ? split.safe : simplify(min(max(split.safe, Expr(0)), f.extent), outer_);
+    Stmt first = for_loop(f.var, main, Assume(holds).rewrite(body), f.loop_kind);
+    if (tile) return seq({first, leftover_rows(f, body, *tile, main)});
     Expr left = simplify(f.extent - main, outer_);
     if (is_zero(left)) return first;
     Var v(f.var.name() + "_tail");
     Stmt tail = substitute(clone_with_fresh_names(body, "_tail"), {{f.var.get(), v + main}});
     return seq({first, for_loop(v, left, tail, f.loop_kind)});
+  }
+
+  // A condition on indices alone that depends on loop f.
+  static bool is_index_check(const Expr& e, const For& f) {
+    const auto* c = e.as<Binary>();
+    if (!c || c->op != BinaryOp::kLt || c->a.dtype() != DType::kInt64 || !uses_var(e, f.var))
+      return false;
+    bool loads = false;
+    for_each_expr(e, [&](const Expr& x) { loads |= x.kind() == NodeKind::kLoad; });
+    return !loads;
+  }
+  // Is the condition that row r of a tile exists: a * v + r < limit?
+  static bool is_row_check(const Expr& condition, const For& f, const Var& r, RowTile& tile) {
+    const auto* c = condition.as<Binary>();
+    const Linear left = to_linear(c->a - c->b);
+    auto of_v = left.coefficient_of(f.var), of_r = left.coefficient_of(r);
+    if (!of_v || !of_v->is_constant() || of_v->constant != tile.rows || !of_r ||
+        !of_r->is_constant() || of_r->constant != 1)
+      return false;
+    const Expr limit = simplify(Expr(0) - to_expr(left.without(f.var).without(r)));
+    if (!tile.limit) tile.limit = limit;
+    return same_expr(limit, tile.limit);
+  }
+  // Does each store below stand under a condition on row r?
+  static bool stores_are_checked(const Stmt& s, const For& f, const Var& r) {
+    if (const auto* q = s.as<Seq>())
+      return std::all_of(q->stmts.begin(), q->stmts.end(),
+                         [&](const Stmt& x) { return stores_are_checked(x, f, r); });
+    if (const auto* g = s.as<For>()) return stores_are_checked(g->body, f, r);
+    if (const auto* a = s.as<Allocate>()) return stores_are_checked(a->body, f, r);
+    if (const auto* l = s.as<Let>()) return stores_are_checked(l->body, f, r);
+    const auto* i = s.as<If>();
+    if (!i || i->otherwise) return false;
+    std::vector<Expr> parts;
+    conjunction(i->condition, parts);
+    for (const Expr& p : parts)
+      if (is_index_check(p, f) && uses_var(p, r)) return true;
+    return stores_are_checked(i->then, f, r);
+  }
+  // The tile of loop f when each of its conditions on rows is of that form, all alike, and the last
+  // iteration, after `safe` others, is the only one that lacks rows.
+  std::optional<RowTile> find_row_tile(const For& f, const Stmt& body, const Expr& safe) {
+    RowTile tile;
+    std::vector<const For*> unrolled;
+    for_each_stmt(body, [&](const Stmt& x) {
+      const auto* g = x.as<For>();
+      if (g && g->loop_kind == LoopKind::kUnrolled) unrolled.push_back(g);
+    });
+    bool fits = true;
+    for_each_expr(body, [&](const Expr& e) {
+      if (!fits || !is_index_check(e, f)) return;
+      const For* rows = nullptr;
+      for (const For* g : unrolled)
+        if (uses_var(e, g->var)) rows = rows ? nullptr : g;
+      auto n = rows ? as_int(rows->extent) : std::nullopt;
+      fits = n && *n > 1 && *n <= kMostRowsApart && (!tile.rows || tile.rows == *n);
+      if (!fits) return;
+      tile.rows = *n;
+      fits = is_row_check(e, f, rows->var, tile) && stores_are_checked(rows->body, f, rows->var);
+      tile.loops.insert(rows->var.get());
+    });
+    if (!fits || !tile.rows || uses_inner(tile.limit, f, body)) return std::nullopt;
+    const Expr rows(tile.rows);
+    const bool one_lacks_rows =
+        can_prove_equal(f.extent, floordiv(tile.limit + rows - Expr(1), rows)) &&
+        can_prove_equal(safe, floordiv(tile.limit, rows));
+    return one_lacks_rows ? std::optional(tile) : std::nullopt;
+  }
+  Stmt leftover_rows(const For& f, const Stmt& body, const RowTile& tile, const Expr& main) {
+    const Expr left = simplify(tile.limit - main * Expr(tile.rows));
+    std::vector<Stmt> cases;
+    for (int64_t n = 1; n < tile.rows; ++n) {
+      auto holds = [&](const Expr& c) { return is_index_check(c, f); };
+      Stmt some = Assume(holds, &tile.loops, Expr(n)).rewrite(body);
+      some = clone_with_fresh_names(some, "_left" + std::to_string(n));
+      cases.push_back(if_then(eq(left, Expr(n)), substitute(some, {{f.var.get(), main}})));
+    }
+    return seq(std::move(cases));
   }
   Ranges inner_, outer_;
 };

@@ -68,11 +68,27 @@ class CollectUses {
   bool opaque_ = false;
 };
 
-// Rewrites the accesses of one buffer to another with shifted indices.
+// Dimensions `first` to `last` of a row-major buffer, addressed as one.
+struct DimGroup {
+  size_t first, last;
+};
+Expr joined_index(const std::vector<Expr>& indices, const std::vector<Expr>& shape, DimGroup g) {
+  Expr index = indices[g.first];
+  for (size_t d = g.first + 1; d <= g.last; ++d) index = index * shape[d] + indices[d];
+  return g.first == g.last ? index : simplify(index);
+}
+Expr joined_extent(const std::vector<Expr>& shape, DimGroup g) {
+  Expr extent = shape[g.first];
+  for (size_t d = g.first + 1; d <= g.last; ++d) extent = extent * shape[d];
+  return simplify(extent);
+}
+
+// Rewrites the accesses of one buffer to another with joined and shifted indices.
 class ShiftAccesses : public Rewriter {
  public:
-  ShiftAccesses(Buffer from, Buffer to, const std::vector<Expr>& low)
-      : from_(std::move(from)), to_(std::move(to)), low_(low) {}
+  ShiftAccesses(Buffer from, Buffer to, const std::vector<DimGroup>& groups,
+                const std::vector<Expr>& low)
+      : from_(std::move(from)), to_(std::move(to)), groups_(groups), low_(low) {}
   using Rewriter::rewrite;
   Expr rewrite(const Expr& e) override {
     const auto* l = e.as<Load>();
@@ -89,11 +105,14 @@ class ShiftAccesses : public Rewriter {
  private:
   std::vector<Expr> shift(const std::vector<Expr>& indices) {
     std::vector<Expr> r;
-    for (size_t d = 0; d < indices.size(); ++d)
-      r.push_back(low_[d] ? rewrite(indices[d]) - low_[d] : rewrite(indices[d]));
+    for (size_t k = 0; k < groups_.size(); ++k) {
+      Expr index = rewrite(joined_index(indices, from_->shape, groups_[k]));
+      r.push_back(low_[k] ? index - low_[k] : index);
+    }
     return r;
   }
   Buffer from_, to_;
+  const std::vector<DimGroup>& groups_;
   const std::vector<Expr>& low_;
 };
 
@@ -114,16 +133,17 @@ class Insert : public Rewriter {
 };
 
 // The extent that one iteration touches, from the loops inside; the lowest index goes to `low`.
-bool find_region(const std::vector<Use>& uses, size_t depth, size_t d, Expr& low, Expr& extent) {
+bool find_region(const std::vector<Use>& uses, size_t depth, const BufferNode& buffer, DimGroup g,
+                 Expr& low, Expr& extent) {
   Expr high;
   for (const Use& u : uses) {
     Ranges inner;
     for (size_t i = depth; i < u.loops.size(); ++i) inner.set(u.loops[i]->var, u.loops[i]->extent);
+    const Expr index = joined_index(u.indices, buffer.shape, g);
     bool reads_memory = false;
-    for_each_expr(u.indices[d],
-                  [&](const Expr& x) { reads_memory |= x.kind() == NodeKind::kLoad; });
+    for_each_expr(index, [&](const Expr& x) { reads_memory |= x.kind() == NodeKind::kLoad; });
     if (reads_memory) return false;
-    Expr l = lower_bound(u.indices[d], inner), h = upper_bound(u.indices[d], inner);
+    Expr l = lower_bound(index, inner), h = upper_bound(index, inner);
     if (!l || !h) return false;
     if (!low) {
       low = l;
@@ -178,23 +198,48 @@ class PlaceBuffers : public Rewriter {
   }
 
  private:
+  // What one iteration touches of a group of dimensions; false when that is not known or not less.
+  struct Region {
+    Expr low, extent;
+  };
+  static bool shrinks(const BufferNode& b, const std::vector<Use>& uses, size_t depth, DimGroup g,
+                      Region& r) {
+    r = {};
+    return find_region(uses, depth, b, g, r.low, r.extent) &&
+           worth_shrinking(*as_int(r.extent), joined_extent(b.shape, g));
+  }
+  // Rows of joined axes have quotients and remainders as indices: only together these say which
+  // part of the dimensions they touch.
+  static std::vector<DimGroup> group(const BufferNode& b, const std::vector<Use>& uses,
+                                     size_t depth) {
+    std::vector<DimGroup> groups;
+    const size_t rank = b.shape.size();
+    for (size_t d = 0; d < rank; d = groups.back().last + 1) {
+      groups.push_back({d, d});
+      Region r;
+      if (!b.layout.empty() || shrinks(b, uses, depth, {d, d}, r)) continue;
+      for (size_t last = d + 1; last < rank && groups.back().last == d; ++last)
+        if (!shrinks(b, uses, depth, {last, last}, r) && shrinks(b, uses, depth, {d, last}, r))
+          groups.back().last = last;
+    }
+    return groups;
+  }
   Stmt place(const Allocate& a, const Stmt& body, const std::vector<Use>& uses,
              const std::vector<const For*>& common, size_t depth) {
     auto moved = std::make_shared<BufferNode>(*a.buffer);
-    std::vector<Expr> low(a.buffer->shape.size());
+    moved->shape.clear();
+    const std::vector<DimGroup> groups = group(*a.buffer, uses, depth);
+    std::vector<Expr> low;
     // Lanes that are off are written to local buffers all the same, so these must hold whole tiles.
     bool constant_size = true, covered = true;
     int64_t elements = 1;
-    for (size_t d = 0; d < low.size(); ++d) {
-      Expr l, extent;
-      if (find_region(uses, depth, d, l, extent) &&
-          worth_shrinking(*as_int(extent), a.buffer->shape[d])) {
-        low[d] = is_zero(l) ? Expr() : l;
-        moved->shape[d] = extent;
-      } else {
-        covered = false;
-      }
-      auto n = as_int(moved->shape[d]);
+    for (const DimGroup& g : groups) {
+      Region r;
+      const bool shrunk = shrinks(*a.buffer, uses, depth, g, r);
+      covered &= shrunk;
+      low.push_back(!shrunk || is_zero(r.low) ? Expr() : r.low);
+      moved->shape.push_back(shrunk ? r.extent : joined_extent(a.buffer->shape, g));
+      auto n = as_int(moved->shape.back());
       constant_size &= n.has_value();
       if (n && elements < kMostLocalBytes * 64) elements *= *n;
     }
@@ -203,10 +248,9 @@ class PlaceBuffers : public Rewriter {
       if (x.divisor != 1 || x.modulus) return allocate(a.buffer, body);
     if (covered && constant_size && elements * byte_size(moved->dtype) <= kMostLocalBytes)
       moved->scope = Scope::kLocal;
-    Stmt shifted = body;
-    if (depth == 0) return allocate(moved, ShiftAccesses(a.buffer, moved, low).rewrite(shifted));
-    Stmt inserted = Insert(common[depth - 1], moved).rewrite(shifted);
-    return ShiftAccesses(a.buffer, moved, low).rewrite(inserted);
+    ShiftAccesses shift(a.buffer, moved, groups, low);
+    if (depth == 0) return allocate(moved, shift.rewrite(body));
+    return shift.rewrite(Insert(common[depth - 1], moved).rewrite(body));
   }
 };
 

@@ -97,6 +97,7 @@ class DefaultSchedule {
   // A product of two reads, each used for many results.
   bool worth_a_tile(const Block& b) const {
     const auto accesses = block_accesses(b);
+    if (is_rows_by_vector(b, accesses)) return false;
     std::set<size_t> reused;
     for (const BlockAccess& a : accesses) {
       if (a.write || a.buffer == b.body.as<Store>()->buffer) continue;
@@ -126,6 +127,21 @@ class DefaultSchedule {
       }
     }
     return false;
+  }
+  // One vector for all results, and rows that are each read for one result and lie as they are:
+  // nothing to keep in a tile.
+  bool is_rows_by_vector(const Block& b, const std::vector<BlockAccess>& accesses) const {
+    bool vector = false;
+    for (const BlockAccess& a : accesses) {
+      if (a.write || a.buffer == b.body.as<Store>()->buffer) continue;
+      bool moves = false;
+      for (size_t i = 0; i < b.axes.size(); ++i)
+        moves |= b.axes[i].kind == AxisKind::kParallel && !is_one(b.axes[i].extent) &&
+                 !(a.strides[i] && is_zero(a.strides[i]));
+      if (moves && s_.is_constant(a.buffer)) return false;
+      vector |= !moves;
+    }
+    return vector;
   }
   // The pointwise block that alone reads what block p writes, over the same axes.
   std::string epilogue_of(const BlockPlace& p, const std::vector<std::string>& names) const {

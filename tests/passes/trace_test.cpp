@@ -89,6 +89,14 @@ const Sample kSamples[] = {
   y: f32[m, 33] = relu(s)
   output y as "y"
 })"},
+    {"rows_by_one_vector", R"(graph g {
+  input x: f32[m, 3, 75]
+  input w: f32[75, 1]
+  input b: f32[1]
+  p: f32[m, 3, 1] = matmul(x, w)
+  y: f32[m, 3, 1] = add(p, b)
+  output y as "y"
+})"},
     {"batched_matmul", R"(graph g {
   input x: f32[3, 5, 7]
   input w: f32[3, 7, 11]
@@ -113,6 +121,17 @@ const Sample kSamples[] = {
   input w: f32[13, 1, 3, 3]
   y: f32[1, 13, 7, 9] = conv(x, w) {group = 13, pads = [1, 1, 1, 1]}
   output y as "y"
+})"},
+    {"lstm_of_bytes", R"(graph g {
+  input x: f32[s, b, 48]
+  input w: i8[12, 48]
+  input scale: f32[48]
+  input sums: i32[48]
+  y: f32[s, b, 12], h: f32[b, 12], c: f32[b, 12] = lstm_steps(x, w, _, _, _, _, scale, sums)
+    {activations = ["sigmoid", "tanh", "tanh"], alpha = [0.0, 0.0, 0.0], beta = [0.0, 0.0, 0.0]}
+  output y as "y"
+  output h as "h"
+  output c as "c"
 })"},
     {"softmax_rows", R"(graph g {
   input x: f32[m, 37]
