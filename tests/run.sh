@@ -6,12 +6,12 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-preset=release build=build full=no selection=()
+preset=release build=build full=no options=() selection=()
 while [ $# -gt 0 ]; do
   case "$1" in
     --full) full=yes ;;
     --asan | --ubsan) preset=${1#--} build=build-${1#--} ;;
-    --tsan) preset=tsan build=build-tsan selection=(-L '^runtime$') ;;
+    --tsan) preset=tsan build=build-tsan options=(-DTILEWRIGHT_ONLY_RUNTIME=ON) ;;
     -h | --help) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) break ;;
   esac
@@ -24,7 +24,7 @@ else
 fi
 
 ./tutorials/install_packages.sh --tests
-cmake --preset "$preset" -DTILEWRIGHT_TESTS=ON --log-level=WARNING
+cmake --preset "$preset" -DTILEWRIGHT_TESTS=ON "${options[@]}" --log-level=WARNING
 NINJA_STATUS="[%f/%t] " cmake --build "$build"
 
 results=$build/test_results.xml
