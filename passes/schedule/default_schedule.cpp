@@ -131,6 +131,11 @@ class DefaultSchedule {
   // One vector for all results, and rows that are each read for one result and lie as they are:
   // nothing to keep in a tile.
   bool is_rows_by_vector(const Block& b, const std::vector<BlockAccess>& accesses) const {
+    int64_t along = 1;  // extent of the innermost reduction: what one vector can take
+    for (const BlockAxis& a : b.axes)
+      if (a.kind == AxisKind::kReduce && !is_one(a.extent))
+        along = extent_or(a.extent, kUnknownExtent);
+    if (along < s_.machine().lanes(4)) return false;
     bool vector = false;
     for (const BlockAccess& a : accesses) {
       if (a.write || a.buffer == b.body.as<Store>()->buffer) continue;
