@@ -18,6 +18,9 @@ struct LowerOptions {
   bool fuse = true;            // false: one kernel per node (for tests)
   bool schedule = true;        // false: plain loops (for tests)
   bool fold = true;
+  // Only algorithms whose error bound is that of the plain sums: no Winograd convolution, no
+  // products of activations rounded to 16 bits.
+  bool precise = false;
   int64_t free_fold_bytes = kFreeFoldBytes;  // see fold_constants
   std::function<void(size_t)> on_kernel;     // told how many kernels are lowered
 };

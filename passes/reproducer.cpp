@@ -41,7 +41,8 @@ std::string header(const char* form, const LowerOptions& options, const Error& e
       << "\nfeatures: " << join(m.features) << "\nvectors: " << m.vector_bytes << " "
       << m.vector_registers << " " << m.has_masks << " " << m.has_fma << "\ncaches: " << m.l1_bytes
       << " " << m.l2_bytes << " " << m.l3_bytes << "\nthreads: " << m.threads
-      << "\noptions: " << options.fuse << " " << options.schedule << " " << options.fold << "\n";
+      << "\noptions: " << options.fuse << " " << options.schedule << " " << options.fold << " "
+      << options.precise << "\n";
   return out.str();
 }
 
@@ -104,7 +105,8 @@ LowerOptions read_options(const Reproducer& r) {
       m.has_fma;
   std::istringstream(r.field("caches")) >> m.l1_bytes >> m.l2_bytes >> m.l3_bytes;
   std::istringstream(r.field("threads")) >> m.threads;
-  std::istringstream(r.field("options")) >> options.fuse >> options.schedule >> options.fold;
+  std::istringstream(r.field("options")) >> options.fuse >> options.schedule >> options.fold >>
+      options.precise;
   return options;
 }
 

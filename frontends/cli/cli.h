@@ -24,6 +24,7 @@ struct ModelOptions {
   std::vector<std::string> shapes;  // --shape options as given (shapes.cpp)
   std::string cpu = "native";
   int threads = 0;  // 0: one per CPU this process may use
+  bool precise = false;
 };
 bool is_compiled(const std::string& path);  // by its name: an .so
 CompileOptions compile_options(const ModelOptions& options);

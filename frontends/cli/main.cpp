@@ -28,6 +28,10 @@ void add_model_options(CLI::App* app, ModelOptions& o, const char* model) {
   app->add_option("--threads", o.threads,
                   "threads to run with, and for schedules to assume; 0: one per available CPU")
       ->check(CLI::Range(0, 1024));
+  app->add_flag(
+      "--precise", o.precise,
+      "only algorithms that round no more than plain sums do: no Winograd convolutions, no "
+      "activations rounded to 16 bits");
 }
 void add_pass_times(CLI::App* app, bool& wanted) {
   app->add_flag("--pass-times", wanted, "print what each pass took, the longest first");

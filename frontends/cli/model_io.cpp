@@ -28,6 +28,7 @@ bool is_compiled(const std::string& path) {
 CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions compile;
   compile.cpu = options.cpu;
+  compile.precise = options.precise;
   compile.schedule_threads = options.threads > 0 ? options.threads : available_cpus();
   return compile;
 }

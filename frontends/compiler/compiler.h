@@ -21,6 +21,7 @@ struct CompileOptions {
   int schedule_threads = 1;  // what schedules assume
   int compile_threads = 0;   // 0: as many as this process may use
   bool fuse = true, schedule = true;
+  bool precise = false;  // see passes::LowerOptions
   // Called as kernels get ready: what is being done, how many are done, of how many (0: not known).
   // From any thread.
   std::function<void(const std::string& stage, size_t done, size_t total)> progress;
