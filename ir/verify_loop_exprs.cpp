@@ -106,10 +106,11 @@ void LoopsVerifier::check(const Broadcast& n, const Expr& e) {
 void LoopsVerifier::check(const Dot& n, const Expr& e) {
   for (const Expr& x : {n.sum, n.a, n.b}) expr(x);
   if (!n.sum || !n.a || !n.b) return;
-  const int terms = kDotTerms * n.sum.lanes();
-  require(n.sum.dtype() == DType::kInt32 && n.a.type() == ScalarType{DType::kUInt8, terms} &&
-              n.b.type() == ScalarType{DType::kInt8, terms},
-          "dot takes i32, and four times as many lanes of u8 and of i8: '" + text(e) + "'");
+  const int terms = dot_terms(n.a.dtype());
+  require(terms > 0 && n.sum.dtype() == DType::kInt32 && n.a.lanes() == terms * n.sum.lanes() &&
+              n.b.type() == ScalarType{dot_partner(n.a.dtype()), n.a.lanes()},
+          "dot takes i32, and four times as many lanes of u8 and of i8 or twice as many of i16: '" +
+              text(e) + "'");
   stated(e, n.sum.type());
 }
 void LoopsVerifier::check(const ReduceLanes& n, const Expr& e) {

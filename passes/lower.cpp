@@ -47,6 +47,10 @@ std::span<const GraphPass> graph_passes() {
        [](Graph g, const LowerOptions&) -> Result<Graph> {
          return eliminate_common_nodes(std::move(g));
        }},
+      {"find_quantized",
+       [](Graph g, const LowerOptions& o) -> Result<Graph> {
+         return o.fold ? find_quantized(std::move(g)) : std::move(g);
+       }},
       // What depends on constants alone is a constant; quantised weights are still as they are
       // stored.
       {"fold_constants",
@@ -58,6 +62,11 @@ std::span<const GraphPass> graph_passes() {
       {"quantize_contractions",
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return o.fold ? quantize_contractions(std::move(g)) : std::move(g);
+       }},
+      // And products of floats with weights of bytes, sums of products of 16 by 8 bits.
+      {"round_activations",
+       [](Graph g, const LowerOptions& o) -> Result<Graph> {
+         return o.fold && !o.precise ? round_activations(std::move(g), o.machine) : std::move(g);
        }},
       {"expand_zero_points",
        [](Graph g, const LowerOptions&) -> Result<Graph> {

@@ -19,13 +19,14 @@ bool has(const ir::MachineDescription& m, const char* feature) {
 unsigned lanes_of(Value* v) {
   return llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements();
 }
-// The instruction that takes `lanes` sums at once; 0 when there is none.
-llvm::Intrinsic::ID dot_instruction(const ir::MachineDescription& m, unsigned lanes) {
+// The instruction that takes `lanes` sums at once, of bytes or of i16; 0 when there is none.
+llvm::Intrinsic::ID dot_instruction(const ir::MachineDescription& m, unsigned lanes, bool bytes) {
+  using namespace llvm::Intrinsic;
   const bool wide = has(m, "avx512vnni");
-  if (lanes == 16 && wide) return llvm::Intrinsic::x86_avx512_vpdpbusd_512;
+  if (lanes == 16 && wide) return bytes ? x86_avx512_vpdpbusd_512 : x86_avx512_vpdpwssd_512;
   const bool narrow = has(m, "avxvnni") || (wide && has(m, "avx512vl"));
-  if (lanes == 8 && narrow) return llvm::Intrinsic::x86_avx512_vpdpbusd_256;
-  if (lanes == 4 && narrow) return llvm::Intrinsic::x86_avx512_vpdpbusd_128;
+  if (lanes == 8 && narrow) return bytes ? x86_avx512_vpdpbusd_256 : x86_avx512_vpdpwssd_256;
+  if (lanes == 4 && narrow) return bytes ? x86_avx512_vpdpbusd_128 : x86_avx512_vpdpwssd_128;
   return 0;
 }
 llvm::Intrinsic::ID pair_instruction(const ir::MachineDescription& m, unsigned lanes) {
@@ -41,16 +42,16 @@ class EmitDot {
       : b_(builder), machine_(machine) {}
 
   Value* run(Value* sum, Value* a, Value* w) {
-    const unsigned lanes = lanes_of(sum);
-    llvm::Type* words = llvm::FixedVectorType::get(b_.getInt32Ty(), lanes);
-    if (auto id = dot_instruction(machine_, lanes)) {
+    const unsigned lanes = lanes_of(sum), terms = lanes_of(a) / lanes;
+    if (auto id = dot_instruction(machine_, lanes, terms == 4)) {
       auto* f = llvm::Intrinsic::getOrInsertDeclaration(b_.GetInsertBlock()->getModule(), id);
-      const bool bytes = f->getFunctionType()->getParamType(1) != words;
-      return b_.CreateCall(
-          f, {sum, bytes ? a : b_.CreateBitCast(a, words), bytes ? w : b_.CreateBitCast(w, words)});
+      llvm::Type* operand = f->getFunctionType()->getParamType(1);
+      return b_.CreateCall(f, {sum, b_.CreateBitCast(a, operand), b_.CreateBitCast(w, operand)});
     }
-    if (auto id = pair_instruction(machine_, lanes)) return by_pairs(id, sum, a, w);
-    return by_terms(sum, a, w);
+    if (auto id = pair_instruction(machine_, lanes))
+      return terms == 4 ? by_pairs(id, sum, a, w)
+                        : b_.CreateAdd(sum, b_.CreateIntrinsic(id, {}, {a, w}));
+    return by_terms(sum, a, w, terms);
   }
 
  private:
@@ -65,12 +66,14 @@ class EmitDot {
     Value* odd = b_.CreateIntrinsic(id, {}, {b_.CreateLShr(x, eight), b_.CreateAShr(y, eight)});
     return b_.CreateAdd(b_.CreateAdd(sum, even), odd);
   }
-  Value* by_terms(Value* sum, Value* a, Value* w) {
+  Value* by_terms(Value* sum, Value* a, Value* w, unsigned terms) {
     const unsigned lanes = lanes_of(sum);
-    for (int q = 0; q < ir::kDotTerms; ++q) {
+    for (unsigned q = 0; q < terms; ++q) {
       std::vector<int> at;
-      for (unsigned l = 0; l < lanes; ++l) at.push_back(static_cast<int>(l) * ir::kDotTerms + q);
-      Value *x = b_.CreateZExt(b_.CreateShuffleVector(a, at), sum->getType()),
+      for (unsigned l = 0; l < lanes; ++l) at.push_back(static_cast<int>(l * terms + q));
+      Value* part = b_.CreateShuffleVector(a, at);
+      Value *x = terms == 4 ? b_.CreateZExt(part, sum->getType())
+                            : b_.CreateSExt(part, sum->getType()),
             *y = b_.CreateSExt(b_.CreateShuffleVector(w, at), sum->getType());
       sum = b_.CreateAdd(sum, b_.CreateMul(x, y));
     }

@@ -150,14 +150,18 @@ void repeat_handler(Machine& m, const Inst& i) {
   for (int l = 0; l < i.n; ++l)
     m.r[i.dst + static_cast<uint32_t>(l)] = m.r[i.a + static_cast<uint32_t>(l) % i.b];
 }
+template <uint32_t terms>
 void dot_handler(Machine& m, const Inst& i) {
   for (uint32_t l = 0; l < static_cast<uint32_t>(i.n); ++l) {
     uint64_t sum = m.r[i.c + l].u;
-    for (uint32_t q = kDotTerms * l; q < kDotTerms * (l + 1); ++q)
+    for (uint32_t q = terms * l; q < terms * (l + 1); ++q)
       sum += m.r[i.a + q].u * m.r[i.b + q].u;
     m.r[i.dst + l].i = static_cast<int32_t>(sum);
   }
 }
+template void dot_handler<2>(Machine&, const Inst&);
+template void dot_handler<4>(Machine&, const Inst&);
+
 void ramp_handler(Machine& m, const Inst& i) {
   uint64_t value = m.r[i.a].u;
   for (int l = 0; l < i.n; ++l, value += m.r[i.b].u)

@@ -208,10 +208,10 @@ uint32_t Compiler::compile(const Broadcast& n, ScalarType t) {
   return dst;
 }
 uint32_t Compiler::compile(const Dot& n, ScalarType t) {
-  const int terms = kDotTerms * t.lanes;
+  const int terms = dot_terms(n.a.dtype()) * t.lanes;
   const uint32_t sum = expr(n.sum, t.lanes), a = expr(n.a, terms), b = expr(n.b, terms),
                  dst = reserve(t.lanes);
-  emit(dot_handler, dst, a, b, sum, t.lanes);
+  emit(n.a.dtype() == DType::kUInt8 ? dot_handler<4> : dot_handler<2>, dst, a, b, sum, t.lanes);
   return dst;
 }
 uint32_t Compiler::compile(const ReduceLanes& n, ScalarType t) {

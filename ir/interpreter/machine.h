@@ -124,9 +124,10 @@ void jump_if_not_first_handler(
 void copy_handler(Machine& m, const Inst& i);       // dst = a, n slots
 void broadcast_handler(Machine& m, const Inst& i);  // dst (n lanes) = a
 void repeat_handler(Machine& m, const Inst& i);     // dst (n lanes) = a (b: lanes), over and over
-void dot_handler(Machine& m, const Inst& i);        // dst = c + a . b, by lane (Dot)
-void ramp_handler(Machine& m, const Inst& i);       // dst = a + lane * b, int64
-void select_handler(Machine& m, const Inst& i);     // dst = c ? a : b, by lane
-void any_handler(Machine& m, const Inst& i);        // dst = whether a lane of a is on
+template <uint32_t terms>
+void dot_handler(Machine& m, const Inst& i);     // dst = c + a . b, by lane (Dot)
+void ramp_handler(Machine& m, const Inst& i);    // dst = a + lane * b, int64
+void select_handler(Machine& m, const Inst& i);  // dst = c ? a : b, by lane
+void any_handler(Machine& m, const Inst& i);     // dst = whether a lane of a is on
 
 }  // namespace tilewright::ir::interpreter

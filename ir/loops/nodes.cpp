@@ -242,7 +242,7 @@ Expr reduce_lanes(BinaryOp op, Expr value) {
 }
 
 Expr dot(Expr sum, Expr a, Expr b) {
-  TW_CHECK(a.lanes() == kDotTerms * sum.lanes() && b.lanes() == a.lanes());
+  TW_CHECK(a.lanes() == dot_terms(a.dtype()) * sum.lanes() && b.lanes() == a.lanes());
   auto n = make<Dot>({DType::kInt32, sum.lanes()});
   n->sum = std::move(sum);
   n->a = std::move(a);

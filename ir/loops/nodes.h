@@ -270,8 +270,8 @@ struct Select : ExprNode {
   }
 };
 // One index per dimension, or (flat loops) one index into the storage, in elements. `mask` (flat
-// loops only, may be null): lanes that are off are not read and give 0; `true`: may be read even where a
-// Select around does not choose it.
+// loops only, may be null): lanes that are off are not read and give 0; `true`: may be read even
+// where a Select around does not choose it.
 struct Load : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kLoad;
   Buffer buffer;
@@ -313,8 +313,9 @@ struct ReduceLanes : ExprNode {
   }
 };
 
-// sum[i] + a[4i] * b[4i] + ... + a[4i + 3] * b[4i + 3] in i32: sum has i32 lanes; a (u8) and b (i8)
-// have four times as many. What 8-bit dot product instructions compute.
+// sum[i] + a[ti] * b[ti] + ... + a[ti + t - 1] * b[ti + t - 1] in i32 (modulo 2^32): sum has i32
+// lanes; a and b have t = dot_terms times as many. What dot product instructions compute: four
+// terms of u8 by i8, or two of i16 by i16.
 struct Dot : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kDot;
   Expr sum, a, b;
@@ -325,7 +326,10 @@ struct Dot : ExprNode {
     f("b", b);
   }
 };
-inline constexpr int kDotTerms = 4;
+// Terms of one sum by the type of a; 0: no dot product takes it.
+constexpr int dot_terms(DType a) { return a == DType::kUInt8 ? 4 : a == DType::kInt16 ? 2 : 0; }
+// The type of b that goes with a.
+constexpr DType dot_partner(DType a) { return a == DType::kUInt8 ? DType::kInt8 : DType::kInt16; }
 
 // --- statements
 // ------------------------------------------------------------------------------------------------------

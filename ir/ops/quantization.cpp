@@ -6,6 +6,8 @@
 namespace tilewright::ir {
 namespace {
 
+constexpr int64_t kMostLevels = 32767;  // of round_rows: the largest i16
+
 Status check_parameters(InferContext& c, DType stored) {
   const auto& x = c.type(0);
   for (int i : {1, 2}) {
@@ -71,6 +73,54 @@ void compute_dequantize(ComputeContext& c) {
       "dequantize");
 }
 
+// x: [..., n]. outputs: [..., n] in i16, and the scales [..., 1].
+Status infer_round_rows(InferContext& c) {
+  const auto& x = c.type(0);
+  const int64_t levels = c.attr_int("levels", kMostLevels);
+  if (x.dtype != DType::kFloat32 || x.rank() < 1)
+    return c.error("x is " + to_string(x) + ", expected f32 [..., n]");
+  if (levels < 1 || levels > kMostLevels)
+    return c.error("levels is " + std::to_string(levels) + ", expected 1 .. " +
+                   std::to_string(kMostLevels));
+  std::vector<Expr> rows = x.dims;
+  rows.back() = 1;
+  c.set_output(0, DType::kInt16, x.dims);
+  c.set_output(1, DType::kFloat32, rows);
+  return {};
+}
+void compute_round_rows(ComputeContext& c) {
+  const Buffer& x = c.in(0);
+  const Expr levels =
+      float_imm(static_cast<double>(c.attr_int("levels", kMostLevels)), DType::kFloat32);
+  const std::vector<Expr> rows(x->shape.begin(), x->shape.end() - 1);
+  const Buffer largest = c.b.temp("largest", DType::kFloat32, rows),
+               factor = c.b.temp("factor", DType::kFloat32, rows);
+  auto row_of = [](const Axes& i) { return Axes(i.begin(), i.end() - 1); };
+  c.b.reduce(
+      largest, {x->shape.back()}, Combiner::kMax,
+      [&](const Axes& i, const Axes& r) {
+        Axes at = i;
+        at.push_back(r[0]);
+        return unary(UnaryOp::kAbs, load(x, at));
+      },
+      "largest");
+  c.b.compute(
+      factor,
+      [&](const Axes& i) {
+        const Expr most = load(largest, i), none = constant(0, DType::kFloat32);
+        return select(binary(BinaryOp::kEq, most, none), none, levels / most);
+      },
+      "factor");
+  c.b.compute(
+      c.out(0),
+      [&](const Axes& i) {
+        const Expr y = unary(UnaryOp::kRoundEven, load(x, i) * load(factor, row_of(i)));
+        return cast(DType::kInt16, clamp(y, -levels, levels));
+      },
+      "round");
+  c.b.compute(c.out(1), [&](const Axes& i) { return load(largest, row_of(i)) / levels; }, "scale");
+}
+
 }  // namespace
 
 const std::vector<OpDef>& quantization_ops() {
@@ -100,6 +150,22 @@ const std::vector<OpDef>& quantization_ops() {
        .example = {.inputs = {{DType::kInt8, {3, 5, 7}}, scale, zero_point},
                    .values = {{}, {0.02, 0.005, 0.1}, {0, 3, -7}}},
        .source = "https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html"},
+      {.name = "round_rows",
+       .summary = "each row of x as integers times a scale of its own: scale = max |row| / levels, "
+                  "y = round(row / scale), halves to even. The scale of a row with NaN or infinity "
+                  "is NaN or "
+                  "infinity",
+       .operands = {{"x"}},
+       .attributes = {{"levels", AttributeKind::kInt,
+                       "largest magnitude of a result, at most 32767 (default)"}},
+       .outputs = "y, scale",
+       .fusion = FusionKind::kReduction,
+       .infer_type = infer_round_rows,
+       .compute = compute_round_rows,
+       .example = {.inputs = {{DType::kFloat32, {3, 5, 7}}},
+                   .attributes = {{"levels", int64_t{1000}}},
+                   .outputs = 2},
+       .source = "symmetric per-row quantisation, as in DynamicQuantizeLinear but of 16 bits"},
   };
   return ops;
 }

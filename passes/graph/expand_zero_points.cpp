@@ -37,7 +37,9 @@ class ExpandZeroPoints : public GraphRewriter {
     const auto& w = type(n.inputs[1]).dims;
     const ValueId za = input(n, 2), zb = input(n, 3);
     if (!constant(n.inputs[1]) || (zb != kNone && !constant(zb))) return false;
-    auto in_fours = [](const Expr& e) { return as_int(e).value_or(1) % kDotTerms == 0; };
+    auto in_fours = [](const Expr& e) {
+      return as_int(e).value_or(1) % dot_terms(DType::kUInt8) == 0;
+    };
     if (n.op->name == "conv")
       return view.attr_int("group", 1) == 1 && in_fours(w[1]) && (za == kNone || is_scalar(za)) &&
              is_zero_when_signed(n.inputs[1], zb);

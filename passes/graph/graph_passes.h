@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "ir/graph/graph.h"
+#include "ir/machine.h"
 #include "runtime/core/result.h"
 
 namespace tilewright::passes {
@@ -25,6 +26,12 @@ ir::Graph eliminate_common_nodes(ir::Graph graph);
 // transposes and reshapes.
 Result<ir::Graph> simplify_graph(ir::Graph graph);
 
+// Makes it seen where constants are stored in 8 bits: a cast and a factor per channel are a
+// dequantisation, and rows are gathered before they are dequantised.
+ir::Graph find_quantized(ir::Graph graph);
+// Products of floats and dequantised constants become products of integers: the floats rounded to
+// 16 bits per row, as far as the machine has instructions that make it pay.
+ir::Graph round_activations(ir::Graph graph, const ir::MachineDescription& machine);
 // Products of dequantised operands become products in integers.
 ir::Graph quantize_contractions(ir::Graph graph);
 // Products with zero points become products of bytes and corrections.

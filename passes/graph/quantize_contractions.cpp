@@ -56,10 +56,11 @@ class QuantizeContractions : public GraphRewriter {
     const auto& dims = type(w.inputs[0]).dims;
     if (n.op->name == "conv") {
       if (view.attr_int("group", 1) != 1) return false;
-      return as_int(dims[1]).value_or(1) % kDotTerms == 0;
+      return as_int(dims[1]).value_or(1) % dot_terms(DType::kUInt8) == 0;
     }
     if (dims.size() != 2 || view.attr_int("trans_a") || type(n.inputs[0]).rank() < 2) return false;
-    return as_int(dims[view.attr_int("trans_b") ? 1 : 0]).value_or(1) % kDotTerms == 0;
+    return as_int(dims[view.attr_int("trans_b") ? 1 : 0]).value_or(1) % dot_terms(DType::kUInt8) ==
+           0;
   }
 
   // Scale of w, one for all or one per result channel, in a shape that broadcasts against results.

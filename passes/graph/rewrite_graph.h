@@ -27,9 +27,9 @@ class GraphRewriter {
   }
   // The operator applied to operands that fit it.
   ir::ValueId op(std::string_view name, std::vector<ir::ValueId> inputs,
-                 ir::Attributes attributes = {}) {
-    auto made =
-        ir::add_node(graph_, name, std::move(inputs), std::move(attributes), 1, name_, sources_);
+                 ir::Attributes attributes = {}, int outputs = 1) {
+    auto made = ir::add_node(graph_, name, std::move(inputs), std::move(attributes), outputs, name_,
+                             sources_);
     TW_CHECK(made.ok());
     return made->at(0);
   }

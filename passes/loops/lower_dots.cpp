@@ -9,13 +9,17 @@ using namespace ir;
 namespace {
 
 // What stands under a cast to i32, under a broadcast or not.
-const Load* widened_load(const Expr& e, DType type) {
+const Load* widened_load(const Expr& e) {
   const auto* b = e.as<Broadcast>();
   const auto* c = (b ? b->value : e).as<Cast>();
   if (!c || c->type.dtype != DType::kInt32) return nullptr;
   const auto* inner = c->value.as<Broadcast>();
-  const auto* l = (inner ? inner->value : c->value).as<Load>();
-  return l && l->buffer->dtype == type ? l : nullptr;
+  return (inner ? inner->value : c->value).as<Load>();
+}
+// May b stand beside a in a Dot? Bytes beside i16 are widened.
+bool fit(const Load& a, const Load& b) {
+  const DType wanted = dot_partner(a.buffer->dtype), given = b.buffer->dtype;
+  return dot_terms(a.buffer->dtype) && (given == wanted || given == DType::kInt8);
 }
 
 class LowerDots : public Rewriter {
@@ -38,11 +42,10 @@ class LowerDots : public Rewriter {
     Expr first = to_expr(l.without(v));
     return uses_var(first, v) ? Expr() : first;
   }
-  // sum[i] = sum[i] + i32(a[x + q]) * i32(b[y + 4 * lane + q]), q the loop's variable.
+  // sum[i] = sum[i] + i32(a[x + q]) * i32(b[y + terms * lane + q]), q the loop's variable.
   Stmt as_dot(const For& f, const Store& st) const {
     const int lanes = st.indices[0].lanes();
-    if (as_int(f.extent) != kDotTerms || st.buffer->scope != Scope::kLocal || st.mask ||
-        st.buffer->dtype != DType::kInt32)
+    if (st.buffer->scope != Scope::kLocal || st.mask || st.buffer->dtype != DType::kInt32)
       return nullptr;
     // Lanes of a local tile beyond the results are scratch.
     const auto* choice = st.value.as<Select>();
@@ -55,23 +58,23 @@ class LowerDots : public Rewriter {
         product->op != BinaryOp::kMul || !same_expr(sum->indices[0], st.indices[0]) ||
         (choice && !is_same_load(choice->b, *sum)))
       return nullptr;
-    const Load *a = widened_load(product->a, DType::kUInt8),
-               *b = widened_load(product->b, DType::kInt8);
-    if (!a || !b) {
-      a = widened_load(product->b, DType::kUInt8);
-      b = widened_load(product->a, DType::kInt8);
-    }
-    if (!a || !b || !is_always_read(*a) || !is_always_read(*b) || a->indices[0].lanes() != 1)
+    const Load *a = widened_load(product->a), *b = widened_load(product->b);
+    if (!a || !b) return nullptr;
+    if (a->indices[0].lanes() != 1) std::swap(a, b);
+    if (!fit(*a, *b) || !is_always_read(*a) || !is_always_read(*b) || a->indices[0].lanes() != 1)
       return nullptr;
+    const int each = dot_terms(a->buffer->dtype), terms = each * lanes;
     const auto* along = b->indices[0].as<Ramp>();
-    if (!along || as_int(along->stride) != kDotTerms || along->type.lanes != lanes) return nullptr;
+    if (as_int(f.extent) != each || !along || as_int(along->stride) != each ||
+        along->type.lanes != lanes)
+      return nullptr;
     Expr from_a = first_of(a->indices[0], f.var), from_b = first_of(along->base, f.var);
     if (!from_a || !from_b) return nullptr;
-    const int terms = kDotTerms * lanes;
-    return store(st.buffer, st.indices,
-                 dot(load(st.buffer, st.indices),
-                     broadcast(load(a->buffer, {ramp(from_a, Expr(1), kDotTerms)}), terms),
-                     load(b->buffer, {ramp(from_b, Expr(1), terms)})));
+    return store(
+        st.buffer, st.indices,
+        dot(load(st.buffer, st.indices),
+            broadcast(load(a->buffer, {ramp(from_a, Expr(1), each)}), terms),
+            cast(dot_partner(a->buffer->dtype), load(b->buffer, {ramp(from_b, Expr(1), terms)}))));
   }
   // lane < bound, for all terms alike.
   static bool bounds_lanes(const Expr& condition, const Var& term) {

@@ -49,20 +49,24 @@ Result<Kernel> parallelize(const Kernel& k, const Step& step) {
 
 Result<Kernel> tensorize(const Kernel& k, const Step& step) {
   TW_ASSIGN(const For* loop, find_loop(k.body, step.names[0]));
-  if (as_int(loop->extent) != kDotTerms)
-    return invalid("loop '" + step.names[0] + "' has not the " + std::to_string(kDotTerms) +
-                   " terms of a dot product");
   const auto* b = loop->body.as<Block>();
   if (!b) return invalid("loop '" + step.names[0] + "' holds more than one block");
   if (b->init) return invalid("block '" + b->name + "' still has its init");
   const auto* store = b->body.as<Store>();
-  bool unsigned_operand = false, signed_operand = false;
+  DType left = DType::kInt32;
+  bool bytes = false, shorts = false;  // signed operands
   for_each_expr(b->body, [&](const Expr& e) {
-    unsigned_operand |= e.kind() == NodeKind::kLoad && e.dtype() == DType::kUInt8;
-    signed_operand |= e.kind() == NodeKind::kLoad && e.dtype() == DType::kInt8;
+    if (e.kind() != NodeKind::kLoad) return;
+    if (dot_terms(e.dtype())) left = e.dtype();
+    bytes |= e.dtype() == DType::kInt8;
+    shorts |= e.dtype() == DType::kInt16;
   });
-  if (!store || store->buffer->dtype != DType::kInt32 || !unsigned_operand || !signed_operand)
-    return invalid("block '" + b->name + "' is no sum in i32 of products of u8 and i8");
+  if (!store || store->buffer->dtype != DType::kInt32 || !(bytes || shorts) || !dot_terms(left))
+    return invalid("block '" + b->name +
+                   "' is no sum in i32 of products of u8 and i8, or of i16 and signed integers");
+  if (as_int(loop->extent) != dot_terms(left))
+    return invalid("loop '" + step.names[0] + "' has not the " + std::to_string(dot_terms(left)) +
+                   " terms of a dot product");
   return set_kind(k, loop, LoopKind::kDot);
 }
 

@@ -83,10 +83,11 @@ class RandomKernel {
     return broadcast(expr({t.dtype, repeats ? t.lanes / 2 : 1}, depth - 1), t.lanes);
   }
   Expr dot_of(ScalarType t, int depth) {
-    const int terms = kDotTerms * t.lanes;
+    const DType left = pick(2) ? DType::kUInt8 : DType::kInt16;
+    const int terms = dot_terms(left) * t.lanes;
     if (terms > 256) return leaf(t);
-    return dot(expr(t, depth - 1), expr({DType::kUInt8, terms}, depth - 1),
-               expr({DType::kInt8, terms}, depth - 1));
+    return dot(expr(t, depth - 1), expr({left, terms}, depth - 1),
+               expr({dot_partner(left), terms}, depth - 1));
   }
   Expr bitcast_of(ScalarType t, int depth) {
     DType from = dtype();

@@ -66,7 +66,7 @@ HostTensor random_tensor(DType dtype, const Shape& shape, std::mt19937_64& rando
 }
 
 HostTensor random_bytes(DType dtype, const Shape& shape, std::mt19937_64& random) {
-  TW_CHECK(byte_size(dtype) == 1 && dtype != DType::kBool);
+  TW_CHECK(is_integer(dtype) && dtype != DType::kBool);
   HostTensor t(dtype, shape);
   for (uint8_t& b : t.bytes) b = static_cast<uint8_t>(random());
   return t;

@@ -17,7 +17,7 @@ using Tensors = std::vector<HostTensor>;
 // Elements of a type in a range where operators are defined: floats in [-1, 1], integers from -5 to
 // 5 but not 0, unsigned ones from 1 to 5.
 HostTensor random_tensor(DType dtype, const Shape& shape, std::mt19937_64& random);
-// Elements over the whole range of an 8-bit type.
+// Elements over the whole range of an integer type.
 HostTensor random_bytes(DType dtype, const Shape& shape, std::mt19937_64& random);
 // values[i % n] at element i.
 HostTensor repeated(DType dtype, const Shape& shape, const std::vector<double>& values);

@@ -64,6 +64,22 @@ TEST_P(QuantizedProducts, MatmulTails) {
   }
 }
 
+// 16 bits by bytes as they are stored, and by 16 bits.
+TEST_P(QuantizedProducts, MatmulOfShorts) {
+  for (const int64_t n : {1, 16, 17, 67}) {
+    SCOPED_TRACE("n = " + std::to_string(n));
+    GraphCall call;
+    for (const DType w : {DType::kInt8, DType::kInt16})
+      for (const int64_t k : {2, 38})
+        for (const int64_t m : {1, 17})
+          call.output(call.op(
+              "matmul", {call.input(bytes(DType::kInt16, {m, k})), call.constant(bytes(w, {k, n}))},
+              kSum));
+    expect_equal(call);
+    if (HasFailure()) return;
+  }
+}
+
 TEST_P(QuantizedProducts, MatmulOfTheLargestBytes) {
   GraphCall call;
   for (const double weight : {-128.0, 127.0})
@@ -127,6 +143,10 @@ TEST_P(QuantizedProducts, RunAsDotProducts) {
           "matmul",
           {call.input(bytes(DType::kUInt8, {m, 36})), call.constant(bytes(DType::kInt8, {36, n}))},
           kSum));
+  call.output(call.op(
+      "matmul",
+      {call.input(bytes(DType::kInt16, {17, 6})), call.constant(bytes(DType::kInt8, {6, 67}))},
+      kSum));
   for (const int64_t kernel : {1, 3}) {
     ir::Attributes attributes = kSum;
     attributes["strides"] = std::vector<int64_t>{2, 2};

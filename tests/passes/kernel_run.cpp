@@ -28,6 +28,7 @@ void put(uint8_t* at, DType dtype, double value) {
     case DType::kFloat64: return copy(value);
     case DType::kInt8: return copy(static_cast<int8_t>(value));
     case DType::kUInt8: return copy(static_cast<uint8_t>(value));
+    case DType::kInt16: return copy(static_cast<int16_t>(value));
     case DType::kInt32: return copy(static_cast<int32_t>(value));
     case DType::kInt64: return copy(static_cast<int64_t>(value));
     case DType::kBool: return copy(static_cast<uint8_t>(value != 0));

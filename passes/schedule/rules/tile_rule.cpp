@@ -114,28 +114,28 @@ class TileRule {
     return true;
   }
 
-  // A sum of products of u8 and packed i8 along four terms that lie side by side: what one Dot
-  // takes.
-  bool fits_dot() const {
-    if (block_.body.as<Store>()->buffer->dtype != DType::kInt32 || reduce_.empty()) return false;
+  // The terms that one Dot takes of a sum of products of u8 and packed i8, or of i16 and packed i8
+  // or i16, which lie side by side; 0 where it has not that form.
+  int64_t terms_of_dot() const {
+    if (block_.body.as<Store>()->buffer->dtype != DType::kInt32 || reduce_.empty()) return 0;
     const size_t inner = reduce_in_order().back();
     const auto extent = as_int(block_.axes[inner].extent);
-    if (!extent || *extent % kDotTerms != 0) return false;
-    bool left = false, right = false;
+    DType left = DType::kInt32, right = left;
     for (const BlockAccess& a : block_accesses(block_)) {
       if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
-      if (a.buffer->dtype == DType::kUInt8)
-        left = a.strides[inner] && is_one(a.strides[inner]) && a.strides[parallel_[j_]] &&
-               is_zero(a.strides[parallel_[j_]]);
-      else
-        right =
-            a.buffer->dtype == DType::kInt8 && s_.is_constant(a.buffer) && a.buffer->layout.empty();
+      if (s_.is_constant(a.buffer) && a.buffer->layout.empty())
+        right = a.buffer->dtype;
+      else if (a.strides[inner] && is_one(a.strides[inner]) && a.strides[parallel_[j_]] &&
+               is_zero(a.strides[parallel_[j_]]))
+        left = a.buffer->dtype;
     }
-    return left && right;
+    const int64_t terms = dot_terms(left);
+    const bool fits = right == DType::kInt8 || right == dot_partner(left);
+    return terms && fits && extent && *extent % terms == 0 ? terms : 0;
   }
 
   void choose() {
-    dot_ = fits_dot();
+    dot_ = terms_of_dot();
     const DType t = block_.body.as<Store>()->buffer->dtype;
     lanes_ = s_.machine().lanes(std::max(byte_size(t), 4));
     const int64_t rows = extent_or(row_extent_, kUnknownExtent),
@@ -164,7 +164,7 @@ class TileRule {
               " vectors of " + std::to_string(lanes_) +
               " lanes; no operand is shared by the results, so that more sums bring nothing");
     }
-    if (dot_) s_.note(m_ + ": sums of four 8-bit products by one instruction");
+    if (dot_) s_.note(m_ + ": sums of " + std::to_string(dot_) + " products by one instruction");
     columns_first_ = goes_by_columns();
     if (columns_first_)
       s_.note(m_ + ": the weights are larger than the cache and the rows are not: a panel of " +
@@ -212,8 +212,7 @@ class TileRule {
       for (size_t r : reduce_in_order()) {
         for (size_t d = 0; d < a.indices.size(); ++d)
           if (!used[d] && a.indices[d].same_as(block_.axes[r].var)) {
-            inner.insert(inner.end(),
-                         {static_cast<int64_t>(d), dot_ && r == last ? kDotTerms : 1, 0});
+            inner.insert(inner.end(), {static_cast<int64_t>(d), dot_ && r == last ? dot_ : 1, 0});
             if (r == last) last_dim = static_cast<int64_t>(d);
             used[d] = true;
           }
@@ -223,7 +222,7 @@ class TileRule {
       numbers.insert(numbers.end(), {dim, width, 0});
       numbers.insert(numbers.end(), inner.begin(), inner.end());
       numbers.insert(numbers.end(), {dim, 1, width});
-      if (dot_ && last_dim >= 0) numbers.insert(numbers.end(), {last_dim, 1, kDotTerms});
+      if (dot_ && last_dim >= 0) numbers.insert(numbers.end(), {last_dim, 1, dot_});
       if (s_.apply("transform_layout", {a.buffer->name}, numbers))
         s_.note(m_ + ": the constant '" + a.buffer->name + "' is packed in the order of the tile");
     }
@@ -285,8 +284,7 @@ class TileRule {
     if (!s_.apply("split", {name(block, "jt"), name(block, "jc"), name(block, "jv")}, {lanes_}))
       return false;
     if (main && dot_) {
-      if (!s_.apply("split", {reduce_loops_.back(), name(block, "ko"), name(block, "kq")},
-                    {kDotTerms}))
+      if (!s_.apply("split", {reduce_loops_.back(), name(block, "ko"), name(block, "kq")}, {dot_}))
         return false;
       reduce_loops_.back() = name(block, "ko");
     }
@@ -339,7 +337,7 @@ class TileRule {
     }
     // The innermost loop is cut where its extent has a divisor to cut it at.
     const std::string last = reduce_loops_.back();
-    const int64_t n = dot_ ? extents.back() / kDotTerms : extents.back();
+    const int64_t n = dot_ ? extents.back() / dot_ : extents.back();
     for (int64_t parts = 2; parts <= 16; ++parts) {
       if (n % parts != 0 || panel / parts > most / 2) continue;
       const std::string around = name(m_, "kb"), inside = name(m_, "ki");
@@ -445,7 +443,7 @@ class TileRule {
   std::vector<size_t> rows_, outer_;       // positions among the parallel axes, innermost first
   size_t j_ = 0, outer_count_ = 0, outer_loops_ = 0;
   bool columns_first_ = false;  // panels of columns go around the outer axes
-  bool dot_ = false;            // the innermost reduction goes by dot products
+  int64_t dot_ = 0;  // terms of a dot product that the innermost reduction goes by; 0: none
   Expr row_extent_ = 1;
   int64_t lanes_ = 1;
   TileCost tile_;
