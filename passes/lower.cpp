@@ -79,6 +79,10 @@ std::span<const GraphPass> graph_passes() {
          return o.fold ? simplify_graph(std::move(g)) : std::move(g);
        }},
       {"fold_constants_again", fold},
+      {"fuse_attention",
+       [](Graph g, const LowerOptions& o) -> Result<Graph> {
+         return o.fuse ? fuse_attention(std::move(g), o.machine) : std::move(g);
+       }},
       // Values have their memory layout.
       {"choose_layouts",
        [](Graph g, const LowerOptions& o) -> Result<Graph> {

@@ -70,6 +70,17 @@ void LoopsBuilder::compute_at(const Buffer& out, const std::vector<Expr>& extent
   nest.block.body = store(out, w.indices, w.value);
   finish(std::move(nest));
 }
+void LoopsBuilder::compute_where(const Buffer& out, const std::vector<Expr>& extents,
+                                 const std::function<Write(const Axes&)>& at,
+                                 const std::function<Expr(const Axes&)>& condition,
+                                 const std::string& name) {
+  Axes axes, none;
+  Nest nest = begin(name, extents, {}, axes, none);
+  Write w = at(axes);
+  nest.block.body = store(out, w.indices, w.value);
+  nest.block.predicate = condition({nest.loops.begin(), nest.loops.end()});
+  finish(std::move(nest));
+}
 void LoopsBuilder::reduce(const Buffer& out, const std::vector<Expr>& reduce, Combiner c,
                           const std::function<Expr(const Axes&, const Axes&)>& value,
                           const std::string& name) {
@@ -117,6 +128,17 @@ void LoopsBuilder::ordered(Expr extent, const std::function<void(Expr)>& body,
   step.body = seq(std::move(stmts_));
   stmts_ = std::move(outer);
   stmts_.push_back(for_loop(loop, extent, block(std::move(step))));
+}
+void LoopsBuilder::each(const std::vector<Expr>& extents,
+                        const std::function<void(const Axes&)>& body, const std::string& name) {
+  std::vector<Stmt> outer = std::move(stmts_);
+  stmts_.clear();
+  Axes axes, none;
+  Nest nest = begin(name, extents, {}, axes, none);
+  body(axes);
+  nest.block.body = seq(std::move(stmts_));
+  stmts_ = std::move(outer);
+  finish(std::move(nest));
 }
 void LoopsBuilder::opaque(Stmt body, const std::string& name) {
   Block blk;

@@ -32,6 +32,11 @@ class LoopsBuilder {
   };
   void compute_at(const Buffer& out, const std::vector<Expr>& extents,
                   const std::function<Write(const Axes&)>& at, const std::string& name = "compute");
+  // The same where the condition holds.
+  void compute_where(const Buffer& out, const std::vector<Expr>& extents,
+                     const std::function<Write(const Axes&)>& at,
+                     const std::function<Expr(const Axes&)>& condition,
+                     const std::string& name = "compute");
   // out[axes] = combine over all `reduce` extents of value(axes, reduce axes), in out's type.
   void reduce(const Buffer& out, const std::vector<Expr>& reduce, Combiner c,
               const std::function<Expr(const Axes&, const Axes&)>& value,
@@ -46,6 +51,10 @@ class LoopsBuilder {
   // LSTM).
   void ordered(Expr extent, const std::function<void(Expr)>& body,
                const std::string& name = "step");
+  // Everything that `body` builds, once for each point of `extents`, independently of the others: a
+  // temporary written there is that point's own.
+  void each(const std::vector<Expr>& extents, const std::function<void(const Axes&)>& body,
+            const std::string& name = "each");
   // A statement that is no tensor expression; runs as one opaque block, serially.
   void opaque(Stmt body, const std::string& name = "opaque");
   // The same for each point of `extents` independently (parallel axes).

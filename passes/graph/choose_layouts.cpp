@@ -1,11 +1,14 @@
 // Channels innermost around convolutions: results lie side by side along the axis that vectors run
-// over. Values that exchange their elements one to one share a layout; graph inputs, results and
-// views keep row-major order.
+// over. Values that exchange their elements one to one share a layout. Graph inputs, results and
+// views are row-major; between them and the others stands a copy, so that no kernel writes or reads
+// across its vectors.
+#include <map>
 #include <numeric>
 #include <set>
 
 #include "ir/graph/op.h"
-#include "passes/graph/graph_passes.h"
+#include "passes/build_loops.h"
+#include "passes/graph/rewrite_graph.h"
 
 namespace tilewright::passes {
 
@@ -23,6 +26,11 @@ bool is_transparent(const Node& n) {
   static const std::set<std::string_view> ops{
       "pad", "resize", "concat", "slice", "reduce_mean", "reduce_max", "reduce_sum", "upsample"};
   return n.op->fusion == FusionKind::kPointwise || wants_channels_last(n) || ops.count(n.op->name);
+}
+
+// The operands whose elements go into those of the result: not weights.
+std::vector<ValueId> exchanged(const Node& n) {
+  return wants_channels_last(n) ? std::vector<ValueId>{n.inputs[0]} : n.inputs;
 }
 
 class Components {
@@ -47,9 +55,8 @@ Layout channels_last(int rank) {
   return permuted_layout(order);
 }
 
-}  // namespace
-
-Graph choose_layouts(Graph graph) {
+// The values that shall have their channels innermost.
+std::vector<bool> chosen_values(const Graph& graph) {
   Components components(graph.values.size());
   auto eligible = [&](ValueId v) {
     return v != kNone && !graph.value(v).constant && graph.value(v).type.rank() >= 3;
@@ -57,39 +64,93 @@ Graph choose_layouts(Graph graph) {
   for (const Node& n : graph.nodes) {
     if (!is_transparent(n)) continue;
     for (ValueId out : n.outputs)
-      for (ValueId in : n.inputs)
+      for (ValueId in : exchanged(n))
         if (eligible(in) && eligible(out) &&
             graph.value(in).type.rank() == graph.value(out).type.rank())
           components.join(static_cast<size_t>(in), static_cast<size_t>(out));
   }
-  std::set<size_t> chosen;
+  std::set<size_t> roots;
   for (const Node& n : graph.nodes)
     if (wants_channels_last(n) && eligible(n.outputs[0])) {
-      chosen.insert(components.find(static_cast<size_t>(n.outputs[0])));
-      if (eligible(n.inputs[0])) chosen.insert(components.find(static_cast<size_t>(n.inputs[0])));
+      roots.insert(components.find(static_cast<size_t>(n.outputs[0])));
+      if (eligible(n.inputs[0])) roots.insert(components.find(static_cast<size_t>(n.inputs[0])));
     }
-  for (size_t v = 0; v < graph.values.size(); ++v)
-    if (eligible(static_cast<ValueId>(v)) && chosen.count(components.find(v)))
-      graph.values[v].layout = channels_last(graph.values[v].type.rank());
-  for (ValueId v : graph.inputs) graph.value(v).layout.clear();
-  for (ValueId v : graph.outputs) graph.value(v).layout.clear();
-  for (const Node& n :
-       graph
-           .nodes) {  // regions read and write where the values around them lie, in row-major order
-    if (n.regions.empty()) continue;
-    for (const auto* values : {&n.inputs, &n.outputs})
-      for (ValueId v : *values)
-        if (v != kNone) graph.value(v).layout.clear();
+  std::vector<bool> chosen(graph.values.size());
+  for (size_t v = 0; v < chosen.size(); ++v)
+    chosen[v] = eligible(static_cast<ValueId>(v)) && roots.count(components.find(v)) != 0;
+  return chosen;
+}
+
+class ChooseLayouts : public GraphRewriter {
+ public:
+  // chosen: by value of the graph.
+  ChooseLayouts(Graph graph, const std::vector<bool>& chosen) : GraphRewriter(std::move(graph)) {
+    for (size_t v = 0; v < chosen.size(); ++v)
+      if (chosen[v]) graph_.values[v].layout = channels_last(graph_.values[v].type.rank());
+    for (ValueId v : graph_.inputs) keep_row_major(v);
   }
-  // Where a view follows or leads and nothing else decides, row-major order makes it free.
-  for (const Node& n : graph.nodes) {
-    if (n.op->name != "reshape") continue;
-    Value& to = graph.value(n.outputs[0]);
-    if (to.producer >= 0 && !to.layout.empty() && graph.value(n.inputs[0]).layout.empty() &&
-        to.type.rank() < 4)
-      to.layout.clear();
+  Graph run() {
+    for (Node& n : old_) {
+      follow(n);
+      place(n);
+    }
+    for (ValueId& v : graph_.outputs) {
+      v = row_major(v);
+      graph_.value(v).layout.clear();
+    }
+    return std::move(graph_);
   }
-  return graph;
+
+ private:
+  static constexpr int64_t kFewChannels = 4;  // are read where they lie
+
+  void place(Node& n) {
+    const bool view = n.op->name == "reshape", boundary = !n.regions.empty();
+    if (view && lies_row_major(n.outputs[0])) n.inputs[0] = row_major(n.inputs[0]);
+    for (ValueId& v : n.inputs) {
+      if (boundary) v = row_major(v);
+      if (is_transparent(n) && v != kNone) v = channels_innermost(v);
+    }
+    // A view of what is row-major is so, too.
+    if (boundary || (view && lies_row_major(n.inputs[0])))
+      for (ValueId v : n.outputs)
+        if (v != kNone) keep_row_major(v);
+    push(std::move(n));
+  }
+  bool lies_row_major(ValueId v) const { return is_row_major(graph_.value(v).layout, type(v)); }
+  void keep_row_major(ValueId v) {
+    if (!lies_row_major(v)) wanted_[v] = graph_.value(v).layout;
+    graph_.value(v).layout.clear();
+  }
+  ValueId row_major(ValueId v) {
+    if (v == kNone || lies_row_major(v)) return v;
+    auto [at, added] = rows_.try_emplace(v);
+    if (added) at->second = op("identity", {v});
+    return at->second;
+  }
+  // A value that is row-major though its consumers want it otherwise, as they want it.
+  ValueId channels_innermost(ValueId v) {
+    const auto wanted = wanted_.find(v);
+    if (wanted == wanted_.end() ||
+        as_int(type(v).dims[1]).value_or(kFewChannels + 1) <= kFewChannels)
+      return v;
+    auto [at, added] = copies_.try_emplace(v);
+    if (added) {
+      at->second = op("identity", {v});
+      graph_.value(at->second).layout = wanted->second;
+    }
+    return at->second;
+  }
+
+  std::map<ValueId, Layout> wanted_;          // of values that are row-major all the same
+  std::map<ValueId, ValueId> copies_, rows_;  // with channels innermost, and row-major
+};
+
+}  // namespace
+
+Graph choose_layouts(Graph graph) {
+  const std::vector<bool> chosen = chosen_values(graph);
+  return ChooseLayouts(std::move(graph), chosen).run();
 }
 
 }  // namespace tilewright::passes

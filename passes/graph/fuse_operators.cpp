@@ -29,6 +29,12 @@ bool same_dims(const TensorType& a, const TensorType& b) {
     if (!same_expr(a.dims[d], b.dims[d])) return false;
   return true;
 }
+// A copy from one layout to another walks across memory on one side; nothing else is to.
+bool changes_layout(const Graph& graph, const Node& n) {
+  if (n.op->name != "identity") return false;
+  const Value &from = graph.value(n.inputs[0]), &to = graph.value(n.outputs[0]);
+  return is_row_major(from.layout, from.type) != is_row_major(to.layout, to.type);
+}
 // Worth computing again for each consumer rather than storing.
 bool is_cheap(const Node& n) {
   static const std::set<std::string_view> costly{
@@ -61,8 +67,8 @@ class Fuse {
     const FusionKind kind = n.op->fusion;
     std::set<int> join;
     // Symbols are computed before the kernel, from operands in memory.
-    if (n.defined_symbols.empty() && !is_view(graph_, n) && kind != FusionKind::kOpaque &&
-        kind != FusionKind::kContraction && single_output(n)) {
+    if (n.defined_symbols.empty() && !is_view(graph_, n) && !changes_layout(graph_, n) &&
+        kind != FusionKind::kOpaque && kind != FusionKind::kContraction && single_output(n)) {
       // The latest anchored producer is the one whose epilogue this can be.
       int anchor = -1;
       for (ValueId v : n.inputs)
@@ -161,8 +167,8 @@ class Fuse {
     }
     merged.nodes.push_back(i);
     const FusionKind kind = n.op->fusion;
-    merged.open = !is_view(graph_, n) && kind != FusionKind::kOpaque && single_output(n) &&
-                  n.op->name != "concat";
+    merged.open = !is_view(graph_, n) && !changes_layout(graph_, n) &&
+                  kind != FusionKind::kOpaque && single_output(n) && n.op->name != "concat";
     merged.anchored |= kind == FusionKind::kReduction || kind == FusionKind::kContraction;
     merged.cheap &= is_cheap(n);
     if (!n.outputs.empty() && n.outputs[0] != kNone) merged.type = type(n.outputs[0]);

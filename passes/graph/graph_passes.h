@@ -32,6 +32,8 @@ ir::Graph find_quantized(ir::Graph graph);
 // Products of floats and dequantised constants become products of integers: the floats rounded to
 // 16 bits per row, as far as the machine has instructions that make it pay.
 ir::Graph round_activations(ir::Graph graph, const ir::MachineDescription& machine);
+// Products around a softmax become one operator, which keeps the scores in cache.
+ir::Graph fuse_attention(ir::Graph graph, const ir::MachineDescription& machine);
 // Products of dequantised operands become products in integers.
 ir::Graph quantize_contractions(ir::Graph graph);
 // Products with zero points become products of bytes and corrections.

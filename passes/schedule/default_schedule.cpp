@@ -91,9 +91,29 @@ class DefaultSchedule {
       if (!epilogue.empty() && tile_rule(s_, names[i], "")) continue;
       rows_rule(s_, {names[i]});
     }
+    parallel_tasks();
   }
 
  private:
+  // Blocks within one of parallel axes: its points are the tasks.
+  void parallel_tasks() {
+    const Stmt* s = &s_.kernel().body;
+    while (const auto* a = s->as<Allocate>()) s = &a->body;
+    std::vector<std::string> loops;
+    for (const auto* f = s->as<For>(); f; f = s->as<For>()) {
+      loops.push_back(f->var.name());
+      s = &f->body;
+    }
+    const auto* outer = s->as<Block>();
+    if (!outer || loops.empty() || all_blocks(outer->body).empty()) return;
+    std::string tasks = loops[0];
+    for (size_t i = 1; i < loops.size(); ++i) {
+      const std::string fused = outer->name + ".tasks" + std::to_string(i);
+      if (!s_.apply("fuse_axes", {tasks, loops[i], fused})) break;
+      tasks = fused;
+    }
+    s_.apply("parallelize", {tasks});
+  }
   // A product of two reads, each used for many results.
   bool worth_a_tile(const Block& b) const {
     const auto accesses = block_accesses(b);

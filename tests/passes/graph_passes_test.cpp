@@ -328,6 +328,45 @@ TEST(ChooseLayouts, ChannelsInnermostAroundConvolutions) {
   output c as "c"
 )");
 }
+TEST(ChooseLayouts, CopiesStandBetweenRowMajorValuesAndTheOthers) {
+  const ir::Graph g = parsed_graph(R"(  input x: f32[1, 6, 5, 5]
+  input w: f32[3, 6, 3, 3]
+  a: f32[1, 3, 3, 3] = conv(x, w)
+  b: f32[1, 6, 5, 5] = relu(x)
+  const shape: i64[2] = [1, 27]
+  f: f32[1, 27] = reshape(a, shape) {allowzero = 0}
+  output a as "a"
+  output b as "b"
+  output f as "f"
+)");
+  expect_graph(g, choose_layouts(g), R"(  input x: f32[1, 6, 5, 5]
+  input w: f32[3, 6, 3, 3]
+  const shape: i64[2] = [1, 27]
+  a: f32[1, 6, 5, 5] layout(d0, d2, d3, d1) = identity(x)
+  a_1: f32[1, 3, 3, 3] layout(d0, d2, d3, d1) = conv(a, w)
+  b: f32[1, 6, 5, 5] layout(d0, d2, d3, d1) = relu(a)
+  f: f32[1, 3, 3, 3] = identity(a_1)
+  f_1: f32[1, 27] = reshape(f, shape) {allowzero = 0}
+  f_2: f32[1, 6, 5, 5] = identity(b)
+  output f as "a"
+  output f_2 as "b"
+  output f_1 as "f"
+)");
+}
+TEST(ChooseLayouts, AViewBetweenConvolutionsIsNoDetour) {
+  const ir::Graph after = choose_layouts(parsed_graph(R"(  input x: f32[1, 6, 4, 4]
+  input w: f32[8, 6, 1, 1]
+  input v: f32[8, 8, 3]
+  a: f32[1, 8, 4, 4] = conv(x, w)
+  const shape: i64[3] = [1, 8, 16]
+  b: f32[1, 8, 16] = reshape(a, shape) {allowzero = 0}
+  c: f32[1, 8, 14] = conv(b, v)
+  output c as "c"
+)"));
+  int copies = 0;
+  for (const ir::Node& n : after.nodes) copies += n.op->name == "identity";
+  EXPECT_EQ(copies, 2) << ir::to_text(after);  // of the input and of the result
+}
 TEST(ChooseLayouts, WithoutConvolutionsAllStays) {
   const std::string lines = R"(  input x: f32[2, 3, 4]
   a: f32[2, 3, 4] = relu(x)

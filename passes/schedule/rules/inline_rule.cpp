@@ -56,6 +56,17 @@ double tree_size(const Expr& e, const BufferNode* buffer = nullptr, double weigh
 // A chain of values that are each read twice doubles with every step: beyond this a buffer stays.
 constexpr double kLargestTree = 1500;
 
+// Is it what follows a contraction, element by element? It belongs into the contraction's tile.
+bool is_epilogue(const ScheduleState& s, const BlockPlace& p) {
+  const Touched mine = touched(p.stmt);
+  for (const BlockPlace& q : all_blocks(s.kernel().body))
+    if (const auto* st = q.block->body.as<Store>(); st && q.block->init &&
+                                                    mine.reads.count(st->buffer.get()) &&
+                                                    instances(*q.block) > instances(*p.block))
+      return true;
+  return false;
+}
+
 // May the block's value be computed at each of its uses?
 bool should_inline(const ScheduleState& s, const BlockPlace& p) {
   const auto* st = p.block->body.as<Store>();
@@ -74,7 +85,7 @@ bool should_inline(const ScheduleState& s, const BlockPlace& p) {
     if (reduction && instances(*q.block) > 2 * mine) return false;
     if (costly && (reduction || instances(*q.block) > mine)) return false;
   }
-  return readers > 0 && (readers == 1 || !costly);
+  return readers > 0 && (readers == 1 || (!costly && !is_epilogue(s, p)));
 }
 
 }  // namespace

@@ -90,6 +90,7 @@ void pointwise_rule(ScheduleState& s, const std::string& block) {
   int64_t lanes = s.machine().lanes(std::max(bytes, 4));
   while (as_int(extent) && lanes > 4 && inner.extent <= lanes / 2) lanes /= 2;
   const int64_t work = instances(b);
+  const bool tasks_pay = work >= kParallelWork && p.loops.size() == b.axes.size();
   std::string parallel = inner.loop;
   if (inner.extent >= lanes / 2 || !as_int(extent)) {
     const std::string outer = block + ".o", vector = block + ".v";
@@ -98,7 +99,7 @@ void pointwise_rule(ScheduleState& s, const std::string& block) {
   }
   // Outer loops make the tasks, as many as it takes to share them out; the rest stay loops, whose
   // addresses need no division.
-  if (last > 0) {
+  if (last > 0 && tasks_pay) {
     constexpr int64_t kTasks = 64;
     const std::string inside = parallel;
     parallel = axes[0].loop;
@@ -111,8 +112,8 @@ void pointwise_rule(ScheduleState& s, const std::string& block) {
     }
   }
   s.note(block + ": element by element, vectors along what lies side by side" +
-         (work >= kParallelWork ? "" : "; too little work for a second thread"));
-  if (work >= kParallelWork && p.loops.size() == b.axes.size()) s.apply("parallelize", {parallel});
+         (tasks_pay ? "" : "; too little work for a second thread"));
+  if (tasks_pay) s.apply("parallelize", {parallel});
 }
 
 }  // namespace tilewright::passes

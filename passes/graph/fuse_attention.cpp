@@ -1,0 +1,191 @@
+// softmax(scale * q k + bias) v as it stands in a graph becomes the operator attention.
+#include <algorithm>
+
+#include "ir/graph/op.h"
+#include "ir/loops/simplify.h"
+#include "passes/graph/rewrite_graph.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+// What lies between both products.
+struct Scores {
+  double scale = 1, fill = 0;
+  ValueId product = kNone, condition = kNone, bias = kNone;
+};
+
+class FuseAttention : public GraphRewriter {
+ public:
+  FuseAttention(Graph graph, const MachineDescription& machine)
+      : GraphRewriter(std::move(graph)), machine_(machine) {}
+
+  Graph run() {
+    for (Node& n : old_) {
+      follow(n);
+      if (n.op->name == "matmul" && fuse(n)) continue;
+      push(std::move(n));
+    }
+    return eliminate_dead_nodes(std::move(graph_));
+  }
+
+ private:
+  bool fuse(const Node& n) {
+    if (!is_plain_product(n) || has_flag(n, "trans_b")) return false;
+    bool zero_masked = false;
+    const Node* softmax = softmax_of(n.inputs[0], zero_masked);
+    if (!softmax) return false;
+    zero_masked |= has_flag(*softmax, "zero_masked");
+    Scores s;
+    if (!read_scores(softmax->inputs[0], s)) return false;
+    const Node product = *producer(s.product);
+    const ValueId q = product.inputs[0], v = n.inputs[1];
+    ValueId k = product.inputs[1];
+    if (!same_batch(q, k) || !same_batch(q, v)) return false;
+    if (has_flag(product, "trans_b")) k = with_keys_innermost(k);
+    const auto& dims = type(q).dims;
+    const Expr rows = dims[dims.size() - 2], keys = type(k).dims.back();
+    if (is_zero(keys)) return false;
+    const int64_t row_block = rows_at_a_time(rows);
+    replace(n.outputs[0], op("attention", {q, k, v, s.condition, s.bias},
+                             {{"scale", s.scale},
+                              {"fill", s.fill},
+                              {"zero_masked", int64_t{zero_masked}},
+                              {"row_block", row_block},
+                              {"key_block", keys_at_a_time(keys, row_block)}}));
+    return true;
+  }
+  static bool has_flag(const Node& n, const std::string& name) {
+    const auto at = n.attributes.find(name);
+    return at != n.attributes.end() && std::get<int64_t>(at->second) != 0;
+  }
+  bool is_plain_product(const Node& n) const {
+    return n.inputs.size() == 2 && !has_flag(n, "trans_a") &&
+           type(n.outputs[0]).dtype == DType::kFloat32 && type(n.outputs[0]).rank() >= 3 &&
+           type(n.inputs[0]).rank() == type(n.inputs[1]).rank();
+  }
+  bool same_batch(ValueId a, ValueId b) const {
+    const auto &x = type(a).dims, &y = type(b).dims;
+    for (size_t d = 0; d + 2 < x.size(); ++d)
+      if (!can_prove_equal(x[d], y[d])) return false;
+    return true;
+  }
+  // The softmax along the last axis that v is, or from which v differs in that rows of NaN are 0.
+  const Node* softmax_of(ValueId v, bool& zero_masked) const {
+    const Node* n = producer(v);
+    if (n && n->op->name == "where" && used_once(v) && is_zero_constant(n->inputs[1])) {
+      const Node* test = producer(n->inputs[0], "is_nan");
+      if (!test || test->inputs[0] != n->inputs[2] || !used_once(n->inputs[0])) return nullptr;
+      zero_masked = true;
+      v = n->inputs[2];
+      n = producer(v, "softmax");
+      if (uses_[static_cast<size_t>(v)] != 2) return nullptr;
+    } else if (!used_once(v)) {
+      return nullptr;
+    }
+    if (!n || n->op->name != "softmax") return nullptr;
+    const int rank = type(v).rank();
+    return NodeView(graph_, *n).axis(rank, -1) == rank - 1 ? n : nullptr;
+  }
+  bool is_zero_constant(ValueId v) const {
+    const auto c = scalar(v);
+    return c && *c == 0;
+  }
+  std::optional<double> scalar(ValueId v) const {
+    if (!constant(v) || !is_scalar(v) || !is_float(type(v).dtype)) return std::nullopt;
+    return number_at(*constant(v), 0);
+  }
+
+  // From the operand of softmax back to the product: biases, at most one choice, factors.
+  bool read_scores(ValueId v, Scores& s) {
+    while (const Node* n = step_back(v, "add")) {
+      const size_t k = leads_to_product(n->inputs[0]) ? 0 : 1;
+      const ValueId bias = n->inputs[1 - k];
+      v = n->inputs[k];
+      s.bias = s.bias == kNone ? bias : op("add", {s.bias, bias});
+    }
+    if (const Node* n = step_back(v, "where")) {
+      const size_t k = scalar(n->inputs[2]) ? 1 : 2;
+      const auto fill = scalar(n->inputs[3 - k]);
+      if (!fill) return false;
+      s.fill = *fill;
+      v = n->inputs[k];
+      s.condition = n->inputs[0];
+      if (k == 2) s.condition = op("not", {s.condition});
+    }
+    for (const Node* n = producer(v); n && used_once(v); n = producer(v)) {
+      const auto factor = n->inputs.size() == 2 ? scalar(n->inputs[1]) : std::nullopt;
+      if (n->op->name == "mul" && factor)
+        s.scale *= *factor;
+      else if (n->op->name == "div" && factor)
+        s.scale /= *factor;
+      else
+        break;
+      v = n->inputs[0];
+    }
+    const Node* product = producer(v, "matmul");
+    s.product = v;
+    return product && used_once(v) && is_plain_product(*product);
+  }
+  const Node* step_back(ValueId v, std::string_view op_name) const {
+    const Node* n = producer(v, op_name);
+    return n && used_once(v) && type(v).dtype == DType::kFloat32 ? n : nullptr;
+  }
+  bool leads_to_product(ValueId v) const {
+    for (int depth = 0; depth < 8; ++depth) {
+      const Node* n = producer(v);
+      if (!n || !used_once(v)) return false;
+      if (n->op->name == "matmul") return true;
+      if (n->op->name == "where")
+        v = scalar(n->inputs[2]) ? n->inputs[1] : n->inputs[2];
+      else if (n->op->name == "mul" || n->op->name == "div" || n->op->name == "add")
+        v = n->inputs[0];
+      else
+        return false;
+    }
+    return false;
+  }
+  ValueId with_keys_innermost(ValueId k) {
+    std::vector<int64_t> perm(static_cast<size_t>(type(k).rank()));
+    for (size_t d = 0; d < perm.size(); ++d) perm[d] = static_cast<int64_t>(d);
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    return op("transpose", {k}, {{"perm", perm}});
+  }
+
+  // A tile's rows: the fewest are idle in the last block.
+  static int64_t rows_at_a_time(const Expr& rows) {
+    constexpr int64_t kFewest = 8, kMost = 16;
+    const auto n = as_int(rows);
+    if (!n) return kFewest;
+    if (*n <= kMost) return std::max<int64_t>(*n, 1);
+    int64_t best = kFewest, idle = INT64_MAX;
+    for (int64_t b = kFewest; b <= kMost; ++b) {
+      const int64_t over = (*n + b - 1) / b * b - *n;
+      if (over <= idle) {
+        idle = over;
+        best = b;
+      }
+    }
+    return best;
+  }
+  // All of them, while their scores stay in the caches closest to the core.
+  int64_t keys_at_a_time(const Expr& keys, int64_t row_block) const {
+    constexpr int64_t kBlock = 512, kOfUnknown = 128;
+    const auto n = as_int(keys);
+    if (!n) return kOfUnknown;
+    const bool fits = *n <= 2 * machine_.l1_bytes / (4 * row_block);
+    return fits ? *n : kBlock;
+  }
+
+  const MachineDescription& machine_;
+};
+
+}  // namespace
+
+Graph fuse_attention(Graph graph, const MachineDescription& machine) {
+  return FuseAttention(std::move(graph), machine).run();
+}
+
+}  // namespace tilewright::passes
