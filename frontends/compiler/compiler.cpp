@@ -2,6 +2,7 @@
 
 #include "codegen/assemble_executable.h"
 #include "codegen/cpu/compile_kernels.h"
+#include "codegen/measure/machine_cache.h"
 #include "frontends/onnx/inline_functions.h"
 #include "frontends/onnx/read_model.h"
 #include "runtime/session.h"
@@ -57,6 +58,7 @@ codegen::AssembleOptions assemble_options(const CompileOptions& options,
 Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
   passes::LowerOptions lower;
   TW_ASSIGN(lower.machine, cpu::describe_machine(options.cpu));
+  if (options.cpu == "native") measure::fill_speed(lower.machine);
   lower.machine.threads = options.schedule_threads;
   lower.fuse = options.fuse;
   lower.schedule = options.schedule;

@@ -2,12 +2,14 @@
 // over. Values that exchange their elements one to one share a layout. Graph inputs, results and
 // views are row-major; between them and the others stands a copy, so that no kernel writes or reads
 // across its vectors.
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
 
 #include "ir/graph/op.h"
 #include "passes/build_loops.h"
+#include "passes/graph/pack_operands.h"
 #include "passes/graph/rewrite_graph.h"
 
 namespace tilewright::passes {
@@ -107,6 +109,9 @@ class ChooseLayouts : public GraphRewriter {
   void place(Node& n) {
     const bool view = n.op->name == "reshape", boundary = !n.regions.empty();
     if (view && lies_row_major(n.outputs[0])) n.inputs[0] = row_major(n.inputs[0]);
+    for (size_t i = 0; i < n.inputs.size(); ++i)
+      if (const int dim = dimension_to_pack(graph_, n, i); dim >= 0)
+        n.inputs[i] = packed(n.inputs[i], dim);
     for (ValueId& v : n.inputs) {
       if (boundary) v = row_major(v);
       if (is_transparent(n) && v != kNone) v = channels_innermost(v);
@@ -142,6 +147,23 @@ class ChooseLayouts : public GraphRewriter {
     return at->second;
   }
 
+  // A copy in which this dimension lies innermost.
+  ValueId packed(ValueId v, int dim) {
+    auto [at, added] = packed_.try_emplace({v, dim});
+    if (added) {
+      std::vector<int> order;
+      for (int d = 0; d < type(v).rank(); ++d)
+        if (d != dim) order.push_back(d);
+      // The window of a convolution goes around its channels.
+      if (dim == 0 && order.size() > 1) std::rotate(order.begin(), order.begin() + 1, order.end());
+      order.push_back(dim);
+      at->second = op("identity", {v});
+      graph_.value(at->second).layout = permuted_layout(order);
+    }
+    return at->second;
+  }
+
+  std::map<std::pair<ValueId, int>, ValueId> packed_;
   std::map<ValueId, Layout> wanted_;          // of values that are row-major all the same
   std::map<ValueId, ValueId> copies_, rows_;  // with channels innermost, and row-major
 };

@@ -310,18 +310,26 @@ TEST(FuseOperators, NoCycles) {
   expect_same_graph_results(leave_unfused(fused), fused);
 }
 
+ir::ConstantRef weights(const Shape& shape) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < *element_count(shape); ++i)
+    values.push_back(static_cast<float>(i % 7) - 3);
+  return ir::make_constant_of<float>(DType::kFloat32, shape, values);
+}
+
 TEST(ChooseLayouts, ChannelsInnermostAroundConvolutions) {
   const ir::Graph g = parsed_graph(R"(  input x: f32[1, 2, 5, 5]
-  input w: f32[3, 2, 3, 3]
-  input v: f32[4, 3, 3, 3]
+  const w: f32[3, 2, 3, 3] = #0
+  const v: f32[4, 3, 3, 3] = #1
   a: f32[1, 3, 3, 3] = conv(x, w)
   b: f32[1, 3, 3, 3] = relu(a)
   c: f32[1, 4, 1, 1] = conv(b, v)
   output c as "c"
-)");
+)",
+                                   {weights({3, 2, 3, 3}), weights({4, 3, 3, 3})});
   expect_graph(g, choose_layouts(g), R"(  input x: f32[1, 2, 5, 5]
-  input w: f32[3, 2, 3, 3]
-  input v: f32[4, 3, 3, 3]
+  const w: f32[3, 2, 3, 3] = #0
+  const v: f32[4, 3, 3, 3] = #1
   a: f32[1, 3, 3, 3] layout(d0, d2, d3, d1) = conv(x, w)
   b: f32[1, 3, 3, 3] layout(d0, d2, d3, d1) = relu(a)
   c: f32[1, 4, 1, 1] = conv(b, v)
@@ -330,7 +338,7 @@ TEST(ChooseLayouts, ChannelsInnermostAroundConvolutions) {
 }
 TEST(ChooseLayouts, CopiesStandBetweenRowMajorValuesAndTheOthers) {
   const ir::Graph g = parsed_graph(R"(  input x: f32[1, 6, 5, 5]
-  input w: f32[3, 6, 3, 3]
+  const w: f32[3, 6, 3, 3] = #0
   a: f32[1, 3, 3, 3] = conv(x, w)
   b: f32[1, 6, 5, 5] = relu(x)
   const shape: i64[2] = [1, 27]
@@ -338,9 +346,10 @@ TEST(ChooseLayouts, CopiesStandBetweenRowMajorValuesAndTheOthers) {
   output a as "a"
   output b as "b"
   output f as "f"
-)");
+)",
+                                   {weights({3, 6, 3, 3})});
   expect_graph(g, choose_layouts(g), R"(  input x: f32[1, 6, 5, 5]
-  input w: f32[3, 6, 3, 3]
+  const w: f32[3, 6, 3, 3] = #0
   const shape: i64[2] = [1, 27]
   a: f32[1, 6, 5, 5] layout(d0, d2, d3, d1) = identity(x)
   a_1: f32[1, 3, 3, 3] layout(d0, d2, d3, d1) = conv(a, w)
@@ -355,17 +364,49 @@ TEST(ChooseLayouts, CopiesStandBetweenRowMajorValuesAndTheOthers) {
 }
 TEST(ChooseLayouts, AViewBetweenConvolutionsIsNoDetour) {
   const ir::Graph after = choose_layouts(parsed_graph(R"(  input x: f32[1, 6, 4, 4]
-  input w: f32[8, 6, 1, 1]
-  input v: f32[8, 8, 3]
+  const w: f32[8, 6, 1, 1] = #0
+  const v: f32[8, 8, 3] = #1
   a: f32[1, 8, 4, 4] = conv(x, w)
   const shape: i64[3] = [1, 8, 16]
   b: f32[1, 8, 16] = reshape(a, shape) {allowzero = 0}
   c: f32[1, 8, 14] = conv(b, v)
   output c as "c"
-)"));
+)",
+                                                      {weights({8, 6, 1, 1}), weights({8, 8, 3})}));
   int copies = 0;
   for (const ir::Node& n : after.nodes) copies += n.op->name == "identity";
   EXPECT_EQ(copies, 2) << ir::to_text(after);  // of the input and of the result
+}
+// Operands of the run that results do not lie along are copied so that they do.
+TEST(ChooseLayouts, PacksOperandsOfProducts) {
+  const ir::Graph g = parsed_graph(R"(  input a: f32[7, 4]
+  input b: f32[5, 4]
+  input c: f32[2, 7, 4]
+  input d: f32[2, 5, 4]
+  input x: f32[1, 3, 6, 6]
+  input w: f32[2, 3, 3, 3]
+  y: f32[7, 5] = matmul(a, b) {trans_b = 1}
+  z: f32[2, 7, 5] = einsum(c, d) {equation = "bid,bjd->bij"}
+  v: f32[1, 2, 4, 4] = conv(x, w)
+  output y as "y"
+  output z as "z"
+  output v as "v"
+)");
+  const ir::Graph after = choose_layouts(g);
+  expect_same_graph_results(g, after);
+  const std::string text = ir::to_text(after);
+  for (const char* copy :
+       {"f32[5, 4] layout(d1, d0) = identity(b)", "f32[2, 5, 4] layout(d0, d2, d1) = identity(d)",
+        "f32[2, 3, 3, 3] layout(d2, d3, d1, d0) = identity(w)"})
+    EXPECT_NE(text.find(copy), std::string::npos) << copy << "\n" << text;
+}
+TEST(ChooseLayouts, FewRowsPackNothing) {
+  const std::string lines = R"(  input a: f32[1, 4]
+  input b: f32[5, 4]
+  y: f32[1, 5] = matmul(a, b) {trans_b = 1}
+  output y as "y"
+)";
+  expect_graph(parsed_graph(lines), choose_layouts(parsed_graph(lines)), lines);
 }
 TEST(ChooseLayouts, WithoutConvolutionsAllStays) {
   const std::string lines = R"(  input x: f32[2, 3, 4]

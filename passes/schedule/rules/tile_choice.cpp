@@ -1,14 +1,21 @@
 #include "passes/schedule/rules/tile_choice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace tilewright::passes {
 
 namespace {
 
-constexpr double kPorts = 2;  // multiply-adds, and loads, per cycle
-constexpr double kLatency = 4;
+// Of a measurement only what the hardware can have: noise in it changes no schedule.
+double fma_ports(const ir::MachineDescription& m) {
+  return std::clamp(std::round(m.speed.fma_ports), 1.0, 4.0);
+}
+double fma_latency(const ir::MachineDescription& m) {
+  return std::clamp(std::round(m.speed.fma_latency_cycles), 2.0, 12.0);
+}
+constexpr double kLoadPorts = 2;
 constexpr double kLoadOverlap = 0.1;  // part of the loads that multiply-adds do not hide
 
 double part_used(int64_t n, int64_t by) {
@@ -24,9 +31,9 @@ TileCost tile_cost(const ir::MachineDescription& machine, int64_t rows, int64_t 
                    int64_t all_rows, int64_t all_columns, int64_t lanes) {
   TileCost t{.rows = rows, .vectors = vectors};
   const int64_t sums = rows * vectors;
-  t.multiply = static_cast<double>(sums) / kPorts;
-  t.loads = static_cast<double>(rows + vectors) / kPorts;
-  t.latency = kLatency;
+  t.multiply = static_cast<double>(sums) / fma_ports(machine);
+  t.loads = static_cast<double>(rows + vectors) / kLoadPorts;
+  t.latency = fma_latency(machine);
   // Leftover rows run in a tile of their own: cheaper than a full one, dearer than their share.
   t.row_use = 0.5 + 0.5 * part_used(all_rows, rows);
   t.column_use = part_used(all_columns, vectors * lanes);
