@@ -1,6 +1,8 @@
 // From a fused group to one kernel with blocks, and its default inlining.
 #pragma once
 
+#include <optional>
+
 #include "ir/graph/graph.h"
 #include "ir/loops/nodes.h"
 
@@ -24,5 +26,11 @@ GroupKernel build_symbol_kernel(const ir::Graph& graph, size_t node);
 // The layout that values have without one; equal layouts of one shape compare equal (extents of 1
 // are ignored).
 bool is_row_major(const ir::Layout& layout, const ir::TensorType& type);
+bool is_same_order(const ir::Layout& a, const ir::Layout& b, const ir::TensorType& type);
+// The layout of a reshape of x in the memory of x; nothing when there is none.
+std::optional<ir::Layout> reshaped_layout(const ir::Layout& x, const ir::TensorType& from,
+                                          const ir::TensorType& to);
+// The layout of transpose(x, perm) in the memory of x, whose own layout is a permutation.
+ir::Layout transposed_layout(const ir::Layout& x, const std::vector<int64_t>& perm);
 
 }  // namespace tilewright::passes

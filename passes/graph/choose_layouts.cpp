@@ -90,6 +90,17 @@ class ChooseLayouts : public GraphRewriter {
     for (size_t v = 0; v < chosen.size(); ++v)
       if (chosen[v]) graph_.values[v].layout = channels_last(graph_.values[v].type.rank());
     for (ValueId v : graph_.inputs) keep_row_major(v);
+    wants_rows_.resize(chosen.size());
+    only_transposed_.resize(chosen.size(), true);
+    auto note = [&](ValueId v, bool rows, bool transposed) {
+      if (v == kNone) return;
+      if (rows) wants_rows_[static_cast<size_t>(v)] = true;
+      if (!transposed) only_transposed_[static_cast<size_t>(v)] = false;
+    };
+    for (ValueId v : graph_.outputs) note(v, true, false);
+    for (const Node& n : old_)
+      for (ValueId v : n.inputs)
+        note(v, n.op->name == "reshape" || !n.regions.empty(), n.op->name == "transpose");
   }
   Graph run() {
     for (Node& n : old_) {
@@ -106,9 +117,39 @@ class ChooseLayouts : public GraphRewriter {
  private:
   static constexpr int64_t kFewChannels = 4;  // are read where they lie
 
+  // The results of transposes lie where their operands do, as long as the innermost dimension
+  // stays: forwards for consumers that take any layout, else the operand is made as it is wanted.
+  void place_transpose(const Node& n) {
+    const ValueId from = n.inputs[0], to = n.outputs[0];
+    const std::vector<int64_t> perm = NodeView(graph_, n).attr_ints("perm");
+    const auto last = static_cast<int64_t>(perm.size()) - 1;
+    if (perm.size() < 3 || perm.back() != last || !graph_.value(to).layout.empty() ||
+        constant(from))
+      return;
+    if (!wants_rows_[static_cast<size_t>(to)]) {
+      if (lies_row_major(from)) graph_.value(to).layout = transposed_layout({}, perm);
+      return;
+    }
+    const Node* maker = producer(from);
+    if (!maker || !maker->regions.empty() || maker->op->name == "reshape" ||
+        maker->op->name == "transpose" || !used_once(from) || !graph_.value(from).layout.empty())
+      return;
+    std::vector<int> order(perm.begin(), perm.end());
+    graph_.value(from).layout = permuted_layout(order);
+  }
+  // What is only transposed afterwards stays where it lies.
+  bool place_view(const Node& n) {
+    const ValueId from = n.inputs[0], to = n.outputs[0];
+    if (lies_row_major(from) || !lies_row_major(to) || !only_transposed_[static_cast<size_t>(to)])
+      return false;
+    const auto layout = reshaped_layout(graph_.value(from).layout, type(from), type(to));
+    if (layout) graph_.value(to).layout = *layout;
+    return layout.has_value();
+  }
   void place(Node& n) {
     const bool view = n.op->name == "reshape", boundary = !n.regions.empty();
-    if (view && lies_row_major(n.outputs[0])) n.inputs[0] = row_major(n.inputs[0]);
+    if (view && !place_view(n) && lies_row_major(n.outputs[0]))
+      n.inputs[0] = row_major(n.inputs[0]);
     for (size_t i = 0; i < n.inputs.size(); ++i)
       if (const int dim = dimension_to_pack(graph_, n, i); dim >= 0)
         n.inputs[i] = packed(n.inputs[i], dim);
@@ -120,6 +161,7 @@ class ChooseLayouts : public GraphRewriter {
     if (boundary || (view && lies_row_major(n.inputs[0])))
       for (ValueId v : n.outputs)
         if (v != kNone) keep_row_major(v);
+    if (n.op->name == "transpose") place_transpose(n);
     push(std::move(n));
   }
   bool lies_row_major(ValueId v) const { return is_row_major(graph_.value(v).layout, type(v)); }
@@ -163,6 +205,8 @@ class ChooseLayouts : public GraphRewriter {
     return at->second;
   }
 
+  // By value: graph outputs, views or regions take it; nothing but transposes do.
+  std::vector<bool> wants_rows_, only_transposed_;
   std::map<std::pair<ValueId, int>, ValueId> packed_;
   std::map<ValueId, Layout> wanted_;          // of values that are row-major all the same
   std::map<ValueId, ValueId> copies_, rows_;  // with channels innermost, and row-major

@@ -1,0 +1,191 @@
+// Which layouts values get, where copies stand between them, and what becomes a view.
+#include <gtest/gtest.h>
+
+#include "passes/build_loops.h"
+#include "tests/passes/graph_check.h"
+
+namespace tilewright::passes {
+namespace {
+
+ir::ConstantRef weights(const Shape& shape) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < *element_count(shape); ++i)
+    values.push_back(static_cast<float>(i % 7) - 3);
+  return ir::make_constant_of<float>(DType::kFloat32, shape, values);
+}
+
+TEST(ChooseLayouts, ChannelsInnermostAroundConvolutions) {
+  const ir::Graph g = parsed_graph(R"(  input x: f32[1, 2, 5, 5]
+  const w: f32[3, 2, 3, 3] = #0
+  const v: f32[4, 3, 3, 3] = #1
+  a: f32[1, 3, 3, 3] = conv(x, w)
+  b: f32[1, 3, 3, 3] = relu(a)
+  c: f32[1, 4, 1, 1] = conv(b, v)
+  output c as "c"
+)",
+                                   {weights({3, 2, 3, 3}), weights({4, 3, 3, 3})});
+  expect_graph(g, choose_layouts(g), R"(  input x: f32[1, 2, 5, 5]
+  const w: f32[3, 2, 3, 3] = #0
+  const v: f32[4, 3, 3, 3] = #1
+  a: f32[1, 3, 3, 3] layout(d0, d2, d3, d1) = conv(x, w)
+  b: f32[1, 3, 3, 3] layout(d0, d2, d3, d1) = relu(a)
+  c: f32[1, 4, 1, 1] = conv(b, v)
+  output c as "c"
+)");
+}
+TEST(ChooseLayouts, CopiesStandBetweenRowMajorValuesAndTheOthers) {
+  const ir::Graph g = parsed_graph(R"(  input x: f32[1, 6, 5, 5]
+  const w: f32[3, 6, 3, 3] = #0
+  a: f32[1, 3, 3, 3] = conv(x, w)
+  b: f32[1, 6, 5, 5] = relu(x)
+  const shape: i64[2] = [1, 27]
+  f: f32[1, 27] = reshape(a, shape) {allowzero = 0}
+  output a as "a"
+  output b as "b"
+  output f as "f"
+)",
+                                   {weights({3, 6, 3, 3})});
+  expect_graph(g, choose_layouts(g), R"(  input x: f32[1, 6, 5, 5]
+  const w: f32[3, 6, 3, 3] = #0
+  const shape: i64[2] = [1, 27]
+  a: f32[1, 6, 5, 5] layout(d0, d2, d3, d1) = identity(x)
+  a_1: f32[1, 3, 3, 3] layout(d0, d2, d3, d1) = conv(a, w)
+  b: f32[1, 6, 5, 5] layout(d0, d2, d3, d1) = relu(a)
+  f: f32[1, 3, 3, 3] = identity(a_1)
+  f_1: f32[1, 27] = reshape(f, shape) {allowzero = 0}
+  f_2: f32[1, 6, 5, 5] = identity(b)
+  output f as "a"
+  output f_2 as "b"
+  output f_1 as "f"
+)");
+}
+TEST(ChooseLayouts, AViewBetweenConvolutionsIsNoDetour) {
+  const ir::Graph after = choose_layouts(parsed_graph(R"(  input x: f32[1, 6, 4, 4]
+  const w: f32[8, 6, 1, 1] = #0
+  const v: f32[8, 8, 3] = #1
+  a: f32[1, 8, 4, 4] = conv(x, w)
+  const shape: i64[3] = [1, 8, 16]
+  b: f32[1, 8, 16] = reshape(a, shape) {allowzero = 0}
+  c: f32[1, 8, 14] = conv(b, v)
+  output c as "c"
+)",
+                                                      {weights({8, 6, 1, 1}), weights({8, 8, 3})}));
+  int copies = 0;
+  for (const ir::Node& n : after.nodes) copies += n.op->name == "identity";
+  EXPECT_EQ(copies, 2) << ir::to_text(after);  // of the input and of the result
+}
+// Operands of the run that results do not lie along are copied so that they do.
+TEST(ChooseLayouts, PacksOperandsOfProducts) {
+  const ir::Graph g = parsed_graph(R"(  input a: f32[7, 4]
+  input b: f32[5, 4]
+  input c: f32[2, 7, 4]
+  input d: f32[2, 5, 4]
+  input x: f32[1, 3, 6, 6]
+  input w: f32[2, 3, 3, 3]
+  y: f32[7, 5] = matmul(a, b) {trans_b = 1}
+  z: f32[2, 7, 5] = einsum(c, d) {equation = "bid,bjd->bij"}
+  v: f32[1, 2, 4, 4] = conv(x, w)
+  output y as "y"
+  output z as "z"
+  output v as "v"
+)");
+  const ir::Graph after = choose_layouts(g);
+  expect_same_graph_results(g, after);
+  const std::string text = ir::to_text(after);
+  for (const char* copy :
+       {"f32[5, 4] layout(d1, d0) = identity(b)", "f32[2, 5, 4] layout(d0, d2, d1) = identity(d)",
+        "f32[2, 3, 3, 3] layout(d2, d3, d1, d0) = identity(w)"})
+    EXPECT_NE(text.find(copy), std::string::npos) << copy << "\n" << text;
+}
+TEST(ChooseLayouts, FewRowsPackNothing) {
+  const std::string lines = R"(  input a: f32[1, 4]
+  input b: f32[5, 4]
+  y: f32[1, 5] = matmul(a, b) {trans_b = 1}
+  output y as "y"
+)";
+  expect_graph(parsed_graph(lines), choose_layouts(parsed_graph(lines)), lines);
+}
+// Nodes that move their elements in memory.
+int moves(const ir::Graph& g) {
+  int n = 0;
+  for (const ir::Node& node : g.nodes) {
+    const bool may = node.op->name == "transpose" || node.op->name == "reshape";
+    n += node.op->name == "identity" || (may && !is_view(g, node));
+  }
+  return n;
+}
+void expect_moves(const std::string& lines, int count,
+                  const std::vector<ir::ConstantRef>& constants = {}) {
+  SCOPED_TRACE(lines);
+  const ir::Graph before = parsed_graph(lines, constants), after = choose_layouts(before);
+  expect_same_graph_results(before, after);
+  EXPECT_EQ(moves(after), count) << ir::to_text(after);
+}
+TEST(ChooseLayouts, ImagesWithChannelsLastStayAsTheyAre) {
+  expect_moves(R"(  input x: f32[1, 5, 4, 6]
+  const w: f32[8, 6, 3, 3] = #0
+  a: f32[1, 6, 5, 4] = transpose(x) {perm = [0, 3, 1, 2]}
+  b: f32[1, 8, 3, 2] = conv(a, w)
+  y: f32[1, 3, 2, 8] = transpose(b) {perm = [0, 2, 3, 1]}
+  output y as "y"
+)",
+               0, {weights({8, 6, 3, 3})});
+}
+TEST(ChooseLayouts, PatchesOfAnImageBecomeRows) {
+  expect_moves(R"(  input x: f32[1, 3, 4, 4]
+  const w: f32[6, 3, 2, 2] = #0
+  const shape: i64[3] = [1, 6, 4]
+  a: f32[1, 6, 2, 2] = conv(x, w) {strides = [2, 2]}
+  b: f32[1, 6, 4] = reshape(a, shape) {allowzero = 0}
+  y: f32[1, 4, 6] = transpose(b) {perm = [0, 2, 1]}
+  output y as "y"
+)",
+               0, {weights({6, 3, 2, 2})});
+}
+TEST(ChooseLayouts, HeadsOfAttentionAreViews) {
+  const std::string heads = R"(  input x: f32[2, 5, 12]
+  const split: i64[4] = [2, 5, 3, 4]
+  const join: i64[3] = [2, 5, 12]
+  a: f32[2, 5, 3, 4] = reshape(x, split) {allowzero = 0}
+  b: f32[2, 3, 5, 4] = transpose(a) {perm = [0, 2, 1, 3]}
+  c: f32[2, 3, 5, 4] = exp(b)
+)";
+  expect_moves(heads + R"(  d: f32[2, 5, 3, 4] = transpose(c) {perm = [0, 2, 1, 3]}
+  y: f32[2, 5, 12] = reshape(d, join) {allowzero = 0}
+  output y as "y"
+)",
+               0);
+  // The innermost dimension changes; the value is wanted in two orders.
+  expect_moves(
+      heads + "  y: f32[2, 3, 4, 5] = transpose(c) {perm = [0, 1, 3, 2]}\n  output y as \"y\"\n",
+      1);
+  expect_moves(heads +
+                   "  y: f32[2, 5, 3, 4] = transpose(c) {perm = [0, 2, 1, 3]}\n  output y as "
+                   "\"y\"\n  output c as \"c\"\n",
+               1);
+}
+TEST(ReshapedLayout, FollowsTheElements) {
+  auto type = [](std::vector<ir::Expr> dims) { return ir::TensorType{DType::kFloat32, dims}; };
+  const ir::Layout image = ir::permuted_layout({0, 2, 3, 1});
+  const auto rows = reshaped_layout(image, type({2, 6, 4, 5}), type({2, 6, 20}));
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(*rows, ir::permuted_layout({0, 2, 1}));
+  const auto parts = reshaped_layout(image, type({2, 6, 4, 5}), type({2, 2, 3, 4, 1, 5}));
+  ASSERT_TRUE(parts);
+  EXPECT_TRUE(
+      is_same_order(*parts, ir::permuted_layout({0, 3, 4, 5, 1, 2}), type({2, 2, 3, 4, 1, 5})));
+  EXPECT_FALSE(reshaped_layout(image, type({2, 6, 4, 5}), type({2, 120})));
+  EXPECT_FALSE(reshaped_layout(image, type({2, 6, 4, 5}), type({2, 8, 15})));
+  EXPECT_EQ(*reshaped_layout({}, type({2, 6}), type({3, 4})), ir::Layout{});
+}
+TEST(ChooseLayouts, WithoutConvolutionsAllStays) {
+  const std::string lines = R"(  input x: f32[2, 3, 4]
+  a: f32[2, 3, 4] = relu(x)
+  y: f32[2, 4, 3] = transpose(a) {perm = [0, 2, 1]}
+  output y as "y"
+)";
+  expect_graph(parsed_graph(lines), choose_layouts(parsed_graph(lines)), lines);
+}
+
+}  // namespace
+}  // namespace tilewright::passes
