@@ -14,13 +14,12 @@ using namespace ir;
 
 // A reshape or transpose moves nothing where the layouts of both sides differ as it says.
 bool is_view(const Graph& graph, const Node& node) {
+  const bool transpose = node.op->name == "transpose";
+  if (!transpose && node.op->name != "reshape") return false;
   const Value &from = graph.value(node.inputs[0]), &to = graph.value(node.outputs[0]);
-  if (node.op->name == "transpose" && from.layout.size() != 1) {
-    const Layout moved = transposed_layout(from.layout, NodeView(graph, node).attr_ints("perm"));
-    return is_same_order(moved, to.layout, to.type);
-  }
-  if (node.op->name != "reshape") return false;
-  const auto layout = reshaped_layout(from.layout, from.type, to.type);
+  const std::optional<Layout> layout =
+      transpose ? transposed_layout(from.layout, NodeView(graph, node).attr_ints("perm"))
+                : reshaped_layout(from.layout, from.type, to.type);
   return layout && is_same_order(*layout, to.layout, to.type);
 }
 
