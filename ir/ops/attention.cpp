@@ -142,15 +142,14 @@ class Attention {
     finish(sums, factor_of_rows());
   }
 
-  // Rows and keys beyond the last count as the last one; what becomes of them is not stored, or
-  // weighs nothing.
+  // Rows beyond the last count as the last one, and are not stored; keys beyond it weigh nothing.
   Expr row(const Expr& i) const {
     const Expr at = first_row_ + i;
     return as_int(rows_) && *as_int(rows_) % row_block_ == 0 ? at : min(at, rows_ - 1);
   }
   bool whole_blocks() const { return as_int(keys_) && *as_int(keys_) % key_block_ == 0; }
-  Expr key(const Expr& first, const Expr& j) const {
-    return whole_blocks() ? first + j : min(first + j, keys_ - 1);
+  Expr where_key(const Expr& key, const Expr& value, const Expr& otherwise) const {
+    return whole_blocks() ? value : select(key < keys_, value, otherwise);
   }
   Axes at(const Expr& i, const Expr& j) const {
     Axes all = batch_;
@@ -165,20 +164,22 @@ class Attention {
     b_.reduce(
         products, {c_.dim(kQuery, lead_ + 1)}, Combiner::kSum,
         [&](const Axes& i, const Axes& d) {
+          const Expr key = first + i[1];
           return load(c_.in(kQuery), at(row(i[0]), d[0])) *
-                 load(c_.in(kKey), at(d[0], key(first, i[1])));
+                 where_key(key, load(c_.in(kKey), at(d[0], key)), none_);
         },
         "products");
     b_.compute(
         scores_,
         [&](const Axes& i) {
-          const Axes where = at(row(i[0]), key(first, i[1]));
+          const Expr key = first + i[1];
+          const Axes where = at(row(i[0]), key);
           Expr s = load(products, i) * constant(c_.attr_float("scale", 1), DType::kFloat32);
           if (c_.has(kCondition))
-            s = select(c_.read(kCondition, where), s,
+            s = select(where_key(key, c_.read(kCondition, where), bool_imm(false)), s,
                        constant(c_.attr_float("fill"), DType::kFloat32));
-          if (c_.has(kBias)) s = s + c_.read(kBias, where);
-          return whole_blocks() ? s : select(first + i[1] < keys_, s, lowest(DType::kFloat32));
+          if (c_.has(kBias)) s = s + where_key(key, c_.read(kBias, where), none_);
+          return where_key(key, s, lowest(DType::kFloat32));
         },
         "scores");
   }
@@ -201,30 +202,30 @@ class Attention {
     b_.reduce(
         sums, {Expr(key_block_)}, Combiner::kSum,
         [&](const Axes& i, const Axes& j) {
-          return load(weights_, {i[0], j[0]}) * load(c_.in(kValue), at(key(first, j[0]), i[1]));
+          const Expr key = first + j[0];
+          return load(weights_, {i[0], j[0]}) *
+                 where_key(key, load(c_.in(kValue), at(key, i[1])), none_);
         },
         "values");
   }
   Buffer factor_of_rows() {
     const Buffer factor = temp("factor", {row_block_});
-    const Expr none = constant(0, DType::kFloat32);
     b_.compute(
         factor,
         [&](const Axes& i) {
           const Expr total = load(total_, i), by = constant(1, DType::kFloat32) / total;
-          return c_.attr_int("zero_masked") ? select(total > none, by, none) : by;
+          return c_.attr_int("zero_masked") ? select(total > none_, by, none_) : by;
         },
         "factor");
     return factor;
   }
   void finish(const Buffer& sums, const Buffer& factor) {
-    const Expr none = constant(0, DType::kFloat32);
     b_.compute_where(
         c_.out(), {row_block_, values()},
         [&](const Axes& i) {
           Expr y = load(sums, i) * load(factor, {i[0]});
-          if (c_.attr_int("zero_masked")) y = select(load(total_, {i[0]}) > none, y, none);
-          if (!as_int(keys_)) y = select(keys_ > Expr(0), y, none);
+          if (c_.attr_int("zero_masked")) y = select(load(total_, {i[0]}) > none_, y, none_);
+          if (!as_int(keys_)) y = select(keys_ > Expr(0), y, none_);
           return LoopsBuilder::Write{at(first_row_ + i[0], i[1]), y};
         },
         [&](const Axes& i) { return first_row_ + i[0] < rows_; }, "attention");
@@ -236,6 +237,7 @@ class Attention {
   Expr rows_, keys_;
   int64_t row_block_, key_block_;
   Buffer scores_, weights_, largest_, total_;
+  const Expr none_ = constant(0, DType::kFloat32);
   Axes batch_;
   Expr first_row_;
 };

@@ -44,10 +44,12 @@ class FuseAttention : public GraphRewriter {
     const ValueId q = product.inputs[0], v = n.inputs[1];
     ValueId k = product.inputs[1];
     if (!same_batch(q, k) || !same_batch(q, v)) return false;
-    if (has_flag(product, "trans_b")) k = with_keys_innermost(k);
-    const auto& dims = type(q).dims;
-    const Expr rows = dims[dims.size() - 2], keys = type(k).dims.back();
-    if (is_zero(keys)) return false;
+    const bool transposed = has_flag(product, "trans_b");
+    const size_t rank = type(q).dims.size();
+    const Expr rows = type(q).dims[rank - 2], keys = type(k).dims[transposed ? rank - 2 : rank - 1];
+    // Few rows run along the keys as these lie.
+    if (is_zero(keys) || (transposed && as_int(rows).value_or(kFewRows) < kFewRows)) return false;
+    if (transposed) k = with_keys_innermost(k);
     const int64_t row_block = rows_at_a_time(rows);
     replace(n.outputs[0], op("attention", {q, k, v, s.condition, s.bias},
                              {{"scale", s.scale},
@@ -57,6 +59,8 @@ class FuseAttention : public GraphRewriter {
                               {"key_block", keys_at_a_time(keys, row_block)}}));
     return true;
   }
+  static constexpr int64_t kFewRows = 6;
+
   static bool has_flag(const Node& n, const std::string& name) {
     const auto at = n.attributes.find(name);
     return at != n.attributes.end() && std::get<int64_t>(at->second) != 0;
@@ -156,27 +160,34 @@ class FuseAttention : public GraphRewriter {
 
   // A tile's rows: the fewest are idle in the last block.
   static int64_t rows_at_a_time(const Expr& rows) {
-    constexpr int64_t kFewest = 8, kMost = 16;
+    struct Choice {
+      int64_t rows;
+      double cost;  // of a row, measured: tall tiles read keys and values less often
+    };
+    static constexpr Choice kChoices[] = {{8, 1.03},  {11, 1.02}, {12, 1.0},
+                                          {13, 1.01}, {14, 1.01}, {16, 1.04}};
     const auto n = as_int(rows);
-    if (!n) return kFewest;
-    if (*n <= kMost) return std::max<int64_t>(*n, 1);
-    int64_t best = kFewest, idle = INT64_MAX;
-    for (int64_t b = kFewest; b <= kMost; ++b) {
-      const int64_t over = (*n + b - 1) / b * b - *n;
-      if (over <= idle) {
-        idle = over;
-        best = b;
-      }
+    if (!n) return kChoices[0].rows;
+    if (*n <= kChoices[0].rows) return std::max<int64_t>(*n, 1);
+    Choice best{};
+    for (const Choice& c : kChoices) {
+      const double cost = c.cost * static_cast<double>((*n + c.rows - 1) / c.rows * c.rows);
+      if (!best.rows || cost < best.cost) best = {c.rows, cost};
     }
-    return best;
+    return best.rows;
   }
-  // All of them, while their scores stay in the caches closest to the core.
+  // All of them, while their scores stay in the innermost cache; else as many as do, in blocks
+  // alike where there are such.
   int64_t keys_at_a_time(const Expr& keys, int64_t row_block) const {
-    constexpr int64_t kBlock = 512, kOfUnknown = 128;
+    constexpr int64_t kOfUnknown = 128, kFewest = 64, kMost = 256;
     const auto n = as_int(keys);
     if (!n) return kOfUnknown;
-    const bool fits = *n <= 2 * machine_.l1_bytes / (4 * row_block);
-    return fits ? *n : kBlock;
+    const int64_t most =
+        std::clamp(machine_.l1_bytes / 2 / (4 * row_block) / 64 * 64, kFewest, kMost);
+    if (*n <= most + most / 2) return *n;
+    for (int64_t b = most; b >= most / 2; --b)
+      if (*n % b == 0) return b;
+    return most;
   }
 
   const MachineDescription& machine_;
