@@ -1,8 +1,10 @@
 // What schedules and code generation need to know of a CPU.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tilewright::ir {
@@ -39,6 +41,9 @@ struct MachineDescription {
           l3_bytes = 8 << 20;  // of one core; the last shared
   int threads = 1;             // what schedules assume; any number may run
   MachineSpeed speed;          // never measured by describe_machine
+  bool has(std::string_view feature) const {
+    return std::find(features.begin(), features.end(), feature) != features.end();
+  }
   int lanes(int element_bytes) const { return vector_bytes / element_bytes; }
 };
 

@@ -107,9 +107,10 @@ void LoopsVerifier::check(const Dot& n, const Expr& e) {
   for (const Expr& x : {n.sum, n.a, n.b}) expr(x);
   if (!n.sum || !n.a || !n.b) return;
   const int terms = dot_terms(n.a.dtype());
-  require(terms > 0 && n.sum.dtype() == DType::kInt32 && n.a.lanes() == terms * n.sum.lanes() &&
+  require(terms > 0 && n.sum.dtype() == dot_sum(n.a.dtype()) && n.a.lanes() == terms * n.sum.lanes() &&
               n.b.type() == ScalarType{dot_partner(n.a.dtype()), n.a.lanes()},
-          "dot takes i32, and four times as many lanes of u8 and of i8 or twice as many of i16: '" +
+          "dot takes i32 and four times as many lanes of u8 and of i8 or twice as many of i16, or "
+          "f32 and twice as many of bf16: '" +
               text(e) + "'");
   stated(e, n.sum.type());
 }

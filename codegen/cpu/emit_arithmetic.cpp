@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "codegen/cpu/emit_halves.h"
 #include "codegen/cpu/vector_math.h"
 
 namespace tilewright::cpu {
@@ -343,19 +344,56 @@ llvm::Type* llvm_type(llvm::IRBuilderBase& b_, ScalarType type, bool in_memory) 
                          : llvm::FixedVectorType::get(scalar(), static_cast<unsigned>(type.lanes));
 }
 
+// Operators on halves that are converted by integer arithmetic work on them as f32; an operand's
+// type is that of a variable in its place.
+namespace {
+
+Expr single(int lanes) { return Var("x", {DType::kFloat32, lanes}); }
+bool is_comparison(BinaryOp op) { return op >= BinaryOp::kEq; }
+
+}  // namespace
+
 Value* emit_cast(llvm::IRBuilderBase& b, const MachineDescription& m, const Cast& e, Value* v) {
-  return Arithmetic(b, m).cast(e, v);
+  const DType from = e.value.dtype(), to = e.type.dtype;
+  Cast wide = e;
+  if (emulates_halves(m, from)) {
+    v = widen_half(b, v, from);
+    wide.value = single(e.type.lanes);
+    if (to == DType::kFloat32) return v;
+  }
+  if (!emulates_halves(m, to)) return Arithmetic(b, m).cast(wide, v);
+  wide.type.dtype = DType::kFloat32;
+  if (wide.value.dtype() != DType::kFloat32) v = Arithmetic(b, m).cast(wide, v);
+  return narrow_half(b, v, to);
 }
 Value* emit_unary(llvm::IRBuilderBase& b, const MachineDescription& m, const Unary& e, Value* v) {
-  return Arithmetic(b, m).unary(e, v);
+  const DType t = e.value.dtype();
+  if (!emulates_halves(m, t)) return Arithmetic(b, m).unary(e, v);
+  Unary wide = e;
+  wide.value = single(e.type.lanes);
+  const bool test = e.type.dtype == DType::kBool;
+  if (!test) wide.type.dtype = DType::kFloat32;
+  Value* r = Arithmetic(b, m).unary(wide, widen_half(b, v, t));
+  return test ? r : narrow_half(b, r, t);
 }
 Value* emit_binary(llvm::IRBuilderBase& b, const MachineDescription& m, const Binary& e, Value* x,
                    Value* y) {
-  return Arithmetic(b, m).binary(e, x, y);
+  const DType t = e.a.dtype();
+  if (!emulates_halves(m, t)) return Arithmetic(b, m).binary(e, x, y);
+  Binary wide = e;
+  wide.a = wide.b = single(e.type.lanes);
+  if (!is_comparison(e.op)) wide.type.dtype = DType::kFloat32;
+  Value* r = Arithmetic(b, m).binary(wide, widen_half(b, x, t), widen_half(b, y, t));
+  return is_comparison(e.op) ? r : narrow_half(b, r, t);
 }
 Value* emit_reduce_lanes(llvm::IRBuilderBase& b, const MachineDescription& m, const ReduceLanes& e,
                          Value* v) {
-  return Arithmetic(b, m).reduce_lanes(e, v);
+  const DType t = e.type.dtype;
+  if (!emulates_halves(m, t)) return Arithmetic(b, m).reduce_lanes(e, v);
+  ReduceLanes wide = e;
+  wide.type.dtype = DType::kFloat32;
+  wide.value = single(e.value.lanes());
+  return narrow_half(b, Arithmetic(b, m).reduce_lanes(wide, widen_half(b, v, t)), t);
 }
 
 }  // namespace tilewright::cpu

@@ -3,8 +3,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
-#include <algorithm>
-
+#include "codegen/cpu/emit_halves.h"
 #include "ir/loops/nodes.h"
 
 namespace tilewright::cpu {
@@ -13,25 +12,29 @@ namespace {
 
 using llvm::Value;
 
-bool has(const ir::MachineDescription& m, const char* feature) {
-  return std::find(m.features.begin(), m.features.end(), feature) != m.features.end();
-}
 unsigned lanes_of(Value* v) {
   return llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements();
 }
 // The instruction that takes `lanes` sums at once, of bytes or of i16; 0 when there is none.
 llvm::Intrinsic::ID dot_instruction(const ir::MachineDescription& m, unsigned lanes, bool bytes) {
   using namespace llvm::Intrinsic;
-  const bool wide = has(m, "avx512vnni");
+  const bool wide = m.has("avx512vnni");
   if (lanes == 16 && wide) return bytes ? x86_avx512_vpdpbusd_512 : x86_avx512_vpdpwssd_512;
-  const bool narrow = has(m, "avxvnni") || (wide && has(m, "avx512vl"));
+  const bool narrow = m.has("avxvnni") || (wide && m.has("avx512vl"));
   if (lanes == 8 && narrow) return bytes ? x86_avx512_vpdpbusd_256 : x86_avx512_vpdpwssd_256;
   if (lanes == 4 && narrow) return bytes ? x86_avx512_vpdpbusd_128 : x86_avx512_vpdpwssd_128;
   return 0;
 }
+llvm::Intrinsic::ID float_instruction(const ir::MachineDescription& m, unsigned lanes) {
+  using namespace llvm::Intrinsic;
+  if (!m.has("avx512bf16")) return 0;
+  if (lanes == 16) return x86_avx512bf16_dpbf16ps_512;
+  if (!m.has("avx512vl")) return 0;
+  return lanes == 8 ? x86_avx512bf16_dpbf16ps_256 : lanes == 4 ? x86_avx512bf16_dpbf16ps_128 : 0;
+}
 llvm::Intrinsic::ID pair_instruction(const ir::MachineDescription& m, unsigned lanes) {
-  if (lanes == 16 && has(m, "avx512bw")) return llvm::Intrinsic::x86_avx512_pmaddw_d_512;
-  if (lanes == 8 && has(m, "avx2")) return llvm::Intrinsic::x86_avx2_pmadd_wd;
+  if (lanes == 16 && m.has("avx512bw")) return llvm::Intrinsic::x86_avx512_pmaddw_d_512;
+  if (lanes == 8 && m.has("avx2")) return llvm::Intrinsic::x86_avx2_pmadd_wd;
   if (lanes == 4) return llvm::Intrinsic::x86_sse2_pmadd_wd;
   return 0;
 }
@@ -43,6 +46,7 @@ class EmitDot {
 
   Value* run(Value* sum, Value* a, Value* w) {
     const unsigned lanes = lanes_of(sum), terms = lanes_of(a) / lanes;
+    if (sum->getType()->isFPOrFPVectorTy()) return of_floats(sum, a, w, lanes);
     if (auto id = dot_instruction(machine_, lanes, terms == 4)) {
       auto* f = llvm::Intrinsic::getOrInsertDeclaration(b_.GetInsertBlock()->getModule(), id);
       llvm::Type* operand = f->getFunctionType()->getParamType(1);
@@ -55,6 +59,18 @@ class EmitDot {
   }
 
  private:
+  Value* of_floats(Value* sum, Value* a, Value* w, unsigned lanes) {
+    if (auto id = float_instruction(machine_, lanes))
+      return b_.CreateIntrinsic(id, {}, {sum, a, w});
+    for (int q = 0; q < 2; ++q) {
+      std::vector<int> at;
+      for (unsigned l = 0; l < lanes; ++l) at.push_back(static_cast<int>(2 * l) + q);
+      Value *x = widen_half(b_, b_.CreateShuffleVector(a, at), DType::kBFloat16),
+            *y = widen_half(b_, b_.CreateShuffleVector(w, at), DType::kBFloat16);
+      sum = b_.CreateFAdd(sum, b_.CreateFMul(x, y));
+    }
+    return sum;
+  }
   // Bytes 0 and 2 of each i32 make one 16-bit pair, bytes 1 and 3 the other.
   Value* by_pairs(llvm::Intrinsic::ID id, Value* sum, Value* a, Value* w) {
     llvm::Type* halves = llvm::FixedVectorType::get(b_.getInt16Ty(), 2 * lanes_of(sum));

@@ -154,9 +154,16 @@ template <uint32_t terms>
 void dot_handler(Machine& m, const Inst& i) {
   for (uint32_t l = 0; l < static_cast<uint32_t>(i.n); ++l) {
     uint64_t sum = m.r[i.c + l].u;
-    for (uint32_t q = terms * l; q < terms * (l + 1); ++q)
-      sum += m.r[i.a + q].u * m.r[i.b + q].u;
+    for (uint32_t q = terms * l; q < terms * (l + 1); ++q) sum += m.r[i.a + q].u * m.r[i.b + q].u;
     m.r[i.dst + l].i = static_cast<int32_t>(sum);
+  }
+}
+void float_dot_handler(Machine& m, const Inst& i) {
+  for (uint32_t l = 0; l < static_cast<uint32_t>(i.n); ++l) {
+    double sum = m.r[i.c + l].f;  // products of bf16 are exact
+    for (uint32_t q = 2 * l; q < 2 * (l + 1); ++q)
+      sum = static_cast<float>(sum + m.r[i.a + q].f * m.r[i.b + q].f);
+    m.r[i.dst + l].f = sum;
   }
 }
 template void dot_handler<2>(Machine&, const Inst&);

@@ -211,7 +211,8 @@ uint32_t Compiler::compile(const Dot& n, ScalarType t) {
   const int terms = dot_terms(n.a.dtype()) * t.lanes;
   const uint32_t sum = expr(n.sum, t.lanes), a = expr(n.a, terms), b = expr(n.b, terms),
                  dst = reserve(t.lanes);
-  emit(n.a.dtype() == DType::kUInt8 ? dot_handler<4> : dot_handler<2>, dst, a, b, sum, t.lanes);
+  const Handler of_integers = terms == 4 * t.lanes ? dot_handler<4> : dot_handler<2>;
+  emit(is_float(t.dtype) ? float_dot_handler : of_integers, dst, a, b, sum, t.lanes);
   return dst;
 }
 uint32_t Compiler::compile(const ReduceLanes& n, ScalarType t) {

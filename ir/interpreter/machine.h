@@ -125,9 +125,10 @@ void copy_handler(Machine& m, const Inst& i);       // dst = a, n slots
 void broadcast_handler(Machine& m, const Inst& i);  // dst (n lanes) = a
 void repeat_handler(Machine& m, const Inst& i);     // dst (n lanes) = a (b: lanes), over and over
 template <uint32_t terms>
-void dot_handler(Machine& m, const Inst& i);     // dst = c + a . b, by lane (Dot)
-void ramp_handler(Machine& m, const Inst& i);    // dst = a + lane * b, int64
-void select_handler(Machine& m, const Inst& i);  // dst = c ? a : b, by lane
-void any_handler(Machine& m, const Inst& i);     // dst = whether a lane of a is on
+void dot_handler(Machine& m, const Inst& i);        // dst = c + a . b, by lane (Dot)
+void float_dot_handler(Machine& m, const Inst& i);  // the same, two terms of bf16 in f32
+void ramp_handler(Machine& m, const Inst& i);       // dst = a + lane * b, int64
+void select_handler(Machine& m, const Inst& i);     // dst = c ? a : b, by lane
+void any_handler(Machine& m, const Inst& i);        // dst = whether a lane of a is on
 
 }  // namespace tilewright::ir::interpreter

@@ -243,7 +243,7 @@ Expr reduce_lanes(BinaryOp op, Expr value) {
 
 Expr dot(Expr sum, Expr a, Expr b) {
   TW_CHECK(a.lanes() == dot_terms(a.dtype()) * sum.lanes() && b.lanes() == a.lanes());
-  auto n = make<Dot>({DType::kInt32, sum.lanes()});
+  auto n = make<Dot>({dot_sum(a.dtype()), sum.lanes()});
   n->sum = std::move(sum);
   n->a = std::move(a);
   n->b = std::move(b);

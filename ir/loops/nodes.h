@@ -313,9 +313,9 @@ struct ReduceLanes : ExprNode {
   }
 };
 
-// sum[i] + a[ti] * b[ti] + ... + a[ti + t - 1] * b[ti + t - 1] in i32 (modulo 2^32): sum has i32
-// lanes; a and b have t = dot_terms times as many. What dot product instructions compute: four
-// terms of u8 by i8, or two of i16 by i16.
+// sum[i] + a[ti] * b[ti] + ... + a[ti + t - 1] * b[ti + t - 1]: a and b have t = dot_terms times as
+// many lanes as sum. What dot product instructions compute: four terms of u8 by i8 or two of i16 by
+// i16 in i32, modulo 2^32; two of bf16 by bf16 in f32, with the roundings of the instruction.
 struct Dot : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kDot;
   Expr sum, a, b;
@@ -327,9 +327,12 @@ struct Dot : ExprNode {
   }
 };
 // Terms of one sum by the type of a; 0: no dot product takes it.
-constexpr int dot_terms(DType a) { return a == DType::kUInt8 ? 4 : a == DType::kInt16 ? 2 : 0; }
-// The type of b that goes with a.
-constexpr DType dot_partner(DType a) { return a == DType::kUInt8 ? DType::kInt8 : DType::kInt16; }
+constexpr int dot_terms(DType a) {
+  return a == DType::kUInt8 ? 4 : a == DType::kInt16 || a == DType::kBFloat16 ? 2 : 0;
+}
+// The type of b that goes with a, and that of the sum.
+constexpr DType dot_partner(DType a) { return a == DType::kUInt8 ? DType::kInt8 : a; }
+constexpr DType dot_sum(DType a) { return a == DType::kBFloat16 ? DType::kFloat32 : DType::kInt32; }
 
 // --- statements
 // ------------------------------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ Expr ExprParser::call() {
   } else if (t.text == "dot") {
     Expr sum = argument(true), a = argument(), b = argument();
     if (c_.ok()) {
-      auto n = make<Dot>({DType::kInt32, sum.lanes()});
+      auto n = make<Dot>(sum.type());
       n->sum = std::move(sum);
       n->a = std::move(a);
       n->b = std::move(b);

@@ -21,16 +21,12 @@ namespace {
 constexpr int64_t kFewestLevels = 1 << 12, kMostLevels = 32767;
 constexpr int64_t kFewRows = 4;  // at which the bytes of the weights count, not the arithmetic
 
-bool has_feature(const MachineDescription& m, std::string_view name) {
-  return std::find(m.features.begin(), m.features.end(), name) != m.features.end();
-}
-
 class RoundActivations : public GraphRewriter {
  public:
   RoundActivations(Graph graph, const MachineDescription& machine)
       : GraphRewriter(std::move(graph)),
-        dot_products_(has_feature(machine, "avx512vnni") || has_feature(machine, "avxvnni")),
-        pairs_(has_feature(machine, "avx2")) {}
+        dot_products_(machine.has("avx512vnni") || machine.has("avxvnni")),
+        pairs_(machine.has("avx2")) {}
 
   Graph run() {
     for (Node& n : old_) {

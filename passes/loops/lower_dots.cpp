@@ -8,18 +8,18 @@ using namespace ir;
 
 namespace {
 
-// What stands under a cast to i32, under a broadcast or not.
-const Load* widened_load(const Expr& e) {
+// What stands under a cast to the type of sums, under a broadcast or not.
+const Load* widened_load(const Expr& e, DType sum) {
   const auto* b = e.as<Broadcast>();
   const auto* c = (b ? b->value : e).as<Cast>();
-  if (!c || c->type.dtype != DType::kInt32) return nullptr;
+  if (!c || c->type.dtype != sum) return nullptr;
   const auto* inner = c->value.as<Broadcast>();
   return (inner ? inner->value : c->value).as<Load>();
 }
 // May b stand beside a in a Dot? Bytes beside i16 are widened.
 bool fit(const Load& a, const Load& b) {
   const DType wanted = dot_partner(a.buffer->dtype), given = b.buffer->dtype;
-  return dot_terms(a.buffer->dtype) && (given == wanted || given == DType::kInt8);
+  return given == wanted || (given == DType::kInt8 && wanted == DType::kInt16);
 }
 
 class LowerDots : public Rewriter {
@@ -45,8 +45,8 @@ class LowerDots : public Rewriter {
   // sum[i] = sum[i] + i32(a[x + q]) * i32(b[y + terms * lane + q]), q the loop's variable.
   Stmt as_dot(const For& f, const Store& st) const {
     const int lanes = st.indices[0].lanes();
-    if (st.buffer->scope != Scope::kLocal || st.mask || st.buffer->dtype != DType::kInt32)
-      return nullptr;
+    if (st.buffer->scope != Scope::kLocal || st.mask) return nullptr;
+    const DType type = st.buffer->dtype;
     // Lanes of a local tile beyond the results are scratch.
     const auto* choice = st.value.as<Select>();
     if (choice && !bounds_lanes(choice->condition, f.var)) return nullptr;
@@ -58,10 +58,11 @@ class LowerDots : public Rewriter {
         product->op != BinaryOp::kMul || !same_expr(sum->indices[0], st.indices[0]) ||
         (choice && !is_same_load(choice->b, *sum)))
       return nullptr;
-    const Load *a = widened_load(product->a), *b = widened_load(product->b);
+    const Load *a = widened_load(product->a, type), *b = widened_load(product->b, type);
     if (!a || !b) return nullptr;
     if (a->indices[0].lanes() != 1) std::swap(a, b);
-    if (!fit(*a, *b) || !is_always_read(*a) || !is_always_read(*b) || a->indices[0].lanes() != 1)
+    if (!dot_terms(a->buffer->dtype) || type != dot_sum(a->buffer->dtype) || !fit(*a, *b) ||
+        !is_always_read(*a) || !is_always_read(*b) || a->indices[0].lanes() != 1)
       return nullptr;
     const int each = dot_terms(a->buffer->dtype), terms = each * lanes;
     const auto* along = b->indices[0].as<Ramp>();

@@ -54,16 +54,17 @@ Result<Kernel> tensorize(const Kernel& k, const Step& step) {
   if (b->init) return invalid("block '" + b->name + "' still has its init");
   const auto* store = b->body.as<Store>();
   DType left = DType::kInt32;
-  bool bytes = false, shorts = false;  // signed operands
+  bool right = false;
   for_each_expr(b->body, [&](const Expr& e) {
     if (e.kind() != NodeKind::kLoad) return;
     if (dot_terms(e.dtype())) left = e.dtype();
-    bytes |= e.dtype() == DType::kInt8;
-    shorts |= e.dtype() == DType::kInt16;
+    right |= e.dtype() == DType::kInt8 || e.dtype() == dot_partner(left);
   });
-  if (!store || store->buffer->dtype != DType::kInt32 || !(bytes || shorts) || !dot_terms(left))
-    return invalid("block '" + b->name +
-                   "' is no sum in i32 of products of u8 and i8, or of i16 and signed integers");
+  if (!store || !dot_terms(left) || store->buffer->dtype != dot_sum(left) || !right)
+    return invalid(
+        "block '" + b->name +
+        "' is no sum in i32 of products of u8 and i8 or of i16 and signed integers, nor " +
+        "one in f32 of bf16");
   if (as_int(loop->extent) != dot_terms(left))
     return invalid("loop '" + step.names[0] + "' has not the " + std::to_string(dot_terms(left)) +
                    " terms of a dot product");

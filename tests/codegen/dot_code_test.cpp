@@ -14,9 +14,10 @@ std::string code_for(const std::string& cpu, int lanes, DType left) {
                     terms = std::to_string(each * lanes), count = std::to_string(each);
   auto kernel = ir::parse_kernel("kernel k(A: " + std::string(name(left)) + "[" + count +
                                  "], B: " + std::string(name(ir::dot_partner(left))) + "[" + terms +
-                                 "], C: i32[" + std::to_string(lanes) + "]) { C[" + sums +
-                                 "] = dot(C[" + sums + "], broadcast(A[ramp(0, 1, " + count +
-                                 ")], " + terms + "), B[ramp(0, 1, " + terms + ")]) }");
+                                 "], C: " + std::string(name(ir::dot_sum(left))) + "[" +
+                                 std::to_string(lanes) + "]) { C[" + sums + "] = dot(C[" + sums +
+                                 "], broadcast(A[ramp(0, 1, " + count + ")], " + terms +
+                                 "), B[ramp(0, 1, " + terms + ")]) }");
   EXPECT_TRUE(kernel.ok()) << kernel.error().to_string();
   auto machine = describe_machine(cpu);
   EXPECT_TRUE(machine.ok()) << machine.error().to_string();
@@ -45,7 +46,10 @@ TEST(DotCode, TakesTheWidestInstruction) {
                           {"alderlake", 4, "vpdpwssd", "%xmm", DType::kInt16},
                           {"x86-64-v4", 16, "vpmaddwd", "%zmm", DType::kInt16},
                           {"x86-64-v3", 8, "vpmaddwd", "%ymm", DType::kInt16},
-                          {"x86-64", 4, "pmaddwd", "%xmm", DType::kInt16}}) {
+                          {"x86-64", 4, "pmaddwd", "%xmm", DType::kInt16},
+                          {"cooperlake", 16, "vdpbf16ps", "%zmm", DType::kBFloat16},
+                          {"cooperlake", 8, "vdpbf16ps", "%ymm", DType::kBFloat16},
+                          {"znver4", 4, "vdpbf16ps", "%xmm", DType::kBFloat16}}) {
     const std::string code = code_for(c.cpu, c.lanes, c.left);
     const size_t at = code.find(c.instruction);
     ASSERT_NE(at, std::string::npos) << c.cpu << "\n" << code;
@@ -60,7 +64,8 @@ TEST(DotCode, GoesWithoutWhereThereIsNone) {
     EXPECT_NE(code.find("k:"), std::string::npos) << code;
     EXPECT_EQ(code.find("vpdpbusd"), std::string::npos) << cpu;
     // LLVM may find pairs of i16 by itself.
-    EXPECT_NE(code_for(cpu, lanes, DType::kInt16).find("k:"), std::string::npos) << cpu;
+    for (const DType left : {DType::kInt16, DType::kBFloat16})
+      EXPECT_NE(code_for(cpu, lanes, left).find("k:"), std::string::npos) << cpu;
   }
 }
 

@@ -47,7 +47,7 @@ class RandomKernel {
       case 6:
         return t.lanes > 1 ? broadcast_of(t, depth)
                            : reduce_lanes(BinaryOp::kMax, expr({t.dtype, 4}, depth - 1));
-      case 7: return t.dtype == DType::kInt32 ? dot_of(t, depth) : binary_of(t, depth);
+      case 7: return t.dtype == DType::kInt32 || t.dtype == DType::kFloat32 ? dot_of(t, depth) : binary_of(t, depth);
       default: return binary_of(t, depth);
     }
   }
@@ -83,7 +83,9 @@ class RandomKernel {
     return broadcast(expr({t.dtype, repeats ? t.lanes / 2 : 1}, depth - 1), t.lanes);
   }
   Expr dot_of(ScalarType t, int depth) {
-    const DType left = pick(2) ? DType::kUInt8 : DType::kInt16;
+    const DType left = t.dtype == DType::kFloat32 ? DType::kBFloat16
+                       : pick(2)                  ? DType::kUInt8
+                                                  : DType::kInt16;
     const int terms = dot_terms(left) * t.lanes;
     if (terms > 256) return leaf(t);
     return dot(expr(t, depth - 1), expr({left, terms}, depth - 1),

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -28,6 +29,8 @@ void put(uint8_t* at, DType dtype, double value) {
     case DType::kFloat64: return copy(value);
     case DType::kInt8: return copy(static_cast<int8_t>(value));
     case DType::kUInt8: return copy(static_cast<uint8_t>(value));
+    case DType::kBFloat16:  // of small integers, all of whose bits are in the upper half
+      return copy(static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16));
     case DType::kInt16: return copy(static_cast<int16_t>(value));
     case DType::kInt32: return copy(static_cast<int32_t>(value));
     case DType::kInt64: return copy(static_cast<int64_t>(value));

@@ -115,9 +115,9 @@ class TileRule {
   }
 
   // The terms that one Dot takes of a sum of products of u8 and packed i8, or of i16 and packed i8
-  // or i16, which lie side by side; 0 where it has not that form.
+  // or i16, or of bf16, which lie side by side; 0 where it has not that form.
   int64_t terms_of_dot() const {
-    if (block_.body.as<Store>()->buffer->dtype != DType::kInt32 || reduce_.empty()) return 0;
+    if (reduce_.empty()) return 0;
     const size_t inner = reduce_in_order().back();
     const auto extent = as_int(block_.axes[inner].extent);
     DType left = DType::kInt32, right = left;
@@ -130,7 +130,10 @@ class TileRule {
         left = a.buffer->dtype;
     }
     const int64_t terms = dot_terms(left);
-    const bool fits = right == DType::kInt8 || right == dot_partner(left);
+    bool fits = right == dot_partner(left) || (right == DType::kInt8 && left == DType::kInt16);
+    fits &= block_.body.as<Store>()->buffer->dtype == dot_sum(left);
+    // Where there is no instruction, bf16 is widened and multiplied as f32.
+    if (left == DType::kBFloat16) fits &= s_.machine().has("avx512bf16");
     return terms && fits && extent && *extent % terms == 0 ? terms : 0;
   }
 
