@@ -133,8 +133,8 @@ class Arithmetic {
       case BinaryOp::kSub: return b_.CreateFSub(a, y);
       case BinaryOp::kMul: return b_.CreateFMul(a, y);
       case BinaryOp::kDiv: return b_.CreateFDiv(a, y);
-      case BinaryOp::kMin: return call(llvm::Intrinsic::minimum);
-      case BinaryOp::kMax: return call(llvm::Intrinsic::maximum);
+      case BinaryOp::kMin: return float_extremum(a, y, false);
+      case BinaryOp::kMax: return float_extremum(a, y, true);
       case BinaryOp::kFloorDiv:
         return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(a, y));
       case BinaryOp::kTruncMod:
@@ -156,6 +156,14 @@ class Arithmetic {
     }
     TW_CHECK(!"no float operation");
     return nullptr;
+  }
+  // NaN when either is; of two zeros, either. The first operand is what x86 looks at for NaN apart
+  // from the maximum: given y, a chain of maxima over `a` does not wait for that.
+  Value* float_extremum(Value* a, Value* y, bool largest) {
+    llvm::FastMathFlags flags = b_.getFastMathFlags();
+    flags.setNoSignedZeros();
+    return b_.CreateBinaryIntrinsic(largest ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum,
+                                    y, a, flags);
   }
   // Exact while the quotient is below 2^53: computed in double, a - q * y with one rounding.
   Value* float_remainder(const Binary& e, Value* a, Value* y) {
@@ -302,15 +310,11 @@ class Arithmetic {
       case BinaryOp::kAdd: return is_float(t) ? b_.CreateFAdd(a, y) : b_.CreateAdd(a, y);
       case BinaryOp::kMul: return is_float(t) ? b_.CreateFMul(a, y) : b_.CreateMul(a, y);
       case BinaryOp::kMax:
-        return b_.CreateBinaryIntrinsic(is_float(t) ? llvm::Intrinsic::maximum
-                                        : is_u      ? llvm::Intrinsic::umax
-                                                    : llvm::Intrinsic::smax,
-                                        a, y);
+        if (is_float(t)) return float_extremum(a, y, true);
+        return b_.CreateBinaryIntrinsic(is_u ? llvm::Intrinsic::umax : llvm::Intrinsic::smax, a, y);
       case BinaryOp::kMin:
-        return b_.CreateBinaryIntrinsic(is_float(t) ? llvm::Intrinsic::minimum
-                                        : is_u      ? llvm::Intrinsic::umin
-                                                    : llvm::Intrinsic::smin,
-                                        a, y);
+        if (is_float(t)) return float_extremum(a, y, false);
+        return b_.CreateBinaryIntrinsic(is_u ? llvm::Intrinsic::umin : llvm::Intrinsic::smin, a, y);
       case BinaryOp::kAnd: return b_.CreateAnd(a, y);
       case BinaryOp::kOr: return b_.CreateOr(a, y);
       default: break;
