@@ -53,7 +53,7 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const ir::MachineDescription
 constexpr const char* kPipeline =
     "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm<"
     "allowspeculation>),"
-    "early-cse<memssa>,sroa,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion),"
+    "early-cse<memssa>,sroa,dse,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion),"
     "simplifycfg,adce)";
 
 Status optimize(llvm::Module& module, llvm::TargetMachine& target) {

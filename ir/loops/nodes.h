@@ -184,6 +184,10 @@ enum class LoopKind : uint8_t {
   kDot,  // the terms of one Dot, where the body has that form
 };
 enum class AxisKind : uint8_t { kParallel, kReduce, kOrdered };
+enum class StoreKind : uint8_t {
+  kCached,
+  kStreamed,  // past the caches where the target can: nothing reads the value soon
+};
 
 std::string_view name(UnaryOp op);   // "sqrt"
 std::string_view name(BinaryOp op);  // "+", "floordiv", "min"
@@ -270,8 +274,8 @@ struct Select : ExprNode {
   }
 };
 // One index per dimension, or (flat loops) one index into the storage, in elements. `mask` (flat
-// loops only, may be null): lanes that are off are not read and give 0; `true`: may be read even where a
-// Select around does not choose it.
+// loops only, may be null): lanes that are off are not read and give 0; `true`: may be read even
+// where a Select around does not choose it.
 struct Load : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kLoad;
   Buffer buffer;
@@ -335,12 +339,14 @@ struct Store : StmtNode {  // indices and mask as in Load
   Buffer buffer;
   std::vector<Expr> indices;
   Expr value, mask;
+  StoreKind store_kind = StoreKind::kCached;
   template <typename F>
   void fields(F&& f) {
     f("buffer", buffer);
     f("indices", indices);
     f("value", value);
     f("mask", mask);
+    f("store_kind", store_kind);
   }
 };
 struct Let : StmtNode {
@@ -467,7 +473,8 @@ Expr broadcast(Expr value, int lanes);  // the value itself when it has that man
 Expr reduce_lanes(BinaryOp op, Expr value);
 Expr dot(Expr sum, Expr a, Expr b);
 
-Stmt store(Buffer buffer, std::vector<Expr> indices, Expr value, Expr mask = nullptr);
+Stmt store(Buffer buffer, std::vector<Expr> indices, Expr value, Expr mask = nullptr,
+           StoreKind kind = StoreKind::kCached);
 Stmt let(Var var, Expr value, Stmt body);
 Stmt for_loop(Var var, Expr extent, Stmt body, LoopKind kind = LoopKind::kSerial);
 Stmt while_loop(Expr condition, Stmt body);
