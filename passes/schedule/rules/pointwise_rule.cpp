@@ -61,11 +61,15 @@ int64_t vectors_at_once(const ScheduleState& s, const Block& b, int64_t extent, 
     const auto* u = e.as<Unary>();
     long_chain |= u && u->op >= UnaryOp::kExp && u->op <= UnaryOp::kSigmoid && is_float(e.dtype());
   });
-  // Their values are all live at once, beside the coefficients; the last vectors are masked off
-  // where they are too many.
-  constexpr int64_t kRegistersEach = 4, kFewestSteps = 8;
+  // Their values are all live at once, beside the coefficients. Lanes beyond the end are masked off
+  // and computed for nothing.
+  constexpr int64_t kRegistersEach = 4, kMostIdle = 8;  // at most one lane in so many
   int64_t vectors = long_chain ? s.machine().vector_registers / kRegistersEach : 1;
-  while (vectors > 1 && extent < kFewestSteps * vectors * lanes) vectors /= 2;
+  auto idle = [&] {
+    const int64_t step = vectors * lanes;
+    return (extent + step - 1) / step * step - extent;
+  };
+  while (vectors > 1 && idle() * kMostIdle > extent) vectors /= 2;
   return vectors;
 }
 
