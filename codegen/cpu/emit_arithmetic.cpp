@@ -3,6 +3,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "codegen/cpu/vector_math.h"
@@ -116,8 +117,15 @@ class Arithmetic {
     auto op = math_op(u.op);
     TW_CHECK(op && is_float(t));
     if (half) v = b_.CreateFPExt(v, type_of({DType::kFloat32, u.type.lanes}));
-    v = emit_math(b_, *op, v, {.has_fma = machine_.has_fma});
+    v = emit_math(b_, *op, v, math_options());
     return half ? b_.CreateFPTrunc(v, type_of(u.type)) : v;
+  }
+
+  MathOptions math_options() const {
+    const auto& has = machine_.features;
+    const bool wide =
+        machine_.vector_bytes == 64 && std::find(has.begin(), has.end(), "avx512f") != has.end();
+    return {.has_fma = machine_.has_fma, .has_scale = wide};
   }
 
   Value* binary(const Binary& e, Value* a, Value* y) {
@@ -140,11 +148,11 @@ class Arithmetic {
       case BinaryOp::kTruncMod:
       case BinaryOp::kFloorMod: return float_remainder(e, a, y);
       case BinaryOp::kPow: {
-        if (!half) return emit_pow(b_, a, y, {.has_fma = machine_.has_fma});
+        if (!half) return emit_pow(b_, a, y, math_options());
         llvm::Type* wide = type_of({DType::kFloat32, e.type.lanes});
-        return b_.CreateFPTrunc(emit_pow(b_, b_.CreateFPExt(a, wide), b_.CreateFPExt(y, wide),
-                                         {.has_fma = machine_.has_fma}),
-                                type_of(e.type));
+        return b_.CreateFPTrunc(
+            emit_pow(b_, b_.CreateFPExt(a, wide), b_.CreateFPExt(y, wide), math_options()),
+            type_of(e.type));
       }
       case BinaryOp::kEq: return b_.CreateFCmpOEQ(a, y);
       case BinaryOp::kNe: return b_.CreateFCmpUNE(a, y);

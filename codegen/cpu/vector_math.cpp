@@ -133,7 +133,7 @@ llvm::Value* emit_math(llvm::IRBuilderBase& b, MathOp op, llvm::Value* x,
                        const MathOptions& options) {
   llvm::IRBuilderBase::FastMathFlagGuard guard(b);
   b.clearFastMathFlags();  // the error terms of the reductions would be reassociated away
-  lanes::Emitter e{b, options.has_fma};
+  lanes::Emitter e{b, options.has_fma, options.has_scale};
   return lanes::math_of(op, {&e, x}).v;
 }
 
@@ -141,7 +141,7 @@ llvm::Value* emit_pow(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y,
                       const MathOptions& options) {
   llvm::IRBuilderBase::FastMathFlagGuard guard(b);
   b.clearFastMathFlags();
-  lanes::Emitter e{b, options.has_fma};
+  lanes::Emitter e{b, options.has_fma, options.has_scale};
   return lanes::pow_of({&e, x}, {&e, y}).v;
 }
 

@@ -39,6 +39,7 @@ inline constexpr double kLargestDoubleAngle = 0x1p45;
 struct MathOptions {
   bool has_fma =
       true;  // false: no llvm.fma is emitted (it would become a call of libm on such a target)
+  bool has_scale = false;  // AVX-512 in whole registers: x * 2^n, rounded once, by one instruction
 };
 
 // Largest error measured, in ULPs (bound asserted by tests/codegen/test_vector_math.cpp), and ns
