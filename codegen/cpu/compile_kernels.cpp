@@ -48,8 +48,9 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const ir::MachineDescription
                                   std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
-// What this code needs and no more: scalars out of memory, redundant address arithmetic away,
-// invariants out of loops. The schedule has decided on vectors and unrolling.
+// What this code needs and no more: scalars out of memory, redundant address arithmetic and stores
+// that others replace away, invariants out of loops. The schedule has decided on vectors and
+// unrolling.
 constexpr const char* kPipeline =
     "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm<"
     "allowspeculation>),"
