@@ -167,6 +167,7 @@ class Emitter {
       if (i >= square_end) square_end = i + load_square(columns_of_square(stmts, i));
       emit(stmts[i]);
     }
+    loaded_.clear();  // other places may share the loads, but not their values
   }
   // Reads the rows of a square; its columns are then the values of these loads, where a gather for
   // each would take the elements one by one. Returns their number.

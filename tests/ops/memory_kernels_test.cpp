@@ -77,6 +77,8 @@ TEST_P(MemoryKernels, SumsOverRows) {
   call.output(
       call.op("reduce_mean", {call.input(random(DType::kFloat64, {2, 7, 7, 53}))}, over({1, 2})));
   call.output(call.op("reduce_sum", {call.input(random(DType::kInt32, {65, 37}))}, over({0})));
+  call.output(
+      call.op("reduce_sum", {call.input(random(DType::kFloat32, {3, 7, 33, 300}))}, over({2})));
   expect_equal(call, 200);
 }
 

@@ -165,11 +165,12 @@ class ColumnsRule {
 
   void parallelize() {
     if (instances(block_) < kParallelWork * 4) return;
-    const BlockPlace p = s_.place(m_);
-    std::string parallel = p.loops[0]->var.name();
+    std::vector<std::string> loops;  // names: steps replace the loops
+    for (const For* f : s_.place(m_).loops) loops.push_back(f->var.name());
+    std::string parallel = loops[0];
     for (size_t i = 1; i <= outer_.size(); ++i) {
       const std::string fused = name(m_, "p") + std::to_string(i);
-      if (!s_.apply("fuse_axes", {parallel, p.loops[i]->var.name(), fused})) break;
+      if (!s_.apply("fuse_axes", {parallel, loops[i], fused})) break;
       parallel = fused;
     }
     s_.apply("parallelize", {parallel});
