@@ -48,12 +48,13 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const ir::MachineDescription
                                   std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
-// What this code needs and no more: scalars out of memory, redundant address arithmetic away,
-// invariants out of loops. The schedule has decided on vectors and unrolling.
+// What this code needs and no more: scalars out of memory, redundant address arithmetic and stores
+// that others replace away, invariants out of loops. The schedule has decided on vectors and
+// unrolling.
 constexpr const char* kPipeline =
     "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm<"
     "allowspeculation>),"
-    "early-cse<memssa>,sroa,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion),"
+    "early-cse<memssa>,sroa,dse,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion),"
     "simplifycfg,adce)";
 
 Status optimize(llvm::Module& module, llvm::TargetMachine& target) {

@@ -3,6 +3,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "codegen/cpu/emit_halves.h"
@@ -117,8 +118,15 @@ class Arithmetic {
     auto op = math_op(u.op);
     TW_CHECK(op && is_float(t));
     if (half) v = b_.CreateFPExt(v, type_of({DType::kFloat32, u.type.lanes}));
-    v = emit_math(b_, *op, v, {.has_fma = machine_.has_fma});
+    v = emit_math(b_, *op, v, math_options());
     return half ? b_.CreateFPTrunc(v, type_of(u.type)) : v;
+  }
+
+  MathOptions math_options() const {
+    const auto& has = machine_.features;
+    const bool wide =
+        machine_.vector_bytes == 64 && std::find(has.begin(), has.end(), "avx512f") != has.end();
+    return {.has_fma = machine_.has_fma, .has_scale = wide};
   }
 
   Value* binary(const Binary& e, Value* a, Value* y) {
@@ -134,18 +142,18 @@ class Arithmetic {
       case BinaryOp::kSub: return b_.CreateFSub(a, y);
       case BinaryOp::kMul: return b_.CreateFMul(a, y);
       case BinaryOp::kDiv: return b_.CreateFDiv(a, y);
-      case BinaryOp::kMin: return call(llvm::Intrinsic::minimum);
-      case BinaryOp::kMax: return call(llvm::Intrinsic::maximum);
+      case BinaryOp::kMin: return float_extremum(a, y, false);
+      case BinaryOp::kMax: return float_extremum(a, y, true);
       case BinaryOp::kFloorDiv:
         return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(a, y));
       case BinaryOp::kTruncMod:
       case BinaryOp::kFloorMod: return float_remainder(e, a, y);
       case BinaryOp::kPow: {
-        if (!half) return emit_pow(b_, a, y, {.has_fma = machine_.has_fma});
+        if (!half) return emit_pow(b_, a, y, math_options());
         llvm::Type* wide = type_of({DType::kFloat32, e.type.lanes});
-        return b_.CreateFPTrunc(emit_pow(b_, b_.CreateFPExt(a, wide), b_.CreateFPExt(y, wide),
-                                         {.has_fma = machine_.has_fma}),
-                                type_of(e.type));
+        return b_.CreateFPTrunc(
+            emit_pow(b_, b_.CreateFPExt(a, wide), b_.CreateFPExt(y, wide), math_options()),
+            type_of(e.type));
       }
       case BinaryOp::kEq: return b_.CreateFCmpOEQ(a, y);
       case BinaryOp::kNe: return b_.CreateFCmpUNE(a, y);
@@ -157,6 +165,14 @@ class Arithmetic {
     }
     TW_CHECK(!"no float operation");
     return nullptr;
+  }
+  // NaN when either is; of two zeros, either. The first operand is what x86 looks at for NaN apart
+  // from the maximum: given y, a chain of maxima over `a` does not wait for that.
+  Value* float_extremum(Value* a, Value* y, bool largest) {
+    llvm::FastMathFlags flags = b_.getFastMathFlags();
+    flags.setNoSignedZeros();
+    return b_.CreateBinaryIntrinsic(largest ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum,
+                                    y, a, flags);
   }
   // Exact while the quotient is below 2^53: computed in double, a - q * y with one rounding.
   Value* float_remainder(const Binary& e, Value* a, Value* y) {
@@ -303,15 +319,11 @@ class Arithmetic {
       case BinaryOp::kAdd: return is_float(t) ? b_.CreateFAdd(a, y) : b_.CreateAdd(a, y);
       case BinaryOp::kMul: return is_float(t) ? b_.CreateFMul(a, y) : b_.CreateMul(a, y);
       case BinaryOp::kMax:
-        return b_.CreateBinaryIntrinsic(is_float(t) ? llvm::Intrinsic::maximum
-                                        : is_u      ? llvm::Intrinsic::umax
-                                                    : llvm::Intrinsic::smax,
-                                        a, y);
+        if (is_float(t)) return float_extremum(a, y, true);
+        return b_.CreateBinaryIntrinsic(is_u ? llvm::Intrinsic::umax : llvm::Intrinsic::smax, a, y);
       case BinaryOp::kMin:
-        return b_.CreateBinaryIntrinsic(is_float(t) ? llvm::Intrinsic::minimum
-                                        : is_u      ? llvm::Intrinsic::umin
-                                                    : llvm::Intrinsic::smin,
-                                        a, y);
+        if (is_float(t)) return float_extremum(a, y, false);
+        return b_.CreateBinaryIntrinsic(is_u ? llvm::Intrinsic::umin : llvm::Intrinsic::smin, a, y);
       case BinaryOp::kAnd: return b_.CreateAnd(a, y);
       case BinaryOp::kOr: return b_.CreateOr(a, y);
       default: break;

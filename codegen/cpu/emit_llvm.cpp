@@ -2,15 +2,20 @@
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <unordered_map>
 
 #include "codegen/cpu/emit_arithmetic.h"
 #include "codegen/cpu/emit_dot.h"
+#include "codegen/cpu/strided_loads.h"
+#include "codegen/cpu/transpose_steps.h"
+#include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 
@@ -37,6 +42,7 @@ struct Frame {
   llvm::Function* function = nullptr;
   Value* context = nullptr;
   Value* worker_base = nullptr;  // this worker's workspace, inside a parallel body
+  bool streams = false;          // some of its stores go past the caches
   std::unordered_map<const ExprNode*, Value*> vars;
   std::unordered_map<const BufferNode*, Value*> buffers;
 };
@@ -78,7 +84,7 @@ class Emitter {
     for (const Var& s : kernel_.scalars) f_.vars[s.get()] = body->getArg(next++);
     b_.SetInsertPoint(block_of(body));
     emit(kernel_.body);
-    b_.CreateRetVoid();
+    emit_return();
     return {simplify(call_bytes_), simplify(worker_bytes_)};
   }
 
@@ -139,9 +145,7 @@ class Emitter {
     memo_.clear();
     switch (s.kind()) {
       case NodeKind::kStore: return emit_store(*s.as<Store>());
-      case NodeKind::kSeq:
-        for (const Stmt& x : s.as<Seq>()->stmts) emit(x);
-        return;
+      case NodeKind::kSeq: return emit_seq(s.as<Seq>()->stmts);
       case NodeKind::kLet: {
         const Let& l = *s.as<Let>();
         f_.vars[l.var.get()] = expr(l.value);
@@ -155,6 +159,42 @@ class Emitter {
       case NodeKind::kAllocate: return emit_allocate(*s.as<Allocate>());
       default: TW_CHECK(!"flat loops hold no blocks");
     }
+  }
+
+  void emit_seq(const std::vector<Stmt>& stmts) {
+    size_t square_end = 0;
+    for (size_t i = 0; i < stmts.size(); ++i) {
+      if (i >= square_end) square_end = i + load_square(columns_of_square(stmts, i));
+      emit(stmts[i]);
+    }
+    loaded_.clear();  // other places may share the loads, but not their values
+  }
+  // Reads the rows of a square; its columns are then the values of these loads, where a gather for
+  // each would take the elements one by one. Returns their number.
+  size_t load_square(const std::vector<const Load*>& columns) {
+    loaded_.clear();
+    if (columns.empty()) return 0;
+    const Load& first = *columns[0];
+    const Ramp& index = *first.indices[0].as<Ramp>();
+    memo_.clear();
+    Value *place = address(first.buffer, expr(index.base)), *stride = expr(index.stride);
+    std::vector<Value*> rows;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      Value* row = b_.CreateInBoundsGEP(scalar_type(first.buffer->dtype, true), place,
+                                        b_.CreateMul(stride, i64(static_cast<int64_t>(i))));
+      rows.push_back(b_.CreateAlignedLoad(type_of(first.type, true), row, alignment(first.buffer)));
+    }
+    const int n = first.type.lanes, part = std::min(n, 16 / byte_size(first.type.dtype));
+    for (const std::vector<Shuffle>& step : transpose_steps(n, part)) {
+      std::vector<Value*> next;
+      for (const Shuffle& s : step)
+        next.push_back(b_.CreateShuffleVector(rows[static_cast<size_t>(s.x)],
+                                              rows[static_cast<size_t>(s.y)], s.lanes));
+      rows = std::move(next);
+    }
+    for (size_t i = 0; i < columns.size(); ++i)
+      loaded_[columns[i]] = from_memory(rows[i], first.type);
+    return columns.size();
   }
 
   void emit_for(const For& f) {
@@ -329,6 +369,12 @@ class Emitter {
     i->addIncoming(next, b_.GetInsertBlock());
     mark_loop(b_.CreateCondBr(b_.CreateICmpSLT(next, body->getArg(3)), loop, exit));
     b_.SetInsertPoint(exit);
+    emit_return();
+  }
+  // Streamed stores are not ordered with others: they are waited for before the task counts as
+  // done.
+  void emit_return() {
+    if (f_.streams) b_.CreateIntrinsic(b_.getVoidTy(), llvm::Intrinsic::x86_sse_sfence, {});
     b_.CreateRetVoid();
   }
   void collect_buffers(const Stmt& s, std::vector<const BufferNode*>& out) {
@@ -381,12 +427,30 @@ class Emitter {
       Value* p = address(s.buffer, base);
       if (mask)
         b_.CreateMaskedStore(value, p, alignment(s.buffer), mask);
+      else if (can_stream(s, t))
+        mark_streamed(
+            b_.CreateAlignedStore(value, p, llvm::Align(static_cast<uint64_t>(register_bytes(t)))));
       else
         b_.CreateAlignedStore(value, p, alignment(s.buffer));
       return;
     }
     Value* pointers = address(s.buffer, expr(s.indices[0]));
     b_.CreateMaskedScatter(value, pointers, alignment(s.buffer), mask);
+  }
+  int register_bytes(ScalarType t) const {
+    return std::min(t.lanes * byte_size(t.dtype), machine_.vector_bytes);
+  }
+  // Whole registers at whole multiples of their size: results start aligned (kernel_abi.h).
+  bool can_stream(const Store& s, ScalarType t) const {
+    const int bytes = register_bytes(t);
+    return s.store_kind == StoreKind::kStreamed && bytes >= 16 &&
+           std::has_single_bit(static_cast<unsigned>(t.lanes)) &&
+           is_multiple(s.indices[0].as<Ramp>()->base, bytes / byte_size(t.dtype));
+  }
+  void mark_streamed(llvm::Instruction* store) {
+    auto* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
+    store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(c_, one));
+    f_.streams = true;
   }
   void store_if(Value* condition, const Store& s, Value* value) {
     Value* p = address(s.buffer, expr(s.indices[0]));
@@ -400,6 +464,7 @@ class Emitter {
   }
 
   Value* emit_load(const Load& l) {
+    if (auto it = loaded_.find(&l); it != loaded_.end()) return it->second;
     const ScalarType t = l.type;
     llvm::Type* type = type_of(t, true);
     const bool always = l.mask && is_one(l.mask);  // even where a guard around is off
@@ -522,7 +587,8 @@ class Emitter {
   llvm::IRBuilder<> b_;
   Frame f_;
   std::unordered_map<const ExprNode*, Value*> memo_;
-  Value* guard_ = nullptr;  // loads are real only where it is true
+  std::unordered_map<const Load*, Value*> loaded_;  // ahead, by the square that they are part of
+  Value* guard_ = nullptr;                          // loads are real only where it is true
   Expr call_bytes_ = 0, worker_bytes_ = 0;
   int bodies_ = 0;
 };

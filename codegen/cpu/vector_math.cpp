@@ -22,17 +22,18 @@ F tanh_of(F x) {
   return copysign(select(a < 0.55, small, large), x);
 }
 
-// Near 0 an odd polynomial; beyond, 1 - exp(log erfc |x|), the logarithm being a polynomial.
+// 1 - 2^t, t = log2 erfc |x| being |x| times a polynomial. 2^t - 1 is computed from 2^r - 1 and r,
+// what t leaves of an integer: near 0, where t is small, nothing is lost.
 F erf_float(F x) {
-  F z = x * x, a = min(abs(x), 3.95);
-  F small = fma(x,
-                polynomial(z, {0.128379166, -0.376126319, 0.112836763, -0.0268585309, 0.00519913342,
-                               -0.000812287908, 8.2910592e-05}),
-                x);
-  F q = polynomial(a, {-0.128653422, -0.635130823, -0.106271505, 0.023792496, -0.00365712796,
-                       0.000326481211, -1.16061283e-05});
-  F large = 1.0 - exp_of(fma(a, q, -a), ExpRange::kModerate);
-  return select(abs(x) < 0.925, small, copysign(large, x));
+  F a = min(abs(x), 3.95);
+  F t = a * polynomial(a, {-1.62790704, -0.918447614, -0.148277059, 0.027632026, 0.000231413153,
+                           -0.00240502506, 0.000912998745, -0.000169723047, 1.33543284e-05});
+  Rounded n = round_to_integer(t, 1.0);
+  F r = t - n.value;
+  F rest = r * polynomial(r, {0.693147182, 0.240226507, 0.0555035695, 0.00961803086, 0.00133908669,
+                              0.000154697351});
+  F power = power_of_two(x, n.raw);
+  return copysign(fma(-power, rest, 1.0 - power), x);
 }
 
 // Near 0 an odd polynomial; beyond, 1 - exp(-x^2) G, G a polynomial in 2/(2+|x|).
@@ -132,7 +133,7 @@ llvm::Value* emit_math(llvm::IRBuilderBase& b, MathOp op, llvm::Value* x,
                        const MathOptions& options) {
   llvm::IRBuilderBase::FastMathFlagGuard guard(b);
   b.clearFastMathFlags();  // the error terms of the reductions would be reassociated away
-  lanes::Emitter e{b, options.has_fma};
+  lanes::Emitter e{b, options.has_fma, options.has_scale};
   return lanes::math_of(op, {&e, x}).v;
 }
 
@@ -140,7 +141,7 @@ llvm::Value* emit_pow(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y,
                       const MathOptions& options) {
   llvm::IRBuilderBase::FastMathFlagGuard guard(b);
   b.clearFastMathFlags();
-  lanes::Emitter e{b, options.has_fma};
+  lanes::Emitter e{b, options.has_fma, options.has_scale};
   return lanes::pow_of({&e, x}, {&e, y}).v;
 }
 

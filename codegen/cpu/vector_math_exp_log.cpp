@@ -1,6 +1,12 @@
 // exp, log and what is built from their range reductions alone.
 #include "codegen/cpu/vector_math_lanes.h"
 
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <bit>
+#include <numeric>
+#include <vector>
+
 namespace tilewright::cpu::lanes {
 namespace {
 
@@ -26,9 +32,47 @@ F clamp_for_exp(F x) {
   return x.is_double() ? max(min(x, 710.5), -745.5) : max(min(x, 89.5), -104.5);
 }
 
+// Do the lanes fill one register of 512 bits, or two, four, ...?
+bool fills_registers(F x) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x.type());
+  const unsigned registers = vector ? vector->getPrimitiveSizeInBits().getFixedValue() / 512 : 0;
+  return std::has_single_bit(registers) &&
+         vector->getPrimitiveSizeInBits().getFixedValue() % 512 == 0;
+}
+// x * 2^n, rounded once whatever the result; of lanes that fill registers.
+F scale_in_registers(F x, F n) {
+  auto& b = x.e->b;
+  const int lanes = static_cast<int>(llvm::cast<llvm::FixedVectorType>(x.type())->getNumElements()),
+            each = x.is_double() ? 8 : 16;
+  constexpr int kCurrentRounding = 4;
+  std::vector<llvm::Value*> parts;
+  for (int k = 0; k < lanes; k += each) {
+    std::vector<int> from(static_cast<size_t>(each));
+    std::iota(from.begin(), from.end(), k);
+    auto *value = b.CreateShuffleVector(x.v, from), *power = b.CreateShuffleVector(n.v, from);
+    auto* all = llvm::ConstantInt::getAllOnesValue(b.getIntNTy(static_cast<unsigned>(each)));
+    parts.push_back(b.CreateIntrinsic(value->getType(),
+                                      x.is_double()
+                                          ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_512
+                                          : llvm::Intrinsic::x86_avx512_mask_scalef_ps_512,
+                                      {value, power, value, all, b.getInt32(kCurrentRounding)}));
+  }
+  for (int width = each; parts.size() > 1; width *= 2) {
+    std::vector<int> from(static_cast<size_t>(2 * width));
+    std::iota(from.begin(), from.end(), 0);
+    std::vector<llvm::Value*> pairs;
+    for (size_t i = 0; i + 1 < parts.size(); i += 2)
+      pairs.push_back(b.CreateShuffleVector(parts[i], parts[i + 1], from));
+    parts = std::move(pairs);
+  }
+  return {x.e, parts[0]};
+}
+
 // 2^n e^r with n = n.value + offset.
 F scale_exp(F p, F x, Rounded n, ExpRange range, int offset) {
   if (range == ExpRange::kModerate) return p * power_of_two(x, n.raw + offset);
+  if (x.e->has_scale && fills_registers(x))
+    return scale_in_registers(p, offset ? n.value + static_cast<double>(offset) : n.value);
   // 2^n alone may not be a normal number, so a part of it is multiplied last, where the result
   // rounds once.
   const int down = x.is_double() ? 512 : 64;

@@ -16,7 +16,7 @@ namespace tilewright::cpu::lanes {
 
 struct Emitter {
   llvm::IRBuilderBase& b;
-  bool has_fma;
+  bool has_fma, has_scale;
 };
 
 inline llvm::Type* with_scalar(llvm::Type* scalar, llvm::Type* like) {

@@ -143,6 +143,13 @@ Linear to_linear(const Expr& e) {
   return l;
 }
 
+bool is_multiple(const Expr& e, int64_t n) {
+  const Linear l = to_linear(e);
+  bool all = l.constant % n == 0;
+  for (const LinearTerm& t : l.terms) all &= t.coefficient % n == 0;
+  return all;
+}
+
 Expr to_expr(const Linear& l) {
   Expr sum;
   for (const LinearTerm& t : l.terms) {

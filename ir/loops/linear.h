@@ -29,6 +29,8 @@ struct Linear {
   Linear without(const Var& v) const;
 };
 
+// Is the value a multiple of n whatever its variables are? False when that cannot be told.
+bool is_multiple(const Expr& e, int64_t n);
 Linear to_linear(const Expr& e);
 Expr to_expr(const Linear& l);
 

@@ -250,13 +250,14 @@ Expr dot(Expr sum, Expr a, Expr b) {
   return std::shared_ptr<const Dot>(n);
 }
 
-Stmt store(Buffer buffer, std::vector<Expr> indices, Expr value, Expr mask) {
+Stmt store(Buffer buffer, std::vector<Expr> indices, Expr value, Expr mask, StoreKind kind) {
   TW_CHECK(value.dtype() == buffer->dtype);
   auto n = make<Store>();
   n->buffer = std::move(buffer);
   n->indices = std::move(indices);
   n->value = std::move(value);
   n->mask = std::move(mask);
+  n->store_kind = kind;
   return std::shared_ptr<const Store>(n);
 }
 Stmt let(Var var, Expr value, Stmt body) {

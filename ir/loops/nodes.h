@@ -184,6 +184,10 @@ enum class LoopKind : uint8_t {
   kDot,  // the terms of one Dot, where the body has that form
 };
 enum class AxisKind : uint8_t { kParallel, kReduce, kOrdered };
+enum class StoreKind : uint8_t {
+  kCached,
+  kStreamed,  // past the caches where the target can: nothing reads the value soon
+};
 
 std::string_view name(UnaryOp op);   // "sqrt"
 std::string_view name(BinaryOp op);  // "+", "floordiv", "min"
@@ -342,12 +346,14 @@ struct Store : StmtNode {  // indices and mask as in Load
   Buffer buffer;
   std::vector<Expr> indices;
   Expr value, mask;
+  StoreKind store_kind = StoreKind::kCached;
   template <typename F>
   void fields(F&& f) {
     f("buffer", buffer);
     f("indices", indices);
     f("value", value);
     f("mask", mask);
+    f("store_kind", store_kind);
   }
 };
 struct Let : StmtNode {
@@ -474,7 +480,8 @@ Expr broadcast(Expr value, int lanes);  // the value itself when it has that man
 Expr reduce_lanes(BinaryOp op, Expr value);
 Expr dot(Expr sum, Expr a, Expr b);
 
-Stmt store(Buffer buffer, std::vector<Expr> indices, Expr value, Expr mask = nullptr);
+Stmt store(Buffer buffer, std::vector<Expr> indices, Expr value, Expr mask = nullptr,
+           StoreKind kind = StoreKind::kCached);
 Stmt let(Var var, Expr value, Stmt body);
 Stmt for_loop(Var var, Expr extent, Stmt body, LoopKind kind = LoopKind::kSerial);
 Stmt while_loop(Expr condition, Stmt body);

@@ -75,9 +75,12 @@ void compute_softmax(ComputeContext& c) {
   c.b.reduce(
       total, along, Combiner::kSum,
       [&](const Axes& i, const Axes& r) { return load(e, insert(i, axis, r[0])); }, "sum");
+  Buffer inverse = c.b.temp("inverse", acc, rows);
+  c.b.compute(inverse, [&](const Axes& row) { return constant(1, acc) / divisor(row); }, "invert");
   c.b.compute(
-      c.out(), [&](const Axes& i) { return cast(dtype, load(e, i) / divisor(drop(i, axis))); },
-      "divide");
+      c.out(),
+      [&](const Axes& i) { return cast(dtype, load(e, i) * load(inverse, drop(i, axis))); },
+      "scale");
 }
 
 // x: [..., normalised dimensions from `axis` on], scale and bias broadcast over them.

@@ -237,6 +237,8 @@ Stmt LoopsParser::store_stmt() {
   if (c_.ok() && n->value.dtype() != n->buffer->dtype)
     c_.fail(t, "store to " + shown(t) + ": expected a value of type " +
                    to_text(ScalarType{n->buffer->dtype}) + ", found " + to_text(n->value.type()));
+  // With an index it is a buffer of that name, of the next statement.
+  if (!c_.at_symbol("[", 1) && c_.accept_word("streamed")) n->store_kind = StoreKind::kStreamed;
   return done(n);
 }
 

@@ -186,6 +186,7 @@ void Printer::print(const Store& n) {
   access(n.buffer, n.indices, n.mask);
   out_ += " = ";
   expr(n.value);
+  if (n.store_kind == StoreKind::kStreamed) out_ += " streamed";
   out_ += "\n";
 }
 void Printer::typed_name(const Expr& var) {

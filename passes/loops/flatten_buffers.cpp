@@ -33,7 +33,7 @@ class FlattenBuffers : public Rewriter {
       std::vector<Expr> indices;
       for (const Expr& i : st->indices) indices.push_back(rewrite(i));
       return store(flat(st->buffer), {flat_index(*st->buffer, indices)}, rewrite(st->value),
-                   st->mask);
+                   st->mask, st->store_kind);
     }
     if (const auto* a = s.as<Allocate>()) {
       auto b = std::make_shared<BufferNode>(*a->buffer);

@@ -114,7 +114,8 @@ class Vectorize : public Rewriter {
     if (vector) value = broadcast(value, lanes_);
     if (vector && index.lanes() == 1) index = broadcast(index, lanes_);
     return store(st.buffer, {index}, value,
-                 mask && mask.lanes() == 1 && vector ? broadcast(mask, lanes_) : mask);
+                 mask && mask.lanes() == 1 && vector ? broadcast(mask, lanes_) : mask,
+                 st.store_kind);
   }
   // c = op(c, vector) with one c for all lanes: the lanes are combined first; lanes that are off
   // hold the neutral element.

@@ -1,4 +1,4 @@
-// unroll, vectorize, parallelize and tensorize: how a loop is to run.
+// unroll, vectorize, parallelize and tensorize: how a loop is to run; stream: how a block stores.
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/primitives.h"
 #include "passes/schedule/tree.h"
@@ -69,6 +69,20 @@ Result<Kernel> tensorize(const Kernel& k, const Step& step) {
     return invalid("loop '" + step.names[0] + "' has not the " + std::to_string(dot_terms(left)) +
                    " terms of a dot product");
   return set_kind(k, loop, LoopKind::kDot);
+}
+
+Result<Kernel> stream(const Kernel& k, const Step& step) {
+  TW_ASSIGN(BlockPlace place, find_block(k.body, step.names[0]));
+  const Block& b = *place.block;
+  const auto* st = b.body.as<Store>();
+  if (!st || b.init) return invalid("block '" + b.name + "' is no plain store");
+  if (st->buffer->scope != Scope::kParam)
+    return invalid("'" + st->buffer->name + "' is no parameter of the kernel");
+  if (touched(k.body).reads.count(st->buffer.get()))
+    return invalid("the kernel reads '" + st->buffer->name + "'");
+  Block streamed = b;
+  streamed.body = store(st->buffer, st->indices, st->value, st->mask, StoreKind::kStreamed);
+  return with_body(k, replace_stmt(k.body, place.stmt, block(std::move(streamed))));
 }
 
 }  // namespace tilewright::passes

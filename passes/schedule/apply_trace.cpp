@@ -7,7 +7,7 @@
 namespace tilewright::passes {
 
 namespace {
-constexpr std::array<Primitive, 15> kPrimitives{{
+constexpr std::array<Primitive, 17> kPrimitives{{
     {"split", "names: loop, outer, inner; numbers: factor", 3, 1, split},
     {"reorder", "names: loops, outermost first", kAny, 0, reorder},
     {"fuse_axes", "names: outer, inner, fused", 3, 0, fuse_axes},
@@ -20,10 +20,12 @@ constexpr std::array<Primitive, 15> kPrimitives{{
      kAny, transform_layout},
     {"decompose_reduction", "names: block, loop", 2, 0, decompose_reduction},
     {"rfactor", "names: block, partial block; numbers: axis, factor", 2, 2, rfactor},
+    {"split_reduction", "names: block, partial block; numbers: axis, parts", 2, 2, split_reduction},
     {"unroll", "names: loop", 1, 0, unroll},
     {"vectorize", "names: loop", 1, 0, vectorize},
     {"parallelize", "names: loop", 1, 0, parallelize},
     {"tensorize", "names: loop", 1, 0, tensorize},
+    {"stream", "names: block", 1, 0, stream},
 }};
 
 bool fits(size_t given, size_t wanted) { return wanted == kAny ? given > 0 : given == wanted; }

@@ -80,11 +80,16 @@ class DefaultSchedule {
         continue;
       }
       const std::string epilogue = epilogue_of(p, names);
+      if (split_rule(s_, names[i])) {  // the parts first
+        names.insert(names.begin() + static_cast<long>(i), names[i] + "_runs");
+        --i;
+        continue;
+      }
       if (reduces_along_rows(*p.block) &&
           (!worth_a_tile(*p.block) || gathers_for_nothing(*p.block))) {
         if (rows_rule(s_, {names[i]})) continue;
       }
-      if (tile_rule(s_, names[i], epilogue)) {
+      if (columns_rule(s_, names[i], epilogue) || tile_rule(s_, names[i], epilogue)) {
         if (!epilogue.empty()) done_.insert(epilogue);
         continue;
       }

@@ -36,10 +36,15 @@ Result<ir::Kernel> decompose_reduction(const ir::Kernel& k,
 // A reduction axis is cut into `factor` independent partial reductions, combined at the end.
 Result<ir::Kernel> rfactor(const ir::Kernel& k,
                            const Step& step);  // names: block, partial block; numbers: axis, factor
+// A reduction axis is cut into `parts` runs with a partial result each, combined at the end.
+Result<ir::Kernel> split_reduction(
+    const ir::Kernel& k, const Step& step);  // names: block, partial block; numbers: axis, parts
 Result<ir::Kernel> unroll(const ir::Kernel& k, const Step& step);       // names: loop
 Result<ir::Kernel> vectorize(const ir::Kernel& k, const Step& step);    // names: loop
 Result<ir::Kernel> parallelize(const ir::Kernel& k, const Step& step);  // names: loop
 // The innermost loop over four terms of an i32 sum of products of u8 and i8 becomes one Dot.
 Result<ir::Kernel> tensorize(const ir::Kernel& k, const Step& step);  // names: loop
+// What `block` stores goes past the caches; the kernel may not read it.
+Result<ir::Kernel> stream(const ir::Kernel& k, const Step& step);  // names: block
 
 }  // namespace tilewright::passes

@@ -1,4 +1,4 @@
-// decompose_reduction and rfactor.
+// decompose_reduction, rfactor and split_reduction.
 #include "ir/loops/blocks.h"
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/primitives.h"
@@ -97,19 +97,25 @@ bool may_repeat(BinaryOp op, const Expr& start) {
   }
 }
 
-}  // namespace
+// Which terms one partial result takes: every factor-th one, and the partial results of one result
+// lie side by side; or a run of terms, and the partial results are whole copies of the result.
+enum class Partial { kEveryFactor, kRun };
 
-// C[p] = combine over r of value(p, r) becomes partial[p, l] = combine over q of value(p, q *
-// factor + l), then C[p] = combine over l of partial[p, l].
-Result<Kernel> rfactor(const Kernel& k, const Step& step) {
+// A reduction of one value by one operation, from a neutral start: what can be cut in parts.
+struct PlainReduction {
+  const Block* block = nullptr;
+  const Store* store = nullptr;
+  const Binary* update = nullptr;
+  Expr neutral;
+};
+Result<PlainReduction> plain_reduction(const Kernel& k, const Step& step) {
   TW_ASSIGN(BlockPlace place, find_block(k.body, step.names[0]));
   const Block& b = *place.block;
   const auto axis = static_cast<size_t>(step.numbers[0]);
-  const int64_t factor = step.numbers[1];
   if (axis >= b.axes.size() || b.axes[axis].kind != AxisKind::kReduce)
     return invalid("axis " + std::to_string(step.numbers[0]) + " of block '" + b.name +
                    "' is no reduction");
-  if (factor < 1) return invalid("factor " + std::to_string(factor));
+  if (step.numbers[1] < 1) return invalid("factor " + std::to_string(step.numbers[1]));
   const auto* st = b.body.as<Store>();
   const auto* update = st ? st->value.as<Binary>() : nullptr;
   const auto* first = b.init ? b.init.as<Store>() : nullptr;
@@ -118,15 +124,27 @@ Result<Kernel> rfactor(const Kernel& k, const Step& step) {
     return invalid("block '" + b.name + "' is no plain reduction");
   if (!may_repeat(update->op, first->value))
     return invalid("the init of block '" + b.name + "' is not neutral");
-  const std::string name = step.names[1];
+  return PlainReduction{place.block, st, update, first->value};
+}
 
-  Buffer partial;
+Result<Kernel> factor_reduction(const Kernel& k, const Step& step, Partial form) {
+  TW_ASSIGN(const PlainReduction reduction, plain_reduction(k, step));
+  const Block& b = *reduction.block;
+  const Store* st = reduction.store;
+  const Binary* update = reduction.update;
+  const auto axis = static_cast<size_t>(step.numbers[0]);
+  const int64_t factor = step.numbers[1];
   Block part, rest;
   std::vector<Expr> partial_shape, part_at, rest_at;
   VarMap part_axes, rest_axes;
   std::vector<Var> part_loops, rest_loops;
-  part.name = name;
+  part.name = step.names[1];
   rest.name = b.name;
+  auto add_lane = [&] {
+    return add(part, part_loops, "lane", b.axes[axis], AxisKind::kParallel, Expr(factor));
+  };
+  Var lane;
+  if (form == Partial::kRun) lane = add_lane();
   for (size_t i = 0; i < b.axes.size(); ++i) {
     if (b.axes[i].kind != AxisKind::kParallel) continue;
     const std::string label = "i" + std::to_string(i);
@@ -139,29 +157,40 @@ Result<Kernel> rfactor(const Kernel& k, const Step& step) {
     rest_at.push_back(r);
   }
   Expr extent = b.axes[axis].extent;
+  Var quotient_loop;
   Var quotient = [&] {
     Var q;
     for (size_t i = 0; i < b.axes.size(); ++i) {
       if (b.axes[i].kind != AxisKind::kReduce) continue;
       const std::string label = "r" + std::to_string(i);
-      if (i == axis)
+      if (i == axis) {
         q = add(part, part_loops, label, b.axes[i], AxisKind::kReduce,
                 simplify(ceildiv(extent, factor)));
-      else
+        quotient_loop = part_loops.back();
+      } else
         part_axes[b.axes[i].var.get()] =
             add(part, part_loops, label, b.axes[i], AxisKind::kReduce, b.axes[i].extent);
     }
     return q;
   }();
-  Var lane = add(part, part_loops, "lane", b.axes[axis], AxisKind::kParallel, Expr(factor));
+  if (form == Partial::kEveryFactor) lane = add_lane();
+  const Var lane_loop = part_loops[form == Partial::kRun ? 0 : part_loops.size() - 1];
   Var rest_lane = add(rest, rest_loops, "lane", b.axes[axis], AxisKind::kReduce, Expr(factor));
-  part_axes[b.axes[axis].var.get()] = quotient * Expr(factor) + lane;
-  partial_shape.push_back(factor);
-  part_at.push_back(lane);
-  rest_at.push_back(rest_lane);
-  partial = make_buffer(name, st->buffer->dtype, partial_shape, Scope::kWorkspace);
-  const Expr neutral = first->value;
-  part.init = store(partial, part_at, neutral);
+  const Expr run = simplify(ceildiv(extent, factor));
+  auto term = [&](const Expr& q, const Expr& l) {
+    return form == Partial::kRun ? l * run + q : q * Expr(factor) + l;
+  };
+  part_axes[b.axes[axis].var.get()] = term(quotient, lane);
+  const size_t at = form == Partial::kRun ? 0 : partial_shape.size();
+  auto insert = [&](std::vector<Expr>& to, const Expr& e) {
+    to.insert(to.begin() + static_cast<long>(at), e);
+  };
+  insert(partial_shape, Expr(factor));
+  insert(part_at, lane);
+  insert(rest_at, rest_lane);
+  const Buffer partial =
+      make_buffer(step.names[1], st->buffer->dtype, partial_shape, Scope::kWorkspace);
+  part.init = store(partial, part_at, reduction.neutral);
   part.body = store(partial, part_at,
                     binary(update->op, load(partial, part_at), substitute(update->b, part_axes)));
   rest.init = substitute(b.init, rest_axes);
@@ -169,16 +198,31 @@ Result<Kernel> rfactor(const Kernel& k, const Step& step) {
   for (const Expr& e : st->indices) out_at.push_back(substitute(e, rest_axes));
   rest.body = store(st->buffer, out_at,
                     binary(update->op, load(st->buffer, out_at), load(partial, rest_at)));
-  if (!(as_int(extent) && *as_int(extent) % factor == 0)) {
-    size_t q = 0;
-    for (size_t i = 0; i < part.axes.size(); ++i)
-      if (part.axes[i].var.same_as(quotient)) q = i;
-    part.predicate = part_loops[q] * Expr(factor) + part_loops.back() < extent;
-  }
+  if (!(as_int(extent) && *as_int(extent) % factor == 0))
+    part.predicate = term(quotient_loop, lane_loop) < extent;
   Stmt both = seq({nest(std::move(part), part_loops), nest(std::move(rest), rest_loops)});
   Stmt old = nest_of(k.body, b.name);
   if (!old) return invalid("block '" + b.name + "' has no nest of its own");
   return with_body(k, allocate(partial, replace_stmt(k.body, old, both)));
+}
+
+}  // namespace
+
+// C[p] = combine over r of value(p, r) becomes partial[p, l] = combine over q of value(p, q *
+// factor + l), then C[p] = combine over l of partial[p, l].
+Result<Kernel> rfactor(const Kernel& k, const Step& step) {
+  return factor_reduction(k, step, Partial::kEveryFactor);
+}
+// ... becomes partial[l, p] = combine over q of value(p, l * run + q), run = ceil(extent / parts).
+Result<Kernel> split_reduction(const Kernel& k, const Step& step) {
+  TW_ASSIGN(const PlainReduction reduction, plain_reduction(k, step));
+  const Expr& extent = reduction.block->axes[static_cast<size_t>(step.numbers[0])].extent;
+  const auto n = as_int(extent);
+  const int64_t parts = step.numbers[1];
+  if (!n || (*n + parts - 1) / parts * (parts - 1) >= *n)
+    return invalid("runs of no term among " + std::to_string(parts) + " of block '" +
+                   step.names[0] + "'");
+  return factor_reduction(k, step, Partial::kRun);
 }
 
 }  // namespace tilewright::passes

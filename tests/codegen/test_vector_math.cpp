@@ -218,7 +218,7 @@ void check_widths(const std::optional<MathOp>& op, std::initializer_list<int> wi
     auto v = sample_values<T>();
     std::vector<T> sparse = special_values<T>();
     for (size_t i = 0; i < v.size(); i += 7) sparse.push_back(v[i]);
-    sparse.resize(sparse.size() / 16 * 16);
+    sparse.resize(sparse.size() / 32 * 32);
     return sparse;
   }();
   std::vector<T> z(x.rbegin(), x.rend());
@@ -240,6 +240,13 @@ void check_widths(const std::optional<MathOp>& op, std::initializer_list<int> wi
     const auto baseline =
         run(compile_math(op, kIsDouble<T>, width, {.has_fma = false}, "x86-64"), x, z);
     expect_same_bits(plain, baseline, x, "x86-64");
+    if (__builtin_cpu_supports("avx512f"))
+      for (const int vectors : {1, 2})
+        expect_same_bits(first,
+                         run(compile_math(op, kIsDouble<T>, vectors * (kIsDouble<T> ? 8 : 16),
+                                          {.has_scale = true}),
+                             x, z),
+                         x, "scaling by an instruction");
   }
 #endif
 }

@@ -151,6 +151,19 @@ TEST(TextLoops, DotsAndRepeatedVectors) {
   expect_round_trip(*k);
 }
 
+TEST(TextLoops, StreamedIsNoReservedWord) {
+  const std::string text = R"(kernel k(streamed: f32[8], C: f32[8]) {
+  C[0] = streamed[1]
+  streamed[2] = 1.0 streamed
+  streamed[3] = 2.0
+}
+)";
+  auto k = parse_kernel(text);
+  ASSERT_TRUE(k.ok()) << k.error().to_string();
+  EXPECT_EQ(to_text(*k), text);
+  expect_round_trip(*k);
+}
+
 TEST(TextLoops, SameNamesGetSuffixes) {
   Var i("i"), again("i"), taken("i_1");
   Buffer b = make_buffer("i", DType::kInt64, {Expr(9)});

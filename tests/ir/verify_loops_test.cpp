@@ -220,5 +220,13 @@ TEST(VerifyLoops, CollectsAllViolations) {
   EXPECT_EQ(s.error().location, "kernel 'k'");
 }
 
+TEST(VerifyLoops, OnlyParametersAreStreamed) {
+  expect_violation(parsed(R"(kernel k(A: f32[8], C: f32[8]) {
+    local t: f32[8]
+    t[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] streamed
+    C[ramp(0, 1, 8)] = t[ramp(0, 1, 8)] streamed })"),
+                   Stage::kFlat, "a streamed store to 't'");
+}
+
 }  // namespace
 }  // namespace tilewright::ir

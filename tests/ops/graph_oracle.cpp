@@ -242,6 +242,11 @@ Result<passes::LowerOptions> lower_options(const CompiledForm& form) {
   passes::LowerOptions options;
   TW_ASSIGN(options.machine, cpu::describe_machine(form.cpu));
   options.machine.threads = 3;
+  if (form.small_caches) {
+    options.machine.l1_bytes = 1 << 10;
+    options.machine.l2_bytes = 4 << 10;
+    options.machine.l3_bytes = 0;
+  }
   options.fuse = form.fuse;
   options.schedule = form.schedule;
   options.fold = form.fold;

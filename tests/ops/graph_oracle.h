@@ -51,6 +51,7 @@ struct CompiledForm {
   bool fuse = true, schedule = true;
   bool fold = false;           // false: kernels compute what depends on constants alone
   std::string cpu = "native";  // as describe_machine takes it; runs_here must hold
+  bool small_caches = false;   // schedules assume caches that hold next to nothing
 };
 // The program of flat kernels that run_compiled compiles.
 Result<ir::Program> lower_graph_for(const ir::Graph& graph, const CompiledForm& form);

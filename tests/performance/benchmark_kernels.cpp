@@ -64,6 +64,7 @@ int run(int argc, char** argv) {
   add_convolution();
   add_pointwise();
   add_reduction();
+  add_movement();
   add_attention();
   add_recurrent();
   add_int8();

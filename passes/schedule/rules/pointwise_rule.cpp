@@ -34,16 +34,6 @@ std::vector<Axis> store_order(const Block& b, const BlockAccess& store) {
   return axes;
 }
 
-// Do all addresses run on from the inner axis to the outer one?
-bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inner,
-             const Expr& inner_extent) {
-  for (const BlockAccess& a : accesses) {
-    if (!a.strides[outer] || !a.strides[inner]) return false;
-    if (!can_prove_equal(a.strides[outer], a.strides[inner] * inner_extent)) return false;
-  }
-  return true;
-}
-
 // Does a condition of the block's value name the axis? Joined with others it would have to be
 // divided out again for each lane.
 bool in_condition(const Block& b, size_t axis) {
@@ -56,7 +46,35 @@ bool in_condition(const Block& b, size_t axis) {
 
 }  // namespace
 
+bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inner,
+             const Expr& inner_extent) {
+  for (const BlockAccess& a : accesses) {
+    if (!a.strides[outer] || !a.strides[inner]) return false;
+    if (!can_prove_equal(a.strides[outer], a.strides[inner] * inner_extent)) return false;
+  }
+  return true;
+}
+
+int64_t vectors_at_once(const ScheduleState& s, const Block& b, int64_t extent, int64_t lanes) {
+  bool long_chain = false;
+  for_each_expr(b.body, [&](const Expr& e) {
+    const auto* u = e.as<Unary>();
+    long_chain |= u && u->op >= UnaryOp::kExp && u->op <= UnaryOp::kSigmoid && is_float(e.dtype());
+  });
+  // Their values are all live at once, beside the coefficients. Lanes beyond the end are masked off
+  // and computed for nothing.
+  constexpr int64_t kRegistersEach = 4, kMostIdle = 8;  // at most one lane in so many
+  int64_t vectors = long_chain ? s.machine().vector_registers / kRegistersEach : 1;
+  auto idle = [&] {
+    const int64_t step = vectors * lanes;
+    return (extent + step - 1) / step * step - extent;
+  };
+  while (vectors > 1 && idle() * kMostIdle > extent) vectors /= 2;
+  return vectors;
+}
+
 void pointwise_rule(ScheduleState& s, const std::string& block) {
+  if (transpose_rule(s, block)) return;
   const BlockPlace p = s.place(block);
   const Block b = *p.block;
   const auto accesses = block_accesses(b);
@@ -89,6 +107,7 @@ void pointwise_rule(ScheduleState& s, const std::string& block) {
   for (const BlockAccess& a : accesses) bytes = std::max(bytes, byte_size(a.buffer->dtype));
   int64_t lanes = s.machine().lanes(std::max(bytes, 4));
   while (as_int(extent) && lanes > 4 && inner.extent <= lanes / 2) lanes /= 2;
+  lanes *= vectors_at_once(s, b, inner.extent, lanes);
   const int64_t work = instances(b);
   const bool tasks_pay = work >= kParallelWork && p.loops.size() == b.axes.size();
   std::string parallel = inner.loop;
@@ -114,6 +133,7 @@ void pointwise_rule(ScheduleState& s, const std::string& block) {
   s.note(block + ": element by element, vectors along what lies side by side" +
          (tasks_pay ? "" : "; too little work for a second thread"));
   if (tasks_pay) s.apply("parallelize", {parallel});
+  stream_rule(s, block);
 }
 
 }  // namespace tilewright::passes

@@ -82,8 +82,10 @@ void vectorize_inner(ScheduleState& s, const std::string& name, size_t rows) {
   const size_t axis = p.block->axes.size() - 1;
   for (const BlockAccess& a : accesses)
     if (a.write && !(a.strides[axis] && is_one(a.strides[axis]))) return;
+  const int64_t vectors =
+      vectors_at_once(s, *p.block, extent_or(inner->extent, kUnknownExtent), lanes);
   const std::string loop = inner->var.name();
-  if (s.apply("split", {loop, name + ".jo", name + ".jv"}, {lanes}))
+  if (s.apply("split", {loop, name + ".jo", name + ".jv"}, {vectors * lanes}))
     s.apply("vectorize", {name + ".jv"});
 }
 
@@ -122,6 +124,7 @@ bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks) {
   s.note(names + ": over the same " + std::to_string(rows) +
          " outer axes; sums along a row in vectors of partial sums");
   if (work >= kParallelWork && row_count > 1) s.apply("parallelize", {parallel});
+  for (const std::string& name : blocks) stream_rule(s, name);
   return true;
 }
 

@@ -59,14 +59,32 @@ constexpr int64_t kUnknownExtent = 64;  // what symbolic extents are taken for
 constexpr int64_t kParallelWork =
     16384;  // instances of pointwise work below which a fork does not pay
 
+// Vectors of a pointwise block to take at a time: several where each is a long chain of
+// instructions, so that the chains overlap. `extent`: of the loop that is made vectors of.
+int64_t vectors_at_once(const ScheduleState& s, const ir::Block& b, int64_t extent, int64_t lanes);
+
 // Pointwise producers into their consumers, where that does not repeat costly work.
 void inline_rule(ScheduleState& s);
 // A tile of accumulators in registers: contractions, and reductions whose results lie side by side
 // in memory. `epilogue` (may be empty) is the pointwise block that reads the result.
 bool tile_rule(ScheduleState& s, const std::string& block, const std::string& epilogue);
+// Cuts a large reduction to few results into runs of terms, one task each. How many follows from
+// the shape alone, so that results do not depend on the number of threads. False where it does not.
+bool split_rule(ScheduleState& s, const std::string& block);
+// Rows of accumulators: reductions of terms that are each read once and lie side by side like the
+// results. False, and nothing changes, for others. `epilogue` as above.
+bool columns_rule(ScheduleState& s, const std::string& block, const std::string& epilogue);
 // Several blocks over the same rows share the row loops; reductions along the row use vectors of
 // partial results.
 bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks);
+// Has the block store its result past the caches when they could not hold it anyway.
+void stream_rule(ScheduleState& s, const std::string& block);
+// Do all addresses run on from the inner axis, of this extent, to the outer one?
+bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inner,
+             const ir::Expr& inner_extent);
+// Squares in registers, where what is read lies across what is stored. False, and nothing changes,
+// where it does not.
+bool transpose_rule(ScheduleState& s, const std::string& block);
 // Contiguous axes fused, split to vectors, outer part parallel.
 void pointwise_rule(ScheduleState& s, const std::string& block);
 

@@ -1,0 +1,17 @@
+// Strided loads that neighbouring statements make of one square of memory.
+#pragma once
+
+#include <vector>
+
+#include "ir/loops/nodes.h"
+
+namespace tilewright::cpu {
+
+// Load k, of statement first + k, reads column k of a square of n x n elements whose rows lie
+// `stride` elements apart: n loads of n lanes each, n a power of two from 4 on. Empty when the
+// statements from `first` on are not of that form, or one of them may change what a later one
+// reads.
+std::vector<const ir::Load*> columns_of_square(const std::vector<ir::Stmt>& statements,
+                                               size_t first);
+
+}  // namespace tilewright::cpu

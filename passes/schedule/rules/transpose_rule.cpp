@@ -1,0 +1,164 @@
+// Squares of elements: what lies side by side in the result lies far apart in what is read.
+#include <algorithm>
+
+#include "ir/loops/rewrite.h"
+#include "passes/schedule/rules/rule.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+class TransposeRule {
+ public:
+  TransposeRule(ScheduleState& s, std::string block) : s_(s), name_(std::move(block)) {}
+
+  bool run() {
+    block_ = *s_.place(name_).block;
+    if (!find_axes()) return false;
+    const auto mark = s_.mark();
+    if (build()) return true;
+    s_.restore(mark);
+    return false;
+  }
+
+ private:
+  std::string loop(const char* part) const { return name_ + "." + part; }
+  int64_t extent(size_t axis) const { return extent_or(block_.axes[axis].extent, kUnknownExtent); }
+  static bool is_unit(const Expr& stride) { return stride && is_one(stride); }
+
+  // across_: along the result; down_: along what is read.
+  bool find_axes() {
+    bool conditional = false;
+    for_each_expr(block_.body, [&](const Expr& e) { conditional |= e.as<Select>() != nullptr; });
+    accesses_ = block_accesses(block_);
+    const BlockAccess& store = accesses_.back();
+    across_ = down_ = block_.axes.size();
+    for (size_t i = 0; i < block_.axes.size(); ++i) {
+      if (loop_of_axis(block_, i).empty()) return false;
+      if (is_unit(store.strides[i]) && extent(i) >= kFewest) across_ = i;
+    }
+    if (conditional || across_ == block_.axes.size()) return false;
+    for (const BlockAccess& a : accesses_) {
+      const Expr& along = a.strides[across_];
+      if (a.write || !along || is_zero(along) || is_one(along)) continue;
+      for (size_t i = 0; i < block_.axes.size(); ++i)
+        if (i != across_ && is_unit(a.strides[i]) && extent(i) >= kFewest) down_ = i;
+    }
+    return down_ != block_.axes.size();
+  }
+
+  // The axes, not yet in use, whose addresses run on from those of `inner` in every access; the
+  // innermost first.
+  std::vector<size_t> with_outer(size_t inner, std::vector<bool>& used) {
+    std::vector<size_t> axes{inner};
+    Expr joined = block_.axes[inner].extent;
+    for (bool more = true; more;) {
+      more = false;
+      for (size_t i = 0; i < block_.axes.size() && !more; ++i) {
+        if (used[i] || is_one(block_.axes[i].extent) || !runs_on(accesses_, i, inner, joined))
+          continue;
+        joined = simplify(joined * block_.axes[i].extent);
+        axes.push_back(i);
+        used[i] = more = true;
+      }
+    }
+    return axes;
+  }
+  // One loop for axes that run on.
+  std::string fuse(const std::vector<size_t>& axes, const char* label) {
+    std::string inner = loop_of_axis(block_, axes[0]);
+    for (size_t k = 1; k < axes.size(); ++k) {
+      const std::string name = loop(label) + std::to_string(k);
+      if (!s_.apply("fuse_axes", {loop_of_axis(block_, axes[k]), inner, name})) return "";
+      inner = name;
+    }
+    return inner;
+  }
+
+  bool build() {
+    std::vector<bool> used(block_.axes.size());
+    used[across_] = used[down_] = true;
+    const std::vector<size_t> down = with_outer(down_, used), across = with_outer(across_, used);
+    std::vector<size_t> outer;
+    for (size_t i = 0; i < block_.axes.size(); ++i)
+      if (!used[i]) outer.push_back(i);
+    const BlockAccess& store = accesses_.back();
+    auto stride = [&](size_t i) {
+      return store.strides[i] ? as_int(store.strides[i]).value_or(int64_t{1} << 40)
+                              : int64_t{1} << 50;
+    };
+    std::stable_sort(outer.begin(), outer.end(),
+                     [&](size_t a, size_t b) { return stride(a) > stride(b); });
+    std::vector<std::string> order;
+    for (size_t i : outer) order.push_back(loop_of_axis(block_, i));
+    for (size_t k = down.size(); k-- > 0;) order.push_back(loop_of_axis(block_, down[k]));
+    for (size_t k = across.size(); k-- > 0;) order.push_back(loop_of_axis(block_, across[k]));
+    if (!s_.apply("reorder", order)) return false;
+    const std::string rows = fuse(down, "d"), columns = fuse(across, "a");
+    if (rows.empty() || columns.empty()) return false;
+    return tile(rows, columns, outer);
+  }
+
+  bool tile(const std::string& rows, const std::string& columns, const std::vector<size_t>& outer) {
+    int bytes = 4;
+    for (const BlockAccess& a : accesses_) bytes = std::max(bytes, byte_size(a.buffer->dtype));
+    const BlockPlace p = s_.place(name_);
+    int64_t side = s_.machine().lanes(bytes), wide = 0;
+    for (const For* f : p.loops)
+      if (f->var.name() == rows || f->var.name() == columns) {
+        const int64_t n = extent_or(f->extent, kUnknownExtent);
+        while (side > n) side /= 2;
+        if (f->var.name() == columns) wide = n;
+      }
+    if (side < kFewest) return false;
+    // Where each row of results has pages of its own, a few lines of a row are stored together, so
+    // that pages change less often. Elsewhere, the fewer rows are read at a time, the better.
+    const auto pitch = accesses_.back().stride(down_);
+    const int64_t most = !pitch || *pitch * bytes < kPageBytes ? 1 : kTogether,
+                  together = std::min<int64_t>(most, std::max<int64_t>(wide / side, 1));
+    if (!s_.apply("split", {columns, loop("ab"), loop("at")}, {together * side}) ||
+        !s_.apply("split", {loop("at"), loop("ao"), loop("av")}, {side}) ||
+        !s_.apply("split", {rows, loop("do"), loop("di")}, {side}) ||
+        !s_.apply("reorder", {loop("ab"), loop("do"), loop("ao"), loop("di"), loop("av")}) ||
+        !s_.apply("unroll", {loop("di")}) || !s_.apply("vectorize", {loop("av")}))
+      return false;
+    s_.note(name_ + ": squares of " + std::to_string(side) + " x " + std::to_string(side) +
+            " elements, read along their rows and stored along their columns");
+    parallelize(outer);
+    stream_rule(s_, name_);
+    return true;
+  }
+
+  void parallelize(const std::vector<size_t>& outer) {
+    if (instances(block_) < kParallelWork) return;
+    constexpr int64_t kTasks = 64;
+    std::string parallel = outer.empty() ? loop("ab") : loop_of_axis(block_, outer[0]);
+    int64_t tasks = outer.empty() ? kTasks : extent(outer[0]);
+    for (size_t i = 1; i <= outer.size() && tasks < kTasks; ++i) {
+      const std::string name = loop("p") + std::to_string(i),
+                        next = i < outer.size() ? loop_of_axis(block_, outer[i]) : loop("ab");
+      if (!s_.apply("fuse_axes", {parallel, next, name})) break;
+      parallel = name;
+      tasks *= i < outer.size() ? extent(outer[i]) : 1;
+    }
+    s_.apply("parallelize", {parallel});
+  }
+
+  static constexpr int64_t kFewest = 4, kTogether = 4, kPageBytes = 4096;
+
+  ScheduleState& s_;
+  std::string name_;
+  Block block_;
+  std::vector<BlockAccess> accesses_;
+  size_t across_ = 0, down_ = 0;
+};
+
+}  // namespace
+
+bool transpose_rule(ScheduleState& s, const std::string& block) {
+  return TransposeRule(s, block).run();
+}
+
+}  // namespace tilewright::passes

@@ -1,0 +1,104 @@
+// How kernels reach memory: squares turned over by shuffles, results stored past the caches. What
+// they compute: tests/ops/memory_kernels_test.cpp.
+#include <gtest/gtest.h>
+
+#include "codegen/cpu/compile_kernels.h"
+#include "codegen/cpu/strided_loads.h"
+#include "codegen/cpu/transpose_steps.h"
+#include "ir/text/parser_loops.h"
+
+namespace tilewright::cpu {
+namespace {
+
+ir::Kernel parsed(const std::string& text) {
+  auto kernel = ir::parse_kernel(text);
+  EXPECT_TRUE(kernel.ok()) << kernel.error().to_string();
+  return *kernel;
+}
+std::string code_for(const std::string& text, const std::string& cpu) {
+  auto machine = describe_machine(cpu);
+  EXPECT_TRUE(machine.ok()) << machine.error().to_string();
+  auto code = print_code(parsed(text), *machine, CodeForm::kAssembly);
+  EXPECT_TRUE(code.ok()) << code.error().to_string();
+  return code.ok() ? *code : "";
+}
+bool has(const std::string& code, const char* instruction) {
+  return code.find(instruction) != std::string::npos;
+}
+
+TEST(TransposeSteps, TurnASquareOver) {
+  for (const int n : {4, 8, 16, 32})
+    for (int part = 2; part <= n; part *= 2) {
+      std::vector<std::vector<int>> rows;
+      for (int r = 0; r < n; ++r)
+        for (int c = 0; c < n; ++c) {
+          if (c == 0) rows.emplace_back();
+          rows.back().push_back(r * n + c);
+        }
+      for (const auto& step : transpose_steps(n, part)) {
+        std::vector<std::vector<int>> next;
+        for (const Shuffle& s : step) {
+          next.emplace_back();
+          for (const int lane : s.lanes)
+            next.back().push_back(
+                rows[static_cast<size_t>(lane < n ? s.x : s.y)][static_cast<size_t>(lane % n)]);
+        }
+        rows = next;
+      }
+      for (int r = 0; r < n; ++r)
+        for (int c = 0; c < n; ++c)
+          EXPECT_EQ(rows[static_cast<size_t>(r)][static_cast<size_t>(c)], c * n + r)
+              << "n " << n << ", part " << part;
+    }
+}
+
+// n stores of strided vectors; `shift` moves the last of them.
+std::string square(int n, int shift = 0, const std::string& from = "A") {
+  std::string text = "kernel k(A: f32[4096], C: f32[4096]) {\n";
+  for (int i = 0; i < n; ++i)
+    text += "C[ramp(" + std::to_string(64 * i) + ", 1, " + std::to_string(n) + ")] = " + from +
+            "[ramp(" + std::to_string(i + (i + 1 == n ? shift : 0)) + ", 64, " + std::to_string(n) +
+            ")]\n";
+  return text + "}";
+}
+size_t columns(const std::string& text) {
+  const ir::Kernel k = parsed(text);
+  return columns_of_square(k.body.as<ir::Seq>()->stmts, 0).size();
+}
+
+TEST(StridedLoads, AreColumnsOfASquare) {
+  EXPECT_EQ(columns(square(8)), 8u);
+  EXPECT_EQ(columns(square(4)), 4u);
+  EXPECT_EQ(columns(square(8, 1)), 0u) << "the last column is another one";
+  EXPECT_EQ(columns(square(6)), 0u) << "6 is no power of two";
+  EXPECT_EQ(columns(square(8, 0, "C")), 0u) << "what is stored may be read";
+}
+
+TEST(StridedLoads, BecomeShuffles) {
+  for (const auto& [cpu, n] : {std::pair{"x86-64-v4", 16}, {"x86-64-v3", 8}, {"x86-64", 4}}) {
+    const std::string code = code_for(square(n), cpu);
+    EXPECT_FALSE(has(code, "gather")) << cpu << "\n" << code;
+    EXPECT_TRUE(has(code, "unpcklps")) << cpu << "\n" << code;
+  }
+}
+
+std::string copy(const std::string& index) {
+  return "kernel k(A: f32[4096], C: f32[4096]) { for i in 0..16 { C[ramp(" + index +
+         ")] = A[ramp(i * 32, 1, 16)] streamed } }";
+}
+
+TEST(StreamedStores, AreOfWholeAlignedVectors) {
+  for (const char* cpu : {"x86-64-v4", "x86-64-v3", "x86-64"}) {
+    const std::string code = code_for(copy("i * 32, 1, 16"), cpu);
+    EXPECT_TRUE(has(code, "movntps")) << cpu << "\n" << code;
+    EXPECT_TRUE(has(code, "sfence")) << cpu << "\n" << code;
+  }
+  for (const char* index : {"i * 17, 1, 16", "i * 32 + 1, 1, 16", "i, 16, 16"}) {
+    const std::string code = code_for(copy(index), "x86-64-v4");
+    EXPECT_FALSE(has(code, "movntps")) << index << "\n" << code;
+    EXPECT_FALSE(has(code, "sfence")) << index << "\n" << code;
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::cpu

@@ -1,0 +1,121 @@
+// Kernels that memory holds up: transposes, sums over rows and of everything, results stored past
+// the caches. Compiled against interpreted, for any number of threads, over sizes that leave tails.
+#include <gtest/gtest.h>
+
+#include "tests/ops/graph_oracle.h"
+
+namespace tilewright {
+namespace {
+
+class MemoryKernels : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!runs_here(GetParam())) GTEST_SKIP() << "this machine lacks what " << GetParam() << " has";
+  }
+  HostTensor random(DType t, const Shape& shape) { return random_tensor(t, shape, random_); }
+
+  // `roundings`: of one element, each of half a unit of the largest value.
+  void expect_equal(const GraphCall& call, double roundings) {
+    auto oracle = interpret_graph(call.graph, call.inputs);
+    ASSERT_TRUE(oracle.ok()) << oracle.error().to_string();
+    for (const bool small_caches : {false, true}) {
+      SCOPED_TRACE(small_caches ? "small caches" : "the caches of this machine");
+      CompiledForm form{.cpu = GetParam(), .small_caches = small_caches};
+      auto runs = run_compiled(call.graph, call.inputs, form, {1, 3});
+      ASSERT_TRUE(runs.ok()) << runs.error().to_string();
+      for (size_t k = 0; k < oracle->outputs.size(); ++k) {
+        auto d = difference((*runs)[0][k], oracle->outputs[k]);
+        ASSERT_TRUE(d.has_value()) << "output " << k;
+        EXPECT_LE(*d, roundings * epsilon((*runs)[0][k].dtype) * oracle->largest) << "output " << k;
+        EXPECT_EQ((*runs)[1][k].bytes, (*runs)[0][k].bytes) << "output " << k;
+      }
+      if (HasFailure()) return;
+    }
+  }
+  static ir::Attributes over(std::vector<int64_t> axes) {
+    return {{"axes", std::move(axes)}, {"keepdims", int64_t{0}}};
+  }
+
+  std::mt19937_64 random_{1};
+};
+
+TEST_P(MemoryKernels, TransposesOfEveryWidth) {
+  for (const DType t : {DType::kFloat32, DType::kFloat64, DType::kInt8, DType::kInt64}) {
+    GraphCall call;
+    for (const int64_t m : {1, 5, 16, 67, 131})
+      for (const int64_t n : {4, 8, 17, 64, 149})
+        call.output(call.op("transpose", {call.input(random(t, {m, n}))},
+                            {{"perm", std::vector<int64_t>{1, 0}}}));
+    expect_equal(call, 0);
+  }
+}
+
+TEST_P(MemoryKernels, TransposesOfFourDimensions) {
+  GraphCall call;
+  for (const std::vector<int64_t>& perm :
+       {std::vector<int64_t>{0, 2, 3, 1}, {0, 3, 1, 2}, {0, 2, 1, 3}, {3, 1, 2, 0}, {2, 3, 0, 1}})
+    for (const Shape& shape : {Shape{2, 16, 7, 9}, Shape{3, 37, 8, 20}})
+      call.output(
+          call.op("transpose", {call.input(random(DType::kFloat32, shape))}, {{"perm", perm}}));
+  expect_equal(call, 0);
+}
+
+TEST_P(MemoryKernels, TransposeWithArithmetic) {
+  GraphCall call;
+  const auto x = call.input(random(DType::kFloat32, {35, 70})),
+             y = call.input(random(DType::kFloat32, {70, 35}));
+  const auto turned = call.op("transpose", {x}, {{"perm", std::vector<int64_t>{1, 0}}});
+  call.output(call.op("relu", {call.op("add", {turned, y})}));
+  expect_equal(call, 2);
+}
+
+TEST_P(MemoryKernels, SumsOverRows) {
+  GraphCall call;
+  for (const Shape& shape : {Shape{97, 1}, Shape{64, 10}, Shape{67, 131}, Shape{33, 1024}})
+    call.output(call.op("reduce_sum", {call.input(random(DType::kFloat32, shape))}, over({0})));
+  call.output(call.op("reduce_max", {call.input(random(DType::kFloat32, {3, 47, 70}))}, over({1})));
+  call.output(
+      call.op("reduce_mean", {call.input(random(DType::kFloat64, {2, 7, 7, 53}))}, over({1, 2})));
+  call.output(call.op("reduce_sum", {call.input(random(DType::kInt32, {65, 37}))}, over({0})));
+  call.output(
+      call.op("reduce_sum", {call.input(random(DType::kFloat32, {3, 7, 33, 300}))}, over({2})));
+  expect_equal(call, 200);
+}
+
+TEST_P(MemoryKernels, LargeSumsAreCutInRuns) {
+  GraphCall call;
+  const auto prime = call.input(random(DType::kFloat32, {1031, 257})),
+             even = call.input(random(DType::kFloat32, {4096, 65}));
+  for (const auto x : {prime, even}) {
+    call.output(call.op("reduce_sum", {x}, over({0})));
+    call.output(call.op("reduce_max", {x}, over({0})));
+    call.output(call.op("reduce_sum", {x}, over({0, 1})));
+  }
+  call.output(call.op("reduce_max", {call.input(random(DType::kFloat32, {262147}))}, over({0})));
+  expect_equal(call, 270000);
+}
+
+TEST_P(MemoryKernels, RowsAndFunctionsStoredPastTheCaches) {
+  GraphCall call;
+  for (const Shape& shape : {Shape{5, 1024}, Shape{33, 130}, Shape{7, 37}}) {
+    const auto x = call.input(random(DType::kFloat32, shape));
+    call.output(call.op("softmax", {x}, {{"axis", int64_t{-1}}}));
+    call.output(call.op("softmax", {x}, {{"axis", int64_t{0}}}));
+    call.output(call.op("layer_norm", {x}, {{"axis", int64_t{-1}}, {"epsilon", 1e-5}}));
+    call.output(call.op("exp", {x}));
+    call.output(call.op("erf", {call.op("mul", {x, x})}));
+    call.output(call.op("concat", {x, x}, {{"axis", int64_t{1}}}));
+  }
+  expect_equal(call, 1100);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpus, MemoryKernels,
+                         testing::Values("native", "x86-64-v4", "x86-64-v3", "x86-64"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace tilewright
