@@ -67,6 +67,7 @@ class DefaultSchedule {
   explicit DefaultSchedule(ScheduleState& s) : s_(s) {}
 
   void run() {
+    if (winograd_rule(s_)) return;
     inline_rule(s_);
     std::vector<std::string> names;
     for (const BlockPlace& p : all_blocks(s_.kernel().body)) names.push_back(p.block->name);

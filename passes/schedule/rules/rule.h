@@ -59,8 +59,12 @@ constexpr int64_t kUnknownExtent = 64;  // what symbolic extents are taken for
 constexpr int64_t kParallelWork =
     16384;  // instances of pointwise work below which a fork does not pay
 
-// Pointwise producers into their consumers, where that does not repeat costly work.
-void inline_rule(ScheduleState& s);
+// Pointwise producers into their consumers, where that does not repeat costly work; the blocks
+// `kept` stay.
+void inline_rule(ScheduleState& s, const std::set<std::string>& kept = {});
+// All blocks of a Winograd convolution with its epilogue; false, and nothing done, for other
+// kernels.
+bool winograd_rule(ScheduleState& s);
 // A tile of accumulators in registers: contractions, and reductions whose results lie side by side
 // in memory. `epilogue` (may be empty) is the pointwise block that reads the result.
 bool tile_rule(ScheduleState& s, const std::string& block, const std::string& epilogue);

@@ -1,0 +1,146 @@
+#include "passes/schedule/rules/winograd_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "ir/ops/winograd.h"
+
+namespace tilewright::passes {
+
+using ir::MachineDescription;
+using ir::MachineSpeed;
+
+namespace {
+
+constexpr double kBytes = 4;  // of an element
+constexpr double kPoints = ir::kWinogradPoints * ir::kWinogradPoints;
+constexpr double kResults = ir::kWinogradTile * ir::kWinogradTile;
+constexpr double kWindow = 9;
+// Instructions for a tile and a vector of channels: as the operator's transforms are written, 12
+// for six points and 10 for four results, along columns and then along rows.
+constexpr double kInputOps = 12 * 12, kInputStores = 36 + 36;
+constexpr double kOutputOps = 10 * 10, kOutputStores = 24 + kResults;
+// A form that is not surely faster is not worth its rounding and its memory.
+constexpr double kSurely = 0.9;
+
+// What `used` threads do in a microsecond.
+struct Rates {
+  double cycles, flops, l2, l3, memory;
+};
+Rates rates_of(const MachineDescription& m, double used) {
+  const MachineSpeed& s = m.speed;
+  auto all = [&](double one, double every) { return std::max(one, used > 1 ? every : one) * 1e3; };
+  Rates r{};
+  r.cycles = used * s.clock_ghz * 1e3;
+  const double lanes = m.lanes(4);
+  r.flops = s.measured ? used * s.f32_gflops * 1e3 : 2 * r.cycles * s.fma_ports * lanes;
+  r.l2 = used * s.l2_read * 1e3;
+  r.l3 = all(s.l3_read, s.l3_read_all);
+  r.memory = all(s.memory_read, s.memory_read_all);
+  return r;
+}
+// Threads busy on average: tasks of equal size go in whole rounds.
+double busy(const MachineDescription& m, double tasks) {
+  return tasks / std::ceil(tasks / std::max(m.threads, 1));
+}
+// The rate at which data of this size comes again.
+double cache_rate(const MachineDescription& m, const Rates& r, double bytes) {
+  if (bytes <= static_cast<double>(m.l2_bytes)) return r.l2;
+  return bytes <= static_cast<double>(m.l3_bytes) / 2 ? r.l3 : r.memory;
+}
+int64_t lanes_for(const MachineDescription& m, int64_t columns) {
+  int64_t lanes = m.lanes(4);
+  while (lanes > 4 && columns <= lanes / 2) lanes /= 2;
+  return lanes;
+}
+double vectors(int64_t channels, int64_t lanes) {
+  return static_cast<double>((channels + lanes - 1) / lanes);
+}
+
+WinogradCost cost_of(const MachineDescription& m, const WindowedProduct& p,
+                     const WinogradPlan& plan) {
+  const double rows = static_cast<double>(plan.down * p.tiles_across()),
+               c = static_cast<double>(p.in_channels), o = static_cast<double>(p.out_channels);
+  const double blocks = static_cast<double>(p.images * (p.tiles_down() / plan.down)),
+               tiles = blocks * rows;
+  const double width = static_cast<double>(plan.tile.best.vectors * plan.lanes);
+  const double panels = std::ceil(o / width),
+               groups = std::ceil(panels / static_cast<double>(plan.panels));
+  const Rates r = rates_of(m, busy(m, blocks * groups));
+
+  WinogradCost cost;
+  cost.products = 2 * kPoints * tiles * c * o / (r.flops * plan.tile.best.score);
+  cost.input = groups * tiles * vectors(p.in_channels, m.lanes(4)) *
+               (kInputOps / m.speed.fma_ports + kInputStores) / r.cycles;
+  cost.output = tiles * vectors(p.out_channels, m.lanes(4)) *
+                (kOutputOps / m.speed.fma_ports + kOutputStores) / r.cycles;
+  const double input_bytes = kPoints * rows * c * kBytes,
+               product_bytes = kPoints * rows * width * kBytes;
+  cost.exchange = blocks * (input_bytes * (groups + panels) + 2 * panels * product_bytes) /
+                  cache_rate(m, r, input_bytes + product_bytes);
+  // The weights come from memory once, then from where they fit; the first of the products that
+  // use them hide a part of it.
+  const double weights = kPoints * c * o * kBytes;
+  cost.weights = weights / r.memory + (blocks - 1) * weights / cache_rate(m, r, weights);
+  const double row_tiles = std::ceil(rows / static_cast<double>(plan.tile.best.rows));
+  cost.weights -= std::min(cost.weights, cost.products / row_tiles);
+  return cost;
+}
+
+}  // namespace
+
+WinogradPlan plan_winograd(const MachineDescription& m, const WindowedProduct& p) {
+  WinogradPlan best;
+  const int64_t lanes = lanes_for(m, p.out_channels);
+  for (int64_t down = 1; down <= p.tiles_down(); ++down) {
+    if (p.tiles_down() % down) continue;
+    WinogradPlan plan{.down = down, .lanes = lanes};
+    plan.tile = choose_tile(m, down * p.tiles_across(), p.out_channels, lanes, 0);
+    const int64_t width = plan.tile.best.vectors * lanes,
+                  panels = (p.out_channels + width - 1) / width;
+    for (plan.panels = 1; plan.panels <= panels; ++plan.panels) {
+      if (panels % plan.panels) continue;
+      plan.cost = cost_of(m, p, plan);
+      if (best.cost.total() == 0 || plan.cost.total() < best.cost.total()) best = plan;
+    }
+  }
+  return best;
+}
+
+DirectCost direct_cost(const MachineDescription& m, const WindowedProduct& p) {
+  const double c = static_cast<double>(p.in_channels), o = static_cast<double>(p.out_channels);
+  const double rows = static_cast<double>(p.images * p.height);
+  const TileCost tile =
+      choose_tile(m, p.width, p.out_channels, lanes_for(m, p.out_channels), p.width).best;
+  const Rates r = rates_of(m, busy(m, rows));
+  DirectCost cost;
+  cost.products =
+      2 * kWindow * rows * static_cast<double>(p.width) * c * o / (r.flops * tile.score);
+  cost.weights = kWindow * c * o * kBytes / r.memory;
+  const double row_tiles =
+      rows * std::ceil(static_cast<double>(p.width) / static_cast<double>(tile.rows));
+  cost.weights -= std::min(cost.weights, cost.products / row_tiles);
+  return cost;
+}
+
+bool worth_winograd(const MachineDescription& m, const WindowedProduct& p) {
+  return plan_winograd(m, p).cost.total() < kSurely * direct_cost(m, p).total();
+}
+
+std::string explain(const MachineDescription& m, const WindowedProduct& p) {
+  const WinogradPlan plan = plan_winograd(m, p);
+  const WinogradCost& w = plan.cost;
+  const DirectCost d = direct_cost(m, p);
+  char text[512];
+  std::snprintf(text, sizeof text,
+                "Winograd F(4x4, 3x3), blocks of %lld x %lld tiles and %lld panels of channels: "
+                "estimated %.0f us: products %.0f, input %.0f, output %.0f, exchange %.0f, "
+                "weights %.0f\n  directly: estimated %.0f us: products %.0f, weights %.0f",
+                static_cast<long long>(plan.down), static_cast<long long>(p.tiles_across()),
+                static_cast<long long>(plan.panels), w.total(), w.products, w.input, w.output,
+                w.exchange, w.weights, d.total(), d.products, d.weights);
+  return text;
+}
+
+}  // namespace tilewright::passes
