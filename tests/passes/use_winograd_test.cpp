@@ -1,0 +1,124 @@
+// Which convolutions become Winograd convolutions, and what the cost says of them.
+#include <gtest/gtest.h>
+
+#include "passes/lower.h"
+#include "passes/schedule/rules/winograd_cost.h"
+#include "tests/passes/graph_check.h"
+
+namespace tilewright::passes {
+namespace {
+
+// y = conv(x, w) of one square image with `pads = [1, 1, 1, 1]` unless others are given.
+std::string conv_lines(const std::string& x, const std::string& w, const std::string& y,
+                       const std::string& attributes = "pads = [1, 1, 1, 1]") {
+  return "  input x: " + x + "\n  const w: " + w + " = #0\n  y: " + y + " = conv(x, w) {" +
+         attributes + "}\n  output y as \"y\"\n";
+}
+ir::ConstantRef zeros(DType t, const Shape& shape) {
+  return bytes(t, shape,
+               std::vector<uint8_t>(static_cast<size_t>(*element_count(shape) * byte_size(t))));
+}
+ir::Graph rewritten(const std::string& lines, const ir::ConstantRef& w) {
+  return use_winograd(parsed_graph(lines, {w}), {});
+}
+bool is_rewritten(const std::string& lines, const ir::ConstantRef& w) {
+  bool found = false;
+  for (const ir::Node& n : rewritten(lines, w).nodes) found |= n.op->name == "winograd_conv";
+  return found;
+}
+
+const ir::ConstantRef kWeights = zeros(DType::kFloat32, {64, 64, 3, 3});
+const std::string kLarge = "f32[n, 64, 56, 56]";
+
+TEST(UseWinograd, LargeLayers) {
+  const ir::Graph g = rewritten(conv_lines(kLarge, "f32[64, 64, 3, 3]", kLarge), kWeights);
+  auto verified = ir::verify(g);
+  ASSERT_TRUE(verified.ok()) << verified.error().to_string();
+  ASSERT_EQ(g.nodes.size(), 2U) << ir::to_text(g);
+  EXPECT_EQ(g.nodes[0].op->name, "winograd_weights");
+  EXPECT_EQ(g.nodes[1].op->name, "winograd_conv");
+  EXPECT_EQ(g.outputs[0], g.nodes[1].outputs[0]);
+}
+
+TEST(UseWinograd, PaddingIsWrittenOut) {
+  const ir::Graph g = rewritten(
+      conv_lines(kLarge, "f32[64, 64, 3, 3]", kLarge, "auto_pad = \"SAME_UPPER\""), kWeights);
+  ASSERT_EQ(g.nodes.size(), 2U) << ir::to_text(g);
+  EXPECT_EQ(ir::NodeView(g, g.nodes[1]).attr_ints("pads"), (std::vector<int64_t>{1, 1, 1, 1}));
+}
+
+TEST(UseWinograd, OtherWindowsStay) {
+  const std::string w = "f32[64, 64, 3, 3]";
+  EXPECT_FALSE(is_rewritten(
+      conv_lines("f32[n, 64, 112, 112]", w, kLarge, "pads = [1, 1, 1, 1], strides = [2, 2]"),
+      kWeights));
+  EXPECT_FALSE(is_rewritten(
+      conv_lines(kLarge, w, kLarge, "pads = [2, 2, 2, 2], dilations = [2, 2]"), kWeights));
+  EXPECT_FALSE(is_rewritten(
+      conv_lines(kLarge, "f32[64, 32, 3, 3]", kLarge, "pads = [1, 1, 1, 1], group = 2"),
+      zeros(DType::kFloat32, {64, 32, 3, 3})));
+  EXPECT_FALSE(is_rewritten(conv_lines(kLarge, "f32[64, 64, 1, 3]", kLarge, "pads = [0, 1, 0, 1]"),
+                            zeros(DType::kFloat32, {64, 64, 1, 3})));
+  EXPECT_FALSE(
+      is_rewritten(conv_lines("f64[1, 64, 56, 56]", "f64[64, 64, 3, 3]", "f64[1, 64, 56, 56]"),
+                   zeros(DType::kFloat64, {64, 64, 3, 3})));
+}
+
+TEST(UseWinograd, UnknownImagesAndWeightsStay) {
+  EXPECT_FALSE(is_rewritten(
+      conv_lines("f32[1, 64, h, 56]", "f32[64, 64, 3, 3]", "f32[1, 64, h, 56]"), kWeights));
+  const ir::Graph g = parsed_graph(
+      "  input x: f32[1, 64, 56, 56]\n  input w: f32[64, 64, 3, 3]\n  y: f32[1, 64, 56, 56] = "
+      "conv(x, w) {pads = [1, 1, 1, 1]}\n  output y as \"y\"\n");
+  EXPECT_EQ(ir::to_text(use_winograd(g, {})), ir::to_text(g));
+}
+
+TEST(UseWinograd, SmallLayersStay) {
+  EXPECT_FALSE(is_rewritten(conv_lines("f32[1, 3, 8, 8]", "f32[4, 3, 3, 3]", "f32[1, 4, 8, 8]"),
+                            zeros(DType::kFloat32, {4, 3, 3, 3})));
+}
+
+TEST(UseWinograd, NotWhenPlainSumsAreAskedFor) {
+  for (const bool precise : {false, true}) {
+    LowerOptions options;
+    options.precise = precise;
+    options.run_constants = [](const ir::Graph& g) -> Result<std::vector<ir::ConstantRef>> {
+      std::vector<ir::ConstantRef> made;
+      for (ir::ValueId v : g.outputs)
+        made.push_back(zeros(DType::kFloat32, *constant_shape(g.value(v).type)));
+      return made;
+    };
+    auto g = lower_graph(parsed_graph(conv_lines(kLarge, "f32[64, 64, 3, 3]", kLarge), {kWeights}),
+                         options);
+    ASSERT_TRUE(g.ok()) << g.error().to_string();
+    ASSERT_EQ(g->nodes.size(), 1U) << ir::to_text(*g);
+    EXPECT_EQ(g->nodes[0].op->name, precise ? "conv" : "winograd_conv");
+  }
+}
+
+TEST(WinogradCost, PlansHoldWholeBlocksAndPanels) {
+  for (int64_t extent : {1, 4, 7, 13, 28, 56, 113})
+    for (int64_t channels : {1, 16, 48, 100, 512}) {
+      ir::MachineDescription machine;
+      machine.threads = 3;
+      const WindowedProduct p{1, channels, channels, extent, extent};
+      const WinogradPlan plan = plan_winograd(machine, p);
+      EXPECT_EQ(p.tiles_down() % plan.down, 0);
+      const int64_t width = plan.tile.best.vectors * plan.lanes,
+                    panels = (channels + width - 1) / width;
+      EXPECT_EQ(panels % plan.panels, 0);
+      EXPECT_GT(plan.cost.products, 0);
+      EXPECT_GE(plan.cost.weights, 0);
+    }
+}
+
+TEST(WinogradCost, WeightsOutweighFewTiles) {
+  const ir::MachineDescription machine;
+  EXPECT_TRUE(worth_winograd(machine, {1, 64, 64, 56, 56}));
+  EXPECT_TRUE(worth_winograd(machine, {1, 128, 128, 28, 28}));
+  EXPECT_FALSE(worth_winograd(machine, {1, 512, 512, 7, 7}));
+  EXPECT_FALSE(worth_winograd(machine, {1, 64, 64, 3, 3}));
+}
+
+}  // namespace
+}  // namespace tilewright::passes
