@@ -21,6 +21,8 @@ constexpr double kWindow = 9;
 // for six points and 10 for four results, along columns and then along rows.
 constexpr double kInputOps = 12 * 12, kInputStores = 36 + 36;
 constexpr double kOutputOps = 10 * 10, kOutputStores = 24 + kResults;
+// Of the second-level cache, beside what streams through it.
+constexpr double kUsableL2 = 0.75;
 // A form that is not surely faster is not worth its rounding and its memory.
 constexpr double kSurely = 0.9;
 
@@ -30,14 +32,18 @@ struct Rates {
 };
 Rates rates_of(const MachineDescription& m, double used) {
   const MachineSpeed& s = m.speed;
-  auto all = [&](double one, double every) { return std::max(one, used > 1 ? every : one) * 1e3; };
   Rates r{};
   r.cycles = used * s.clock_ghz * 1e3;
-  const double lanes = m.lanes(4);
-  r.flops = s.measured ? used * s.f32_gflops * 1e3 : 2 * r.cycles * s.fma_ports * lanes;
   r.l2 = used * s.l2_read * 1e3;
-  r.l3 = all(s.l3_read, s.l3_read_all);
-  r.memory = all(s.memory_read, s.memory_read_all);
+  if (s.measured) {
+    r.flops = used * s.f32_gflops * 1e3;
+    r.l3 = std::min(used * s.l3_read, std::max(s.l3_read, s.l3_read_all)) * 1e3;
+    r.memory = std::min(used * s.memory_read, std::max(s.memory_read, s.memory_read_all)) * 1e3;
+  } else {  // what is common: a part of the last cache for each core, and memory for two
+    r.flops = 2 * r.cycles * s.fma_ports * m.lanes(4);
+    r.l3 = used * s.l3_read * 1e3;
+    r.memory = std::min(used, 2.0) * s.memory_read * 1e3;
+  }
   return r;
 }
 // Threads busy on average: tasks of equal size go in whole rounds.
@@ -46,7 +52,7 @@ double busy(const MachineDescription& m, double tasks) {
 }
 // The rate at which data of this size comes again.
 double cache_rate(const MachineDescription& m, const Rates& r, double bytes) {
-  if (bytes <= static_cast<double>(m.l2_bytes)) return r.l2;
+  if (bytes <= kUsableL2 * static_cast<double>(m.l2_bytes)) return r.l2;
   return bytes <= static_cast<double>(m.l3_bytes) / 2 ? r.l3 : r.memory;
 }
 int64_t lanes_for(const MachineDescription& m, int64_t columns) {
