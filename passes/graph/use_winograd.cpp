@@ -27,8 +27,9 @@ class UseWinograd : public GraphRewriter {
  private:
   bool rewrite(const Node& n) {
     const auto pads = pads_of_3x3(n);
-    if (!pads || !worth_winograd(machine_, sizes(n))) return false;
-    const ValueId u = op("winograd_weights", {n.inputs[1]});
+    const int64_t tile = pads ? winograd_tile(machine_, sizes(n)) : 0;
+    if (tile == 0) return false;
+    const ValueId u = op("winograd_weights", {n.inputs[1]}, {{"tile", tile}});
     replace(n.outputs[0], op("winograd_conv", {n.inputs[0], u}, {{"pads", *pads}}));
     return true;
   }

@@ -26,24 +26,38 @@ constexpr std::array kNone{int64_t{0}, int64_t{0}, int64_t{0}, int64_t{0}};
 const Layer kLayers[] = {{1, 1, 1, 1, 1, kSame},          {1, 1, 3, 3, 1, kNone},
                          {2, 5, 9, 11, 7, kSame},         {1, 16, 8, 8, 16, kSame},
                          {1, 3, 6, 6, 64, kNone},         {1, 17, 13, 29, 33, {0, 1, 2, 1}},
-                         {3, 31, 7, 5, 67, {2, 2, 0, 1}}, {1, 64, 28, 28, 64, kSame},
-                         {1, 37, 53, 4, 16, kSame},       {1, 160, 14, 14, 96, kSame}};
+                         {3, 31, 7, 5, 67, {2, 2, 0, 1}}, {1, 48, 20, 28, 64, kSame},
+                         {1, 21, 53, 4, 16, kSame},       {1, 80, 14, 14, 96, kSame}};
 
 // The transforms' matrices, written out.
-constexpr double kB[6][6] = {{4, 0, -5, 0, 1, 0},  {0, -4, -4, 1, 1, 0}, {0, 4, -4, -1, 1, 0},
-                             {0, -2, -1, 2, 1, 0}, {0, 2, -1, -2, 1, 0}, {0, 4, 0, -5, 0, 1}};
-constexpr double kG[6][3] = {{1 / 4.0, 0, 0},
-                             {-1 / 6.0, -1 / 6.0, -1 / 6.0},
-                             {-1 / 6.0, 1 / 6.0, -1 / 6.0},
-                             {1 / 24.0, 1 / 12.0, 1 / 6.0},
-                             {1 / 24.0, -1 / 12.0, 1 / 6.0},
-                             {0, 0, 1}};
-constexpr double kA[4][6] = {
-    {1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}};
+struct Matrices {
+  std::vector<std::vector<double>> b, g, a;
+};
+const Matrices& matrices(int64_t m) {
+  static const Matrices two{{{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}},
+                            {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}},
+                            {{1, 1, 1, 0}, {0, 1, -1, -1}}};
+  static const Matrices four{
+      {{4, 0, -5, 0, 1, 0},
+       {0, -4, -4, 1, 1, 0},
+       {0, 4, -4, -1, 1, 0},
+       {0, -2, -1, 2, 1, 0},
+       {0, 2, -1, -2, 1, 0},
+       {0, 4, 0, -5, 0, 1}},
+      {{1 / 4.0, 0, 0},
+       {-1 / 6.0, -1 / 6.0, -1 / 6.0},
+       {-1 / 6.0, 1 / 6.0, -1 / 6.0},
+       {1 / 24.0, 1 / 12.0, 1 / 6.0},
+       {1 / 24.0, -1 / 12.0, 1 / 6.0},
+       {0, 0, 1}},
+      {{1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}}};
+  return m == 2 ? two : four;
+}
 
 class Reference {
  public:
-  Reference(const Layer& l, const HostTensor& x, const HostTensor& w) : l_(l), x_(x), w_(w) {}
+  Reference(const Layer& l, int64_t m, const HostTensor& x, const HostTensor& w)
+      : l_(l), m_(m), t_(matrices(m)), x_(x), w_(w) {}
   double input(int64_t n, int64_t c, int64_t y, int64_t x) const {
     y -= l_.pads[0];
     x -= l_.pads[1];
@@ -68,33 +82,37 @@ class Reference {
     // one rounding of the weights, the product and at most c sums.
     const double roundings = 5 * 4 + 1 + 1 + static_cast<double>(l_.c);
     double variance = 0;
-    for (int a = 0; a < 6; ++a)
-      for (int b = 0; b < 6; ++b) {
-        const double out = kA[y % 4][a] * kA[x % 4][b];
+    for (size_t a = 0; a < t_.b.size(); ++a)
+      for (size_t b = 0; b < t_.b.size(); ++b) {
+        const double out = t_.a[at(y % m_)][a] * t_.a[at(x % m_)][b];
         if (out == 0) continue;
         for (int64_t c = 0; c < l_.c; ++c)
           variance += out * out * weight_squares(o, c, a, b) *
-                      input_squares(n, c, y / 4 * 4, x / 4 * 4, a, b);
+                      input_squares(n, c, y / m_ * m_, x / m_ * m_, a, b);
       }
     return 6 * 0x1p-24 * std::sqrt(roundings * variance) + 1e-30;
   }
 
  private:
-  double weight_squares(int64_t o, int64_t c, int a, int b) const {
+  double weight_squares(int64_t o, int64_t c, size_t a, size_t b) const {
     double sum = 0;
-    for (int i = 0; i < 3; ++i)
-      for (int j = 0; j < 3; ++j) sum += std::pow(kG[a][i] * kG[b][j] * weight(o, c, i, j), 2);
+    for (int64_t i = 0; i < 3; ++i)
+      for (int64_t j = 0; j < 3; ++j)
+        sum += std::pow(t_.g[a][at(i)] * t_.g[b][at(j)] * weight(o, c, i, j), 2);
     return sum;
   }
-  double input_squares(int64_t n, int64_t c, int64_t y, int64_t x, int a, int b) const {
+  double input_squares(int64_t n, int64_t c, int64_t y, int64_t x, size_t a, size_t b) const {
     double sum = 0;
-    for (int i = 0; i < 6; ++i)
-      for (int j = 0; j < 6; ++j)
-        if (kB[a][i] != 0 && kB[b][j] != 0)
-          sum += std::pow(kB[a][i] * kB[b][j] * input(n, c, y + i, x + j), 2);
+    for (int64_t i = 0; i < m_ + 2; ++i)
+      for (int64_t j = 0; j < m_ + 2; ++j)
+        if (t_.b[a][at(i)] != 0 && t_.b[b][at(j)] != 0)
+          sum += std::pow(t_.b[a][at(i)] * t_.b[b][at(j)] * input(n, c, y + i, x + j), 2);
     return sum;
   }
+  static size_t at(int64_t i) { return static_cast<size_t>(i); }
   const Layer& l_;
+  const int64_t m_;
+  const Matrices& t_;
   const HostTensor &x_, &w_;
 };
 
@@ -102,24 +120,27 @@ ir::ValueId between_layers(GraphCall& call, ir::ValueId v) {
   return call.op("max_pool", {v}, {{"kernel_shape", std::vector<int64_t>{1, 1}}});
 }
 
-class Winograd : public testing::TestWithParam<Layer> {
+class Winograd : public testing::TestWithParam<std::tuple<Layer, int64_t>> {
  protected:
+  const Layer& layer() const { return std::get<0>(GetParam()); }
+  int64_t tile() const { return std::get<1>(GetParam()); }
   void SetUp() override {
-    const Layer& l = GetParam();
+    const Layer& l = layer();
     x_ = random_tensor(DType::kFloat32, {l.n, l.c, l.h, l.w}, random_);
     w_ = random_tensor(DType::kFloat32, {l.o, l.c, 3, 3}, random_);
   }
   // The layer's own result; between layers it has channels innermost.
-  ir::ValueId layer(GraphCall& call, bool between) {
+  ir::ValueId conv(GraphCall& call, bool between) {
     const ir::ValueId x = call.input(x_), w = call.constant(w_);
-    const auto& p = GetParam().pads;
+    const auto& p = layer().pads;
     return call.op("winograd_conv",
-                   {between ? between_layers(call, x) : x, call.op("winograd_weights", {w})},
+                   {between ? between_layers(call, x) : x,
+                    call.op("winograd_weights", {w}, {{"tile", tile()}})},
                    {{"pads", std::vector<int64_t>(p.begin(), p.end())}});
   }
   void expect_results(const HostTensor& found) {
-    const Layer& l = GetParam();
-    const Reference reference(l, x_, w_);
+    const Layer& l = layer();
+    const Reference reference(l, tile(), x_, w_);
     ASSERT_EQ(found.shape, (Shape{l.n, l.o, l.out_h(), l.out_w()}));
     for (int64_t i = 0; i < l.n * l.o * l.out_h() * l.out_w(); i += step()) {
       const int64_t x = i % l.out_w(), y = i / l.out_w() % l.out_h(),
@@ -130,8 +151,8 @@ class Winograd : public testing::TestWithParam<Layer> {
   }
   // Large layers are looked at here and there: the step shares no factor with their extents.
   int64_t step() const {
-    const Layer& l = GetParam();
-    return l.n * l.o * l.out_h() * l.out_w() * l.c < 200000 ? 1 : 103;
+    const Layer& l = layer();
+    return l.n * l.o * l.out_h() * l.out_w() * l.c < 30000 ? 1 : 103;
   }
   std::mt19937_64 random_{1};
   HostTensor x_, w_;
@@ -140,7 +161,7 @@ class Winograd : public testing::TestWithParam<Layer> {
 TEST_P(Winograd, InterpretedEqualsThePlainSums) {
   if (step() > 1) GTEST_SKIP() << "too large for the interpreter";
   GraphCall call;
-  call.output(layer(call, false));
+  call.output(conv(call, false));
   auto oracle = interpret_graph(call.graph, call.inputs);
   ASSERT_TRUE(oracle.ok()) << oracle.error().to_string();
   expect_results(oracle->outputs[0]);
@@ -152,7 +173,7 @@ TEST_P(Winograd, CompiledEqualsThePlainSums) {
       if (!runs_here(cpu)) continue;
       SCOPED_TRACE(std::string(cpu) + (between ? ", between layers" : ", alone"));
       GraphCall call;
-      const ir::ValueId y = layer(call, between);
+      const ir::ValueId y = conv(call, between);
       call.output(between ? between_layers(call, y) : y);
       auto runs = run_compiled(call.graph, call.inputs, {true, true, true, cpu}, {1, 3});
       ASSERT_TRUE(runs.ok()) << runs.error().to_string();
@@ -164,9 +185,9 @@ TEST_P(Winograd, CompiledEqualsThePlainSums) {
 
 // What comes after joins the kernel, and a result that is read twice is written once.
 TEST_P(Winograd, EpilogueIsExact) {
-  const Layer& l = GetParam();
+  const Layer& l = layer();
   GraphCall call;
-  const ir::ValueId y = layer(call, true);
+  const ir::ValueId y = conv(call, true);
   const ir::ValueId residual =
       call.input(random_tensor(DType::kFloat32, {l.n, l.o, l.out_h(), l.out_w()}, random_));
   const ir::ValueId sum = call.op("add", {y, between_layers(call, residual)});
@@ -187,7 +208,9 @@ TEST_P(Winograd, EpilogueIsExact) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Layers, Winograd, testing::ValuesIn(kLayers));
+INSTANTIATE_TEST_SUITE_P(Layers, Winograd,
+                         testing::Combine(testing::ValuesIn(kLayers),
+                                          testing::Values(int64_t{2}, int64_t{4})));
 
 }  // namespace
 }  // namespace tilewright

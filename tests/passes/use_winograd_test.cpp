@@ -103,7 +103,7 @@ TEST(WinogradCost, PlansHoldWholeBlocksAndPanels) {
       machine.threads = 3;
       const WindowedProduct p{1, channels, channels, extent, extent};
       const WinogradPlan plan = plan_winograd(machine, p);
-      EXPECT_EQ(p.tiles_down() % plan.down, 0);
+      EXPECT_EQ(p.tiles_down(plan.m) % plan.down, 0);
       const int64_t width = plan.tile.best.vectors * plan.lanes,
                     panels = (channels + width - 1) / width;
       EXPECT_EQ(panels % plan.panels, 0);
@@ -114,10 +114,10 @@ TEST(WinogradCost, PlansHoldWholeBlocksAndPanels) {
 
 TEST(WinogradCost, WeightsOutweighFewTiles) {
   const ir::MachineDescription machine;
-  EXPECT_TRUE(worth_winograd(machine, {1, 64, 64, 56, 56}));
-  EXPECT_TRUE(worth_winograd(machine, {1, 128, 128, 28, 28}));
-  EXPECT_FALSE(worth_winograd(machine, {1, 512, 512, 7, 7}));
-  EXPECT_FALSE(worth_winograd(machine, {1, 64, 64, 3, 3}));
+  EXPECT_EQ(winograd_tile(machine, {1, 64, 64, 56, 56}), 4);
+  EXPECT_EQ(winograd_tile(machine, {1, 128, 128, 28, 28}), 4);
+  EXPECT_NE(winograd_tile(machine, {1, 512, 512, 7, 7}), 4);
+  EXPECT_EQ(winograd_tile(machine, {1, 64, 64, 3, 3}), 0);
 }
 
 }  // namespace

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "ir/ops/winograd.h"
-
 namespace tilewright::passes {
 
 using ir::MachineDescription;
@@ -14,13 +12,17 @@ using ir::MachineSpeed;
 namespace {
 
 constexpr double kBytes = 4;  // of an element
-constexpr double kPoints = ir::kWinogradPoints * ir::kWinogradPoints;
-constexpr double kResults = ir::kWinogradTile * ir::kWinogradTile;
 constexpr double kWindow = 9;
-// Instructions for a tile and a vector of channels: as the operator's transforms are written, 12
-// for six points and 10 for four results, along columns and then along rows.
-constexpr double kInputOps = 12 * 12, kInputStores = 36 + 36;
-constexpr double kOutputOps = 10 * 10, kOutputStores = 24 + kResults;
+// Instructions for a tile and a vector of channels, as the operator's transforms are written: along
+// the m + 2 columns, then along the rows.
+struct TransformOps {
+  double input, input_stores, output, output_stores;
+};
+TransformOps ops_of(int64_t m) {
+  const double p = static_cast<double>(m + 2), r = static_cast<double>(m);
+  const double of_points = m == 4 ? 12 : 4, of_results = m == 4 ? 10 : 4;
+  return {2 * p * of_points, 2 * p * p, (p + r) * of_results, (p + r) * r};
+}
 // Of the second-level cache, beside what streams through it.
 constexpr double kUsableL2 = 0.75;
 // A form that is not surely faster is not worth its rounding and its memory.
@@ -34,16 +36,20 @@ Rates rates_of(const MachineDescription& m, double used) {
   const MachineSpeed& s = m.speed;
   Rates r{};
   r.cycles = used * s.clock_ghz * 1e3;
-  r.l2 = used * s.l2_read * 1e3;
   if (s.measured) {
     r.flops = used * s.f32_gflops * 1e3;
+    r.l2 = used * s.l2_read * 1e3;
     r.l3 = std::min(used * s.l3_read, std::max(s.l3_read, s.l3_read_all)) * 1e3;
     r.memory = std::min(used * s.memory_read, std::max(s.memory_read, s.memory_read_all)) * 1e3;
-  } else {  // what is common: a part of the last cache for each core, and memory for two
-    r.flops = 2 * r.cycles * s.fma_ports * m.lanes(4);
-    r.l3 = used * s.l3_read * 1e3;
-    r.memory = std::min(used, 2.0) * s.memory_read * 1e3;
+    return r;
   }
+  // The figures are of one core with vectors of 32 bytes. One with wider vectors is taken to have
+  // caches and memory in proportion, and two cores to take all that memory gives.
+  const double width = static_cast<double>(m.vector_bytes) / 32;
+  r.flops = used * width * s.f32_gflops * 1e3;
+  r.l2 = used * width * s.l2_read * 1e3;
+  r.l3 = used * width * s.l3_read * 1e3;
+  r.memory = std::min(used, 2.0) * width * s.memory_read * 1e3;
   return r;
 }
 // Threads busy on average: tasks of equal size go in whole rounds.
@@ -66,28 +72,30 @@ double vectors(int64_t channels, int64_t lanes) {
 
 WinogradCost cost_of(const MachineDescription& m, const WindowedProduct& p,
                      const WinogradPlan& plan) {
-  const double rows = static_cast<double>(plan.down * p.tiles_across()),
+  const double rows = static_cast<double>(plan.down * p.tiles_across(plan.m)),
                c = static_cast<double>(p.in_channels), o = static_cast<double>(p.out_channels);
-  const double blocks = static_cast<double>(p.images * (p.tiles_down() / plan.down)),
+  const double blocks = static_cast<double>(p.images * (p.tiles_down(plan.m) / plan.down)),
                tiles = blocks * rows;
   const double width = static_cast<double>(plan.tile.best.vectors * plan.lanes);
   const double panels = std::ceil(o / width),
                groups = std::ceil(panels / static_cast<double>(plan.panels));
   const Rates r = rates_of(m, busy(m, blocks * groups));
 
+  const double points = static_cast<double>((plan.m + 2) * (plan.m + 2));
+  const TransformOps ops = ops_of(plan.m);
   WinogradCost cost;
-  cost.products = 2 * kPoints * tiles * c * o / (r.flops * plan.tile.best.score);
+  cost.products = 2 * points * tiles * c * o / (r.flops * plan.tile.best.score);
   cost.input = groups * tiles * vectors(p.in_channels, m.lanes(4)) *
-               (kInputOps / m.speed.fma_ports + kInputStores) / r.cycles;
+               (ops.input / m.speed.fma_ports + ops.input_stores) / r.cycles;
   cost.output = tiles * vectors(p.out_channels, m.lanes(4)) *
-                (kOutputOps / m.speed.fma_ports + kOutputStores) / r.cycles;
-  const double input_bytes = kPoints * rows * c * kBytes,
-               product_bytes = kPoints * rows * width * kBytes;
+                (ops.output / m.speed.fma_ports + ops.output_stores) / r.cycles;
+  const double input_bytes = points * rows * c * kBytes,
+               product_bytes = points * rows * width * kBytes;
   cost.exchange = blocks * (input_bytes * (groups + panels) + 2 * panels * product_bytes) /
                   cache_rate(m, r, input_bytes + product_bytes);
   // The weights come from memory once, then from where they fit; the first of the products that
   // use them hide a part of it.
-  const double weights = kPoints * c * o * kBytes;
+  const double weights = points * c * o * kBytes;
   cost.weights = weights / r.memory + (blocks - 1) * weights / cache_rate(m, r, weights);
   const double row_tiles = std::ceil(rows / static_cast<double>(plan.tile.best.rows));
   cost.weights -= std::min(cost.weights, cost.products / row_tiles);
@@ -96,22 +104,26 @@ WinogradCost cost_of(const MachineDescription& m, const WindowedProduct& p,
 
 }  // namespace
 
-WinogradPlan plan_winograd(const MachineDescription& m, const WindowedProduct& p) {
+WinogradPlan plan_winograd(const MachineDescription& machine, const WindowedProduct& p, int64_t m) {
   WinogradPlan best;
-  const int64_t lanes = lanes_for(m, p.out_channels);
-  for (int64_t down = 1; down <= p.tiles_down(); ++down) {
-    if (p.tiles_down() % down) continue;
-    WinogradPlan plan{.down = down, .lanes = lanes};
-    plan.tile = choose_tile(m, down * p.tiles_across(), p.out_channels, lanes, 0);
+  const int64_t lanes = lanes_for(machine, p.out_channels);
+  for (int64_t down = 1; down <= p.tiles_down(m); ++down) {
+    if (p.tiles_down(m) % down) continue;
+    WinogradPlan plan{.m = m, .down = down, .lanes = lanes};
+    plan.tile = choose_tile(machine, down * p.tiles_across(m), p.out_channels, lanes, 0);
     const int64_t width = plan.tile.best.vectors * lanes,
                   panels = (p.out_channels + width - 1) / width;
     for (plan.panels = 1; plan.panels <= panels; ++plan.panels) {
       if (panels % plan.panels) continue;
-      plan.cost = cost_of(m, p, plan);
+      plan.cost = cost_of(machine, p, plan);
       if (best.cost.total() == 0 || plan.cost.total() < best.cost.total()) best = plan;
     }
   }
   return best;
+}
+WinogradPlan plan_winograd(const MachineDescription& machine, const WindowedProduct& p) {
+  const WinogradPlan small = plan_winograd(machine, p, 2), large = plan_winograd(machine, p, 4);
+  return small.cost.total() < large.cost.total() ? small : large;
 }
 
 DirectCost direct_cost(const MachineDescription& m, const WindowedProduct& p) {
@@ -130,23 +142,38 @@ DirectCost direct_cost(const MachineDescription& m, const WindowedProduct& p) {
   return cost;
 }
 
-bool worth_winograd(const MachineDescription& m, const WindowedProduct& p) {
-  return plan_winograd(m, p).cost.total() < kSurely * direct_cost(m, p).total();
+int64_t winograd_tile(const MachineDescription& machine, const WindowedProduct& p) {
+  const WinogradPlan plan = plan_winograd(machine, p);
+  return plan.cost.total() < kSurely * direct_cost(machine, p).total() ? plan.m : 0;
 }
 
-std::string explain(const MachineDescription& m, const WindowedProduct& p) {
-  const WinogradPlan plan = plan_winograd(m, p);
-  const WinogradCost& w = plan.cost;
-  const DirectCost d = direct_cost(m, p);
+namespace {
+
+std::string explain(const WinogradPlan& plan, int64_t across) {
+  const WinogradCost& c = plan.cost;
   char text[512];
-  std::snprintf(text, sizeof text,
-                "Winograd F(4x4, 3x3), blocks of %lld x %lld tiles and %lld panels of channels: "
-                "estimated %.0f us: products %.0f, input %.0f, output %.0f, exchange %.0f, "
-                "weights %.0f\n  directly: estimated %.0f us: products %.0f, weights %.0f",
-                static_cast<long long>(plan.down), static_cast<long long>(p.tiles_across()),
-                static_cast<long long>(plan.panels), w.total(), w.products, w.input, w.output,
-                w.exchange, w.weights, d.total(), d.products, d.weights);
+  std::snprintf(
+      text, sizeof text,
+      "F(%lldx%lld, 3x3), blocks of %lld x %lld tiles by %lld panels of channels: %.0f us: "
+      "products %.0f, input %.0f, output %.0f, exchange %.0f, weights %.0f",
+      static_cast<long long>(plan.m), static_cast<long long>(plan.m),
+      static_cast<long long>(plan.down), static_cast<long long>(across),
+      static_cast<long long>(plan.panels), c.total(), c.products, c.input, c.output, c.exchange,
+      c.weights);
   return text;
+}
+
+}  // namespace
+
+std::string explain(const MachineDescription& machine, const WindowedProduct& p, int64_t m) {
+  const DirectCost d = direct_cost(machine, p);
+  char direct[128];
+  std::snprintf(direct, sizeof direct, "%.0f us: products %.0f, weights %.0f", d.total(),
+                d.products, d.weights);
+  const int64_t other = m == 4 ? 2 : 4;
+  return "Winograd " + explain(plan_winograd(machine, p, m), p.tiles_across(m)) +
+         "\n  instead of " + explain(plan_winograd(machine, p, other), p.tiles_across(other)) +
+         "\n  or directly " + direct;
 }
 
 }  // namespace tilewright::passes

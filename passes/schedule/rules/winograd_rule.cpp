@@ -78,15 +78,16 @@ class WinogradRule {
               .out_channels = extents[1],
               .height = extents[2],
               .width = extents[3]};
-    plan_ = plan_winograd(s_.machine(), sizes_);
+    m_ = as_int(product.axes[0].extent).value_or(6) - 2;
+    plan_ = plan_winograd(s_.machine(), sizes_, m_);
     width_ = plan_.tile.best.vectors * plan_.lanes;
-    s_.note(std::string(kWinogradProduct) + ": " + explain(s_.machine(), sizes_));
+    s_.note(std::string(kWinogradProduct) + ": " + explain(s_.machine(), sizes_, m_));
     s_.note(std::string(kWinogradProduct) + ": " +
             explain(plan_.tile, plan_.lanes, s_.machine().vector_registers));
     return true;
   }
 
-  // [6, 6, c, o]: panels of output channels, each in the order in which the tile reads it.
+  // [p, p, c, o]: panels of output channels, each in the order in which the tile reads it.
   void pack_weights() {
     for (const BlockAccess& a : block_accesses(*s_.place(kWinogradProduct).block))
       if (!a.write && s_.is_constant(a.buffer) && a.buffer->layout.empty())
@@ -111,17 +112,16 @@ class WinogradRule {
   }
   bool tile_results_of(const std::string& b) {
     const std::string n = loop(b, 0), h = loop(b, 2), w = loop(b, 3);
-    return split(h, name(b, "tb"), name(b, "hr"), plan_.down * kWinogradTile) &&
-           split(name(b, "hr"), name(b, "ty"), name(b, "hi"), kWinogradTile) &&
-           split(w, name(b, "tx"), name(b, "wi"), kWinogradTile) && split_channels(b, 1) &&
-           split_panel(b) &&
+    return split(h, name(b, "tb"), name(b, "hr"), plan_.down * m_) &&
+           split(name(b, "hr"), name(b, "ty"), name(b, "hi"), m_) &&
+           split(w, name(b, "tx"), name(b, "wi"), m_) && split_channels(b, 1) && split_panel(b) &&
            s_.apply("reorder",
                     {n, name(b, "tb"), name(b, "jg"), name(b, "jo"), name(b, "ty"), name(b, "tx"),
                      name(b, "jc"), name(b, "hi"), name(b, "wi"), name(b, "jv")}) &&
            s_.apply("vectorize", {name(b, "jv")}) && s_.apply("unroll", {name(b, "hi")}) &&
            s_.apply("unroll", {name(b, "wi")});
   }
-  // columns: [4, 6, n, down, across, o], made for each tile and vector of channels.
+  // columns: [m, p, n, down, across, o], made for each tile and vector of channels.
   bool tile_columns() {
     const std::string b = kWinogradColumns;
     const std::string i = loop(b, 0), point = loop(b, 1), n = loop(b, 2), across = loop(b, 4);
@@ -132,7 +132,7 @@ class WinogradRule {
            s_.apply("compute_at", {b, name(y_, "jc")}) && s_.apply("vectorize", {name(b, "jv")}) &&
            s_.apply("unroll", {point}) && s_.apply("unroll", {i});
   }
-  // products and their sums: [6, 6, n, down, across, o], made for each panel.
+  // products and their sums: [p, p, n, down, across, o], made for each panel.
   bool place_products() {
     for (const std::string& b : {std::string(kSums), std::string(kWinogradProduct)}) {
       std::vector<std::string> order{loop(b, 2),    name(b, "tb"), name(b, "jg"),
@@ -208,6 +208,7 @@ class WinogradRule {
   ScheduleState& s_;
   WindowedProduct sizes_;
   WinogradPlan plan_;
+  int64_t m_ = 4;      // results of a tile along one dimension
   int64_t width_ = 1;  // of a panel
   std::string y_, task_;
 };
