@@ -26,7 +26,7 @@ TransformOps ops_of(int64_t m) {
 // Of the second-level cache, beside what streams through it.
 constexpr double kUsableL2 = 0.75;
 // A form that is not surely faster is not worth its rounding and its memory.
-constexpr double kSurely = 0.9;
+constexpr double kSurely = 0.85;
 
 // What `used` threads do in a microsecond.
 struct Rates {
@@ -93,12 +93,10 @@ WinogradCost cost_of(const MachineDescription& m, const WindowedProduct& p,
                product_bytes = points * rows * width * kBytes;
   cost.exchange = blocks * (input_bytes * (groups + panels) + 2 * panels * product_bytes) /
                   cache_rate(m, r, input_bytes + product_bytes);
-  // The weights come from memory once, then from where they fit; the first of the products that
-  // use them hide a part of it.
+  // The weights come from memory once; then from where they fit, and meanwhile products are made.
   const double weights = points * c * o * kBytes;
-  cost.weights = weights / r.memory + (blocks - 1) * weights / cache_rate(m, r, weights);
-  const double row_tiles = std::ceil(rows / static_cast<double>(plan.tile.best.rows));
-  cost.weights -= std::min(cost.weights, cost.products / row_tiles);
+  cost.weights = weights / r.memory +
+                 std::max(0.0, (blocks - 1) * weights / cache_rate(m, r, weights) - cost.products);
   return cost;
 }
 
@@ -136,15 +134,14 @@ DirectCost direct_cost(const MachineDescription& m, const WindowedProduct& p) {
   cost.products =
       2 * kWindow * rows * static_cast<double>(p.width) * c * o / (r.flops * tile.score);
   cost.weights = kWindow * c * o * kBytes / r.memory;
-  const double row_tiles =
-      rows * std::ceil(static_cast<double>(p.width) / static_cast<double>(tile.rows));
-  cost.weights -= std::min(cost.weights, cost.products / row_tiles);
   return cost;
 }
 
 int64_t winograd_tile(const MachineDescription& machine, const WindowedProduct& p) {
-  const WinogradPlan plan = plan_winograd(machine, p);
-  return plan.cost.total() < kSurely * direct_cost(machine, p).total() ? plan.m : 0;
+  MachineDescription one = machine;
+  one.threads = 1;
+  const WinogradPlan plan = plan_winograd(one, p);
+  return plan.cost.total() < kSurely * direct_cost(one, p).total() ? plan.m : 0;
 }
 
 namespace {

@@ -44,7 +44,8 @@ struct DirectCost {
 };
 DirectCost direct_cost(const ir::MachineDescription& machine, const WindowedProduct& p);
 
-// The m of the form that is surely faster than the direct one; 0: there is none.
+// The m of the form that is surely faster than the direct one on one thread; 0: there is none. The
+// rounding of results depends on it, so that the number of threads has no say.
 int64_t winograd_tile(const ir::MachineDescription& machine, const WindowedProduct& p);
 // All costs by their terms, that of the plan with `m` first.
 std::string explain(const ir::MachineDescription& machine, const WindowedProduct& p, int64_t m);
