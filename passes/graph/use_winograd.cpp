@@ -63,9 +63,10 @@ class UseWinograd : public GraphRewriter {
       }
     return pads;
   }
+  // One image: variants of a model for other numbers of images share their weights.
   WindowedProduct sizes(const Node& n) const {
     const TensorType &w = type(n.inputs[1]), &y = type(n.outputs[0]);
-    return {.images = as_int(y.dims[0]).value_or(1),
+    return {.images = 1,
             .in_channels = *as_int(w.dims[1]),
             .out_channels = *as_int(w.dims[0]),
             .height = *as_int(y.dims[2]),
