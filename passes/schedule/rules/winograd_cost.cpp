@@ -100,24 +100,36 @@ WinogradCost cost_of(const MachineDescription& m, const WindowedProduct& p,
   return cost;
 }
 
+// The plan with the best number of panels in a task.
+WinogradPlan with_panels(const MachineDescription& machine, const WindowedProduct& p,
+                         WinogradPlan plan) {
+  const int64_t width = plan.tile.best.vectors * plan.lanes,
+                panels = (p.out_channels + width - 1) / width;
+  WinogradPlan best;
+  for (plan.panels = 1; plan.panels <= panels; ++plan.panels) {
+    if (panels % plan.panels) continue;
+    plan.cost = cost_of(machine, p, plan);
+    if (plan.panels == 1 || plan.cost.total() < best.cost.total()) best = plan;
+  }
+  return best;
+}
+
 }  // namespace
 
 WinogradPlan plan_winograd(const MachineDescription& machine, const WindowedProduct& p, int64_t m) {
+  // How the weights are packed depends on the tile, and not on the number of images.
+  WindowedProduct one = p;
+  one.images = 1;
   WinogradPlan best;
   const int64_t lanes = lanes_for(machine, p.out_channels);
   for (int64_t down = 1; down <= p.tiles_down(m); ++down) {
     if (p.tiles_down(m) % down) continue;
     WinogradPlan plan{.m = m, .down = down, .lanes = lanes};
     plan.tile = choose_tile(machine, down * p.tiles_across(m), p.out_channels, lanes, 0);
-    const int64_t width = plan.tile.best.vectors * lanes,
-                  panels = (p.out_channels + width - 1) / width;
-    for (plan.panels = 1; plan.panels <= panels; ++plan.panels) {
-      if (panels % plan.panels) continue;
-      plan.cost = cost_of(machine, p, plan);
-      if (best.cost.total() == 0 || plan.cost.total() < best.cost.total()) best = plan;
-    }
+    plan = with_panels(machine, one, plan);
+    if (down == 1 || plan.cost.total() < best.cost.total()) best = plan;
   }
-  return best;
+  return with_panels(machine, p, best);
 }
 WinogradPlan plan_winograd(const MachineDescription& machine, const WindowedProduct& p) {
   const WinogradPlan small = plan_winograd(machine, p, 2), large = plan_winograd(machine, p, 4);
