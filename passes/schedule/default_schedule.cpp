@@ -81,6 +81,7 @@ class DefaultSchedule {
         continue;
       }
       const std::string epilogue = epilogue_of(p, names);
+      if (s_.explains()) note_direct_form(s_, names[i]);
       if (reduces_along_rows(*p.block) &&
           (!worth_a_tile(*p.block) || gathers_for_nothing(*p.block))) {
         if (rows_rule(s_, {names[i]})) continue;

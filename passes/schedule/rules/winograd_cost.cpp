@@ -149,40 +149,42 @@ DirectCost direct_cost(const MachineDescription& m, const WindowedProduct& p) {
   return cost;
 }
 
-int64_t winograd_tile(const MachineDescription& machine, const WindowedProduct& p) {
-  MachineDescription one = machine;
-  one.threads = 1;
-  const WinogradPlan plan = plan_winograd(one, p);
-  return plan.cost.total() < kSurely * direct_cost(one, p).total() ? plan.m : 0;
-}
-
 namespace {
 
-std::string explain(const WinogradPlan& plan, int64_t across) {
-  const WinogradCost& c = plan.cost;
-  char text[512];
-  std::snprintf(
-      text, sizeof text,
-      "F(%lldx%lld, 3x3), blocks of %lld x %lld tiles by %lld panels of channels: %.0f us: "
-      "products %.0f, input %.0f, output %.0f, exchange %.0f, weights %.0f",
-      static_cast<long long>(plan.m), static_cast<long long>(plan.m),
-      static_cast<long long>(plan.down), static_cast<long long>(across),
-      static_cast<long long>(plan.panels), c.total(), c.products, c.input, c.output, c.exchange,
-      c.weights);
+// What is decided on: see winograd_tile.
+MachineDescription with_one_thread(MachineDescription machine) {
+  machine.threads = 1;
+  return machine;
+}
+
+std::string explain(const WinogradCost& c, int64_t m) {
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "\n  F(%lldx%lld, 3x3): %.0f us: products %.0f, input %.0f, output %.0f, "
+                "exchange %.0f, weights %.0f",
+                static_cast<long long>(m), static_cast<long long>(m), c.total(), c.products,
+                c.input, c.output, c.exchange, c.weights);
   return text;
 }
 
 }  // namespace
 
-std::string explain(const MachineDescription& machine, const WindowedProduct& p, int64_t m) {
-  const DirectCost d = direct_cost(machine, p);
-  char direct[128];
-  std::snprintf(direct, sizeof direct, "%.0f us: products %.0f, weights %.0f", d.total(),
-                d.products, d.weights);
-  const int64_t other = m == 4 ? 2 : 4;
-  return "Winograd " + explain(plan_winograd(machine, p, m), p.tiles_across(m)) +
-         "\n  instead of " + explain(plan_winograd(machine, p, other), p.tiles_across(other)) +
-         "\n  or directly " + direct;
+int64_t winograd_tile(const MachineDescription& machine, const WindowedProduct& p) {
+  const MachineDescription one = with_one_thread(machine);
+  const WinogradPlan plan = plan_winograd(one, p);
+  return plan.cost.total() < kSurely * direct_cost(one, p).total() ? plan.m : 0;
+}
+
+std::string explain(const MachineDescription& machine, const WindowedProduct& p) {
+  const MachineDescription one = with_one_thread(machine);
+  const DirectCost d = direct_cost(one, p);
+  char direct[256];
+  std::snprintf(direct, sizeof direct,
+                "estimated for one image on one thread (Winograd's form must take less than %.0f "
+                "%% of the direct one)\n  direct: %.0f us: products %.0f, weights %.0f",
+                100 * kSurely, d.total(), d.products, d.weights);
+  return direct + explain(plan_winograd(one, p, 2).cost, 2) +
+         explain(plan_winograd(one, p, 4).cost, 4);
 }
 
 }  // namespace tilewright::passes

@@ -47,7 +47,7 @@ DirectCost direct_cost(const ir::MachineDescription& machine, const WindowedProd
 // The m of the form that is surely faster than the direct one on one thread; 0: there is none. The
 // rounding of results depends on it, so that the number of threads has no say.
 int64_t winograd_tile(const ir::MachineDescription& machine, const WindowedProduct& p);
-// All costs by their terms, that of the plan with `m` first.
-std::string explain(const ir::MachineDescription& machine, const WindowedProduct& p, int64_t m);
+// The costs by which winograd_tile decides, by their terms, one line each.
+std::string explain(const ir::MachineDescription& machine, const WindowedProduct& p);
 
 }  // namespace tilewright::passes

@@ -81,9 +81,15 @@ class WinogradRule {
     m_ = as_int(product.axes[0].extent).value_or(6) - 2;
     plan_ = plan_winograd(s_.machine(), sizes_, m_);
     width_ = plan_.tile.best.vectors * plan_.lanes;
-    s_.note(std::string(kWinogradProduct) + ": " + explain(s_.machine(), sizes_, m_));
-    s_.note(std::string(kWinogradProduct) + ": " +
-            explain(plan_.tile, plan_.lanes, s_.machine().vector_registers));
+    WindowedProduct one = sizes_;
+    one.images = 1;
+    const std::string block = std::string(kWinogradProduct) + ": ";
+    s_.note(block + "Winograd's form: " + explain(s_.machine(), one));
+    s_.note(block + "a task takes " + std::to_string(plan_.down) + " x " +
+            std::to_string(sizes_.tiles_across(m_)) + " tiles of " + std::to_string(m_) + " x " +
+            std::to_string(m_) + " results through all steps, and " + std::to_string(plan_.panels) +
+            " panels of channels");
+    s_.note(block + explain(plan_.tile, plan_.lanes, s_.machine().vector_registers));
     return true;
   }
 
@@ -216,5 +222,30 @@ class WinogradRule {
 }  // namespace
 
 bool winograd_rule(ScheduleState& s) { return WinogradRule(s).run(); }
+
+void note_direct_form(ScheduleState& s, const std::string& block) {
+  const Block& b = *s.place(block).block;
+  // Results [n, o, h, w], sums over c and a window of 3x3 that moves by one.
+  if (b.axes.size() != 7 || b.body.as<Store>()->buffer->dtype != DType::kFloat32) return;
+  int64_t extents[7];
+  for (size_t i = 0; i < 7; ++i) {
+    if ((b.axes[i].kind == AxisKind::kReduce) != (i >= 4)) return;
+    extents[i] = as_int(b.axes[i].extent).value_or(i == 0 ? 1 : 0);
+    if (extents[i] < 1) return;
+  }
+  if (extents[5] != 3 || extents[6] != 3) return;
+  const Buffer& y = b.body.as<Store>()->buffer;
+  for (const BlockAccess& a : block_accesses(b)) {
+    if (a.write || a.buffer == y || s.is_constant(a.buffer)) continue;
+    for (size_t i : {size_t{2}, size_t{3}})
+      if (!a.strides[i] || !a.strides[i + 3] || !can_prove_equal(a.strides[i], a.strides[i + 3]))
+        return;
+  }
+  s.note(block + ": the direct form: " +
+         explain(s.machine(), {.in_channels = extents[4],
+                               .out_channels = extents[1],
+                               .height = extents[2],
+                               .width = extents[3]}));
+}
 
 }  // namespace tilewright::passes
