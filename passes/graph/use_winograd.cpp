@@ -1,7 +1,5 @@
 // Convolutions with windows of 3x3 and constant weights become Winograd convolutions where these
 // are surely faster.
-#include <algorithm>
-
 #include "ir/ops/window.h"
 #include "passes/graph/rewrite_graph.h"
 #include "passes/schedule/rules/winograd_cost.h"
@@ -33,12 +31,10 @@ class UseWinograd : public GraphRewriter {
     replace(n.outputs[0], op("winograd_conv", {n.inputs[0], u}, {{"pads", *pads}}));
     return true;
   }
-  // Is the value a constant, or one as soon as constants are folded?
+  // Constants, and those that simplify_graph has scaled: folding makes constants of these.
   bool will_fold(ValueId v) const {
-    if (v == kNone || constant(v)) return true;
-    const Node* n = producer(v);
-    return n && n->regions.empty() &&
-           std::all_of(n->inputs.begin(), n->inputs.end(), [&](ValueId i) { return will_fold(i); });
+    const Node* scaled = producer(v, "mul");
+    return constant(v) || (scaled && constant(scaled->inputs[0]) && constant(scaled->inputs[1]));
   }
   // The pads of a convolution that can take the form; nothing when it cannot.
   std::optional<std::vector<int64_t>> pads_of_3x3(const Node& n) const {
