@@ -1,7 +1,9 @@
 // Which convolutions become Winograd convolutions, and what the cost says of them.
 #include <gtest/gtest.h>
 
+#include "passes/build_loops.h"
 #include "passes/lower.h"
+#include "passes/schedule/default_schedule.h"
 #include "passes/schedule/rules/winograd_cost.h"
 #include "tests/passes/graph_check.h"
 
@@ -110,6 +112,43 @@ TEST(WinogradCost, PlansHoldWholeBlocksAndPanels) {
       EXPECT_GT(plan.cost.products, 0);
       EXPECT_GE(plan.cost.weights, 0);
     }
+}
+
+// Results are rounded alike on any number of threads, and variants for other numbers of images
+// share their packed weights.
+TEST(WinogradCost, ThreadsAndImagesHaveNoSay) {
+  for (int64_t channels : {32, 64, 128, 256, 512})
+    for (int64_t extent : {7, 14, 28, 56}) {
+      ir::MachineDescription machine;
+      const WindowedProduct p{1, channels, channels, extent, extent},
+          many{10, channels, channels, extent, extent};
+      for (int64_t m : {2, 4}) {
+        const WinogradPlan plan = plan_winograd(machine, p, m),
+                           of_many = plan_winograd(machine, many, m);
+        EXPECT_EQ(plan.down, of_many.down);
+        EXPECT_EQ(plan.tile.best.vectors, of_many.tile.best.vectors);
+      }
+      const int64_t tile = winograd_tile(machine, p);
+      machine.threads = 8;
+      EXPECT_EQ(winograd_tile(machine, p), tile);
+    }
+}
+
+TEST(WinogradCost, KernelsSayWhatBothFormsCost) {
+  const ir::MachineDescription machine;
+  for (const std::string form : {"conv", "winograd_conv"}) {
+    const std::string w = form == "conv" ? "f32[8, 5, 3, 3]" : "f32[6, 6, 5, 8]";
+    const ir::Graph g = parsed_graph("  input x: f32[n, 5, 9, 11]\n  input w: " + w +
+                                     "\n  y: f32[n, 8, 9, 11] = " + form +
+                                     "(x, w) {pads = [1, 1, 1, 1]}\n  output y as \"y\"\n");
+    ir::Kernel kernel = build_group_kernel(g, {0}, g.use_counts()).kernel;
+    std::vector<std::string> notes;
+    default_schedule(kernel, {&machine, {"w"}, &notes});
+    std::string text;
+    for (const std::string& n : notes) text += n + "\n";
+    for (const char* phrase : {"direct: ", "F(2x2, 3x3): ", "F(4x4, 3x3): "})
+      EXPECT_NE(text.find(phrase), std::string::npos) << form << ": " << text;
+  }
 }
 
 TEST(WinogradCost, WeightsOutweighFewTiles) {
