@@ -26,7 +26,7 @@ TransformOps ops_of(int64_t m) {
 // Of the second-level cache, beside what streams through it.
 constexpr double kUsableL2 = 0.75;
 // A form that is not surely faster is not worth its rounding and its memory.
-constexpr double kSurely = 0.85;
+constexpr double kSurely = 0.8;
 
 // What `used` threads do in a microsecond.
 struct Rates {
