@@ -78,6 +78,12 @@ std::span<const GraphPass> graph_passes() {
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return o.fold ? simplify_graph(std::move(g)) : std::move(g);
        }},
+      // Convolutions with small windows do with fewer products where that is faster.
+      {"use_winograd",
+       [](Graph g, const LowerOptions& o) -> Result<Graph> {
+         return o.fold && o.schedule && !o.precise ? use_winograd(std::move(g), o.machine)
+                                                   : std::move(g);
+       }},
       {"fold_constants_again", fold},
       {"fuse_attention",
        [](Graph g, const LowerOptions& o) -> Result<Graph> {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "codegen/cpu/emit_halves.h"
 #include "codegen/cpu/vector_math.h"
 
 namespace tilewright::cpu {

@@ -3,7 +3,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
-#include "codegen/cpu/emit_halves.h"
+#include "codegen/cpu/vector_math.h"
 #include "ir/loops/nodes.h"
 
 namespace tilewright::cpu {

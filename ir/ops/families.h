@@ -28,5 +28,6 @@ const std::vector<OpDef>& sorting_ops();
 const std::vector<OpDef>& selection_ops();
 const std::vector<OpDef>& resize_ops();
 const std::vector<OpDef>& attention_ops();
+const std::vector<OpDef>& winograd_ops();
 
 }  // namespace tilewright::ir

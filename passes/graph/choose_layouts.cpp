@@ -19,8 +19,8 @@ using namespace ir;
 namespace {
 
 bool wants_channels_last(const Node& n) {
-  static const std::set<std::string_view> ops{"conv", "max_pool", "average_pool", "conv_transpose",
-                                              "lp_pool"};
+  static const std::set<std::string_view> ops{"conv",           "max_pool", "average_pool",
+                                              "conv_transpose", "lp_pool",  "winograd_conv"};
   return ops.count(n.op->name) != 0;
 }
 // Does a layout of the operand carry over to the result at no cost?

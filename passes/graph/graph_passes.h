@@ -39,6 +39,10 @@ ir::Graph quantize_contractions(ir::Graph graph);
 // Products with zero points become products of bytes and corrections.
 ir::Graph expand_zero_points(ir::Graph graph);
 
+// Convolutions of f32 with constant 3x3 weights become Winograd convolutions where an analytic cost
+// says that these are faster; their weights are then constants to fold.
+ir::Graph use_winograd(ir::Graph graph, const ir::MachineDescription& machine);
+
 // Gives every node its group; a group becomes one kernel. A view (reshape) is a group of its own
 // that moves nothing.
 ir::Graph fuse_operators(ir::Graph graph);

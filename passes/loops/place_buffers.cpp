@@ -208,6 +208,13 @@ class PlaceBuffers : public Rewriter {
     return find_region(uses, depth, b, g, r.low, r.extent) &&
            worth_shrinking(*as_int(r.extent), joined_extent(b.shape, g));
   }
+  // Does one iteration touch less than all of a dimension? A remainder goes through all of it.
+  static bool takes_part(const BufferNode& b, const std::vector<Use>& uses, size_t depth,
+                         size_t d) {
+    Region r;
+    const auto all = as_int(b.shape[d]);
+    return shrinks(b, uses, depth, {d, d}, r) && !(all && *as_int(r.extent) >= *all);
+  }
   // Rows of joined axes have quotients and remainders as indices: only together these say which
   // part of the dimensions they touch.
   static std::vector<DimGroup> group(const BufferNode& b, const std::vector<Use>& uses,
@@ -219,7 +226,7 @@ class PlaceBuffers : public Rewriter {
       Region r;
       if (!b.layout.empty() || shrinks(b, uses, depth, {d, d}, r)) continue;
       for (size_t last = d + 1; last < rank && groups.back().last == d; ++last)
-        if (!shrinks(b, uses, depth, {last, last}, r) && shrinks(b, uses, depth, {d, last}, r))
+        if (!takes_part(b, uses, depth, last) && shrinks(b, uses, depth, {d, last}, r))
           groups.back().last = last;
     }
     return groups;

@@ -67,6 +67,7 @@ class DefaultSchedule {
   explicit DefaultSchedule(ScheduleState& s) : s_(s) {}
 
   void run() {
+    if (winograd_rule(s_)) return;
     inline_rule(s_);
     std::vector<std::string> names;
     for (const BlockPlace& p : all_blocks(s_.kernel().body)) names.push_back(p.block->name);
@@ -85,6 +86,7 @@ class DefaultSchedule {
         --i;
         continue;
       }
+      if (s_.explains()) note_direct_form(s_, names[i]);
       if (reduces_along_rows(*p.block) &&
           (!worth_a_tile(*p.block) || gathers_for_nothing(*p.block))) {
         if (rows_rule(s_, {names[i]})) continue;

@@ -97,13 +97,22 @@ Result<Kernel> stage_at(const Kernel& k, const Step& step) {
   for (size_t d = 0; d < st->indices.size(); ++d)
     if (!st->indices[d].same_as(staged.axes[d].var) || staged.axes[d].kind != AxisKind::kParallel)
       return fail("does not store along its axes");
+  const Stmt nest = nest_of(k.body, step.names[0]);
+  if (!nest) return fail("shares its loops with another");
+  const bool outermost = moved.loops.empty() || nest.as<For>() == moved.loops[0];
   const Touched mine = touched(moved.stmt);
   std::vector<BlockPlace> readers;
+  bool earlier = true;
   for (const BlockPlace& p : all_blocks(k.body)) {
-    if (p.block == moved.block) continue;
+    if (p.block == moved.block) {
+      earlier = false;
+      continue;
+    }
     const Touched theirs = touched(p.stmt);
+    // What was written before, once and for all, is still there.
     for (const BufferNode* b : mine.reads)
-      if (theirs.writes.count(b)) return fail("reads what block '" + p.block->name + "' writes");
+      if (theirs.writes.count(b) && !(earlier && outermost))
+        return fail("reads what block '" + p.block->name + "' writes");
     if (theirs.writes.count(st->buffer.get()))
       return fail("is not alone in writing '" + st->buffer->name + "'");
     if (!theirs.reads.count(st->buffer.get())) continue;
@@ -117,8 +126,6 @@ Result<Kernel> stage_at(const Kernel& k, const Step& step) {
     if (f == loop) return fail("is already inside loop '" + loop->var.name() + "'");
   TW_ASSIGN(Region region, region_read(readers, loop, st->buffer.get()));
 
-  const Stmt nest = nest_of(k.body, step.names[0]);
-  if (!nest) return fail("shares its loops with another");
   std::vector<Var> loops;
   staged.predicate = nullptr;
   for (size_t d = 0; d < staged.axes.size(); ++d) {

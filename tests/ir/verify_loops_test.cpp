@@ -126,7 +126,7 @@ TEST(VerifyLoops, DotsTakeBytesInFours) {
   EXPECT_EQ(violations(kernel(sum + a + ", " + b + ")"), Stage::kFlat), "");
   EXPECT_EQ(violations(kernel(sum + "broadcast(A[ramp(3, 1, 4)], 16), " + b + ")"), Stage::kFlat),
             "");
-  const std::string phrase = "dot takes i32, and four times as many lanes of u8 and of i8";
+  const std::string phrase = "dot takes i32 and four times as many lanes of u8 and of i8";
   for (const std::string& wrong :
        {sum + b + ", " + a + ")",                             // i8 before u8
         sum + a + ", " + a + ")",                             // both u8

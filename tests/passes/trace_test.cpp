@@ -116,6 +116,13 @@ const Sample kSamples[] = {
   z: f32[n, 17, 5, 5] = relu(y)
   output z as "z"
 })"},
+    {"winograd_conv", R"(graph g {
+  input x: f32[n, 5, 9, 11]
+  input w: f32[6, 6, 5, 21]
+  y: f32[n, 21, 9, 11] = winograd_conv(x, w) {pads = [1, 1, 1, 1]}
+  z: f32[n, 21, 9, 11] = relu(y)
+  output z as "z"
+})"},
     {"depthwise", R"(graph g {
   input x: f32[1, 13, 7, 9]
   input w: f32[13, 1, 3, 3]

@@ -90,8 +90,8 @@ bool should_inline(const ScheduleState& s, const BlockPlace& p) {
 
 }  // namespace
 
-void inline_rule(ScheduleState& s) {
-  std::set<std::string> tried;
+void inline_rule(ScheduleState& s, const std::set<std::string>& kept) {
+  std::set<std::string> tried = kept;
   for (bool changed = true; changed;) {
     changed = false;
     for (const BlockPlace& p : all_blocks(s.kernel().body)) {

@@ -18,6 +18,7 @@ class ScheduleState {
   bool apply(std::string primitive, std::vector<std::string> names,
              std::vector<int64_t> numbers = {});
   // Why a rule does what it does: for the reader of `lower --explain`.
+  bool explains() const { return input_.notes != nullptr; }
   void note(std::string text) {
     if (input_.notes) input_.notes->push_back(std::move(text));
   }
@@ -63,8 +64,14 @@ constexpr int64_t kParallelWork =
 // instructions, so that the chains overlap. `extent`: of the loop that is made vectors of.
 int64_t vectors_at_once(const ScheduleState& s, const ir::Block& b, int64_t extent, int64_t lanes);
 
-// Pointwise producers into their consumers, where that does not repeat costly work.
-void inline_rule(ScheduleState& s);
+// Pointwise producers into their consumers, where that does not repeat costly work; the blocks
+// `kept` stay.
+void inline_rule(ScheduleState& s, const std::set<std::string>& kept = {});
+// All blocks of a Winograd convolution with its epilogue; false, and nothing done, for other
+// kernels.
+bool winograd_rule(ScheduleState& s);
+// Says what both forms cost when the block is a convolution that could have been one of Winograd.
+void note_direct_form(ScheduleState& s, const std::string& block);
 // A tile of accumulators in registers: contractions, and reductions whose results lie side by side
 // in memory. `epilogue` (may be empty) is the pointwise block that reads the result.
 bool tile_rule(ScheduleState& s, const std::string& block, const std::string& epilogue);

@@ -1,0 +1,227 @@
+// Convolution with 3x3 windows by Winograd's minimal filtering F(m x m, 3x3): (m + 2)^2 products
+// for the m x m results of a tile instead of 9 m^2. m is 2 or 4.
+#include "ir/ops/winograd.h"
+
+#include "ir/graph/compute.h"
+#include "ir/loops/simplify.h"
+#include "ir/ops/families.h"
+
+namespace tilewright::ir {
+namespace {
+
+using Values = std::vector<Expr>;  // along a row or column of a tile
+
+Expr f32(double value) { return constant(value, DType::kFloat32); }
+Expr f64(double value) { return constant(value, DType::kFloat64); }
+
+// values[i]
+Expr pick(const Expr& i, const Values& values) {
+  Expr r = values.back();
+  for (size_t k = values.size() - 1; k-- > 0;)
+    r = select(eq(i, Expr(static_cast<int64_t>(k))), values[k], r);
+  return r;
+}
+// value(0), value(1), ...
+Values along(int64_t n, const std::function<Expr(int64_t)>& value) {
+  Values v;
+  for (int64_t k = 0; k < n; ++k) v.push_back(value(k));
+  return v;
+}
+
+// Element i of B^T d, for m + 2 values.
+Expr transform_input(const Expr& i, const Values& d) {
+  if (d.size() == 4) return pick(i, {d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]});
+  const Expr even = d[4] - f32(4) * d[2], odd = d[3] - f32(4) * d[1];
+  const Expr near_even = d[4] - d[2], near_odd = d[3] - d[1];
+  return pick(i, {f32(4) * d[0] + (d[4] - f32(5) * d[2]), even + odd, even - odd,
+                  near_even + f32(2) * near_odd, near_even - f32(2) * near_odd,
+                  f32(4) * d[1] + (d[5] - f32(5) * d[3])});
+}
+// Element i of A^T p, for m + 2 products.
+Expr transform_output(const Expr& i, const Values& p) {
+  const Expr sum1 = p[1] + p[2], difference1 = p[1] - p[2];
+  if (p.size() == 4) return pick(i, {p[0] + sum1, difference1 - p[3]});
+  const Expr sum2 = p[3] + p[4], difference2 = p[3] - p[4];
+  return pick(i, {p[0] + sum1 + sum2, difference1 + f32(2) * difference2, sum1 + f32(4) * sum2,
+                  difference1 + f32(8) * difference2 + p[5]});
+}
+// Element i of G w, of m + 2.
+Expr transform_weights(const Expr& i, int64_t points, const Values& w) {
+  const Expr outer = w[0] + w[2], far = w[0] + f64(4) * w[2];
+  if (points == 4)
+    return pick(i, {w[0], f64(0.5) * (outer + w[1]), f64(0.5) * (outer - w[1]), w[2]});
+  return pick(i,
+              {f64(1.0 / 4) * w[0], f64(-1.0 / 6) * (outer + w[1]), f64(-1.0 / 6) * (outer - w[1]),
+               f64(1.0 / 24) * (far + f64(2) * w[1]), f64(1.0 / 24) * (far - f64(2) * w[1]), w[2]});
+}
+
+// w: [o, c, 3, 3]
+Status infer_weights(InferContext& c) {
+  const TensorType& w = c.type(0);
+  if (w.dtype != DType::kFloat32 || w.rank() != 4 || as_int(w.dims[2]) != 3 ||
+      as_int(w.dims[3]) != 3)
+    return c.error("w is " + to_string(w) + ", expected f32[o, c, 3, 3]");
+  const int64_t tile = c.attr_int("tile", 4);
+  if (tile != 2 && tile != 4) return c.error("tile is " + std::to_string(tile) + ", not 2 or 4");
+  const Expr points = tile + 2;
+  c.set_output(0, w.dtype, {points, points, w.dims[1], w.dims[0]});
+  return {};
+}
+void compute_weights(ComputeContext& c) {
+  const Buffer& w = c.in(0);
+  const int64_t points = c.attr_int("tile", 4) + 2;
+  Buffer columns =
+      c.b.temp("columns", DType::kFloat64, {Expr(points), Expr(3), w->shape[1], w->shape[0]});
+  c.b.compute(
+      columns,
+      [&](const Axes& i) {
+        return transform_weights(i[0], points, along(3, [&](int64_t k) {
+                                   return cast(DType::kFloat64,
+                                               load(w, {i[3], i[2], Expr(k), i[1]}));
+                                 }));
+      },
+      "weights_columns");
+  c.b.compute(
+      c.out(),
+      [&](const Axes& i) {
+        return cast(DType::kFloat32, transform_weights(i[1], points, along(3, [&](int64_t k) {
+                                                         return load(columns,
+                                                                     {i[0], Expr(k), i[2], i[3]});
+                                                       })));
+      },
+      "weights_rows");
+}
+
+std::vector<int64_t> pads_of(const NodeView& c) {
+  return c.attr_ints("pads", std::vector<int64_t>(4, 0));
+}
+// x: [n, c, h, w], u: [m + 2, m + 2, c, o]
+Status infer_conv(InferContext& c) {
+  const TensorType &x = c.type(0), &u = c.type(1);
+  const int64_t points = u.rank() == 4 ? as_int(u.dims[0]).value_or(0) : 0;
+  if (x.dtype != DType::kFloat32 || u.dtype != DType::kFloat32 || x.rank() != 4 ||
+      (points != 4 && points != 6) || as_int(u.dims[1]) != points ||
+      !can_prove_equal(x.dims[1], u.dims[2]))
+    return c.error("x is " + to_string(x) + ", u is " + to_string(u) +
+                   ": expected f32[n, c, h, w] and f32[p, p, c, o] with p 4 or 6");
+  const std::vector<int64_t> pads = pads_of(c);
+  if (pads.size() != 4) return c.error("pads are not four");
+  std::vector<Expr> dims{x.dims[0], u.dims[3]};
+  for (size_t d : {size_t{0}, size_t{1}}) {
+    if (pads[d] < 0 || pads[d + 2] < 0) return c.error("negative pads");
+    dims.push_back(simplify(x.dims[d + 2] + Expr(pads[d] + pads[d + 2] - 2)));
+    if (auto n = as_int(dims.back()); n && *n < 0)
+      return c.error("the window is larger than the padded input");
+  }
+  c.set_output(0, x.dtype, std::move(dims));
+  return {};
+}
+
+// x at a place of the padded input; what is not inside is 0.
+struct PaddedInput {
+  const Buffer& x;
+  int64_t top, left;  // pads before x
+  int64_t tile;
+  Expr tiles_down;
+  // Row k of a tile.
+  Expr operator()(const Expr& n, const Expr& channel, const Expr& down, int64_t k,
+                  const Expr& column) const {
+    const Expr p = down * Expr(tile) + Expr(k - top), q = column - Expr(left);
+    const Expr last = simplify((tiles_down - 1) * Expr(tile) + Expr(k - top));
+    Expr inside = q < x->shape[3];
+    if (left > 0) inside = logical_and(q >= Expr(0), inside);
+    if (k < top) inside = logical_and(p >= Expr(0), inside);
+    if (!can_prove(last < x->shape[2])) inside = logical_and(p < x->shape[2], inside);
+    return select(inside, load(x, {n, channel, p, q}), f32(0));
+  }
+};
+
+// The transforms go along columns, then along rows. Of the input the first one is shared by tiles
+// side by side; it covers the padding too.
+void compute_conv(ComputeContext& c) {
+  const Buffer &x = c.in(0), &u = c.in(1), &y = c.out();
+  const std::vector<int64_t> pads = pads_of(c);
+  const int64_t points = *as_int(u->shape[0]), tile = points - 2;
+  const Expr n = x->shape[0], in_tile = tile, p = points;
+  const Expr down = simplify(ceildiv(y->shape[2], tile)),
+             across = simplify(ceildiv(y->shape[3], tile));
+  const DType t = DType::kFloat32;
+  Buffer rows = c.b.temp("rows", t, {p, n, down, simplify(across * in_tile + 2), x->shape[1]});
+  const PaddedInput padded{x, pads[0], pads[1], tile, down};
+  c.b.compute(
+      rows,
+      [&](const Axes& i) {
+        return transform_input(
+            i[0], along(points, [&](int64_t k) { return padded(i[1], i[4], i[2], k, i[3]); }));
+      },
+      kWinogradRows);
+  Buffer input = c.b.temp("input", t, {p, p, n, down, across, x->shape[1]});
+  c.b.compute(
+      input,
+      [&](const Axes& i) {
+        return transform_input(i[1], along(points, [&](int64_t k) {
+                                 return load(rows,
+                                             {i[0], i[2], i[3], i[4] * in_tile + Expr(k), i[5]});
+                               }));
+      },
+      kWinogradInput);
+  Buffer products = c.b.temp("products", t, {p, p, n, down, across, u->shape[3]});
+  c.b.reduce(
+      products, {x->shape[1]}, Combiner::kSum,
+      [&](const Axes& i, const Axes& k) {
+        return load(input, {i[0], i[1], i[2], i[3], i[4], k[0]}) *
+               load(u, {i[0], i[1], k[0], i[5]});
+      },
+      kWinogradProduct);
+  Buffer columns = c.b.temp("columns", t, {in_tile, p, n, down, across, u->shape[3]});
+  c.b.compute(
+      columns,
+      [&](const Axes& i) {
+        return transform_output(i[0], along(points, [&](int64_t k) {
+                                  return load(products, {Expr(k), i[1], i[2], i[3], i[4], i[5]});
+                                }));
+      },
+      kWinogradColumns);
+  c.b.compute(
+      y,
+      [&](const Axes& i) {
+        return transform_output(
+            floormod(i[3], in_tile), along(points, [&](int64_t k) {
+              return load(columns, {floormod(i[2], in_tile), Expr(k), i[0], floordiv(i[2], in_tile),
+                                    floordiv(i[3], in_tile), i[1]});
+            }));
+      },
+      kWinogradOutput);
+}
+
+}  // namespace
+
+const std::vector<OpDef>& winograd_ops() {
+  static const std::vector<OpDef> ops{
+      {.name = "winograd_weights",
+       .summary = "weights [o, c, 3, 3] in the form of Winograd's F(m x m, 3x3): "
+                  "[m + 2, m + 2, c, o]; computed in f64 and rounded once",
+       .operands = {{"w"}},
+       .attributes = {{"tile", AttributeKind::kInt, "m: 2 or 4; default 4"}},
+       .fusion = FusionKind::kOpaque,
+       .infer_type = infer_weights,
+       .compute = compute_weights,
+       .example = {.inputs = {{DType::kFloat32, {7, 5, 3, 3}}}},
+       .source = "https://arxiv.org/abs/1509.09308"},
+      {.name = "winograd_conv",
+       .summary = "convolution of x: [n, c, h, w] with 3x3 windows, stride 1; u are its "
+                  "weights by winograd_weights",
+       .operands = {{"x"}, {"u"}},
+       .attributes = {{"pads", AttributeKind::kInts,
+                       "zeros around x: before h, before w, after h, after w; default 0"}},
+       .fusion = FusionKind::kContraction,
+       .infer_type = infer_conv,
+       .compute = compute_conv,
+       .example = {.inputs = {{DType::kFloat32, {2, 5, 9, 11}}, {DType::kFloat32, {6, 6, 5, 7}}},
+                   .attributes = {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}},
+       .source = "https://arxiv.org/abs/1509.09308"},
+  };
+  return ops;
+}
+
+}  // namespace tilewright::ir

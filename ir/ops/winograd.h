@@ -1,0 +1,13 @@
+// Names that the Winograd convolution and its schedule share.
+#pragma once
+
+namespace tilewright::ir {
+
+// The blocks of winograd_conv. Tiles of m x m results: [n, down, across]; p = m + 2.
+inline constexpr const char* kWinogradRows = "winograd_rows";    // [p, n, down, m across + 2, c]
+inline constexpr const char* kWinogradInput = "winograd_input";  // [p, p, tiles, c]
+inline constexpr const char* kWinogradProduct = "winograd_product";  // [p, p, tiles, o], over c
+inline constexpr const char* kWinogradColumns = "winograd_columns";  // [m, p, tiles, o]
+inline constexpr const char* kWinogradOutput = "winograd_output";    // [n, o, h, w]
+
+}  // namespace tilewright::ir

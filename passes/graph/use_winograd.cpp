@@ -1,0 +1,80 @@
+// Convolutions with windows of 3x3 and constant weights become Winograd convolutions where these
+// are surely faster.
+#include "ir/ops/window.h"
+#include "passes/graph/rewrite_graph.h"
+#include "passes/schedule/rules/winograd_cost.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+class UseWinograd : public GraphRewriter {
+ public:
+  UseWinograd(Graph graph, const MachineDescription& machine)
+      : GraphRewriter(std::move(graph)), machine_(machine) {}
+  Graph run() {
+    for (Node& n : old_) {
+      follow(n);
+      if (!rewrite(n)) push(std::move(n));
+    }
+    return eliminate_dead_nodes(std::move(graph_));
+  }
+
+ private:
+  bool rewrite(const Node& n) {
+    const auto pads = pads_of_3x3(n);
+    const int64_t tile = pads ? winograd_tile(machine_, sizes(n)) : 0;
+    if (tile == 0) return false;
+    const ValueId u = op("winograd_weights", {n.inputs[1]}, {{"tile", tile}});
+    replace(n.outputs[0], op("winograd_conv", {n.inputs[0], u}, {{"pads", *pads}}));
+    return true;
+  }
+  // Constants, and those that simplify_graph has scaled: folding makes constants of these.
+  bool will_fold(ValueId v) const {
+    const Node* scaled = producer(v, "mul");
+    return constant(v) || (scaled && constant(scaled->inputs[0]) && constant(scaled->inputs[1]));
+  }
+  // The pads of a convolution that can take the form; nothing when it cannot.
+  std::optional<std::vector<int64_t>> pads_of_3x3(const Node& n) const {
+    if (n.op->name != "conv" || n.inputs.size() != 2 || !will_fold(n.inputs[1]))
+      return std::nullopt;
+    const TensorType &x = type(n.inputs[0]), &w = type(n.inputs[1]), &y = type(n.outputs[0]);
+    if (x.dtype != DType::kFloat32 || y.dtype != x.dtype || x.rank() != 4) return std::nullopt;
+    const NodeView view(graph_, n);
+    if (as_int(w.dims[2]) != 3 || as_int(w.dims[3]) != 3 || view.attr_int("group", 1) != 1)
+      return std::nullopt;
+    auto g = window_geometry(view, x.dims, {3, 3});
+    if (!g.ok() || g->strides != std::vector<int64_t>{1, 1} ||
+        g->dilations != std::vector<int64_t>{1, 1})
+      return std::nullopt;
+    for (int d : {1, 2, 3})
+      if (as_int(y.dims[static_cast<size_t>(d)]).value_or(0) < 1) return std::nullopt;
+    std::vector<int64_t> pads;
+    for (const auto* side : {&g->pads_begin, &g->pads_end})
+      for (const Expr& e : *side) {
+        if (!as_int(e)) return std::nullopt;
+        pads.push_back(*as_int(e));
+      }
+    return pads;
+  }
+  // One image: variants of a model for other numbers of images share their weights.
+  WindowedProduct sizes(const Node& n) const {
+    const TensorType &w = type(n.inputs[1]), &y = type(n.outputs[0]);
+    return {.images = 1,
+            .in_channels = *as_int(w.dims[1]),
+            .out_channels = *as_int(w.dims[0]),
+            .height = *as_int(y.dims[2]),
+            .width = *as_int(y.dims[3])};
+  }
+  const MachineDescription& machine_;
+};
+
+}  // namespace
+
+Graph use_winograd(Graph graph, const MachineDescription& machine) {
+  return UseWinograd(std::move(graph), machine).run();
+}
+
+}  // namespace tilewright::passes

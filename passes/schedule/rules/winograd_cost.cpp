@@ -1,0 +1,190 @@
+#include "passes/schedule/rules/winograd_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace tilewright::passes {
+
+using ir::MachineDescription;
+using ir::MachineSpeed;
+
+namespace {
+
+constexpr double kBytes = 4;  // of an element
+constexpr double kWindow = 9;
+// Instructions for a tile and a vector of channels, as the operator's transforms are written: along
+// the m + 2 columns, then along the rows.
+struct TransformOps {
+  double input, input_stores, output, output_stores;
+};
+TransformOps ops_of(int64_t m) {
+  const double p = static_cast<double>(m + 2), r = static_cast<double>(m);
+  const double of_points = m == 4 ? 12 : 4, of_results = m == 4 ? 10 : 4;
+  return {2 * p * of_points, 2 * p * p, (p + r) * of_results, (p + r) * r};
+}
+// Of the second-level cache, beside what streams through it.
+constexpr double kUsableL2 = 0.75;
+// A form that is not surely faster is not worth its rounding and its memory.
+constexpr double kSurely = 0.8;
+
+// What `used` threads do in a microsecond.
+struct Rates {
+  double cycles, flops, l2, l3, memory;
+};
+Rates rates_of(const MachineDescription& m, double used) {
+  const MachineSpeed& s = m.speed;
+  Rates r{};
+  r.cycles = used * s.clock_ghz * 1e3;
+  if (s.measured) {
+    r.flops = used * s.f32_gflops * 1e3;
+    r.l2 = used * s.l2_read * 1e3;
+    r.l3 = std::min(used * s.l3_read, std::max(s.l3_read, s.l3_read_all)) * 1e3;
+    r.memory = std::min(used * s.memory_read, std::max(s.memory_read, s.memory_read_all)) * 1e3;
+    return r;
+  }
+  // The figures are of one core with vectors of 32 bytes. One with wider vectors is taken to have
+  // caches and memory in proportion, and two cores to take all that memory gives.
+  const double width = static_cast<double>(m.vector_bytes) / 32;
+  r.flops = used * width * s.f32_gflops * 1e3;
+  r.l2 = used * width * s.l2_read * 1e3;
+  r.l3 = used * width * s.l3_read * 1e3;
+  r.memory = std::min(used, 2.0) * width * s.memory_read * 1e3;
+  return r;
+}
+// Threads busy on average: tasks of equal size go in whole rounds.
+double busy(const MachineDescription& m, double tasks) {
+  return tasks / std::ceil(tasks / std::max(m.threads, 1));
+}
+// The rate at which data of this size comes again.
+double cache_rate(const MachineDescription& m, const Rates& r, double bytes) {
+  if (bytes <= kUsableL2 * static_cast<double>(m.l2_bytes)) return r.l2;
+  return bytes <= static_cast<double>(m.l3_bytes) / 2 ? r.l3 : r.memory;
+}
+int64_t lanes_for(const MachineDescription& m, int64_t columns) {
+  int64_t lanes = m.lanes(4);
+  while (lanes > 4 && columns <= lanes / 2) lanes /= 2;
+  return lanes;
+}
+double vectors(int64_t channels, int64_t lanes) {
+  return static_cast<double>((channels + lanes - 1) / lanes);
+}
+
+WinogradCost cost_of(const MachineDescription& m, const WindowedProduct& p,
+                     const WinogradPlan& plan) {
+  const double rows = static_cast<double>(plan.down * p.tiles_across(plan.m)),
+               c = static_cast<double>(p.in_channels), o = static_cast<double>(p.out_channels);
+  const double blocks = static_cast<double>(p.images * (p.tiles_down(plan.m) / plan.down)),
+               tiles = blocks * rows;
+  const double width = static_cast<double>(plan.tile.best.vectors * plan.lanes);
+  const double panels = std::ceil(o / width),
+               groups = std::ceil(panels / static_cast<double>(plan.panels));
+  const Rates r = rates_of(m, busy(m, blocks * groups));
+
+  const double points = static_cast<double>((plan.m + 2) * (plan.m + 2));
+  const TransformOps ops = ops_of(plan.m);
+  WinogradCost cost;
+  cost.products = 2 * points * tiles * c * o / (r.flops * plan.tile.best.score);
+  cost.input = groups * tiles * vectors(p.in_channels, m.lanes(4)) *
+               (ops.input / m.speed.fma_ports + ops.input_stores) / r.cycles;
+  cost.output = tiles * vectors(p.out_channels, m.lanes(4)) *
+                (ops.output / m.speed.fma_ports + ops.output_stores) / r.cycles;
+  const double input_bytes = points * rows * c * kBytes,
+               product_bytes = points * rows * width * kBytes;
+  cost.exchange = blocks * (input_bytes * (groups + panels) + 2 * panels * product_bytes) /
+                  cache_rate(m, r, input_bytes + product_bytes);
+  // The weights come from memory once; then from where they fit, and meanwhile products are made.
+  const double weights = points * c * o * kBytes;
+  cost.weights = weights / r.memory +
+                 std::max(0.0, (blocks - 1) * weights / cache_rate(m, r, weights) - cost.products);
+  return cost;
+}
+
+// The plan with the best number of panels in a task.
+WinogradPlan with_panels(const MachineDescription& machine, const WindowedProduct& p,
+                         WinogradPlan plan) {
+  const int64_t width = plan.tile.best.vectors * plan.lanes,
+                panels = (p.out_channels + width - 1) / width;
+  WinogradPlan best;
+  for (plan.panels = 1; plan.panels <= panels; ++plan.panels) {
+    if (panels % plan.panels) continue;
+    plan.cost = cost_of(machine, p, plan);
+    if (plan.panels == 1 || plan.cost.total() < best.cost.total()) best = plan;
+  }
+  return best;
+}
+
+}  // namespace
+
+WinogradPlan plan_winograd(const MachineDescription& machine, const WindowedProduct& p, int64_t m) {
+  // How the weights are packed depends on the tile, and not on the number of images.
+  WindowedProduct one = p;
+  one.images = 1;
+  WinogradPlan best;
+  const int64_t lanes = lanes_for(machine, p.out_channels);
+  for (int64_t down = 1; down <= p.tiles_down(m); ++down) {
+    if (p.tiles_down(m) % down) continue;
+    WinogradPlan plan{.m = m, .down = down, .lanes = lanes};
+    plan.tile = choose_tile(machine, down * p.tiles_across(m), p.out_channels, lanes, 0);
+    plan = with_panels(machine, one, plan);
+    if (down == 1 || plan.cost.total() < best.cost.total()) best = plan;
+  }
+  return with_panels(machine, p, best);
+}
+WinogradPlan plan_winograd(const MachineDescription& machine, const WindowedProduct& p) {
+  const WinogradPlan small = plan_winograd(machine, p, 2), large = plan_winograd(machine, p, 4);
+  return small.cost.total() < large.cost.total() ? small : large;
+}
+
+DirectCost direct_cost(const MachineDescription& m, const WindowedProduct& p) {
+  const double c = static_cast<double>(p.in_channels), o = static_cast<double>(p.out_channels);
+  const double rows = static_cast<double>(p.images * p.height);
+  const TileCost tile =
+      choose_tile(m, p.width, p.out_channels, lanes_for(m, p.out_channels), p.width).best;
+  const Rates r = rates_of(m, busy(m, rows));
+  DirectCost cost;
+  cost.products =
+      2 * kWindow * rows * static_cast<double>(p.width) * c * o / (r.flops * tile.score);
+  cost.weights = kWindow * c * o * kBytes / r.memory;
+  return cost;
+}
+
+namespace {
+
+// What is decided on: see winograd_tile.
+MachineDescription with_one_thread(MachineDescription machine) {
+  machine.threads = 1;
+  return machine;
+}
+
+std::string explain(const WinogradCost& c, int64_t m) {
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "\n  F(%lldx%lld, 3x3): %.0f us: products %.0f, input %.0f, output %.0f, "
+                "exchange %.0f, weights %.0f",
+                static_cast<long long>(m), static_cast<long long>(m), c.total(), c.products,
+                c.input, c.output, c.exchange, c.weights);
+  return text;
+}
+
+}  // namespace
+
+int64_t winograd_tile(const MachineDescription& machine, const WindowedProduct& p) {
+  const MachineDescription one = with_one_thread(machine);
+  const WinogradPlan plan = plan_winograd(one, p);
+  return plan.cost.total() < kSurely * direct_cost(one, p).total() ? plan.m : 0;
+}
+
+std::string explain(const MachineDescription& machine, const WindowedProduct& p) {
+  const MachineDescription one = with_one_thread(machine);
+  const DirectCost d = direct_cost(one, p);
+  char direct[256];
+  std::snprintf(direct, sizeof direct,
+                "estimated for one image on one thread (Winograd's form must take less than %.0f "
+                "%% of the direct one)\n  direct: %.0f us: products %.0f, weights %.0f",
+                100 * kSurely, d.total(), d.products, d.weights);
+  return direct + explain(plan_winograd(one, p, 2).cost, 2) +
+         explain(plan_winograd(one, p, 4).cost, 4);
+}
+
+}  // namespace tilewright::passes

@@ -1,0 +1,53 @@
+// What a convolution with 3x3 windows costs directly and by Winograd's F(m x m, 3x3): analytic
+// costs with named terms.
+#pragma once
+
+#include <string>
+
+#include "ir/machine.h"
+#include "passes/schedule/rules/tile_choice.h"
+
+namespace tilewright::passes {
+
+// Stride, dilation and group are 1. height, width: of the results.
+struct WindowedProduct {
+  int64_t images = 1, in_channels = 1, out_channels = 1, height = 1, width = 1;
+  int64_t tiles_down(int64_t m) const { return (height + m - 1) / m; }
+  int64_t tiles_across(int64_t m) const { return (width + m - 1) / m; }
+};
+
+// Microseconds with all threads that the machine description names.
+struct WinogradCost {
+  double products = 0;  // multiply-adds of the (m + 2)^2 matrix products
+  double input = 0;     // transforms of the input, repeated for each group of panels
+  double output = 0;    // transforms of the products
+  double exchange = 0;  // what the transforms and products hand over through the caches
+  double weights = 0;   // reading the weights, (m + 2)^2 for 9, anew for each block of tiles
+  double total() const { return products + input + output + exchange + weights; }
+};
+// Tiles have m x m results. A task is a block of `down` rows of tiles of one image by `panels`
+// panels of results' channels, each as wide as the tile in registers.
+struct WinogradPlan {
+  int64_t m = 4, down = 1, panels = 1, lanes = 1;
+  TileChoice tile;
+  WinogradCost cost;
+};
+// The cheapest plan for tiles of m x m results, and of all; whole blocks and whole groups of panels
+// only.
+WinogradPlan plan_winograd(const ir::MachineDescription& machine, const WindowedProduct& p,
+                           int64_t m);
+WinogradPlan plan_winograd(const ir::MachineDescription& machine, const WindowedProduct& p);
+
+struct DirectCost {
+  double products = 0, weights = 0;
+  double total() const { return products + weights; }
+};
+DirectCost direct_cost(const ir::MachineDescription& machine, const WindowedProduct& p);
+
+// The m of the form that is surely faster than the direct one on one thread; 0: there is none. The
+// rounding of results depends on it, so that the number of threads has no say.
+int64_t winograd_tile(const ir::MachineDescription& machine, const WindowedProduct& p);
+// The costs by which winograd_tile decides, by their terms, one line each.
+std::string explain(const ir::MachineDescription& machine, const WindowedProduct& p);
+
+}  // namespace tilewright::passes

@@ -1,0 +1,251 @@
+// Winograd convolutions: a task takes a block of tiles through all steps while they are in cache.
+#include <algorithm>
+
+#include "ir/loops/rewrite.h"
+#include "ir/ops/winograd.h"
+#include "passes/schedule/rules/rule.h"
+#include "passes/schedule/rules/winograd_cost.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+class WinogradRule {
+ public:
+  explicit WinogradRule(ScheduleState& s) : s_(s) {}
+
+  bool run() {
+    for (const char* name :
+         {kWinogradRows, kWinogradInput, kWinogradProduct, kWinogradColumns, kWinogradOutput})
+      if (!s_.has_block(name)) return false;
+    const auto mark = s_.mark();
+    if (build()) return true;
+    s_.restore(mark);
+    return false;
+  }
+
+ private:
+  static std::string name(const std::string& block, const char* part) { return block + "." + part; }
+  std::string loop(const std::string& block, size_t axis) const {
+    return loop_of_axis(*s_.place(block).block, axis);
+  }
+  bool split(const std::string& loop, const std::string& outer, const std::string& inner,
+             int64_t factor) {
+    return s_.apply("split", {loop, outer, inner}, {factor});
+  }
+
+  bool build() {
+    inline_rule(s_, {kWinogradRows, kWinogradInput, kWinogradColumns, kWinogradOutput});
+    if (!find_results() || !choose()) return false;
+    if (!s_.apply("cache_write", {kWinogradProduct, "sums", kSums})) return false;
+    pack_weights();
+    if (!tile_results() || !tile_columns() || !place_products() || !share_out() || !stage_input() ||
+        !tile_products())
+      return false;
+    for (const BlockPlace& p : all_blocks(s_.kernel().body))
+      if (p.loops.empty() || p.loops[0]->var.name() != task_) pointwise_rule(s_, p.block->name);
+    return true;
+  }
+
+  // The block that writes the results: the epilogue, when one block alone reads those of the
+  // convolution.
+  bool find_results() {
+    y_ = kWinogradOutput;
+    const Buffer y = s_.place(y_).block->body.as<Store>()->buffer;
+    if (y->scope != Scope::kParam)
+      for (const BlockPlace& p : all_blocks(s_.kernel().body)) {
+        if (!touched(p.stmt).reads.count(y.get())) continue;
+        if (y_ != kWinogradOutput || !p.block->body.as<Store>() || p.block->init) return false;
+        y_ = p.block->name;
+      }
+    const Block& results = *s_.place(y_).block;
+    for (size_t i = 0; i < results.axes.size(); ++i)
+      if (loop_of_axis(results, i).empty()) return false;
+    return results.axes.size() == 4;
+  }
+
+  bool choose() {
+    const Block &product = *s_.place(kWinogradProduct).block, &y = *s_.place(y_).block;
+    int64_t extents[5];
+    for (size_t i = 0; i < 4; ++i) extents[i] = as_int(y.axes[i].extent).value_or(i == 0 ? 1 : 0);
+    extents[4] = as_int(product.axes.back().extent).value_or(0);
+    for (int64_t e : extents)
+      if (e < 1) return false;
+    sizes_ = {.images = extents[0],
+              .in_channels = extents[4],
+              .out_channels = extents[1],
+              .height = extents[2],
+              .width = extents[3]};
+    m_ = as_int(product.axes[0].extent).value_or(6) - 2;
+    plan_ = plan_winograd(s_.machine(), sizes_, m_);
+    width_ = plan_.tile.best.vectors * plan_.lanes;
+    WindowedProduct one = sizes_;
+    one.images = 1;
+    const std::string block = std::string(kWinogradProduct) + ": ";
+    s_.note(block + "Winograd's form: " + explain(s_.machine(), one));
+    s_.note(block + "a task takes " + std::to_string(plan_.down) + " x " +
+            std::to_string(sizes_.tiles_across(m_)) + " tiles of " + std::to_string(m_) + " x " +
+            std::to_string(m_) + " results through all steps, and " + std::to_string(plan_.panels) +
+            " panels of channels");
+    s_.note(block + explain(plan_.tile, plan_.lanes, s_.machine().vector_registers));
+    return true;
+  }
+
+  // [p, p, c, o]: panels of output channels, each in the order in which the tile reads it.
+  void pack_weights() {
+    for (const BlockAccess& a : block_accesses(*s_.place(kWinogradProduct).block))
+      if (!a.write && s_.is_constant(a.buffer) && a.buffer->layout.empty())
+        s_.apply("transform_layout", {a.buffer->name},
+                 {3, width_, 0, 0, 1, 0, 1, 1, 0, 2, 1, 0, 3, 1, width_});
+  }
+
+  // Channels of results into groups of panels, panels and, if wanted, vectors.
+  bool split_channels(const std::string& b, size_t axis) {
+    return split(loop(b, axis), name(b, "jg"), name(b, "jr"), plan_.panels * width_) &&
+           split(name(b, "jr"), name(b, "jo"), name(b, "jt"), width_);
+  }
+  bool split_panel(const std::string& b) {
+    return split(name(b, "jt"), name(b, "jc"), name(b, "jv"), plan_.lanes);
+  }
+
+  // Results: [n, o, h, w].
+  bool tile_results() {
+    if (!tile_results_of(y_)) return false;
+    return y_ == kWinogradOutput || (tile_results_of(kWinogradOutput) &&
+                                     s_.apply("compute_at", {kWinogradOutput, name(y_, "jc")}));
+  }
+  bool tile_results_of(const std::string& b) {
+    const std::string n = loop(b, 0), h = loop(b, 2), w = loop(b, 3);
+    return split(h, name(b, "tb"), name(b, "hr"), plan_.down * m_) &&
+           split(name(b, "hr"), name(b, "ty"), name(b, "hi"), m_) &&
+           split(w, name(b, "tx"), name(b, "wi"), m_) && split_channels(b, 1) && split_panel(b) &&
+           s_.apply("reorder",
+                    {n, name(b, "tb"), name(b, "jg"), name(b, "jo"), name(b, "ty"), name(b, "tx"),
+                     name(b, "jc"), name(b, "hi"), name(b, "wi"), name(b, "jv")}) &&
+           s_.apply("vectorize", {name(b, "jv")}) && s_.apply("unroll", {name(b, "hi")}) &&
+           s_.apply("unroll", {name(b, "wi")});
+  }
+  // columns: [m, p, n, down, across, o], made for each tile and vector of channels.
+  bool tile_columns() {
+    const std::string b = kWinogradColumns;
+    const std::string i = loop(b, 0), point = loop(b, 1), n = loop(b, 2), across = loop(b, 4);
+    return split(loop(b, 3), name(b, "tb"), name(b, "ty"), plan_.down) && split_channels(b, 5) &&
+           split_panel(b) &&
+           s_.apply("reorder", {n, name(b, "tb"), name(b, "jg"), name(b, "jo"), name(b, "ty"),
+                                across, name(b, "jc"), point, i, name(b, "jv")}) &&
+           s_.apply("compute_at", {b, name(y_, "jc")}) && s_.apply("vectorize", {name(b, "jv")}) &&
+           s_.apply("unroll", {point}) && s_.apply("unroll", {i});
+  }
+  // products and their sums: [p, p, n, down, across, o], made for each panel.
+  bool place_products() {
+    for (const std::string& b : {std::string(kSums), std::string(kWinogradProduct)}) {
+      std::vector<std::string> order{loop(b, 2),    name(b, "tb"), name(b, "jg"),
+                                     name(b, "jo"), loop(b, 0),    loop(b, 1),
+                                     name(b, "ty"), loop(b, 4),    name(b, "jt")};
+      const bool main = b == kWinogradProduct;
+      if (main) order.push_back(loop(b, 6));
+      if (!split(loop(b, 3), name(b, "tb"), name(b, "ty"), plan_.down) || !split_channels(b, 5) ||
+          !s_.apply("reorder", order))
+        return false;
+      if (!s_.apply("compute_at", {b, main ? loop(kSums, 1) : name(y_, "jo")})) return false;
+    }
+    return true;
+  }
+  // Images, blocks of tiles and groups of panels are the tasks.
+  bool share_out() {
+    task_ = name(y_, "task");
+    return s_.apply("fuse_axes", {loop(y_, 0), name(y_, "tb"), name(y_, "blocks")}) &&
+           s_.apply("fuse_axes", {name(y_, "blocks"), name(y_, "jg"), task_}) &&
+           s_.apply("parallelize", {task_});
+  }
+  // Each task transforms its input: a vector of channels and a row of tiles at a time.
+  bool stage_input() {
+    const std::string in = kWinogradInput, rows = kWinogradRows;
+    int64_t lanes = s_.machine().lanes(4);
+    while (lanes > 4 && sizes_.in_channels <= lanes / 2) lanes /= 2;
+    if (!s_.apply("stage_at", {in, task_}) ||
+        !split(name(in, "s5"), name(in, "c"), name(in, "v"), lanes) ||
+        !s_.apply("reorder", {name(in, "s2"), name(in, "s3"), name(in, "c"), name(in, "s0"),
+                              name(in, "s4"), name(in, "s1"), name(in, "v")}) ||
+        !s_.apply("stage_at", {rows, name(in, "c")}) ||
+        !s_.apply("reorder", {name(rows, "s1"), name(rows, "s2"), name(rows, "s3"),
+                              name(rows, "s0"), name(rows, "s4")}))
+      return false;
+    for (const std::string& l : {name(in, "v"), name(rows, "s4")}) s_.apply("vectorize", {l});
+    for (const std::string& l : {name(in, "s1"), name(rows, "s0")}) s_.apply("unroll", {l});
+    return true;
+  }
+  // Sums of a tile of rows by vectors stay in registers over all input channels.
+  bool tile_products() {
+    const std::string m = kWinogradProduct, reduce = loop(m, 6);
+    for (const std::string& b : {std::string(kSums), m}) {
+      if (!s_.apply("fuse_axes", {name(b, "ty"), across_of(b), name(b, "i")}) ||
+          !split(name(b, "i"), name(b, "io"), name(b, "ii"), plan_.tile.best.rows) ||
+          !split_panel(b))
+        return false;
+      std::vector<std::string> order{name(b, "io")};
+      if (b == m) order.push_back(reduce);
+      for (const char* part : {"ii", "jc", "jv"}) order.push_back(name(b, part));
+      if (!s_.apply("reorder", order)) return false;
+    }
+    if (!s_.apply("compute_at", {m, name(kSums, "io")}) ||
+        !s_.apply("decompose_reduction", {m, reduce}))
+      return false;
+    for (const std::string& b : {std::string(kSums), m}) annotate(b, "");
+    annotate(m, "_init");
+    return true;
+  }
+  void annotate(const std::string& b, const char* init) {
+    s_.apply("vectorize", {name(b, "jv") + init});
+    s_.apply("unroll", {name(b, "jc") + init});
+    s_.apply("unroll", {name(b, "ii") + init});
+  }
+  // The loop across tiles, directly inside the one down.
+  std::string across_of(const std::string& b) const {
+    const auto& loops = s_.place(b).loops;
+    for (size_t i = 0; i + 1 < loops.size(); ++i)
+      if (loops[i]->var.name() == name(b, "ty")) return loops[i + 1]->var.name();
+    return "";
+  }
+
+  static constexpr const char* kSums = "winograd_sums";
+  ScheduleState& s_;
+  WindowedProduct sizes_;
+  WinogradPlan plan_;
+  int64_t m_ = 4;      // results of a tile along one dimension
+  int64_t width_ = 1;  // of a panel
+  std::string y_, task_;
+};
+
+}  // namespace
+
+bool winograd_rule(ScheduleState& s) { return WinogradRule(s).run(); }
+
+void note_direct_form(ScheduleState& s, const std::string& block) {
+  const Block& b = *s.place(block).block;
+  // Results [n, o, h, w], sums over c and a window of 3x3 that moves by one.
+  if (b.axes.size() != 7 || b.body.as<Store>()->buffer->dtype != DType::kFloat32) return;
+  int64_t extents[7];
+  for (size_t i = 0; i < 7; ++i) {
+    if ((b.axes[i].kind == AxisKind::kReduce) != (i >= 4)) return;
+    extents[i] = as_int(b.axes[i].extent).value_or(i == 0 ? 1 : 0);
+    if (extents[i] < 1) return;
+  }
+  if (extents[5] != 3 || extents[6] != 3) return;
+  const Buffer& y = b.body.as<Store>()->buffer;
+  for (const BlockAccess& a : block_accesses(b)) {
+    if (a.write || a.buffer == y || s.is_constant(a.buffer)) continue;
+    for (size_t i : {size_t{2}, size_t{3}})
+      if (!a.strides[i] || !a.strides[i + 3] || !can_prove_equal(a.strides[i], a.strides[i + 3]))
+        return;
+  }
+  s.note(block + ": the direct form: " +
+         explain(s.machine(), {.in_channels = extents[4],
+                               .out_channels = extents[1],
+                               .height = extents[2],
+                               .width = extents[3]}));
+}
+
+}  // namespace tilewright::passes

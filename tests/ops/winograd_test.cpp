@@ -1,0 +1,216 @@
+// Winograd convolutions against sums of products in f64, over sizes that leave parts of tiles,
+// vectors and panels.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+
+#include "tests/ops/graph_oracle.h"
+
+namespace tilewright {
+namespace {
+
+struct Layer {
+  int64_t n, c, h, w, o;
+  std::array<int64_t, 4> pads;  // top, left, bottom, right
+  int64_t out_h() const { return h + pads[0] + pads[2] - 2; }
+  int64_t out_w() const { return w + pads[1] + pads[3] - 2; }
+};
+void PrintTo(const Layer& l, std::ostream* out) {
+  *out << l.n << "x" << l.c << "x" << l.h << "x" << l.w << " to " << l.o << ", pads " << l.pads[0]
+       << l.pads[1] << l.pads[2] << l.pads[3];
+}
+
+constexpr std::array kSame{int64_t{1}, int64_t{1}, int64_t{1}, int64_t{1}};
+constexpr std::array kNone{int64_t{0}, int64_t{0}, int64_t{0}, int64_t{0}};
+const Layer kLayers[] = {{1, 1, 1, 1, 1, kSame},          {1, 1, 3, 3, 1, kNone},
+                         {2, 5, 9, 11, 7, kSame},         {1, 16, 8, 8, 16, kSame},
+                         {1, 3, 6, 6, 64, kNone},         {1, 17, 13, 29, 33, {0, 1, 2, 1}},
+                         {3, 31, 7, 5, 67, {2, 2, 0, 1}}, {1, 48, 20, 28, 64, kSame},
+                         {1, 21, 53, 4, 16, kSame},       {1, 80, 14, 14, 96, kSame}};
+
+// The transforms' matrices, written out.
+struct Matrices {
+  std::vector<std::vector<double>> b, g, a;
+};
+const Matrices& matrices(int64_t m) {
+  static const Matrices two{{{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}},
+                            {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}},
+                            {{1, 1, 1, 0}, {0, 1, -1, -1}}};
+  static const Matrices four{
+      {{4, 0, -5, 0, 1, 0},
+       {0, -4, -4, 1, 1, 0},
+       {0, 4, -4, -1, 1, 0},
+       {0, -2, -1, 2, 1, 0},
+       {0, 2, -1, -2, 1, 0},
+       {0, 4, 0, -5, 0, 1}},
+      {{1 / 4.0, 0, 0},
+       {-1 / 6.0, -1 / 6.0, -1 / 6.0},
+       {-1 / 6.0, 1 / 6.0, -1 / 6.0},
+       {1 / 24.0, 1 / 12.0, 1 / 6.0},
+       {1 / 24.0, -1 / 12.0, 1 / 6.0},
+       {0, 0, 1}},
+      {{1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}}};
+  return m == 2 ? two : four;
+}
+
+class Reference {
+ public:
+  Reference(const Layer& l, int64_t m, const HostTensor& x, const HostTensor& w)
+      : l_(l), m_(m), t_(matrices(m)), x_(x), w_(w) {}
+  double input(int64_t n, int64_t c, int64_t y, int64_t x) const {
+    y -= l_.pads[0];
+    x -= l_.pads[1];
+    if (y < 0 || y >= l_.h || x < 0 || x >= l_.w) return 0;
+    return element(x_, ((n * l_.c + c) * l_.h + y) * l_.w + x);
+  }
+  double weight(int64_t o, int64_t c, int64_t i, int64_t j) const {
+    return element(w_, ((o * l_.c + c) * 3 + i) * 3 + j);
+  }
+  double result(int64_t n, int64_t o, int64_t y, int64_t x) const {
+    double sum = 0;
+    for (int64_t c = 0; c < l_.c; ++c)
+      for (int64_t i = 0; i < 3; ++i)
+        for (int64_t j = 0; j < 3; ++j) sum += input(n, c, y + i, x + j) * weight(o, c, i, j);
+    return sum;
+  }
+  // How far a rounded result may be off. Each term A G w G B d B A of the sum that Winograd's form
+  // makes of a result passes `roundings` roundings; those of different terms are independent, so
+  // that the errors add up as their squares do. Six times the deviation is never seen.
+  double tolerance(int64_t n, int64_t o, int64_t y, int64_t x) const {
+    // Along a path: 5 operations in each of two transforms of the input and of two of the products,
+    // one rounding of the weights, the product and at most c sums.
+    const double roundings = 5 * 4 + 1 + 1 + static_cast<double>(l_.c);
+    double variance = 0;
+    for (size_t a = 0; a < t_.b.size(); ++a)
+      for (size_t b = 0; b < t_.b.size(); ++b) {
+        const double out = t_.a[at(y % m_)][a] * t_.a[at(x % m_)][b];
+        if (out == 0) continue;
+        for (int64_t c = 0; c < l_.c; ++c)
+          variance += out * out * weight_squares(o, c, a, b) *
+                      input_squares(n, c, y / m_ * m_, x / m_ * m_, a, b);
+      }
+    return 6 * 0x1p-24 * std::sqrt(roundings * variance) + 1e-30;
+  }
+
+ private:
+  double weight_squares(int64_t o, int64_t c, size_t a, size_t b) const {
+    double sum = 0;
+    for (int64_t i = 0; i < 3; ++i)
+      for (int64_t j = 0; j < 3; ++j)
+        sum += std::pow(t_.g[a][at(i)] * t_.g[b][at(j)] * weight(o, c, i, j), 2);
+    return sum;
+  }
+  double input_squares(int64_t n, int64_t c, int64_t y, int64_t x, size_t a, size_t b) const {
+    double sum = 0;
+    for (int64_t i = 0; i < m_ + 2; ++i)
+      for (int64_t j = 0; j < m_ + 2; ++j)
+        if (t_.b[a][at(i)] != 0 && t_.b[b][at(j)] != 0)
+          sum += std::pow(t_.b[a][at(i)] * t_.b[b][at(j)] * input(n, c, y + i, x + j), 2);
+    return sum;
+  }
+  static size_t at(int64_t i) { return static_cast<size_t>(i); }
+  const Layer& l_;
+  const int64_t m_;
+  const Matrices& t_;
+  const HostTensor &x_, &w_;
+};
+
+ir::ValueId between_layers(GraphCall& call, ir::ValueId v) {
+  return call.op("max_pool", {v}, {{"kernel_shape", std::vector<int64_t>{1, 1}}});
+}
+
+class Winograd : public testing::TestWithParam<std::tuple<Layer, int64_t>> {
+ protected:
+  const Layer& layer() const { return std::get<0>(GetParam()); }
+  int64_t tile() const { return std::get<1>(GetParam()); }
+  void SetUp() override {
+    const Layer& l = layer();
+    x_ = random_tensor(DType::kFloat32, {l.n, l.c, l.h, l.w}, random_);
+    w_ = random_tensor(DType::kFloat32, {l.o, l.c, 3, 3}, random_);
+  }
+  // The layer's own result; between layers it has channels innermost.
+  ir::ValueId conv(GraphCall& call, bool between) {
+    const ir::ValueId x = call.input(x_), w = call.constant(w_);
+    const auto& p = layer().pads;
+    return call.op("winograd_conv",
+                   {between ? between_layers(call, x) : x,
+                    call.op("winograd_weights", {w}, {{"tile", tile()}})},
+                   {{"pads", std::vector<int64_t>(p.begin(), p.end())}});
+  }
+  void expect_results(const HostTensor& found) {
+    const Layer& l = layer();
+    const Reference reference(l, tile(), x_, w_);
+    ASSERT_EQ(found.shape, (Shape{l.n, l.o, l.out_h(), l.out_w()}));
+    for (int64_t i = 0; i < l.n * l.o * l.out_h() * l.out_w(); i += step()) {
+      const int64_t x = i % l.out_w(), y = i / l.out_w() % l.out_h(),
+                    o = i / (l.out_w() * l.out_h()) % l.o, n = i / (l.out_w() * l.out_h() * l.o);
+      ASSERT_NEAR(element(found, i), reference.result(n, o, y, x), reference.tolerance(n, o, y, x))
+          << n << ", " << o << ", " << y << ", " << x;
+    }
+  }
+  // Large layers are looked at here and there: the step shares no factor with their extents.
+  int64_t step() const {
+    const Layer& l = layer();
+    return l.n * l.o * l.out_h() * l.out_w() * l.c < 30000 ? 1 : 103;
+  }
+  std::mt19937_64 random_{1};
+  HostTensor x_, w_;
+};
+
+TEST_P(Winograd, InterpretedEqualsThePlainSums) {
+  if (step() > 1) GTEST_SKIP() << "too large for the interpreter";
+  GraphCall call;
+  call.output(conv(call, false));
+  auto oracle = interpret_graph(call.graph, call.inputs);
+  ASSERT_TRUE(oracle.ok()) << oracle.error().to_string();
+  expect_results(oracle->outputs[0]);
+}
+
+TEST_P(Winograd, CompiledEqualsThePlainSums) {
+  for (const char* cpu : {"x86-64-v4", "x86-64-v3", "x86-64"})
+    for (const bool between : {true, false}) {
+      if (!runs_here(cpu)) continue;
+      SCOPED_TRACE(std::string(cpu) + (between ? ", between layers" : ", alone"));
+      GraphCall call;
+      const ir::ValueId y = conv(call, between);
+      call.output(between ? between_layers(call, y) : y);
+      auto runs = run_compiled(call.graph, call.inputs, {true, true, true, cpu}, {1, 3});
+      ASSERT_TRUE(runs.ok()) << runs.error().to_string();
+      expect_results((*runs)[0][0]);
+      EXPECT_EQ((*runs)[0][0].bytes, (*runs)[1][0].bytes) << "depends on the number of threads";
+      if (HasFailure()) return;
+    }
+}
+
+// What comes after joins the kernel, and a result that is read twice is written once.
+TEST_P(Winograd, EpilogueIsExact) {
+  const Layer& l = layer();
+  GraphCall call;
+  const ir::ValueId y = conv(call, true);
+  const ir::ValueId residual =
+      call.input(random_tensor(DType::kFloat32, {l.n, l.o, l.out_h(), l.out_w()}, random_));
+  const ir::ValueId sum = call.op("add", {y, between_layers(call, residual)});
+  const ir::ValueId activated = call.op("relu", {sum});
+  call.output(between_layers(call, activated));
+  call.output(between_layers(call, y));
+  call.output(between_layers(call, call.op("tanh", {sum})));
+  for (const bool fuse : {true, false}) {
+    auto runs = run_compiled(call.graph, call.inputs, {fuse, true, true}, {2});
+    ASSERT_TRUE(runs.ok()) << runs.error().to_string();
+    const Tensors& found = (*runs)[0];
+    expect_results(found[1]);
+    for (int64_t i = 0; i < l.n * l.o * l.out_h() * l.out_w(); ++i) {
+      const auto exact =
+          static_cast<float>(element(found[1], i)) + static_cast<float>(element(call.inputs[1], i));
+      ASSERT_EQ(element(found[0], i), exact < 0 ? 0 : exact) << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, Winograd,
+                         testing::Combine(testing::ValuesIn(kLayers),
+                                          testing::Values(int64_t{2}, int64_t{4})));
+
+}  // namespace
+}  // namespace tilewright

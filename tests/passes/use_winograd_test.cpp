@@ -1,0 +1,168 @@
+// Which convolutions become Winograd convolutions, and what the cost says of them.
+#include <gtest/gtest.h>
+
+#include "passes/build_loops.h"
+#include "passes/lower.h"
+#include "passes/schedule/default_schedule.h"
+#include "passes/schedule/rules/winograd_cost.h"
+#include "tests/passes/graph_check.h"
+
+namespace tilewright::passes {
+namespace {
+
+// y = conv(x, w) of one square image with `pads = [1, 1, 1, 1]` unless others are given.
+std::string conv_lines(const std::string& x, const std::string& w, const std::string& y,
+                       const std::string& attributes = "pads = [1, 1, 1, 1]") {
+  return "  input x: " + x + "\n  const w: " + w + " = #0\n  y: " + y + " = conv(x, w) {" +
+         attributes + "}\n  output y as \"y\"\n";
+}
+ir::ConstantRef zeros(DType t, const Shape& shape) {
+  return bytes(t, shape,
+               std::vector<uint8_t>(static_cast<size_t>(*element_count(shape) * byte_size(t))));
+}
+ir::Graph rewritten(const std::string& lines, const ir::ConstantRef& w) {
+  return use_winograd(parsed_graph(lines, {w}), {});
+}
+bool is_rewritten(const std::string& lines, const ir::ConstantRef& w) {
+  bool found = false;
+  for (const ir::Node& n : rewritten(lines, w).nodes) found |= n.op->name == "winograd_conv";
+  return found;
+}
+
+const ir::ConstantRef kWeights = zeros(DType::kFloat32, {64, 64, 3, 3});
+const std::string kLarge = "f32[n, 64, 56, 56]";
+
+TEST(UseWinograd, LargeLayers) {
+  const ir::Graph g = rewritten(conv_lines(kLarge, "f32[64, 64, 3, 3]", kLarge), kWeights);
+  auto verified = ir::verify(g);
+  ASSERT_TRUE(verified.ok()) << verified.error().to_string();
+  ASSERT_EQ(g.nodes.size(), 2U) << ir::to_text(g);
+  EXPECT_EQ(g.nodes[0].op->name, "winograd_weights");
+  EXPECT_EQ(g.nodes[1].op->name, "winograd_conv");
+  EXPECT_EQ(g.outputs[0], g.nodes[1].outputs[0]);
+}
+
+TEST(UseWinograd, PaddingIsWrittenOut) {
+  const ir::Graph g = rewritten(
+      conv_lines(kLarge, "f32[64, 64, 3, 3]", kLarge, "auto_pad = \"SAME_UPPER\""), kWeights);
+  ASSERT_EQ(g.nodes.size(), 2U) << ir::to_text(g);
+  EXPECT_EQ(ir::NodeView(g, g.nodes[1]).attr_ints("pads"), (std::vector<int64_t>{1, 1, 1, 1}));
+}
+
+TEST(UseWinograd, OtherWindowsStay) {
+  const std::string w = "f32[64, 64, 3, 3]";
+  EXPECT_FALSE(is_rewritten(
+      conv_lines("f32[n, 64, 112, 112]", w, kLarge, "pads = [1, 1, 1, 1], strides = [2, 2]"),
+      kWeights));
+  EXPECT_FALSE(is_rewritten(
+      conv_lines(kLarge, w, kLarge, "pads = [2, 2, 2, 2], dilations = [2, 2]"), kWeights));
+  EXPECT_FALSE(is_rewritten(
+      conv_lines(kLarge, "f32[64, 32, 3, 3]", kLarge, "pads = [1, 1, 1, 1], group = 2"),
+      zeros(DType::kFloat32, {64, 32, 3, 3})));
+  EXPECT_FALSE(is_rewritten(conv_lines(kLarge, "f32[64, 64, 1, 3]", kLarge, "pads = [0, 1, 0, 1]"),
+                            zeros(DType::kFloat32, {64, 64, 1, 3})));
+  EXPECT_FALSE(
+      is_rewritten(conv_lines("f64[1, 64, 56, 56]", "f64[64, 64, 3, 3]", "f64[1, 64, 56, 56]"),
+                   zeros(DType::kFloat64, {64, 64, 3, 3})));
+}
+
+TEST(UseWinograd, UnknownImagesAndWeightsStay) {
+  EXPECT_FALSE(is_rewritten(
+      conv_lines("f32[1, 64, h, 56]", "f32[64, 64, 3, 3]", "f32[1, 64, h, 56]"), kWeights));
+  const ir::Graph g = parsed_graph(
+      "  input x: f32[1, 64, 56, 56]\n  input w: f32[64, 64, 3, 3]\n  y: f32[1, 64, 56, 56] = "
+      "conv(x, w) {pads = [1, 1, 1, 1]}\n  output y as \"y\"\n");
+  EXPECT_EQ(ir::to_text(use_winograd(g, {})), ir::to_text(g));
+}
+
+TEST(UseWinograd, SmallLayersStay) {
+  EXPECT_FALSE(is_rewritten(conv_lines("f32[1, 3, 8, 8]", "f32[4, 3, 3, 3]", "f32[1, 4, 8, 8]"),
+                            zeros(DType::kFloat32, {4, 3, 3, 3})));
+}
+
+TEST(UseWinograd, NotWhenPlainSumsAreAskedFor) {
+  for (const bool precise : {false, true}) {
+    LowerOptions options;
+    options.precise = precise;
+    options.run_constants = [](const ir::Graph& g) -> Result<std::vector<ir::ConstantRef>> {
+      std::vector<ir::ConstantRef> made;
+      for (ir::ValueId v : g.outputs)
+        made.push_back(zeros(DType::kFloat32, *constant_shape(g.value(v).type)));
+      return made;
+    };
+    auto g = lower_graph(parsed_graph(conv_lines(kLarge, "f32[64, 64, 3, 3]", kLarge), {kWeights}),
+                         options);
+    ASSERT_TRUE(g.ok()) << g.error().to_string();
+    int direct = 0, winograd = 0;
+    for (const ir::Node& n : g->nodes) {
+      direct += n.op->name == "conv";
+      winograd += n.op->name == "winograd_conv";
+    }
+    EXPECT_EQ(direct, precise ? 1 : 0) << ir::to_text(*g);
+    EXPECT_EQ(winograd, precise ? 0 : 1) << ir::to_text(*g);
+  }
+}
+
+TEST(WinogradCost, PlansHoldWholeBlocksAndPanels) {
+  for (int64_t extent : {1, 4, 7, 13, 28, 56, 113})
+    for (int64_t channels : {1, 16, 48, 100, 512}) {
+      ir::MachineDescription machine;
+      machine.threads = 3;
+      const WindowedProduct p{1, channels, channels, extent, extent};
+      const WinogradPlan plan = plan_winograd(machine, p);
+      EXPECT_EQ(p.tiles_down(plan.m) % plan.down, 0);
+      const int64_t width = plan.tile.best.vectors * plan.lanes,
+                    panels = (channels + width - 1) / width;
+      EXPECT_EQ(panels % plan.panels, 0);
+      EXPECT_GT(plan.cost.products, 0);
+      EXPECT_GE(plan.cost.weights, 0);
+    }
+}
+
+// Results are rounded alike on any number of threads, and variants for other numbers of images
+// share their packed weights.
+TEST(WinogradCost, ThreadsAndImagesHaveNoSay) {
+  for (int64_t channels : {32, 64, 128, 256, 512})
+    for (int64_t extent : {7, 14, 28, 56}) {
+      ir::MachineDescription machine;
+      const WindowedProduct p{1, channels, channels, extent, extent},
+          many{10, channels, channels, extent, extent};
+      for (int64_t m : {2, 4}) {
+        const WinogradPlan plan = plan_winograd(machine, p, m),
+                           of_many = plan_winograd(machine, many, m);
+        EXPECT_EQ(plan.down, of_many.down);
+        EXPECT_EQ(plan.tile.best.vectors, of_many.tile.best.vectors);
+      }
+      const int64_t tile = winograd_tile(machine, p);
+      machine.threads = 8;
+      EXPECT_EQ(winograd_tile(machine, p), tile);
+    }
+}
+
+TEST(WinogradCost, KernelsSayWhatBothFormsCost) {
+  const ir::MachineDescription machine;
+  for (const std::string form : {"conv", "winograd_conv"}) {
+    const std::string w = form == "conv" ? "f32[8, 5, 3, 3]" : "f32[6, 6, 5, 8]";
+    const ir::Graph g = parsed_graph("  input x: f32[n, 5, 9, 11]\n  input w: " + w +
+                                     "\n  y: f32[n, 8, 9, 11] = " + form +
+                                     "(x, w) {pads = [1, 1, 1, 1]}\n  output y as \"y\"\n");
+    ir::Kernel kernel = build_group_kernel(g, {0}, g.use_counts()).kernel;
+    std::vector<std::string> notes;
+    default_schedule(kernel, {&machine, {"w"}, &notes});
+    std::string text;
+    for (const std::string& n : notes) text += n + "\n";
+    for (const char* phrase : {"direct: ", "F(2x2, 3x3): ", "F(4x4, 3x3): "})
+      EXPECT_NE(text.find(phrase), std::string::npos) << form << ": " << text;
+  }
+}
+
+TEST(WinogradCost, WeightsOutweighFewTiles) {
+  const ir::MachineDescription machine;
+  EXPECT_EQ(winograd_tile(machine, {1, 64, 64, 56, 56}), 4);
+  EXPECT_EQ(winograd_tile(machine, {1, 128, 128, 28, 28}), 4);
+  EXPECT_NE(winograd_tile(machine, {1, 512, 512, 7, 7}), 4);
+  EXPECT_EQ(winograd_tile(machine, {1, 64, 64, 3, 3}), 0);
+}
+
+}  // namespace
+}  // namespace tilewright::passes
