@@ -28,7 +28,7 @@ double cycles(const TileCost& t) {
 }  // namespace
 
 TileCost tile_cost(const ir::MachineDescription& machine, int64_t rows, int64_t vectors,
-                   int64_t all_rows, int64_t all_columns, int64_t lanes) {
+                   int64_t all_rows, int64_t all_columns, int64_t lanes, int64_t outer) {
   TileCost t{.rows = rows, .vectors = vectors};
   const int64_t sums = rows * vectors;
   t.multiply = static_cast<double>(sums) / fma_ports(machine);
@@ -37,20 +37,26 @@ TileCost tile_cost(const ir::MachineDescription& machine, int64_t rows, int64_t 
   // Leftover rows run in a tile of their own: cheaper than a full one, dearer than their share.
   t.row_use = 0.5 + 0.5 * part_used(all_rows, rows);
   t.column_use = part_used(all_columns, vectors * lanes);
+  if (outer > 0 && machine.threads > 1) {
+    // Leftover rows stay with the panel.
+    const int64_t panels = (all_columns + vectors * lanes - 1) / (vectors * lanes);
+    t.balance =
+        part_used(outer * panels * (all_rows % rows ? 1 : all_rows / rows), machine.threads);
+  }
   const bool fits = sums + vectors + 1 <= machine.vector_registers;
-  t.score = fits ? t.multiply / cycles(t) * t.row_use * t.column_use : 0;
+  t.score = fits ? t.multiply / cycles(t) * t.row_use * t.column_use * t.balance : 0;
   return t;
 }
 
 TileChoice choose_tile(const ir::MachineDescription& machine, int64_t all_rows, int64_t all_columns,
-                       int64_t lanes, int64_t within) {
+                       int64_t lanes, int64_t within, int64_t outer) {
   constexpr int64_t kMostVectors = 8, kMostRows = 14;
   constexpr double kBetter = 1.001;  // equal ones: the first, of fewer vectors
   TileChoice choice;
   for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors)
     for (int64_t rows = 1; rows <= std::min(all_rows, kMostRows); ++rows) {
       if (within && within % rows && rows % within) continue;
-      const TileCost t = tile_cost(machine, rows, vectors, all_rows, all_columns, lanes);
+      const TileCost t = tile_cost(machine, rows, vectors, all_rows, all_columns, lanes, outer);
       if (t.score > choice.best.score * kBetter) {
         choice.next = choice.best;
         choice.best = t;
@@ -68,12 +74,13 @@ std::string explain(const TileChoice& choice, int64_t lanes, int registers) {
                 "a tile of %lld rows x %lld vectors of %lld lanes: %lld sums in %d registers\n"
                 "  a step of the reduction takes %.1f cycles: multiply-adds %.1f, loads %.1f, "
                 "latency %.1f\n"
-                "  of rows %.0f %% and of lanes %.0f %% are real: estimated %.0f %% of the peak; "
+                "  of rows %.0f %% and of lanes %.0f %% are real, threads busy %.0f %%: estimated "
+                "%.0f %% of the peak; "
                 "next best: %lld x %lld with %.0f %%",
                 static_cast<long long>(t.rows), static_cast<long long>(t.vectors),
                 static_cast<long long>(lanes), static_cast<long long>(t.rows * t.vectors),
                 registers, cycles(t), t.multiply, t.loads, t.latency, 100 * t.row_use,
-                100 * t.column_use, 100 * t.score, static_cast<long long>(n.rows),
+                100 * t.column_use, 100 * t.balance, 100 * t.score, static_cast<long long>(n.rows),
                 static_cast<long long>(n.vectors), 100 * n.score);
   return text;
 }

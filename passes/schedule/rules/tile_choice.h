@@ -15,18 +15,20 @@ struct TileCost {
   double latency = 0;     // cycles until a sum can be added to again
   double row_use = 0;     // part of the rows that is no padding; leftover rows count half
   double column_use = 0;  // part of the lanes that is no padding
+  double balance = 1;     // part of the time that all threads have a task
   double score = 0;       // estimated part of the multiply-add peak; 0: does not fit the registers
 };
 TileCost tile_cost(const ir::MachineDescription& machine, int64_t rows, int64_t vectors,
-                   int64_t all_rows, int64_t all_columns, int64_t lanes);
+                   int64_t all_rows, int64_t all_columns, int64_t lanes, int64_t outer = 0);
 
 // within: the innermost extent of joined row axes, whole parts of which tiles cover (0: any size).
+// outer: tiles of the same place that the axes around make (0: not known, threads have no say).
 // `next`: the best one of another shape.
 struct TileChoice {
   TileCost best, next;
 };
 TileChoice choose_tile(const ir::MachineDescription& machine, int64_t all_rows, int64_t all_columns,
-                       int64_t lanes, int64_t within);
+                       int64_t lanes, int64_t within, int64_t outer = 0);
 
 // A few lines that say why.
 std::string explain(const TileChoice& choice, int64_t lanes, int registers);

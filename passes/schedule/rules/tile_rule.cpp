@@ -85,8 +85,11 @@ class TileRule {
     if (by_stride.empty()) return false;
     j_ = by_stride[0].second;
     for (size_t k = 1; k < by_stride.size(); ++k) rows_.push_back(by_stride[k].second);
-    // Rows that continue each other in every access count as one.
     const auto of_block = block_accesses(block_);
+    // First the rows that read the same columns: these are what a tile reads once.
+    std::stable_partition(rows_.begin(), rows_.end(),
+                          [&](size_t n) { return shares_columns(of_block, parallel_[n]); });
+    // Rows that continue each other in every access count as one.
     size_t joined = rows_.empty() ? 0 : 1;
     Expr extent = rows_.empty() ? Expr(1) : block_.axes[parallel_[rows_[0]]].extent;
     // Joining pays when tiles fit the innermost of them; a row of its own with a tail is better
@@ -103,6 +106,16 @@ class TileRule {
     outer_.assign(rows_.begin() + static_cast<long>(joined), rows_.end());
     rows_.resize(joined);
     row_extent_ = extent;
+    return true;
+  }
+  // Does what moves with the columns stay when this axis moves?
+  bool shares_columns(const std::vector<BlockAccess>& accesses, size_t axis) const {
+    for (const BlockAccess& a : accesses) {
+      if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
+      const Expr& along = a.strides[parallel_[j_]];
+      if (along && is_zero(along)) continue;
+      if (!a.strides[axis] || !is_zero(a.strides[axis])) return false;
+    }
     return true;
   }
   static bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inner,
@@ -155,7 +168,8 @@ class TileRule {
       shared |= sj && is_zero(sj);
     }
     if (shared) {
-      const TileChoice choice = choose_tile(s_.machine(), rows, columns, lanes_, inner);
+      const TileChoice choice =
+          choose_tile(s_.machine(), rows, columns, lanes_, inner, outer_tiles());
       tile_ = choice.best;
       s_.note(m_ + ": " + explain(choice, lanes_, s_.machine().vector_registers));
     } else {
@@ -174,6 +188,13 @@ class TileRule {
               "columns at a time, over all rows");
   }
 
+  // Tiles of one place that the axes around them make; 0 where these are no tasks.
+  int64_t outer_tiles() const {
+    if (outer_loops_ > 0 || instances(block_) < kParallelWork * 4) return 0;
+    int64_t n = 1;
+    for (size_t k : outer_) n *= extent_or(block_.axes[parallel_[k]].extent, kUnknownExtent);
+    return n;
+  }
   // Weights that no cache holds pass by once, a panel of columns after the other, when all rows fit
   // into the cache beside a panel.
   bool goes_by_columns() const {
