@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <map>
 #include <sstream>
 
@@ -33,6 +34,15 @@ std::vector<std::string> words(const std::string& text) {
   return all;
 }
 
+// The figures of MachineSpeed that passes read.
+constexpr double ir::MachineSpeed::* kSpeed[] = {
+    &ir::MachineSpeed::clock_ghz,       &ir::MachineSpeed::fma_latency_cycles,
+    &ir::MachineSpeed::fma_ports,       &ir::MachineSpeed::f32_gflops,
+    &ir::MachineSpeed::l2_read,         &ir::MachineSpeed::l3_read,
+    &ir::MachineSpeed::l3_read_all,     &ir::MachineSpeed::memory_read,
+    &ir::MachineSpeed::memory_read_all,
+};
+
 std::string header(const char* form, const LowerOptions& options, const Error& error) {
   const ir::MachineDescription& m = options.machine;
   std::ostringstream out;
@@ -43,6 +53,11 @@ std::string header(const char* form, const LowerOptions& options, const Error& e
       << " " << m.l2_bytes << " " << m.l3_bytes << "\nthreads: " << m.threads
       << "\noptions: " << options.fuse << " " << options.schedule << " " << options.fold << " "
       << options.precise << "\n";
+  if (m.speed.measured) {
+    out << "speed:" << std::setprecision(17);
+    for (const auto field : kSpeed) out << " " << m.speed.*field;
+    out << "\n";
+  }
   return out.str();
 }
 
@@ -107,6 +122,10 @@ LowerOptions read_options(const Reproducer& r) {
   std::istringstream(r.field("threads")) >> m.threads;
   std::istringstream(r.field("options")) >> options.fuse >> options.schedule >> options.fold >>
       options.precise;
+  std::istringstream speed(r.field("speed"));
+  m.speed.measured = !r.field("speed").empty();
+  for (const auto field : kSpeed)
+    if (m.speed.measured) speed >> m.speed.*field;
   return options;
 }
 

@@ -102,6 +102,9 @@ def main():
         why = run(args.cli, "lower", args.model / "model.onnx", "--explain", "k2")
         check("sums in" in why and "parallelize(" in why, "a kernel's schedule is explained")
         check(not any("LLVM" in l for l in linked_libraries(args.program)), "no LLVM is linked")
+        opened = subprocess.run([args.cli, "bench", model, "--seconds", "0.01"], capture_output=True, text=True,
+                                check=True, env={**os.environ, "LD_DEBUG": "files"}).stderr
+        check("libc.so" in opened and "LLVM" not in opened, "who runs a compiled model loads no LLVM")
         if can_change_root():
             root = work / "root"
             make_root(root, args.program, args.runtime, [model, images])

@@ -151,9 +151,10 @@ DirectCost direct_cost(const MachineDescription& m, const WindowedProduct& p) {
 
 namespace {
 
-// What is decided on: see winograd_tile.
-MachineDescription with_one_thread(MachineDescription machine) {
+// What is decided on: neither threads nor what was measured have a say in how results are rounded.
+MachineDescription nominal(MachineDescription machine) {
   machine.threads = 1;
+  machine.speed = {};
   return machine;
 }
 
@@ -170,17 +171,18 @@ std::string explain(const WinogradCost& c, int64_t m) {
 }  // namespace
 
 int64_t winograd_tile(const MachineDescription& machine, const WindowedProduct& p) {
-  const MachineDescription one = with_one_thread(machine);
+  const MachineDescription one = nominal(machine);
   const WinogradPlan plan = plan_winograd(one, p);
   return plan.cost.total() < kSurely * direct_cost(one, p).total() ? plan.m : 0;
 }
 
 std::string explain(const MachineDescription& machine, const WindowedProduct& p) {
-  const MachineDescription one = with_one_thread(machine);
+  const MachineDescription one = nominal(machine);
   const DirectCost d = direct_cost(one, p);
   char direct[256];
   std::snprintf(direct, sizeof direct,
-                "estimated for one image on one thread (Winograd's form must take less than %.0f "
+                "estimated for one image on one thread, without measurements (Winograd's form must "
+                "take less than %.0f "
                 "%% of the direct one)\n  direct: %.0f us: products %.0f, weights %.0f",
                 100 * kSurely, d.total(), d.products, d.weights);
   return direct + explain(plan_winograd(one, p, 2).cost, 2) +

@@ -45,7 +45,8 @@ struct DirectCost {
 DirectCost direct_cost(const ir::MachineDescription& machine, const WindowedProduct& p);
 
 // The m of the form that is surely faster than the direct one on one thread; 0: there is none. The
-// rounding of results depends on it, so that the number of threads has no say.
+// rounding of results depends on it, so that neither the number of threads nor what was measured of
+// the machine has a say.
 int64_t winograd_tile(const ir::MachineDescription& machine, const WindowedProduct& p);
 // The costs by which winograd_tile decides, by their terms, one line each.
 std::string explain(const ir::MachineDescription& machine, const WindowedProduct& p);
