@@ -123,7 +123,10 @@ void compute_arg(ComputeContext& c) {
   auto update = [&](const Axes& i, const Axes& r) {
     Expr x = load(c.in(0), index(rank, i, r)), b = load(best, i);
     Expr better = largest ? (last ? x >= b : x > b) : (last ? x <= b : x < b);
-    return if_then(better, seq({store(c.out(), i, r[0]), store(best, i, x)}));
+    // Along a row the place changes seldom; elsewhere lanes choose.
+    if (axis == rank - 1) return if_then(better, seq({store(c.out(), i, r[0]), store(best, i, x)}));
+    return seq({store(c.out(), i, select(better, r[0], load(c.out(), i))),
+                store(best, i, select(better, x, b))});
   };
   c.b.reduce_custom(c.out()->shape, index.extents, init, update, largest ? "argmax" : "argmin");
 }

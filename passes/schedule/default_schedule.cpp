@@ -75,7 +75,10 @@ class DefaultSchedule {
     for (size_t i = 0; i < names.size(); ++i) {
       if (!s_.has_block(names[i]) || done_.count(names[i])) continue;
       const BlockPlace p = s_.place(names[i]);
-      if (!is_simple(*p.block)) continue;
+      if (!is_simple(*p.block)) {
+        lanes_rule(s_, names[i]);
+        continue;
+      }
       if (!is_reduction(*p.block)) {
         pointwise_rule(s_, names[i]);
         continue;

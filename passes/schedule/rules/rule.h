@@ -81,6 +81,8 @@ bool split_rule(ScheduleState& s, const std::string& block);
 // Rows of accumulators: reductions of terms that are each read once and lie side by side like the
 // results. False, and nothing changes, for others. `epilogue` as above.
 bool columns_rule(ScheduleState& s, const std::string& block, const std::string& epilogue);
+// Reductions of several values at once, one result a lane.
+bool lanes_rule(ScheduleState& s, const std::string& block);
 // Several blocks over the same rows share the row loops; reductions along the row use vectors of
 // partial results.
 bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks);
