@@ -43,8 +43,8 @@ class QuantizeContractions : public GraphRewriter {
     if (scale_w == kNone) return false;
     Attributes attributes = n.attributes;
     attributes["out_dtype"] = std::string("i32");
-    const ValueId sum =
-        op(n.op->name, {x.inputs[0], w.inputs[0], zero_x, zero_w}, std::move(attributes));
+    const auto [bytes_x, bytes_w] = in_fours(n, x.inputs[0], w.inputs[0], zero_w);
+    const ValueId sum = op(n.op->name, {bytes_x, bytes_w, zero_x, zero_w}, std::move(attributes));
     const ValueId factor = op("mul", {reshape(scale_x, {}), scale_w});
     replace(n.outputs[0], op("mul", {cast(sum, DType::kFloat32), factor}));
     return true;
@@ -56,11 +56,49 @@ class QuantizeContractions : public GraphRewriter {
     const auto& dims = type(w.inputs[0]).dims;
     if (n.op->name == "conv") {
       if (view.attr_int("group", 1) != 1) return false;
-      return as_int(dims[1]).value_or(1) % dot_terms(DType::kUInt8) == 0;
+      const int64_t rest = as_int(dims[1]).value_or(1) % dot_terms(DType::kUInt8);
+      return rest == 0 || (rest == dot_terms(DType::kUInt8) - 1 && pads_with_zero(w));
     }
     if (dims.size() != 2 || view.attr_int("trans_a") || type(n.inputs[0]).rank() < 2) return false;
     return as_int(dims[view.attr_int("trans_b") ? 1 : 0]).value_or(1) % dot_terms(DType::kUInt8) ==
            0;
+  }
+
+  // Is it known what stands for 0 in the weights?
+  bool pads_with_zero(const Node& w) const {
+    const ValueId zero = input(w, 2);
+    if (zero == kNone || (constant(zero) && is_scalar(zero))) return true;
+    const auto& dims = type(zero).dims;
+    for (size_t d = 1; d < dims.size(); ++d)
+      if (!is_one(dims[d])) return false;
+    return constant(zero) && static_cast<int>(dims.size()) == type(w.inputs[0]).rank();
+  }
+  // Images of three channels get a fourth one, whose weights are 0.
+  std::pair<ValueId, ValueId> in_fours(const Node& n, ValueId x, ValueId w, ValueId zero) {
+    const Constant& given = *constant(w);
+    const int64_t four = dot_terms(DType::kUInt8);
+    if (n.op->name != "conv" || given.shape[1] % four == 0) return {x, w};
+    Shape shape = given.shape;
+    ++shape[1];
+    int64_t window = 1;
+    for (size_t d = 2; d < shape.size(); ++d) window *= shape[d];
+    const auto each = static_cast<size_t>(given.shape[1] * window),
+               more = static_cast<size_t>(window);
+    std::vector<uint8_t> bytes;
+    for (size_t o = 0; o < static_cast<size_t>(shape[0]); ++o) {
+      bytes.insert(bytes.end(), given.data + o * each, given.data + (o + 1) * each);
+      const bool one = zero == kNone || is_scalar(zero);
+      const int64_t fill =
+          zero == kNone ? 0 : integer_at(*constant(zero), one ? 0 : static_cast<int64_t>(o));
+      bytes.insert(bytes.end(), more, static_cast<uint8_t>(fill));
+    }
+    const size_t rank = shape.size();
+    std::vector<int64_t> pads(2 * rank);
+    pads[rank + 1] = 1;
+    const ValueId sizes = graph_.add_constant(
+        "", make_constant_of<int64_t>(DType::kInt64, {static_cast<int64_t>(2 * rank)}, pads));
+    return {op("pad", {x, sizes}),
+            graph_.add_constant("", make_constant(given.dtype, shape, std::move(bytes)))};
   }
 
   // Scale of w, one for all or one per result channel, in a shape that broadcasts against results.

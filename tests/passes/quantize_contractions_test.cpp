@@ -183,6 +183,23 @@ TEST(QuantizeContractions, WhatStaysInFloats) {
     }
 }
 
+// A fourth channel completes the terms of a dot product; its weights stand for 0.
+TEST(QuantizeContractions, ConvOfThreeChannels) {
+  for (const std::string zero :
+       {"", "  const zw: u8[] = [131]\n", "  const zw: u8[4, 1, 1, 1] = [0, 255, 128, 77]\n"})
+    expect_quantized(
+        "  input qx: u8[1, 3, 6, 5]\n  const sx: f32[] = [0.125]\n"
+        "  const zx: u8[] = [117]\n  const qw: u8[4, 3, 3, 3] = #0\n"
+        "  const sw: f32[4, 1, 1, 1] = [0.5, 0.25, 0.125, 0.0625]\n" +
+            zero +
+            "  x: f32[1, 3, 6, 5] = dequantize(qx, sx, zx)\n"
+            "  w: f32[4, 3, 3, 3] = dequantize(qw, sw" +
+            (zero.empty() ? "" : ", zw") +
+            ")\n  y: f32[1, 4, 6, 5] = conv(x, w) {pads = [1, 1, 1, 1]}\n"
+            "  output y as \"y\"\n",
+        {random_bytes(DType::kUInt8, {4, 3, 3, 3}, 1)});
+}
+
 TEST(QuantizeContractions, ConvThatStaysInFloats) {
   const char* const convs[] = {R"(  input qx: u8[1, 8, 4, 4]
   const qw: i8[2, 4, 1, 1] = #0
@@ -192,17 +209,17 @@ TEST(QuantizeContractions, ConvThatStaysInFloats) {
   y: f32[1, 2, 4, 4] = conv(x, w) {group = 2}
   output y as "y"
 )",
-                               R"(  input qx: u8[1, 3, 4, 4]
-  const qw: i8[2, 3, 1, 1] = #1
+                               R"(  input qx: u8[1, 5, 4, 4]
+  const qw: i8[2, 5, 1, 1] = #1
   const s: f32[] = [0.5]
-  x: f32[1, 3, 4, 4] = dequantize(qx, s)
-  w: f32[2, 3, 1, 1] = dequantize(qw, s)
+  x: f32[1, 5, 4, 4] = dequantize(qx, s)
+  w: f32[2, 5, 1, 1] = dequantize(qw, s)
   y: f32[1, 2, 4, 4] = conv(x, w)
   output y as "y"
 )"};
   for (const char* lines : convs)
     expect_unchanged(lines, {random_bytes(DType::kInt8, {2, 4, 1, 1}, 1),
-                             random_bytes(DType::kInt8, {2, 3, 1, 1}, 2)});
+                             random_bytes(DType::kInt8, {2, 5, 1, 1}, 2)});
 }
 
 }  // namespace
