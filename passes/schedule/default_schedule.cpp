@@ -116,9 +116,10 @@ class DefaultSchedule {
     }
     const auto* outer = s->as<Block>();
     if (!outer || loops.empty() || all_blocks(outer->body).empty()) return;
+    const std::string name = outer->name;  // steps replace the block
     std::string tasks = loops[0];
     for (size_t i = 1; i < loops.size(); ++i) {
-      const std::string fused = outer->name + ".tasks" + std::to_string(i);
+      const std::string fused = name + ".tasks" + std::to_string(i);
       if (!s_.apply("fuse_axes", {tasks, loops[i], fused})) break;
       tasks = fused;
     }
