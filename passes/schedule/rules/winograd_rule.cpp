@@ -44,8 +44,10 @@ class WinogradRule {
     if (!tile_results() || !tile_columns() || !place_products() || !share_out() || !stage_input() ||
         !tile_products())
       return false;
+    std::vector<std::string> rest;  // names: steps replace the blocks
     for (const BlockPlace& p : all_blocks(s_.kernel().body))
-      if (p.loops.empty() || p.loops[0]->var.name() != task_) pointwise_rule(s_, p.block->name);
+      if (p.loops.empty() || p.loops[0]->var.name() != task_) rest.push_back(p.block->name);
+    for (const std::string& b : rest) pointwise_rule(s_, b);
     return true;
   }
 
