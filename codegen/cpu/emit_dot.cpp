@@ -30,7 +30,9 @@ llvm::Intrinsic::ID float_instruction(const ir::MachineDescription& m, unsigned 
   if (!m.has("avx512bf16")) return 0;
   if (lanes == 16) return x86_avx512bf16_dpbf16ps_512;
   if (!m.has("avx512vl")) return 0;
-  return lanes == 8 ? x86_avx512bf16_dpbf16ps_256 : lanes == 4 ? x86_avx512bf16_dpbf16ps_128 : 0;
+  if (lanes == 8) return x86_avx512bf16_dpbf16ps_256;
+  if (lanes == 4) return x86_avx512bf16_dpbf16ps_128;
+  return 0;
 }
 llvm::Intrinsic::ID pair_instruction(const ir::MachineDescription& m, unsigned lanes) {
   if (lanes == 16 && m.has("avx512bw")) return llvm::Intrinsic::x86_avx512_pmaddw_d_512;

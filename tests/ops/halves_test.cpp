@@ -57,7 +57,7 @@ TEST_P(Halves, NarrowToTheNearest) {
   HostTensor all(DType::kFloat32, {3 * 65536});
   for (uint32_t i = 0; i < 65536; ++i) {
     uint32_t middle = (i << 16) + 0x8000;
-    if (t == DType::kFloat16) middle = (i & 0x8000) << 16 | ((i & 0x7fff) << 13) + 0x37001000;
+    if (t == DType::kFloat16) middle = ((i & 0x8000) << 16) | (((i & 0x7fff) << 13) + 0x37001000);
     // Subnormal numbers of the instruction's operand may count as 0.
     if ((middle & 0x7fffffff) < 0x01000000) middle = 0x3f800000;
     for (uint32_t k = 0; k < 3; ++k) {
