@@ -122,10 +122,8 @@ class Arithmetic {
   }
 
   MathOptions math_options() const {
-    const auto& has = machine_.features;
-    const bool wide =
-        machine_.vector_bytes == 64 && std::find(has.begin(), has.end(), "avx512f") != has.end();
-    return {.has_fma = machine_.has_fma, .has_scale = wide};
+    return {.has_fma = machine_.has_fma,
+            .has_scale = machine_.vector_bytes == 64 && machine_.has("avx512f")};
   }
 
   Value* binary(const Binary& e, Value* a, Value* y) {
@@ -360,7 +358,6 @@ llvm::Type* llvm_type(llvm::IRBuilderBase& b_, ScalarType type, bool in_memory) 
 namespace {
 
 Expr single(int lanes) { return Var("x", {DType::kFloat32, lanes}); }
-bool is_comparison(BinaryOp op) { return op >= BinaryOp::kEq; }
 
 }  // namespace
 
@@ -393,9 +390,10 @@ Value* emit_binary(llvm::IRBuilderBase& b, const MachineDescription& m, const Bi
   if (!emulates_halves(m, t)) return Arithmetic(b, m).binary(e, x, y);
   Binary wide = e;
   wide.a = wide.b = single(e.type.lanes);
-  if (!is_comparison(e.op)) wide.type.dtype = DType::kFloat32;
+  const bool test = e.type.dtype == DType::kBool;
+  if (!test) wide.type.dtype = DType::kFloat32;
   Value* r = Arithmetic(b, m).binary(wide, widen_half(b, x, t), widen_half(b, y, t));
-  return is_comparison(e.op) ? r : narrow_half(b, r, t);
+  return test ? r : narrow_half(b, r, t);
 }
 Value* emit_reduce_lanes(llvm::IRBuilderBase& b, const MachineDescription& m, const ReduceLanes& e,
                          Value* v) {

@@ -33,11 +33,7 @@ TEST_P(ArgExtremes, AlongEveryAxis) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, ArgExtremes, testing::Values("native", "x86-64-v4", "x86-64-v3"),
-                         [](const auto& info) {
-                           std::string cpu = info.param;
-                           for (char& c : cpu) c = c == '-' ? '_' : c;
-                           return cpu;
-                         });
+                         [](const auto& info) { return as_test_name(info.param); });
 
 }  // namespace
 }  // namespace tilewright

@@ -120,12 +120,7 @@ TEST_P(AttentionOp, RowsWithoutWeight) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, AttentionOp, testing::Values("native", "x86-64-v4", "x86-64-v3"),
-                         [](const auto& info) {
-                           std::string cpu = info.param;
-                           for (char& c : cpu)
-                             if (c == '-') c = '_';
-                           return cpu;
-                         });
+                         [](const auto& info) { return as_test_name(info.param); });
 
 }  // namespace
 }  // namespace tilewright

@@ -59,11 +59,7 @@ TEST_P(Bf16Products, TakeTheInstructionWhereThereIsOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Bf16Products, testing::Values("cooperlake", "x86-64-v4", "x86-64-v3"),
-                         [](const auto& info) {
-                           std::string cpu = info.param;
-                           for (char& c : cpu) c = c == '-' ? '_' : c;
-                           return cpu;
-                         });
+                         [](const auto& info) { return as_test_name(info.param); });
 
 }  // namespace
 }  // namespace tilewright

@@ -260,6 +260,11 @@ Result<ir::Program> lower_graph_for(const ir::Graph& graph, const CompiledForm& 
   return passes::lower(graph, options);
 }
 
+std::string as_test_name(std::string cpu) {
+  for (char& c : cpu) c = c == '-' ? '_' : c;
+  return cpu;
+}
+
 Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs,
                                           CompiledForm form, const std::vector<int>& threads) {
   TW_ASSIGN(const passes::LowerOptions options, lower_options(form));

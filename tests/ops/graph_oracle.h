@@ -57,6 +57,8 @@ struct CompiledForm {
 Result<ir::Program> lower_graph_for(const ir::Graph& graph, const CompiledForm& form);
 // Has this machine all that code for `cpu` may use?
 bool runs_here(const std::string& cpu);
+// The name of a CPU as part of a test's name.
+std::string as_test_name(std::string cpu);
 // Compiles a graph once and runs it with each number of threads.
 Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs,
                                           CompiledForm form, const std::vector<int>& threads);

@@ -108,9 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{DType::kFloat16, "x86-64-v4"}, Case{DType::kFloat16, "x86-64-v3"},
                     Case{DType::kFloat16, "x86-64"}),
     [](const auto& info) {
-      std::string text = std::string(name(info.param.half)) + "_" + info.param.cpu;
-      for (char& c : text) c = c == '-' ? '_' : c;
-      return text;
+      return std::string(name(info.param.half)) + "_" + as_test_name(info.param.cpu);
     });
 
 }  // namespace

@@ -191,11 +191,8 @@ TEST_P(QuantizedProducts, LayersBetweenDequantizeAndQuantize) {
   expect_equal(call);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, QuantizedProducts, testing::ValuesIn(kCpus), [](const auto& info) {
-  std::string cpu = info.param;
-  for (char& c : cpu) c = c == '-' ? '_' : c;
-  return cpu;
-});
+INSTANTIATE_TEST_SUITE_P(Cpu, QuantizedProducts, testing::ValuesIn(kCpus),
+                         [](const auto& info) { return as_test_name(info.param); });
 
 }  // namespace
 }  // namespace tilewright
