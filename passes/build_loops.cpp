@@ -39,12 +39,7 @@ bool is_same_order(const Layout& a, const Layout& b, const TensorType& type) {
   const auto x = order_of(a, type), y = order_of(b, type);
   return x && y && *x == *y;
 }
-namespace {
 
-// Dimensions of x and of its reshape that hold the same elements: ranges of both.
-struct DimRange {
-  size_t from_begin, from_end, to_begin, to_end;
-};
 std::vector<DimRange> matching_dims(const std::vector<Expr>& from, const std::vector<Expr>& to) {
   std::vector<DimRange> ranges;
   for (size_t i = 0, j = 0; i < from.size() && j < to.size();) {
@@ -70,8 +65,6 @@ std::vector<DimRange> matching_dims(const std::vector<Expr>& from, const std::ve
       !ranges.empty() && ranges.back().from_end == from.size() && ranges.back().to_end == to.size();
   return all ? ranges : std::vector<DimRange>{};
 }
-
-}  // namespace
 
 std::optional<Layout> reshaped_layout(const Layout& x, const TensorType& from,
                                       const TensorType& to) {
@@ -123,6 +116,38 @@ class InlineScalars : public Rewriter {
   const std::map<const BufferNode*, Expr>& scalars_;
 };
 
+// What reads and writes a value that lies in another reads and writes the other.
+struct Placed {
+  Buffer whole;
+  const Placement* place;
+};
+class OpenAliases : public Rewriter {
+ public:
+  explicit OpenAliases(const std::map<const BufferNode*, Placed>& placed) : placed_(placed) {}
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override {
+    Expr inside = Rewriter::rewrite(e);
+    const auto* l = inside.as<Load>();
+    const auto it = l ? placed_.find(l->buffer.get()) : placed_.end();
+    return it == placed_.end() ? inside : load(it->second.whole, at(it->second, l->indices));
+  }
+  Stmt rewrite(const Stmt& s) override {
+    Stmt inside = Rewriter::rewrite(s);
+    const auto* st = inside.as<Store>();
+    const auto it = st ? placed_.find(st->buffer.get()) : placed_.end();
+    return it == placed_.end() ? inside
+                               : store(it->second.whole, at(it->second, st->indices), st->value);
+  }
+
+ private:
+  static std::vector<Expr> at(const Placed& p, const std::vector<Expr>& indices) {
+    std::vector<Expr> moved = p.place->indices(indices);
+    for (Expr& e : moved) e = simplify(e);
+    return moved;
+  }
+  const std::map<const BufferNode*, Placed>& placed_;
+};
+
 Expr scalar_constant(const Value& v) {
   if (!v.constant || tilewright::element_count(v.constant->shape) != 1) return nullptr;
   if (v.type.dtype == DType::kUInt64) return nullptr;
@@ -155,8 +180,9 @@ std::vector<Var> kernel_scalars(const Kernel& k) {
 
 class GroupBuilder {
  public:
-  GroupBuilder(const Graph& graph, const std::vector<size_t>& nodes, const std::vector<int>& uses)
-      : graph_(graph), nodes_(nodes), uses_(uses) {}
+  GroupBuilder(const Graph& graph, const std::vector<size_t>& nodes, const std::vector<int>& uses,
+               const Aliases& aliases)
+      : graph_(graph), nodes_(nodes), uses_(uses), aliases_(aliases) {}
 
   GroupKernel build() {
     count_inner_uses();
@@ -202,7 +228,33 @@ class GroupBuilder {
                            value.layout);
     buffers_[v] = b;
     if (Expr s = scalar_constant(value)) scalars_[b.get()] = s;
+    if (const auto it = aliases_.find(v); it != aliases_.end()) {
+      const Value& whole = graph_.value(it->second.in);
+      placed_[b.get()] = {
+          make_buffer(b->name, whole.type.dtype, whole.type.dims, Scope::kParam, whole.layout),
+          &it->second};
+    }
     return b;
+  }
+  // The parts of a concat that lie there already.
+  Stmt without_copies_in_place(const Stmt& body) const {
+    const Node& n = graph_.nodes[nodes_[0]];
+    if (n.op->name != "concat" || nodes_.size() != 1) return body;
+    std::set<const BufferNode*> there;
+    for (ValueId v : n.inputs)
+      if (const auto it = aliases_.find(v);
+          it != aliases_.end() && it->second.joined == n.outputs[0])
+        there.insert(buffers_.at(v).get());
+    std::vector<Stmt> kept;
+    const auto* all = body.as<Seq>();
+    for (const Stmt& s : all ? all->stmts : std::vector<Stmt>{body}) {
+      bool copies = false;
+      for_each_expr(s, [&](const Expr& e) {
+        if (const auto* l = e.as<Load>()) copies |= there.count(l->buffer.get()) != 0;
+      });
+      if (!copies) kept.push_back(s);
+    }
+    return seq(std::move(kept));
   }
   void add_node(const Node& node, LoopsBuilder& builder) {
     std::vector<Buffer> in, out;
@@ -227,7 +279,7 @@ class GroupBuilder {
   }
   GroupKernel finish(LoopsBuilder& builder) {
     GroupKernel g;
-    g.kernel.body = InlineScalars(scalars_).rewrite(builder.finish());
+    g.kernel.body = InlineScalars(scalars_).rewrite(without_copies_in_place(builder.finish()));
     g.kernel.name = kernel_name();
     g.sources = sources_;
     std::set<const BufferNode*> read, written;
@@ -247,6 +299,9 @@ class GroupBuilder {
         add_param(g, v, [&](const Buffer& b) {
           return written.count(b.get()) && b->scope == Scope::kParam;
         });
+    g.kernel.body = OpenAliases(placed_).rewrite(g.kernel.body);
+    for (Buffer& b : g.kernel.params)
+      if (const auto it = placed_.find(b.get()); it != placed_.end()) b = it->second.whole;
     g.kernel.scalars = kernel_scalars(g.kernel);
     return g;
   }
@@ -273,24 +328,26 @@ class GroupBuilder {
   const Graph& graph_;
   const std::vector<size_t>& nodes_;
   const std::vector<int>& uses_;
+  const Aliases& aliases_;
   LoopsBuilder builder_;
   std::map<ValueId, int> inner_uses_;
   std::set<ValueId> made_here_;
   std::map<ValueId, Buffer> buffers_;
   std::map<const BufferNode*, Expr> scalars_;
+  std::map<const BufferNode*, Placed> placed_;
   std::vector<std::string> sources_;
 };
 
 }  // namespace
 
 GroupKernel build_group_kernel(const Graph& graph, const std::vector<size_t>& nodes,
-                               const std::vector<int>& uses) {
-  return GroupBuilder(graph, nodes, uses).build();
+                               const std::vector<int>& uses, const Aliases& aliases) {
+  return GroupBuilder(graph, nodes, uses, aliases).build();
 }
-GroupKernel build_symbol_kernel(const Graph& graph, size_t node) {
+GroupKernel build_symbol_kernel(const Graph& graph, size_t node, const Aliases& aliases) {
   const std::vector<size_t> nodes{node};
   const std::vector<int> uses;
-  return GroupBuilder(graph, nodes, uses).build_symbols();
+  return GroupBuilder(graph, nodes, uses, aliases).build_symbols();
 }
 
 }  // namespace tilewright::passes

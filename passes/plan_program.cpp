@@ -98,7 +98,7 @@ Result<Program> Planner::run(const Graph& graph) {
 }
 
 Status Planner::write_block(GraphPlan& g) {
-  g.steps = collect_steps(g.graph, g.uses);
+  g.steps = collect_steps(g.graph, g.uses, g.aliases);
   for (PlanStep& s : g.steps) TW_RETURN_IF_ERROR(emit(g, s));
   return {};
 }
@@ -153,6 +153,8 @@ int32_t Planner::new_buffer(ProgramBuffer b) {
 int32_t Planner::buffer(GraphPlan& g, ValueId v) {
   auto it = g.buffers.find(v);
   if (it != g.buffers.end()) return it->second;
+  if (const auto placed = g.aliases.find(v); placed != g.aliases.end())
+    return g.buffers[v] = buffer(g, placed->second.in);
   const Value& value = g.graph.value(v);
   ProgramBuffer b;
   b.name = value.name.empty() ? "v" + std::to_string(v) : value.name;
@@ -190,6 +192,7 @@ Status Planner::emit(GraphPlan& g, PlanStep& s) {
       at(to).dynamic = false;
       return {};
     }
+    case PlanStep::kPlaced: return {};
     case PlanStep::kSymbols: return emit_symbols(g, s);
     case PlanStep::kControl: return emit_control(g, node);
     case PlanStep::kKernel: return emit_kernel(g, s);
@@ -203,7 +206,10 @@ Status Planner::emit_kernel(GraphPlan& g, PlanStep& s) {
     const ValueId v = s.group.params[p];
     const Layout& layout = program_.kernels[static_cast<size_t>(call.kernel)].params[p]->layout;
     const int32_t b = g.graph.value(v).constant ? packed_constant(g, v, layout) : buffer(g, v);
-    if (p >= s.group.num_inputs && at(b).dynamic) push(g, AllocateInstruction{b});
+    if (p >= s.group.num_inputs && at(b).dynamic) {
+      const bool first = g.allocated.insert(b).second;
+      if (first || !g.aliases.count(v)) push(g, AllocateInstruction{b});
+    }
     call.buffers.push_back(b);
   }
   push(g, std::move(call));
@@ -248,7 +254,7 @@ Status Planner::add_call(const Graph& graph, GroupKernel& g, CallInstruction& ca
     const auto& [source, source_constant] = sources_[static_cast<size_t>(it->second)];
     if (source_constant != is_constant || !structurally_equal(source, g.kernel)) continue;
     call.kernel = it->second;
-    add_profile(g, call);
+    add_profile(graph, g, call);
     return {};
   }
   call.kernel = static_cast<int32_t>(program_.kernels.size());
@@ -258,15 +264,17 @@ Status Planner::add_call(const Graph& graph, GroupKernel& g, CallInstruction& ca
   k.name = "k" + std::to_string(call.kernel) + "_" + k.name;
   TW_ASSIGN(k, lower_(std::move(k), constants));
   program_.kernels.push_back(std::move(k));
-  add_profile(g, call);
+  add_profile(graph, g, call);
   return {};
 }
-void Planner::add_profile(const GroupKernel& g, CallInstruction& call) {
+void Planner::add_profile(const Graph& graph, const GroupKernel& g, CallInstruction& call) {
   call.profile = static_cast<int32_t>(program_.profile.size());
   Expr bytes = 0;
-  for (const Buffer& b : g.kernel.params) {
+  for (size_t p = 0; p < g.kernel.params.size(); ++p) {
+    const Buffer& b = g.kernel.params[p];
+    const bool is_value = p < g.params.size() && g.params[p] != kNone;
     Expr n = byte_size(b->dtype);
-    for (const Expr& d : b->shape) n = n * d;
+    for (const Expr& d : is_value ? graph.value(g.params[p]).type.dims : b->shape) n = n * d;
     bytes = bytes + n;
   }
   program_.profile.push_back({g.sources, program_.kernels[static_cast<size_t>(call.kernel)].name,

@@ -1,5 +1,6 @@
 // The steps of a graph, and the lives of the buffers of a program.
 #include <algorithm>
+#include <iterator>
 
 #include "ir/loops/rewrite.h"
 #include "passes/graph/graph_passes.h"
@@ -13,7 +14,8 @@ namespace {
 
 class Steps {
  public:
-  Steps(const Graph& graph, const std::vector<int>& uses) : graph_(graph), uses_(uses) {}
+  Steps(const Graph& graph, const std::vector<int>& uses, const Aliases& aliases)
+      : graph_(graph), uses_(uses), aliases_(aliases) {}
 
   std::vector<PlanStep> collect() {
     std::map<int32_t, std::vector<size_t>> groups;
@@ -34,7 +36,7 @@ class Steps {
     PlanStep s;
     s.kind = PlanStep::kSymbols;
     s.node = node;
-    s.group = build_symbol_kernel(graph_, node);
+    s.group = build_symbol_kernel(graph_, node, aliases_);
     return s;
   }
   PlanStep step_of(const std::vector<size_t>& nodes) const {
@@ -49,13 +51,41 @@ class Steps {
       for (ValueId v : last.outputs)
         if (v != kNone) s.group.params.push_back(v);
     } else if (nodes.size() == 1 && is_view(graph_, last)) {
-      s.kind = PlanStep::kView;
+      s.kind = aliases_.count(last.outputs[0]) ? PlanStep::kPlaced : PlanStep::kView;
       s.group.params = {last.inputs[0], last.outputs[0]};
       s.group.num_inputs = 1;
+    } else if (is_placed(nodes, last)) {
+      s.kind = PlanStep::kPlaced;
+      s.group.params = last.inputs;
+      std::erase(s.group.params, kNone);
+      s.group.num_inputs = s.group.params.size();
+      s.group.params.push_back(last.outputs[0]);
     } else {
-      s.group = build_group_kernel(graph_, nodes, uses_);
+      s.group = build_group_kernel(graph_, nodes, uses_, aliases_);
+      if (last.op->name == "concat")
+        std::copy_if(last.inputs.begin(), last.inputs.end(), std::back_inserter(s.after),
+                     [&](ValueId v) { return joins(v, last); });
     }
     return s;
+  }
+  // A slice that lies in its operand, or a concat all of whose operands lie in it.
+  bool is_placed(const std::vector<size_t>& nodes, const Node& n) const {
+    if (nodes.size() != 1) return false;
+    if (n.op->name == "slice")
+      return aliases_.count(n.outputs[0]) && aliases_.at(n.outputs[0]).joined == kNone;
+    return n.op->name == "concat" &&
+           std::all_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) { return joins(v, n); });
+  }
+  bool joins(ValueId v, const Node& concat) const {
+    const auto it = aliases_.find(v);
+    return it != aliases_.end() && it->second.joined == concat.outputs[0];
+  }
+
+  static std::vector<ValueId> inputs_of(const PlanStep& s) {
+    const auto begin = s.group.params.begin();
+    std::vector<ValueId> in(begin, begin + static_cast<long>(s.group.num_inputs));
+    in.insert(in.end(), s.after.begin(), s.after.end());
+    return in;
   }
 
   // By the graph's order of last nodes, but each step after those whose results or symbols it
@@ -74,9 +104,8 @@ class Steps {
     std::vector<std::set<size_t>> needs(steps_.size());
     for (size_t i = 0; i < steps_.size(); ++i) {
       const PlanStep& s = steps_[i];
-      for (size_t p = 0; p < s.group.num_inputs; ++p)
-        if (auto it = producer.find(s.group.params[p]); it != producer.end())
-          needs[i].insert(it->second);
+      for (ValueId v : inputs_of(s))
+        if (auto it = producer.find(v); it != producer.end()) needs[i].insert(it->second);
       if (definer.empty()) continue;
       for (const ExprNode* v : symbols_used(s))
         if (auto it = definer.find(v); it != definer.end()) needs[i].insert(it->second);
@@ -121,7 +150,7 @@ class Steps {
           wanted |= symbols_.count(v.get()) != 0;
       if (!wanted) continue;
       nodes_.insert(s.node);
-      for (size_t p = 0; p < s.group.num_inputs; ++p) need(s.group.params[p]);
+      for (ValueId v : inputs_of(s)) need(v);
       for (const ExprNode* v : symbols_used(s)) symbols_.insert(v);
       kept.push_back(std::move(s));
     }
@@ -159,6 +188,7 @@ class Steps {
 
   const Graph& graph_;
   const std::vector<int>& uses_;
+  const Aliases& aliases_;
   std::vector<PlanStep> steps_;
   std::set<ValueId> values_;
   std::set<size_t> nodes_;
@@ -236,8 +266,9 @@ class Lifetimes {
 
 }  // namespace
 
-std::vector<PlanStep> collect_steps(const Graph& graph, const std::vector<int>& uses) {
-  return Steps(graph, uses).collect();
+std::vector<PlanStep> collect_steps(const Graph& graph, const std::vector<int>& uses,
+                                    const Aliases& aliases) {
+  return Steps(graph, uses, aliases).collect();
 }
 void set_lifetimes(Program& program) { Lifetimes(program).set(); }
 

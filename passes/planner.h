@@ -10,18 +10,22 @@
 namespace tilewright::passes {
 
 struct PlanStep {
-  enum Kind { kKernel, kView, kSymbols, kControl } kind = kKernel;
+  // kPlaced: nothing to do, as the results lie where they belong already.
+  enum Kind { kKernel, kView, kPlaced, kSymbols, kControl } kind = kKernel;
   size_t node = 0;  // the last of its group
   GroupKernel group;
+  std::vector<ir::ValueId> after;  // values that lie in the result, and are made before
 };
 
 // A graph or region while its block is written.
 struct GraphPlan {
   GraphPlan(const ir::Graph& g, int32_t block_id)
-      : graph(g), block(block_id), uses(g.use_counts()) {}
+      : graph(g), block(block_id), uses(g.use_counts()), aliases(choose_aliases(g)) {}
   const ir::Graph& graph;
   int32_t block;
   std::vector<int> uses;
+  Aliases aliases;
+  std::set<int32_t> allocated;  // dynamic buffers that several kernels write parts of
   std::map<ir::ValueId, int32_t> buffers;
   std::map<ir::ValueId, std::vector<int32_t>>
       packed;  // constants in the layouts that kernels want them in
@@ -55,7 +59,7 @@ class Planner {
     program_.blocks[static_cast<size_t>(g.block)].push_back(std::move(i));
   }
   Status add_call(const ir::Graph& graph, GroupKernel& g, ir::CallInstruction& call);
-  void add_profile(const GroupKernel& g, ir::CallInstruction& call);
+  void add_profile(const ir::Graph& graph, const GroupKernel& g, ir::CallInstruction& call);
 
   // plan_control_flow.cpp
   Status emit_control(GraphPlan& g, const ir::Node& node);
@@ -78,7 +82,8 @@ class Planner {
 
 // passes/plan_steps.cpp: the steps of a graph in the order of execution, without those that nobody
 // needs.
-std::vector<PlanStep> collect_steps(const ir::Graph& graph, const std::vector<int>& uses);
+std::vector<PlanStep> collect_steps(const ir::Graph& graph, const std::vector<int>& uses,
+                                    const Aliases& aliases);
 // First and last use of every buffer, as instructions of the main block.
 void set_lifetimes(ir::Program& program);
 

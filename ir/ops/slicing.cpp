@@ -9,9 +9,6 @@
 namespace tilewright::ir {
 namespace {
 
-struct SliceAxis {
-  Expr start, step, extent;
-};  // extent: null when only the run knows start or end
 // Element k of starts or ends; null when it is not at hand.
 using SliceBound = std::function<Expr(int operand, int k)>;
 
@@ -111,6 +108,10 @@ void compute_slice(ComputeContext& c) {
 }
 
 }  // namespace
+
+std::vector<SliceAxis> known_slice(const NodeView& slice) {
+  return slice_axes_known(slice).value();
+}
 
 OpDef slice_op() {
   const TensorType x3{DType::kFloat32, {2, 5, 7}};

@@ -1,0 +1,225 @@
+#include "passes/analysis/aliases.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/graph/op.h"
+#include "ir/loops/linear.h"
+#include "ir/loops/rewrite.h"
+#include "ir/loops/simplify.h"
+#include "ir/ops/slicing.h"
+#include "passes/build_loops.h"
+#include "passes/graph/graph_passes.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+constexpr int64_t kShortestRun = 64;  // bytes side by side: less is worse than a copy
+constexpr int64_t kUnknownExtent = 64;
+
+Placement plain(ValueId in, size_t rank) {
+  Placement p{in, std::vector<Expr>(rank, Expr(0)), {}, std::vector<int64_t>(rank, 1), kNone};
+  for (size_t d = 0; d < rank; ++d) p.dim.push_back(static_cast<int>(d));
+  return p;
+}
+// A placement in a value that is placed itself, as one in the latter's value.
+Placement compose(const Placement& inner, const Placement& outer) {
+  Placement p{outer.in, outer.indices(inner.start), {}, {}, inner.joined};
+  for (Expr& e : p.start) e = simplify(e);
+  for (size_t d = 0; d < inner.dim.size(); ++d) {
+    const auto b = static_cast<size_t>(inner.dim[d]);
+    p.dim.push_back(outer.dim[b]);
+    p.step.push_back(inner.step[d] * outer.step[b]);
+  }
+  return p;
+}
+
+class ChooseAliases {
+ public:
+  explicit ChooseAliases(const Graph& graph)
+      : graph_(graph), consumers_(graph.values.size()), fixed_(graph.values.size()) {
+    std::map<int32_t, int> members;
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      const Node& n = graph.nodes[i];
+      ++members[n.group];
+      for (ValueId v : n.inputs)
+        if (v != kNone) consumers_[static_cast<size_t>(v)].push_back(i);
+      for (const Var& s : n.defined_symbols) of_the_run_.insert(s.get());
+    }
+    for (const Node& n : graph.nodes) alone_.push_back(members[n.group] == 1);
+    for (ValueId v : graph.outputs) fixed_[static_cast<size_t>(v)] = true;
+  }
+
+  Aliases run() {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& n = graph_.nodes[i];
+      if (!alone_[i]) continue;
+      if (n.op->name == "slice") place_slice(n);
+      if (n.op->name == "concat") place_operands(n);
+    }
+    // What is placed in a value that was placed later.
+    for (auto& [v, p] : aliases_)
+      for (auto outer = aliases_.find(p.in); outer != aliases_.end(); outer = aliases_.find(p.in))
+        p = compose(p, outer->second);
+    return std::move(aliases_);
+  }
+
+ private:
+  const Value& value(ValueId v) const { return graph_.value(v); }
+
+  // How a view's elements lie in its operand's; nothing when that takes a division.
+  std::optional<Placement> of_view(const Node& n) const {
+    const ValueId from = n.inputs[0], to = n.outputs[0];
+    const TensorType &x = value(from).type, &y = value(to).type;
+    if (n.op->name == "transpose") {
+      Placement p = plain(from, x.dims.size());
+      const std::vector<int64_t> perm = NodeView(graph_, n).attr_ints("perm");
+      for (size_t d = 0; d < perm.size(); ++d) p.dim[d] = static_cast<int>(perm[d]);
+      return p;
+    }
+    const std::vector<DimRange> ranges = matching_dims(x.dims, y.dims);
+    if (ranges.empty()) return std::nullopt;
+    Placement p{from, std::vector<Expr>(x.dims.size(), Expr(0)), {}, {}, kNone};
+    for (const DimRange& r : ranges) {
+      // All of them in the one dimension that is longer than 1.
+      size_t into = r.from_begin;
+      int longer = 0;
+      for (size_t d = r.from_begin; d < r.from_end; ++d)
+        if (!is_one(x.dims[d]) && ++longer) into = d;
+      if (longer > 1) return std::nullopt;
+      int64_t step = 1;
+      for (size_t d = r.to_end; d-- > r.to_begin;) {
+        p.dim.insert(p.dim.begin() + static_cast<long>(r.to_begin), static_cast<int>(into));
+        p.step.insert(p.step.begin() + static_cast<long>(r.to_begin), step);
+        const auto extent = as_int(y.dims[d]);
+        if (!extent && d > r.to_begin) return std::nullopt;
+        step *= extent.value_or(1);
+      }
+    }
+    return p;
+  }
+
+  // Can all that reads v, views of it too, read it elsewhere?
+  bool may_move(ValueId v) const {
+    if (fixed_[static_cast<size_t>(v)] || value(v).constant || aliases_.count(v)) return false;
+    for (size_t i : consumers_[static_cast<size_t>(v)]) {
+      const Node& n = graph_.nodes[i];
+      if (!n.op->compute) return false;
+      if (is_view(graph_, n) && (!of_view(n) || !may_move(n.outputs[0]))) return false;
+    }
+    return true;
+  }
+  void place(ValueId v, const Placement& p) {
+    aliases_[v] = p;
+    for (size_t i : consumers_[static_cast<size_t>(v)])
+      if (const Node& n = graph_.nodes[i]; is_view(graph_, n))
+        place(n.outputs[0], compose(*of_view(n), p));
+  }
+
+  void place_slice(const Node& n) {
+    const ValueId from = n.inputs[0], to = n.outputs[0];
+    if (!n.defined_symbols.empty() || value(from).constant || !may_move(to) ||
+        !is_same_order(value(from).layout, value(to).layout, value(to).type))
+      return;
+    Placement p = plain(from, value(to).type.dims.size());
+    const std::vector<SliceAxis> axes = known_slice(NodeView(graph_, n));
+    for (size_t d = 0; d < axes.size(); ++d) {
+      const auto step = as_int(axes[d].step);
+      if (!axes[d].start || !step) return;
+      p.start[d] = axes[d].start;
+      p.step[d] = *step;
+    }
+    // Vectors run along the innermost dimension.
+    const std::vector<int> order = memory_order(value(to));
+    if (!order.empty() && p.step[static_cast<size_t>(order.back())] != 1) return;
+    place(to, p);
+  }
+
+  // Dimensions longer than 1, outermost first.
+  static std::vector<int> memory_order(const Value& v) {
+    std::vector<int> order;
+    for (int d = 0; v.layout.empty() && d < v.type.rank(); ++d) order.push_back(d);
+    for (const LayoutAxis& a : v.layout) order.push_back(a.dim);
+    std::erase_if(order, [&](int d) { return is_one(v.type.dims[static_cast<size_t>(d)]); });
+    return order;
+  }
+  bool known_before_the_run(const Value& v) const {
+    for (const Expr& d : v.type.dims)
+      for (const Var& s : free_vars_in_order(d))
+        if (of_the_run_.count(s.get())) return false;
+    return true;
+  }
+  static int64_t elements(const Value& v) {
+    int64_t n = 1;
+    for (const Expr& d : v.type.dims)
+      n = std::min<int64_t>(n * as_int(d).value_or(kUnknownExtent), int64_t{1} << 40);
+    return n;
+  }
+  // Bytes of an operand that lie side by side in the result, or all when it is one stretch.
+  static int64_t run_bytes(const Value& operand, const Value& result, int axis) {
+    int64_t n = byte_size(operand.type.dtype);
+    const std::vector<int> order = memory_order(result);
+    if (!order.empty() && order[0] == axis) return kShortestRun;
+    for (size_t k = order.size(); k-- > 0;) {
+      n *= as_int(operand.type.dims[static_cast<size_t>(order[k])]).value_or(kUnknownExtent);
+      if (order[k] == axis) break;
+    }
+    return n;
+  }
+  // Is v stored by a kernel of this graph, which may as well store it elsewhere?
+  bool is_made_here(ValueId v) const {
+    const int32_t p = value(v).producer;
+    if (p < 0) return false;
+    const Node& n = graph_.nodes[static_cast<size_t>(p)];
+    return n.op->compute && n.defined_symbols.empty() && !is_view(graph_, n);
+  }
+  void place_operands(const Node& n) {
+    const ValueId to = n.outputs[0];
+    const Value& result = value(to);
+    const int axis = NodeView(graph_, n).axis(result.type.rank());
+    if (!known_before_the_run(result)) return;
+    std::vector<std::pair<ValueId, Placement>> placed;
+    int64_t moved = 0;
+    Expr start = 0;
+    for (ValueId v : n.inputs) {
+      Placement p = plain(to, result.type.dims.size());
+      p.joined = to;
+      p.start[static_cast<size_t>(axis)] = start;
+      start = simplify(start + value(v).type.dims[static_cast<size_t>(axis)]);
+      const bool fits = is_made_here(v) && may_move(v) && known_before_the_run(value(v)) &&
+                        std::count(n.inputs.begin(), n.inputs.end(), v) == 1 &&
+                        is_same_order(value(v).layout, result.layout, result.type) &&
+                        run_bytes(value(v), result, axis) >= kShortestRun;
+      if (!fits) continue;
+      moved += elements(value(v));
+      placed.emplace_back(v, std::move(p));
+    }
+    if (2 * moved < elements(result)) return;
+    for (const auto& [v, p] : placed) place(v, p);
+  }
+
+  const Graph& graph_;
+  std::vector<std::vector<size_t>> consumers_;  // nodes, by value
+  std::vector<bool> fixed_;                     // results of the graph
+  std::vector<bool> alone_;                     // nodes that are a group each
+  std::set<const ExprNode*> of_the_run_;        // symbols that nodes define
+  Aliases aliases_;
+};
+
+}  // namespace
+
+std::vector<Expr> Placement::indices(const std::vector<Expr>& i) const {
+  std::vector<Expr> at = start;
+  for (size_t d = 0; d < i.size(); ++d) {
+    Expr& index = at[static_cast<size_t>(dim[d])];
+    index = index + (step[d] == 1 ? i[d] : i[d] * Expr(step[d]));
+  }
+  return at;
+}
+
+Aliases choose_aliases(const Graph& graph) { return ChooseAliases(graph).run(); }
+
+}  // namespace tilewright::passes

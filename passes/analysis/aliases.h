@@ -1,0 +1,28 @@
+// Which values need no memory of their own, as they lie in another's: what a slice takes, and what
+// a concat joins when its producer can write it there at once.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "ir/graph/graph.h"
+
+namespace tilewright::passes {
+
+// Element i of the value is element start[b] + sum over the dimensions d with dim[d] == b of
+// step[d] * i[d], for each dimension b, of value `in`.
+struct Placement {
+  ir::ValueId in = ir::kNone;  // has memory of its own
+  std::vector<ir::Expr> start;
+  std::vector<int> dim;
+  std::vector<int64_t> step;
+  ir::ValueId joined = ir::kNone;  // the concat's result that its producer writes a part of
+
+  std::vector<ir::Expr> indices(const std::vector<ir::Expr>& i) const;
+};
+using Aliases = std::map<ir::ValueId, Placement>;
+
+// Of a graph whose nodes have their groups and whose values have their layouts.
+Aliases choose_aliases(const ir::Graph& graph);
+
+}  // namespace tilewright::passes

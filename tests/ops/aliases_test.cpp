@@ -1,0 +1,136 @@
+// Slices that are read where they lie and parts of concats that are written where they belong:
+// which kernels copy, and that the results are those of copies.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/ops/graph_oracle.h"
+
+namespace tilewright {
+namespace {
+
+class Aliases : public testing::Test {
+ protected:
+  ir::ValueId input(const Shape& shape) {
+    return call_.input(random_tensor(DType::kFloat32, shape, random_));
+  }
+  ir::ValueId weights(const Shape& shape) {
+    return call_.constant(random_tensor(DType::kFloat32, shape, random_));
+  }
+  ir::ValueId ints(const std::vector<double>& values) {
+    return call_.constant(repeated(DType::kInt64, {static_cast<int64_t>(values.size())}, values));
+  }
+  ir::ValueId slice(ir::ValueId x, double from, double to, double axis, double step = 1) {
+    return call_.op("slice", {x, ints({from}), ints({to}), ints({axis}), ints({step})});
+  }
+  ir::ValueId concat(const std::vector<ir::ValueId>& parts, int64_t axis) {
+    return call_.op("concat", parts, {{"axis", axis}});
+  }
+  ir::ValueId product(ir::ValueId x, int64_t rows, int64_t columns) {
+    return call_.op("matmul", {x, weights({rows, columns})});
+  }
+  ir::ValueId reshape(ir::ValueId x, const std::vector<double>& dims) {
+    return call_.op("reshape", {x, ints(dims)}, {{"allowzero", int64_t{0}}});
+  }
+  // The names of the kernels that do nothing but slice or concat; and equal results.
+  void expect_copies(int count) {
+    const CompiledForm form{true, true, true};
+    auto program = lower_graph_for(call_.graph, form);
+    ASSERT_TRUE(program.ok()) << program.error().to_string();
+    std::string names;
+    int copies = 0;
+    for (const ir::ProfileEntry& e : program->profile) {
+      names += e.kernel + " ";
+      const std::string op = e.kernel.substr(e.kernel.find('_') + 1);
+      copies += op == "slice" || op == "concat";
+    }
+    EXPECT_EQ(copies, count) << names;
+    auto expected = interpret_graph(call_.graph, call_.inputs);
+    ASSERT_TRUE(expected.ok()) << expected.error().to_string();
+    auto runs = run_compiled(call_.graph, call_.inputs, form, {1, 3});
+    ASSERT_TRUE(runs.ok()) << runs.error().to_string();
+    const double bound = expected->steps * expected->largest * epsilon(DType::kFloat32);
+    for (const Tensors& run : *runs)
+      for (size_t k = 0; k < run.size(); ++k)
+        EXPECT_LE(difference(run[k], expected->outputs[k]), bound) << "output " << k;
+    EXPECT_EQ((*runs)[0][0].bytes, (*runs)[1][0].bytes);
+  }
+
+  GraphCall call_;
+  std::mt19937_64 random_{3};
+};
+
+TEST_F(Aliases, ConvolutionsWriteTheirPartOfAConcat) {
+  const ir::ValueId x = input({1, 8, 9, 11});
+  const ir::ValueId a =
+      call_.op("conv", {x, weights({32, 8, 3, 3})}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+  const ir::ValueId b = call_.op("relu", {call_.op("conv", {x, weights({17, 8, 1, 1})})});
+  // The first is also read by itself.
+  const ir::ValueId c = call_.op("conv", {concat({a, b}, 1), weights({8, 49, 1, 1})});
+  call_.output(call_.op("add", {c, call_.op("conv", {a, weights({8, 32, 1, 1})})}));
+  expect_copies(0);
+}
+TEST_F(Aliases, AConcatOfConcatsIsOne) {
+  const ir::ValueId x = input({5, 32});
+  const ir::ValueId inner = concat({product(x, 32, 16), product(x, 32, 48)}, 1);
+  call_.output(concat({product(x, 32, 64), inner}, 1));
+  expect_copies(0);
+}
+TEST_F(Aliases, AProductReadsOnePartAndWritesAnother) {
+  const ir::ValueId a = product(input({7, 33}), 33, 32), b = product(a, 32, 31);
+  const ir::ValueId both = concat({a, b}, 1);
+  call_.output(product(both, 63, 5));
+  call_.output(both);
+  expect_copies(0);
+}
+TEST_F(Aliases, WhatIsNotMadeForTheConcatIsCopied) {
+  const ir::ValueId x = input({4, 16}), a = product(x, 16, 40);
+  call_.output(concat({x, a}, 1));
+  expect_copies(1);
+}
+TEST_F(Aliases, AResultOfTheGraphStaysItsOwn) {
+  const ir::ValueId a = product(input({4, 16}), 16, 32);
+  call_.output(a);
+  call_.output(concat({a, a}, 0));
+  call_.output(slice(a, 1, 3, 0));
+  expect_copies(2);
+}
+TEST_F(Aliases, ShortRunsAreCopied) {
+  const ir::ValueId x = input({40, 16});
+  call_.output(concat({product(x, 16, 3), product(x, 16, 5)}, 1));
+  expect_copies(1);
+}
+TEST_F(Aliases, HeadsAreReadWhereTheProductStoresThem) {
+  const ir::ValueId all = product(input({1, 13, 24}), 24, 96);
+  std::vector<ir::ValueId> heads;
+  for (int k = 0; k < 3; ++k)
+    heads.push_back(call_.op("transpose",
+                             {reshape(slice(all, 32 * k, 32 * k + 32, 2), {1, 13, 2, 16})},
+                             {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}));
+  const ir::ValueId keys =
+      call_.op("transpose", {heads[1]}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
+  const ir::ValueId weights =
+      call_.op("softmax", {call_.op("matmul", {heads[0], keys})}, {{"axis", int64_t{-1}}});
+  call_.output(call_.op("matmul", {weights, heads[2]}));
+  expect_copies(0);
+}
+TEST_F(Aliases, SlicesOfSlicesAndSteps) {
+  const ir::ValueId x = input({9, 6, 32});
+  const ir::ValueId s = slice(slice(x, -1, -100, 0, -2), 1, 6, 1, 2);
+  call_.output(product(s, 32, 7));
+  call_.output(call_.op("matmul", {slice(x, 2, 3, 0), weights({1, 32, 4})}));
+  expect_copies(0);
+}
+TEST_F(Aliases, ASliceAcrossVectorsIsCopied) {
+  call_.output(product(slice(input({9, 64}), 0, 64, 1, 2), 32, 7));
+  expect_copies(1);
+}
+// A concat may hold a part of one of its own parts.
+TEST_F(Aliases, APartOfAPartIsCopiedToItsPlace) {
+  const ir::ValueId a = product(input({6, 16}), 16, 32);
+  call_.output(concat({a, slice(a, 0, 16, 1)}, 1));
+  expect_copies(1);
+}
+
+}  // namespace
+}  // namespace tilewright
