@@ -256,6 +256,13 @@ class GroupBuilder {
     }
     return seq(std::move(kept));
   }
+  // Reductions have results of their own shape; the copy into another value is their epilogue.
+  bool through_epilogue(const Node& n, ValueId v) const {
+    const FusionKind kind = n.op->fusion;
+    const auto it = aliases_.find(v);
+    return it != aliases_.end() && it->second.joined != kNone &&
+           (kind == FusionKind::kReduction || kind == FusionKind::kContraction);
+  }
   void add_node(const Node& node, LoopsBuilder& builder) {
     std::vector<Buffer> in, out;
     for (ValueId v : node.inputs) in.push_back(v == kNone ? nullptr : buffer_for(v));
@@ -265,7 +272,7 @@ class GroupBuilder {
         out.push_back(nullptr);
         continue;
       }
-      if (escapes(v))
+      if (escapes(v) && !through_epilogue(node, v))
         out.push_back(buffer_for(v));
       else
         out.push_back(buffers_[v] =
@@ -274,6 +281,12 @@ class GroupBuilder {
     }
     ComputeContext context(graph_, node, in, out, builder);
     node.op->compute(context);
+    for (ValueId v : node.outputs)
+      if (v != kNone && escapes(v) && through_epilogue(node, v)) {
+        const Buffer result = buffers_[v];
+        buffers_.erase(v);
+        builder.compute(buffer_for(v), [&](const Axes& i) { return load(result, i); }, "place");
+      }
     for (const std::string& s : node.sources)
       if (std::find(sources_.begin(), sources_.end(), s) == sources_.end()) sources_.push_back(s);
   }
