@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-#define TW_KERNEL_ABI_VERSION 1
+#define TW_KERNEL_ABI_VERSION 2
 
 typedef struct TwKernelContext TwKernelContext;
 
@@ -17,9 +17,12 @@ typedef struct TwKernelContext TwKernelContext;
 typedef void (*TwParallelBody)(TwKernelContext* context, void* closure, int64_t begin, int64_t end,
                                int64_t worker);
 
+/* Work of several phases, walked through by each worker of a team. */
+typedef void (*TwTeamBody)(TwKernelContext* context, void* closure);
+
 struct TwKernelContext {
-  /* Runs body over [0, count), split statically among the workers; returns when all is done. A
-   * nested call runs serially on the calling worker. */
+  /* Runs body over [0, count), divided among the workers; returns when all is done. A call from
+   * inside such a body runs serially on the calling worker. */
   void (*parallel)(TwKernelContext* context, int64_t count, TwParallelBody body, void* closure);
   uint8_t* call_workspace;   /* as many bytes as the kernel states, 64-byte aligned, shared by the
                                 workers of this call */
@@ -27,6 +30,11 @@ struct TwKernelContext {
                                 worker_workspace_stride) of it */
   int64_t worker_workspace_stride; /* bytes, a multiple of 64 */
   int64_t worker_count;
+  /* One fork for several parallel calls: runs body on the caller and, as far as they come in time,
+   * on the other workers, each of which makes the same `parallel` calls in the same order. Each
+   * call is a phase: it ends, for all of them, when the last of its iterations is done. What the
+   * body does outside of these calls must be the same for all and store nothing that they share. */
+  void (*team)(TwKernelContext* context, TwTeamBody body, void* closure);
 };
 
 /* buffers: one pointer per buffer parameter of the kernel, 64-byte aligned for what the session

@@ -44,6 +44,9 @@ Status ProgramRunner::run(ThreadPool& pool, Profiler* profiler) {
                              void* closure) {
     reinterpret_cast<KernelContext*>(c)->pool->parallel(c, count, body, closure);
   };
+  context_.abi.team = [](TwKernelContext* c, TwTeamBody body, void* closure) {
+    reinterpret_cast<KernelContext*>(c)->pool->team(c, body, closure);
+  };
   const std::vector<Instruction>& main = variant_->blocks[0];
   for (size_t i = 0; i < main.size(); ++i) {
     TW_RETURN_IF_ERROR(step(main[i], plan_->calls[0][i]));

@@ -17,10 +17,12 @@ constexpr int kPieces = 8;  // of a worker's share, at most one more
 
 std::atomic<int> awake_workers{0};  // of all pools: working or spinning
 
-// The worker that this thread is, while it runs a part.
+// The worker that this thread is, while it runs a part or walks through the phases of a team.
 struct Here {
   const ThreadPool* pool = nullptr;
   int worker = 0;
+  bool between_phases = false;
+  uint64_t phase = 0;  // the next
 };
 thread_local Here here;
 
@@ -58,7 +60,7 @@ bool spin_until(Done done) {
 void run_serially(TwKernelContext* context, int64_t count, TwParallelBody body, void* closure,
                   const ThreadPool* pool) {
   const Here before = here;
-  here = {pool, before.pool == pool ? before.worker : 0};
+  here = {pool, before.pool == pool ? before.worker : 0, false, 0};
   body(context, closure, 0, count, here.worker);
   here = before;
 }
@@ -106,30 +108,101 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::parallel(TwKernelContext* context, int64_t count, TwParallelBody body,
                           void* closure) {
   if (count <= 0) return;
+  if (here.pool == this && here.between_phases) return run_phase(context, count, body, closure);
   const int parts = static_cast<int>(std::min<int64_t>(count, worker_count_));
   if (parts == 1 || here.pool || !busy_.try_lock())
     return run_serially(context, count, body, closure, this);
   std::lock_guard lock(busy_, std::adopt_lock);
-  job_ = {context, body, closure, count, parts};
+  job_ = {context, body, nullptr, closure, count, parts, done_.load(std::memory_order_relaxed)};
   awake_workers.fetch_add(1, std::memory_order_relaxed);
-  share_out();
+  share_out(count, job_.phase);
   fork(parts);
-  run_shares(0);
-  join();
+  if (run_shares(job_, 0))
+    done_.store(job_.phase + 1, std::memory_order_relaxed);
+  else
+    join();
+  leave();
   awake_workers.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void ThreadPool::share_out() {
-  const int64_t size = job_.count / job_.parts, rest = job_.count % job_.parts;
+void ThreadPool::team(TwKernelContext* context, TwTeamBody body, void* closure) {
+  if (worker_count_ == 1 || here.pool || !busy_.try_lock()) return body(context, closure);
+  std::lock_guard lock(busy_, std::adopt_lock);
+  job_ = {context, nullptr, body, closure, 0, worker_count_, done_.load(std::memory_order_relaxed)};
+  awake_workers.fetch_add(1, std::memory_order_relaxed);
+  claimed_.store(job_.phase, std::memory_order_relaxed);
+  opened_.store(job_.phase, std::memory_order_relaxed);
+  fork(worker_count_);
+  run_member(0);
+  leave();
+  awake_workers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void ThreadPool::run_member(int worker) {
+  here = {this, worker, true, job_.phase};
+  job_.team(job_.context, job_.closure);
+  here = {};
+}
+
+void ThreadPool::run_phase(TwKernelContext* context, int64_t count, TwParallelBody body,
+                           void* closure) {
+  const uint64_t phase = here.phase++;
+  if (done_.load(std::memory_order_acquire) > phase) return;  // the others have made it
+  const Here member = here;
+  if (count == 1) {
+    if (member.worker != 0) return wait_for_phase(phase);
+    here.between_phases = false;
+    body(context, closure, 0, 1, 0);
+    here = member;
+    claimed_.store(phase + 1, std::memory_order_relaxed);
+    opened_.store(phase + 1, std::memory_order_relaxed);
+    return close_phase(phase);
+  }
+  open_phase(phase, count);
+  if (run_shares({context, body, nullptr, closure, count, job_.parts, phase}, member.worker))
+    close_phase(phase);
+  here = member;
+  wait_for_phase(phase);
+}
+void ThreadPool::open_phase(uint64_t phase, int64_t count) {
+  uint64_t expected = phase;
+  if (claimed_.compare_exchange_strong(expected, phase + 1)) {
+    share_out(count, phase);
+    opened_.store(phase + 1, std::memory_order_release);
+    return;
+  }
+  while (opened_.load(std::memory_order_acquire) <= phase)
+    if (!spin_until([&] { return opened_.load(std::memory_order_acquire) > phase; }))
+      std::this_thread::yield();
+}
+void ThreadPool::close_phase(uint64_t phase) {
+  done_.store(phase + 1);
+  if (phase_sleepers_.load() == 0) return;
+  { std::lock_guard lock(sleep_mutex_); }
+  wake_members_.notify_all();
+}
+void ThreadPool::wait_for_phase(uint64_t phase) {
+  if (spin_until([&] { return done_.load(std::memory_order_acquire) > phase; })) return;
+  awake_workers.fetch_sub(1, std::memory_order_relaxed);
+  std::unique_lock lock(sleep_mutex_);
+  phase_sleepers_.fetch_add(1);
+  wake_members_.wait(lock, [&] { return done_.load() > phase; });
+  phase_sleepers_.fetch_sub(1);
+  awake_workers.fetch_add(1, std::memory_order_relaxed);
+}
+
+void ThreadPool::share_out(int64_t count, uint64_t phase) {
+  const int64_t size = count / job_.parts, rest = count % job_.parts;
+  left_.store(count, std::memory_order_relaxed);
   int64_t begin = 0;
   for (int w = 0; w < job_.parts; ++w) {
     Share& share = shares_[w];
     share.begin = begin;
     share.end = begin += size + (w < rest);
     share.piece = std::max<int64_t>(size / kPieces + (size % kPieces != 0), 1);
-    share.next.store(0, std::memory_order_relaxed);
+    const int64_t pieces = (share.end - share.begin + share.piece - 1) / share.piece;
+    share.next.store(phase << 32 | static_cast<uint64_t>(pieces), std::memory_order_release);
   }
-  left_.store(job_.count, std::memory_order_relaxed);
 }
 
 void ThreadPool::fork(int parts) {
@@ -143,39 +216,47 @@ void ThreadPool::fork(int parts) {
 }
 
 void ThreadPool::join() {
-  auto done = [this] { return left_.load(std::memory_order_acquire) == 0; };
+  const uint64_t phase = job_.phase;
+  auto done = [&] { return done_.load(std::memory_order_acquire) > phase; };
   if (!spin_until(done)) {
     std::unique_lock lock(sleep_mutex_);
     caller_sleeps_.store(true);
-    wake_caller_.wait(lock, [this] { return left_.load() == 0; });
+    wake_caller_.wait(lock, [&] { return done_.load() > phase; });
     caller_sleeps_.store(false);
   }
-  // Nobody comes in any more: a worker that enters sees the new epoch, or is seen here.
+}
+// Nobody comes in any more: a worker that enters sees the new epoch, or is seen here.
+void ThreadPool::leave() {
   fork(0);
   while (inside_.load() != 0) std::this_thread::yield();
 }
 
-// The last items wake a caller that gave up spinning. The pool outlives this: its destructor joins.
-void ThreadPool::finish(int64_t items) {
-  if (left_.fetch_sub(items) != items || !caller_sleeps_.load()) return;
+// A caller that gave up spinning. The pool outlives this: its destructor joins.
+void ThreadPool::wake_caller() {
+  done_.store(job_.phase + 1);
+  if (!caller_sleeps_.load()) return;
   { std::lock_guard lock(sleep_mutex_); }
   wake_caller_.notify_one();
 }
 
-void ThreadPool::run_shares(int worker) {
-  here = {this, worker};
-  for (int k = 0; k < job_.parts; ++k) {
-    Share& share = shares_[(worker + k) % job_.parts];
-    for (;;) {
-      const int n = share.next.fetch_add(1, std::memory_order_relaxed);
-      if (n > kPieces || n * share.piece >= share.end - share.begin) break;
+bool ThreadPool::run_shares(const Job& job, int worker) {
+  here = {this, worker, false, 0};
+  bool last = false;
+  for (int k = 0; k < job.parts; ++k) {
+    Share& share = shares_[(worker + k) % job.parts];
+    uint64_t next = share.next.load(std::memory_order_acquire);
+    while (next >> 32 == (job.phase & 0xffffffff) && (next >> 16 & 0xffff) < (next & 0xffff)) {
+      if (!share.next.compare_exchange_weak(next, next + 0x10000)) continue;
+      const auto n = static_cast<int64_t>(next >> 16 & 0xffff);
       const int64_t begin = share.begin + n * share.piece;
       const int64_t end = share.end - begin < share.piece ? share.end : begin + share.piece;
-      job_.body(job_.context, job_.closure, begin, end, worker);
-      finish(end - begin);
+      job.body(job.context, job.closure, begin, end, worker);
+      last |= left_.fetch_sub(end - begin) == end - begin;
+      next = share.next.load(std::memory_order_acquire);
     }
   }
   here = {};
+  return last;
 }
 
 uint64_t ThreadPool::wait_for_job(uint64_t seen) {
@@ -202,7 +283,12 @@ void ThreadPool::run_worker(int worker) {
     seen = epoch;
     if (worker >= static_cast<int>(epoch & kPartsMask)) continue;
     inside_.fetch_add(1);
-    if (epoch_.load() == epoch) run_shares(worker);
+    if (epoch_.load() == epoch) {
+      if (job_.team)
+        run_member(worker);
+      else if (run_shares(job_, worker))
+        wake_caller();
+    }
     inside_.fetch_sub(1);
   }
   awake_workers.fetch_sub(1, std::memory_order_relaxed);

@@ -35,21 +35,35 @@ class ThreadPool {
   // number of the worker that makes it.
   void parallel(TwKernelContext* context, int64_t count, TwParallelBody body, void* closure);
 
+  // Several parallel calls with one fork (TwKernelContext::team). A worker that is held up misses
+  // phases and holds up nobody. A phase of one iteration is the caller's: what it works on stays in
+  // one cache.
+  void team(TwKernelContext* context, TwTeamBody body, void* closure);
+
  private:
   struct Job {
     TwKernelContext* context = nullptr;
     TwParallelBody body = nullptr;
+    TwTeamBody team = nullptr;  // instead of body
     void* closure = nullptr;
     int64_t count = 0;
     int parts = 0;
+    uint64_t phase = 0;  // the first
   };
   void run_worker(int worker);
   uint64_t wait_for_job(uint64_t seen);
-  void run_shares(int worker);
-  void finish(int64_t items);
-  void share_out();
+  void run_member(int worker);
+  void run_phase(TwKernelContext* context, int64_t count, TwParallelBody body, void* closure);
+  void open_phase(uint64_t phase, int64_t count);
+  void close_phase(uint64_t phase);
+  void wait_for_phase(uint64_t phase);
+  // Runs pieces of a phase until none is left; true for who makes the last of its items.
+  bool run_shares(const Job& job, int worker);
+  void wake_caller();
+  void share_out(int64_t count, uint64_t phase);
   void fork(int parts);
   void join();
+  void leave();
 
   int worker_count_;
   std::vector<std::thread> threads_;
@@ -59,18 +73,25 @@ class ThreadPool {
   // Generation (48 bits) and the number of participants (16 bits) of the latest call: a worker
   // learns with one load whether it takes part, and only then reads job_.
   alignas(64) std::atomic<uint64_t> epoch_{0};
-  alignas(64) std::atomic<int64_t> left_{0};  // items of the call that are not done
+  alignas(64) std::atomic<int64_t> left_{0};  // items of the phase that are not done
   alignas(64) std::atomic<int> inside_{0};    // workers that may look at job_ and shares_
+  // Who takes a piece holds up the end of the phase: the share stays as it is until then.
   struct alignas(64) Share {
-    std::atomic<int> next{0};  // piece
+    std::atomic<uint64_t> next{0};  // phase (32 bits), next piece (16 bits), number of pieces
     int64_t begin = 0, end = 0, piece = 1;
   };
   std::unique_ptr<Share[]> shares_;
+  // Phases that somebody took upon them to open, that are open, and that are done; they count on
+  // from one call to the next.
+  alignas(64) std::atomic<uint64_t> claimed_{0};
+  std::atomic<uint64_t> opened_{0};
+  alignas(64) std::atomic<uint64_t> done_{0};
+  std::atomic<int> phase_sleepers_{0};
   alignas(64) std::atomic<int> sleepers_{0};
   std::atomic<bool> caller_sleeps_{false};
   std::atomic<bool> stop_{false};
   std::mutex sleep_mutex_;
-  std::condition_variable wake_workers_, wake_caller_;
+  std::condition_variable wake_workers_, wake_caller_, wake_members_;
 };
 
 // CPUs this process may use: its affinity mask, lowered by the CPU quota of its control group.

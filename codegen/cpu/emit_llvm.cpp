@@ -13,6 +13,7 @@
 
 #include "codegen/cpu/emit_arithmetic.h"
 #include "codegen/cpu/emit_dot.h"
+#include "codegen/cpu/phases.h"
 #include "codegen/cpu/strided_loads.h"
 #include "codegen/cpu/transpose_steps.h"
 #include "ir/loops/linear.h"
@@ -34,7 +35,8 @@ enum ContextField : int64_t {
   kParallelField = 0,
   kCallWorkspaceField = 8,
   kWorkerWorkspaceField = 16,
-  kWorkerStrideField = 24
+  kWorkerStrideField = 24,
+  kTeamField = 40
 };
 
 // One function being written: the values its code can name.
@@ -64,15 +66,8 @@ class Emitter {
     for (size_t i = 0; i < kernel_.params.size(); ++i) types.push_back(ptr());
     for (size_t i = 0; i < kernel_.scalars.size(); ++i) types.push_back(b_.getInt64Ty());
     auto* body = make_function(kernel_.name + ".body", types, llvm::Function::InternalLinkage);
-    b_.SetInsertPoint(block_of(entry));
-    std::vector<Value*> args{entry->getArg(0)};
-    for (size_t i = 0; i < kernel_.params.size(); ++i)
-      args.push_back(b_load(ptr(), entry->getArg(1), i));
-    for (size_t i = 0; i < kernel_.scalars.size(); ++i)
-      args.push_back(b_load(b_.getInt64Ty(), entry->getArg(2), i));
-    b_.CreateCall(body, args);
-    b_.CreateRetVoid();
-
+    const Stmt phases = as_phases(kernel_.body);
+    call_body(phases ? by_team(entry) : entry, body);
     f_ = {};
     f_.function = body;
     f_.context = body->getArg(0);
@@ -83,12 +78,45 @@ class Emitter {
     }
     for (const Var& s : kernel_.scalars) f_.vars[s.get()] = body->getArg(next++);
     b_.SetInsertPoint(block_of(body));
-    emit(kernel_.body);
+    emit(phases ? phases : kernel_.body);
     emit_return();
     return {simplify(call_bytes_), simplify(worker_bytes_)};
   }
 
  private:
+  // Calls the body with what the kernel's arguments (context, buffers, scalars) point to.
+  void call_body(llvm::Function* from, llvm::Function* body) {
+    b_.SetInsertPoint(block_of(from));
+    std::vector<Value*> args{from->getArg(0)};
+    for (size_t i = 0; i < kernel_.params.size(); ++i)
+      args.push_back(b_load(ptr(), from->getArg(1), i));
+    for (size_t i = 0; i < kernel_.scalars.size(); ++i)
+      args.push_back(b_load(b_.getInt64Ty(), from->getArg(2), i));
+    b_.CreateCall(body, args);
+    b_.CreateRetVoid();
+  }
+  // A function of the kernel's arguments that each member of a team calls with those of `entry`.
+  llvm::Function* by_team(llvm::Function* entry) {
+    auto* member = make_function(kernel_.name + ".member", {ptr(), ptr(), ptr()},
+                                 llvm::Function::InternalLinkage);
+    auto* team =
+        make_function(kernel_.name + ".team", {ptr(), ptr()}, llvm::Function::InternalLinkage);
+    b_.SetInsertPoint(block_of(entry));
+    Value* closure = b_.CreateAlloca(llvm::ArrayType::get(ptr(), 2), nullptr, "closure");
+    for (unsigned i = 0; i < 2; ++i)
+      b_.CreateStore(entry->getArg(i + 1), b_.CreateConstInBoundsGEP1_64(ptr(), closure, i));
+    f_ = {};
+    f_.context = entry->getArg(0);
+    b_.CreateCall(llvm::FunctionType::get(b_.getVoidTy(), {ptr(), ptr(), ptr()}, false),
+                  context_field(ptr(), kTeamField), {f_.context, team, closure});
+    b_.CreateRetVoid();
+    b_.SetInsertPoint(block_of(team));
+    b_.CreateCall(member, {team->getArg(0), b_load(ptr(), team->getArg(1), 0),
+                           b_load(ptr(), team->getArg(1), 1)});
+    b_.CreateRetVoid();
+    return member;
+  }
+
   // --- types
   // -------------------------------------------------------------------------------------------------------
   llvm::PointerType* ptr() { return b_.getPtrTy(); }

@@ -125,6 +125,94 @@ TEST(ThreadPool, MakeAndDestroyWithoutWork) {
   for (int i = 0; i < 50; ++i) ThreadPool pool(4);
 }
 
+// Walks through `body` with a team; it calls run(pool, ...) for its phases.
+void run_team(ThreadPool& pool, const std::function<void()>& body) {
+  pool.team(
+      nullptr,
+      [](TwKernelContext*, void* closure) {
+        (*static_cast<const std::function<void()>*>(closure))();
+      },
+      const_cast<std::function<void()>*>(&body));
+}
+// values[i] of each phase needs both neighbours of the one before.
+TEST(ThreadPool, PhasesOfATeamFollowEachOther) {
+  constexpr int kSteps = 50;
+  for (int workers : {1, 2, 3, 7}) {
+    ThreadPool pool(workers);
+    for (int64_t count : {1, 2, 5, 97}) {
+      std::vector<std::vector<int64_t>> values(kSteps + 1, std::vector<int64_t>(count + 2, 0));
+      auto expected = values;
+      for (int round = 0; round < 5; ++round) {
+        for (int64_t i = 0; i < count + 2; ++i) values[0][i] = expected[0][i] = i + round;
+        run_team(pool, [&] {
+          for (int step = 0; step < kSteps; ++step) {
+            run(pool, 0, [](int64_t, int64_t, int64_t) { FAIL(); });
+            run(pool, count, [&](int64_t begin, int64_t end, int64_t) {
+              for (int64_t i = begin + 1; i <= end; ++i)
+                values[step + 1][i] = values[step][i - 1] + 3 * values[step][i + 1] % 1001;
+            });
+          }
+        });
+        for (int step = 0; step < kSteps; ++step)
+          for (int64_t i = 1; i <= count; ++i)
+            expected[step + 1][i] = expected[step][i - 1] + 3 * expected[step][i + 1] % 1001;
+        EXPECT_EQ(values, expected) << workers << " workers, " << count << " items";
+      }
+    }
+  }
+}
+// A worker that is held up misses phases, and holds up nobody.
+TEST(ThreadPool, ATeamGoesOnWithoutAWorkerThatIsHeldUp) {
+  ThreadPool pool(3);
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> members{0}, done{0};
+    std::atomic<bool> over{false};
+    run_team(pool, [&] {
+      if (members.fetch_add(1) == 1)
+        while (!over.load()) std::this_thread::yield();
+      for (int step = 0; step < 40; ++step)
+        run(pool, 11, [&](int64_t begin, int64_t end, int64_t) {
+          if (done.fetch_add(static_cast<int>(end - begin)) + end - begin == 40 * 11)
+            over.store(true);
+        });
+    });
+    EXPECT_EQ(done, 40 * 11);
+  }
+}
+TEST(ThreadPool, TeamsFromManyThreadsAndWithinParts) {
+  ThreadPool pool(3);
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 3; ++c)
+    callers.emplace_back([&] {
+      for (int round = 0; round < 200; ++round) {
+        std::atomic<int64_t> sum{0};
+        auto phases = [&] {
+          for (int step = 0; step < 3; ++step)
+            run(pool, 10, [&](int64_t begin, int64_t end, int64_t) { sum += end - begin; });
+        };
+        run_team(pool, phases);
+        EXPECT_EQ(sum, 30);
+        run(pool, 4, [&](int64_t begin, int64_t end, int64_t) {
+          for (int64_t i = begin; i < end; ++i) run_team(pool, phases);
+        });
+        EXPECT_EQ(sum, 30 + 4 * 30);
+      }
+    });
+  for (std::thread& t : callers) t.join();
+}
+TEST(ThreadPool, MembersOfATeamSleepThroughALongPhase) {
+  ThreadPool pool(3);
+  std::atomic<int> order{0};
+  for (int round = 0; round < 10; ++round)
+    run_team(pool, [&] {
+      run(pool, 1, [&](int64_t, int64_t, int64_t) {
+        std::this_thread::sleep_for(std::chrono::microseconds(400));
+        order = 1;
+      });
+      run(pool, 3, [&](int64_t, int64_t, int64_t) { EXPECT_NE(order.exchange(2), 0); });
+    });
+}
+
 // Prints the cost of a call; the bound is loose, since machines are shared.
 TEST(ThreadPool, CostOfACall) {
   auto best_nanoseconds = [](ThreadPool& pool, int64_t count) {
@@ -141,7 +229,13 @@ TEST(ThreadPool, CostOfACall) {
   };
   ThreadPool serial(1), two(2);
   const double serial_ns = best_nanoseconds(serial, 2), fork_ns = best_nanoseconds(two, 2);
-  std::printf("serial call %.0f ns, fork-join of 2 workers %.0f ns\n", serial_ns, fork_ns);
+  double phase_ns = 0;
+  run_team(two, [&] {
+    const double ns = best_nanoseconds(two, 2);
+    run(two, 1, [&](int64_t, int64_t, int64_t) { phase_ns = ns; });
+  });
+  std::printf("serial call %.0f ns, fork-join of 2 workers %.0f ns, phase of a team %.0f ns\n",
+              serial_ns, fork_ns, phase_ns);
   EXPECT_LT(serial_ns, 3000);
   EXPECT_LT(fork_ns, 200000);
 }

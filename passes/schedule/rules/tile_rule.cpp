@@ -436,8 +436,29 @@ class TileRule {
     return true;
   }
 
+  // Is all around the block an ordered axis, of whose steps each is work for several threads? What
+  // is not known of its extents may be 1.
+  bool is_large_step() const {
+    int64_t least = 1;
+    for (const BlockAxis& a : block_.axes) least *= extent_or(a.extent, 1);
+    const BlockPlace p = s_.place(m_);
+    size_t ordered = 0;
+    for_each_stmt(s_.kernel().body, [&](const Stmt& s) {
+      const auto* around = s.as<Block>();
+      if (!around || !find_block(around->body, m_).ok()) return;
+      for (size_t i = 0; i < outer_loops_; ++i)
+        for (size_t a = 0; a < around->axes.size(); ++a)
+          ordered += around->axes[a].kind == AxisKind::kOrdered &&
+                     around->bindings[a].same_as(p.loops[i]->var);
+    });
+    return ordered == outer_loops_ && least >= kParallelWork * 4;
+  }
+  void parallelize_step() {
+    if (is_large_step()) s_.apply("parallelize", {s_.place(m_).loops[outer_loops_]->var.name()});
+  }
   void parallelize() {
-    if (outer_loops_ > 0 || instances(block_) < kParallelWork * 4) return;
+    if (outer_loops_ > 0) return parallelize_step();
+    if (instances(block_) < kParallelWork * 4) return;
     const BlockPlace p = s_.place(m_);
     std::string parallel = p.loops[0]->var.name();
     std::vector<std::string> rest;
