@@ -85,6 +85,11 @@ std::span<const GraphPass> graph_passes() {
                                                    : std::move(g);
        }},
       {"fold_constants_again", fold},
+      // Operands are stored amid the padding that convolutions want around them.
+      {"separate_padding",
+       [](Graph g, const LowerOptions& o) -> Result<Graph> {
+         return o.fuse && o.schedule ? separate_padding(std::move(g)) : std::move(g);
+       }},
       {"fuse_attention",
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return o.fuse ? fuse_attention(std::move(g), o.machine) : std::move(g);

@@ -62,9 +62,9 @@ class Steps {
       s.group.params.push_back(last.outputs[0]);
     } else {
       s.group = build_group_kernel(graph_, nodes, uses_, aliases_);
-      if (last.op->name == "concat")
+      if (nodes.size() == 1)
         std::copy_if(last.inputs.begin(), last.inputs.end(), std::back_inserter(s.after),
-                     [&](ValueId v) { return joins(v, last); });
+                     [&](ValueId v) { return v != kNone && joins(v, last); });
     }
     return s;
   }

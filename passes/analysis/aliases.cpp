@@ -59,6 +59,7 @@ class ChooseAliases {
       if (!alone_[i]) continue;
       if (n.op->name == "slice") place_slice(n);
       if (n.op->name == "concat") place_operands(n);
+      if (n.op->name == "pad") place_padded(n);
     }
     // What is placed in a value that was placed later.
     for (auto& [v, p] : aliases_)
@@ -176,6 +177,32 @@ class ChooseAliases {
     const Node& n = graph_.nodes[static_cast<size_t>(p)];
     return n.op->compute && n.defined_symbols.empty() && !is_view(graph_, n);
   }
+  // Can the value be stored as a part of the result, along this axis?
+  bool may_join(ValueId v, const Value& result, int axis) const {
+    return is_made_here(v) && may_move(v) && known_before_the_run(value(v)) &&
+           is_same_order(value(v).layout, result.layout, result.type) &&
+           run_bytes(value(v), result, axis) >= kShortestRun;
+  }
+  void place_padded(const Node& n) {
+    const NodeView view(graph_, n);
+    const Value& result = value(n.outputs[0]);
+    const auto pads = view.known_ints(1);
+    const std::vector<int> order = memory_order(result);
+    const auto rank = result.type.dims.size();
+    if (view.attr_string("mode", "constant") != "constant" || view.has(3) || !pads ||
+        pads->size() != 2 * rank || !known_before_the_run(result) ||
+        std::any_of(pads->begin(), pads->end(), [](int64_t p) { return p < 0; }))
+      return;
+    Placement p = plain(n.outputs[0], rank);
+    p.joined = n.outputs[0];
+    for (size_t d = 0; d < rank; ++d) p.start[d] = (*pads)[d];
+    for (size_t k = order.size(); k-- > 0;) {
+      const auto d = static_cast<size_t>(order[k]);
+      if ((*pads)[d] + (*pads)[d + rank] == 0) continue;
+      if (may_join(n.inputs[0], result, order[k])) place(n.inputs[0], p);
+      return;
+    }
+  }
   void place_operands(const Node& n) {
     const ValueId to = n.outputs[0];
     const Value& result = value(to);
@@ -189,11 +216,8 @@ class ChooseAliases {
       p.joined = to;
       p.start[static_cast<size_t>(axis)] = start;
       start = simplify(start + value(v).type.dims[static_cast<size_t>(axis)]);
-      const bool fits = is_made_here(v) && may_move(v) && known_before_the_run(value(v)) &&
-                        std::count(n.inputs.begin(), n.inputs.end(), v) == 1 &&
-                        is_same_order(value(v).layout, result.layout, result.type) &&
-                        run_bytes(value(v), result, axis) >= kShortestRun;
-      if (!fits) continue;
+      if (std::count(n.inputs.begin(), n.inputs.end(), v) > 1 || !may_join(v, result, axis))
+        continue;
       moved += elements(value(v));
       placed.emplace_back(v, std::move(p));
     }

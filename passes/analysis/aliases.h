@@ -1,5 +1,5 @@
 // Which values need no memory of their own, as they lie in another's: what a slice takes, and what
-// a concat joins when its producer can write it there at once.
+// a concat joins or a pad surrounds when its producer can write it there at once.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ struct Placement {
   std::vector<ir::Expr> start;
   std::vector<int> dim;
   std::vector<int64_t> step;
-  ir::ValueId joined = ir::kNone;  // the concat's result that its producer writes a part of
+  ir::ValueId joined = ir::kNone;  // the result of a concat or pad that its producer writes a part of
 
   std::vector<ir::Expr> indices(const std::vector<ir::Expr>& i) const;
 };

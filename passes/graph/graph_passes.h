@@ -43,6 +43,9 @@ ir::Graph expand_zero_points(ir::Graph graph);
 // says that these are faster; their weights are then constants to fold.
 ir::Graph use_winograd(ir::Graph graph, const ir::MachineDescription& machine);
 
+// The padding of convolutions becomes nodes, where the kernel before can store its results amid it.
+ir::Graph separate_padding(ir::Graph graph);
+
 // Gives every node its group; a group becomes one kernel. A view (reshape) is a group of its own
 // that moves nothing.
 ir::Graph fuse_operators(ir::Graph graph);

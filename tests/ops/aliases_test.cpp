@@ -70,6 +70,30 @@ TEST_F(Aliases, ConvolutionsWriteTheirPartOfAConcat) {
   call_.output(call_.op("add", {c, call_.op("conv", {a, weights({8, 32, 1, 1})})}));
   expect_copies(0);
 }
+TEST_F(Aliases, PaddingIsWrittenAroundWhatAConvolutionStores) {
+  const ir::ValueId x = input({1, 8, 9, 11});
+  const ir::ValueId a = call_.op("relu", {call_.op("conv", {x, weights({24, 8, 1, 1})})});
+  call_.output(call_.op("conv", {a, weights({24, 1, 3, 3})},
+                        {{"pads", std::vector<int64_t>{1, 0, 2, 1}}, {"group", int64_t{24}}}));
+  expect_copies(0);
+  auto program = lower_graph_for(call_.graph, {true, true, true});
+  ASSERT_TRUE(program.ok());
+  int borders = 0;
+  for (const ir::Kernel& k : program->kernels) {
+    if (k.name.find("_pad") == std::string::npos) continue;
+    ++borders;
+    EXPECT_EQ(k.params.size(), 1u) << "the border needs nothing of what it surrounds";
+  }
+  EXPECT_EQ(borders, 1);
+}
+TEST_F(Aliases, PaddingWithAnOperandThatOthersReadIsCopied) {
+  const ir::ValueId x = input({1, 8, 9, 11});
+  const ir::ValueId a = call_.op("relu", {call_.op("conv", {x, weights({24, 8, 1, 1})})});
+  const ir::ValueId b =
+      call_.op("conv", {a, weights({24, 24, 5, 5})}, {{"pads", std::vector<int64_t>{2, 2, 2, 2}}});
+  call_.output(call_.op("add", {a, b}));
+  expect_copies(0);
+}
 TEST_F(Aliases, AConcatOfConcatsIsOne) {
   const ir::ValueId x = input({5, 32});
   const ir::ValueId inner = concat({product(x, 32, 16), product(x, 32, 48)}, 1);
