@@ -15,6 +15,7 @@
 #include "codegen/cpu/emit_dot.h"
 #include "codegen/cpu/strided_loads.h"
 #include "codegen/cpu/transpose_steps.h"
+#include "ir/loops/dot_tile.h"
 #include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
@@ -143,8 +144,10 @@ class Emitter {
   // ------------------------------------------------------------------------------------------------------
   void emit(const Stmt& s) {
     memo_.clear();
+    if (s.kind() != NodeKind::kDotTile) unit_.forget_operands();
     switch (s.kind()) {
       case NodeKind::kStore: return emit_store(*s.as<Store>());
+      case NodeKind::kDotTile: return emit_dot_tile(*s.as<DotTile>());
       case NodeKind::kSeq: return emit_seq(s.as<Seq>()->stmts);
       case NodeKind::kLet: {
         const Let& l = *s.as<Let>();
@@ -199,11 +202,13 @@ class Emitter {
 
   void emit_for(const For& f) {
     Value* extent = expr(f.extent);
+    const bool holds = unit_.hold_sums(f);
     llvm::Function* fn = f_.function;
     auto* preheader = b_.GetInsertBlock();
     auto* loop = llvm::BasicBlock::Create(c_, f.var.name(), fn);
     auto* exit = llvm::BasicBlock::Create(c_, f.var.name() + ".end", fn);
-    if (auto n = as_int(f.extent); n && *n > 0)
+    const bool runs = as_int(f.extent).value_or(0) > 0;
+    if (runs)
       b_.CreateBr(loop);
     else
       b_.CreateCondBr(b_.CreateICmpSGT(extent, i64(0)), loop, exit);
@@ -211,12 +216,16 @@ class Emitter {
     auto* i = b_.CreatePHI(b_.getInt64Ty(), 2, f.var.name());
     i->addIncoming(i64(0), preheader);
     f_.vars[f.var.get()] = i;
+    unit_.enter_loop(preheader);
     emit(f.body);
     Value* next = b_.CreateAdd(i, i64(1), "", true, true);
     i->addIncoming(next, b_.GetInsertBlock());
     auto* back = b_.CreateCondBr(b_.CreateICmpSLT(next, extent), loop, exit);
     mark_loop(back);
+    unit_.leave_loop(back->getParent(), exit, runs ? nullptr : preheader);
     b_.SetInsertPoint(exit);
+    memo_.clear();
+    if (holds) unit_.store_sums();
   }
   // The schedule decides on unrolling; LLVM does not do it again.
   void mark_loop(llvm::Instruction* back) {
@@ -224,6 +233,11 @@ class Emitter {
     auto* id = llvm::MDNode::getDistinct(c_, {nullptr, off});
     id->replaceOperandWith(0, id);
     back->setMetadata(llvm::LLVMContext::MD_loop, id);
+  }
+  void emit_dot_tile(const DotTile& tile) {
+    if (has_matrix_unit(machine_, tile)) return unit_.emit(tile);
+    expanded_.push_back(as_dots(tile));
+    emit(expanded_.back());
   }
   void emit_while(const While& w) {
     auto* head = llvm::BasicBlock::Create(c_, "while", f_.function);
@@ -384,6 +398,8 @@ class Emitter {
     };
     for_each_stmt(s, [&](const Stmt& x) {
       if (const auto* st = x.as<Store>()) add(st->buffer);
+      if (const auto* t = x.as<DotTile>())
+        for (const TileOperand* o : {&t->sum, &t->a, &t->b}) add(o->buffer);
     });
     for_each_expr(s, [&](const Expr& e) {
       if (const auto* l = e.as<Load>()) add(l->buffer);
@@ -589,6 +605,10 @@ class Emitter {
   std::unordered_map<const ExprNode*, Value*> memo_;
   std::unordered_map<const Load*, Value*> loaded_;  // ahead, by the square that they are part of
   Value* guard_ = nullptr;                          // loads are real only where it is true
+  MatrixUnit unit_{b_, machine_,
+                   [this](const Buffer& x, const Expr& index) { return address(x, expr(index)); },
+                   [this](const Expr& e) { return expr(e); }};
+  std::vector<Stmt> expanded_;  // kept alive for the tables above
   Expr call_bytes_ = 0, worker_bytes_ = 0;
   int bodies_ = 0;
 };
