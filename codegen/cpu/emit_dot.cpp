@@ -134,20 +134,23 @@ bool has_matrix_unit(const ir::MachineDescription& machine, const ir::DotTile& t
                                      (left == DType::kBFloat16 && machine.has("amx-bf16")));
 }
 
+Value* MatrixUnit::stride_in_bytes(const ir::TileOperand& x) {
+  return b_.CreateMul(value_(x.stride),
+                      b_.getInt64(static_cast<uint64_t>(byte_size(x.buffer->dtype))));
+}
 // Tiles are rows of elements of 4 bytes: sums, or the terms of one sum.
 Value* MatrixUnit::load(const ir::TileOperand& from, int64_t rows, int64_t columns) {
-  const int64_t bytes = byte_size(from.buffer->dtype);
   return b_.CreateIntrinsic(
       llvm::Intrinsic::x86_tileloadd64_internal, {},
       {b_.getInt16(static_cast<uint16_t>(rows)), b_.getInt16(static_cast<uint16_t>(4 * columns)),
-       address_(from.buffer, from.index), value_(from.stride * ir::Expr(bytes))});
+       address_(from.buffer, from.index), stride_in_bytes(from)});
 }
 void MatrixUnit::store(const ir::DotTile& tile, Value* sum) {
   b_.CreateIntrinsic(
       llvm::Intrinsic::x86_tilestored64_internal, {},
       {b_.getInt16(static_cast<uint16_t>(tile.rows)),
        b_.getInt16(static_cast<uint16_t>(4 * tile.columns)),
-       address_(tile.sum.buffer, tile.sum.index), value_(tile.sum.stride * ir::Expr(4)), sum});
+       address_(tile.sum.buffer, tile.sum.index), stride_in_bytes(tile.sum), sum});
 }
 Value* MatrixUnit::operand(const ir::TileOperand& from, int64_t rows, int64_t columns) {
   for (const Operand& o : operands_)

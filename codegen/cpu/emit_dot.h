@@ -29,7 +29,8 @@ bool has_matrix_unit(const ir::MachineDescription& machine, const ir::DotTile& t
 // each other.
 class MatrixUnit {
  public:
-  // address: of an element of a buffer; value: of an expression, both at the place of `b`.
+  // address: of an element of a buffer; value: of an expression, both at the place of `b`. Values
+  // may be remembered by node: both are given nodes of the kernel alone.
   MatrixUnit(llvm::IRBuilderBase& b, const ir::MachineDescription& machine,
              std::function<llvm::Value*(const ir::Buffer&, const ir::Expr&)> address,
              std::function<llvm::Value*(const ir::Expr&)> value)
@@ -59,6 +60,7 @@ class MatrixUnit {
     llvm::Value* tile;
   };
   bool collect(const ir::Stmt& s, std::vector<ir::Var>& inside, std::vector<Held>& found) const;
+  llvm::Value* stride_in_bytes(const ir::TileOperand& x);
   llvm::Value* load(const ir::TileOperand& from, int64_t rows, int64_t columns);
   llvm::Value* operand(const ir::TileOperand& from, int64_t rows, int64_t columns);
   void store(const ir::DotTile& tile, llvm::Value* sum);

@@ -1,5 +1,7 @@
 // Loops of kind `dot` become Dot expressions, or unrolled loops where the form does not fit; around
 // other loops they become DotTiles, or else serial loops.
+#include <algorithm>
+
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
 
@@ -66,15 +68,44 @@ class LowerDots : public Rewriter {
     }
     return seq(std::move(copies));
   }
+  // A condition that holds for all iterations of the loops inside goes around them.
+  static Stmt hoist_condition(const Stmt& s) {
+    const auto* f = s.as<For>();
+    if (!f) return s;
+    const Stmt body = hoist_condition(f->body);
+    const auto* i = body.as<If>();
+    if (i && !i->otherwise && !uses_var(i->condition, f->var))
+      return if_then(i->condition, for_loop(f->var, f->extent, i->then, f->loop_kind));
+    return body.same_as(f->body) ? s : for_loop(f->var, f->extent, body, f->loop_kind);
+  }
+  // The rows below a constant limit: `row + c < limit`.
+  static std::optional<int64_t> rows_below(const Expr& condition, const Var& row, int64_t rows) {
+    const auto* c = condition.as<Binary>();
+    if (!c || c->op != BinaryOp::kLt || c->a.dtype() != DType::kInt64) return std::nullopt;
+    const Linear left = to_linear(c->a - c->b), rest = left.without(row);
+    const auto by_row = left.coefficient_of(row);
+    if (!by_row || !by_row->is_constant() || by_row->constant != 1 || !rest.is_constant())
+      return std::nullopt;
+    return std::clamp<int64_t>(-rest.constant, 0, rows);
+  }
   Stmt rewrite_tile(const For& f) {
     ranges_.set(f.var, f.extent);
-    const Stmt body = rewrite(f.body);
-    const auto rows = as_int(f.extent);
+    Stmt inside = hoist_condition(f.body);
+    auto rows = as_int(f.extent);
+    if (const auto* i = inside.as<If>(); i && rows)
+      if (const auto some = rows_below(i->condition, f.var, *rows)) {
+        inside = i->then;
+        rows = some;
+      }
+    if (rows == 0) return seq({});
+    // Tiles of fewer rows would take registers from the others: their sizes are the kernel's.
+    const bool whole = rows && rows == as_int(f.extent);
+    const Stmt body = rewrite(inside);
     const auto* groups = body.as<For>();
     const auto* st = groups ? groups->body.as<Store>() : nullptr;
-    if (rows && st)
+    if (whole && st)
       if (Stmt tile = as_dot_tile(f.var, *rows, *groups, *st)) return tile;
-    return for_loop(f.var, f.extent, body);
+    return for_loop(f.var, rows ? Expr(*rows) : f.extent, body);
   }
   // sum[c] = dot(sum[c], a[t], b[t]) with c a row of sums, in loops over rows and groups of terms.
   Stmt as_dot_tile(const Var& row, int64_t rows, const For& groups, const Store& st) const {

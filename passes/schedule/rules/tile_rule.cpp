@@ -400,6 +400,11 @@ class TileRule {
     if (!matrix_) s_.apply("unroll", {name(block, "ii")});
   }
   void annotate_init() {
+    if (matrix_) {
+      s_.apply("reorder",
+               {name(m_, "ir_init"), name(m_, "ii_init"), name(m_, "jc_init"), name(m_, "jv_init")});
+      s_.apply("fuse_axes", {name(m_, "ir_init"), name(m_, "ii_init"), name(m_, "i_init")});
+    }
     s_.apply("vectorize", {name(m_, "jv_init")});
     s_.apply("unroll", {name(m_, "jc_init")});
     if (!matrix_) s_.apply("unroll", {name(m_, "ii_init")});
