@@ -306,7 +306,7 @@ class TileRule {
     } else {
       std::string row = loop(rows_.back());
       for (size_t k = rows_.size() - 1; k-- > 0;) {
-        const std::string fused = name(block, "i") + std::to_string(k);
+        const std::string fused = name(block, "row") + std::to_string(k);  // no axis has that name
         if (!s_.apply("fuse_axes", {row, loop(rows_[k]), fused})) return false;
         row = fused;
       }
