@@ -146,11 +146,10 @@ Value* MatrixUnit::load(const ir::TileOperand& from, int64_t rows, int64_t colum
        address_(from.buffer, from.index), stride_in_bytes(from)});
 }
 void MatrixUnit::store(const ir::DotTile& tile, Value* sum) {
-  b_.CreateIntrinsic(
-      llvm::Intrinsic::x86_tilestored64_internal, {},
-      {b_.getInt16(static_cast<uint16_t>(tile.rows)),
-       b_.getInt16(static_cast<uint16_t>(4 * tile.columns)),
-       address_(tile.sum.buffer, tile.sum.index), stride_in_bytes(tile.sum), sum});
+  b_.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64_internal, {},
+                     {b_.getInt16(static_cast<uint16_t>(tile.rows)),
+                      b_.getInt16(static_cast<uint16_t>(4 * tile.columns)),
+                      address_(tile.sum.buffer, tile.sum.index), stride_in_bytes(tile.sum), sum});
 }
 Value* MatrixUnit::operand(const ir::TileOperand& from, int64_t rows, int64_t columns) {
   for (const Operand& o : operands_)

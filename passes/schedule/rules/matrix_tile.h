@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/machine.h"
 #include "runtime/core/dtype.h"
@@ -18,11 +19,13 @@ struct MatrixTile {
 };
 
 // For a product with sums of `depth` terms side by side; nothing where the machine has no unit for
-// operands of type `left`, or a part of the product is too small for it.
+// operands of type `left`, or a part of the product is too small for it. spans: whole parts of each
+// are covered by a tile of sums, or whole tiles by it.
 std::optional<MatrixTile> choose_matrix_tile(const ir::MachineDescription& machine, DType left,
-                                             int64_t rows, int64_t columns, int64_t depth);
+                                             int64_t rows, int64_t columns, int64_t depth,
+                                             const std::vector<int64_t>& spans = {});
 
-// A line that says why; `rows`: of the whole product.
-std::string explain(const MatrixTile& tile, int64_t rows);
+// A line that says why; `rows`: of the whole product, where known.
+std::string explain(const MatrixTile& tile, std::optional<int64_t> rows);
 
 }  // namespace tilewright::passes

@@ -49,6 +49,7 @@ class TileRule {
     if (!s_.apply("decompose_reduction",
                   {m_, reduce_loops_.empty() ? name(m_, "ii") : reduce_loops_[0]}))
       return false;
+    if (matrix_ && !split_rows()) return false;
     annotate(m_);
     if (dot_ && !s_.apply("tensorize", {name(m_, "kq")})) return false;
     if (matrix_ && !s_.apply("tensorize", {name(m_, "ii")})) return false;
@@ -172,11 +173,12 @@ class TileRule {
       const Expr& sj = a.strides[parallel_[j_]];
       shared |= sj && is_zero(sj);
     }
-    if (shared && dot_) matrix_ = choose_matrix_tile(s_.machine(), left_, rows, columns, depth_);
+    if (shared && dot_)
+      matrix_ = choose_matrix_tile(s_.machine(), left_, rows, columns, depth_, row_spans());
     if (matrix_) {
       tile_.rows = matrix_->all_rows();
       tile_.vectors = matrix_->column_tiles;
-      s_.note(m_ + ": " + explain(*matrix_, rows));
+      s_.note(m_ + ": " + explain(*matrix_, as_int(row_extent_)));
     } else if (shared) {
       const TileChoice choice =
           choose_tile(s_.machine(), rows, columns, lanes_, inner, outer_tiles());
@@ -198,6 +200,14 @@ class TileRule {
               "columns at a time, over all rows");
   }
 
+  // Rows after which each of the joined axes but the last goes on.
+  std::vector<int64_t> row_spans() const {
+    std::vector<int64_t> spans;
+    for (size_t k = 0; k + 1 < rows_.size(); ++k)
+      spans.push_back((k ? spans.back() : 1) *
+                      extent_or(block_.axes[parallel_[rows_[k]]].extent, 1));
+    return spans;
+  }
   // Tiles of one place that the axes around them make; 0 where these are no tasks.
   int64_t outer_tiles() const {
     if (outer_loops_ > 0 || instances(block_) < kParallelWork * 4) return 0;
@@ -327,20 +337,25 @@ class TileRule {
     if (main)
       tiled.insert(tiled.end(), reduce_loops_.begin() + static_cast<long>(hoisted_.size()),
                    reduce_loops_.end());
-    const std::vector<const char*> parts =
-        main && matrix_ ? std::vector{"ir", "jc", "ii", "kt", "jv"} : std::vector{"ii", "jc", "jv"};
-    for (const char* part : parts) tiled.push_back(name(block, part));
+    if (main && matrix_) tiled.push_back(name(block, "kt"));
+    for (const char* part : {"ii", "jc", "jv"}) tiled.push_back(name(block, part));
     if (main && dot_) tiled.push_back(name(block, "kq"));
     return s_.apply("reorder", tiled);
   }
-  // The terms of a Dot leave the innermost reduction, the rows and groups of a tile of Dots theirs.
+  // The terms of a Dot leave the innermost reduction, and the groups of a tile of Dots theirs.
   bool split_terms() {
     const std::string groups = name(m_, matrix_ ? "kg" : "ko");
     if (!s_.apply("split", {reduce_loops_.back(), groups, name(m_, "kq")}, {dot_})) return false;
     reduce_loops_.back() = name(m_, "ko");
-    if (!matrix_) return true;
-    return s_.apply("split", {groups, name(m_, "ko"), name(m_, "kt")}, {MatrixTile::kGroups}) &&
-           s_.apply("split", {name(m_, "ii"), name(m_, "ir"), name(m_, "ii")}, {matrix_->rows});
+    return !matrix_ ||
+           s_.apply("split", {groups, name(m_, "ko"), name(m_, "kt")}, {MatrixTile::kGroups});
+  }
+  // Tiles of Dots inside the tile of sums.
+  bool split_rows() {
+    std::vector<std::string> order;
+    for (const char* part : {"ir", "jc", "ii", "kt", "jv", "kq"}) order.push_back(name(m_, part));
+    return s_.apply("split", {name(m_, "ii"), name(m_, "ir"), name(m_, "ii")}, {matrix_->rows}) &&
+           s_.apply("reorder", order);
   }
 
   void note_blocks() {
@@ -400,11 +415,6 @@ class TileRule {
     if (!matrix_) s_.apply("unroll", {name(block, "ii")});
   }
   void annotate_init() {
-    if (matrix_) {
-      s_.apply("reorder",
-               {name(m_, "ir_init"), name(m_, "ii_init"), name(m_, "jc_init"), name(m_, "jv_init")});
-      s_.apply("fuse_axes", {name(m_, "ir_init"), name(m_, "ii_init"), name(m_, "i_init")});
-    }
     s_.apply("vectorize", {name(m_, "jv_init")});
     s_.apply("unroll", {name(m_, "jc_init")});
     if (!matrix_) s_.apply("unroll", {name(m_, "ii_init")});
