@@ -2,7 +2,7 @@
 // state.
 #include "tests/ops/amx_emulator.h"
 
-#include <ucontext.h>
+#include <sys/ucontext.h>
 
 #include <array>
 #include <atomic>
