@@ -3,6 +3,9 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "codegen/cpu/vector_math.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
@@ -116,6 +119,19 @@ bool same_place(const ir::TileOperand& x, const ir::TileOperand& y) {
   return x.buffer == y.buffer && ir::same_expr(x.stride, y.stride) &&
          ir::can_prove_equal(x.index, y.index);
 }
+// Does the statement store zeros to the buffer and nothing else?
+bool stores_zeros(const ir::Stmt& s, const ir::Buffer& buffer) {
+  if (const auto* f = s.as<ir::For>()) return stores_zeros(f->body, buffer);
+  if (const auto* q = s.as<ir::Seq>())
+    return std::all_of(q->stmts.begin(), q->stmts.end(),
+                       [&](const ir::Stmt& x) { return stores_zeros(x, buffer); });
+  const auto* st = s.as<ir::Store>();
+  if (!st || st->buffer != buffer || st->mask) return false;
+  const auto* same = st->value.as<ir::Broadcast>();
+  const ir::Expr& value = same ? same->value : st->value;
+  const auto* number = value.as<ir::FloatImm>();
+  return number ? number->value == 0 && !std::signbit(number->value) : ir::is_zero(value);
+}
 // Have the sums of two tiles no element in common?
 bool apart(const ir::DotTile& x, const ir::DotTile& y) {
   if (x.sum.buffer != y.sum.buffer) return true;
@@ -201,15 +217,35 @@ bool MatrixUnit::collect(const ir::Stmt& s, std::vector<ir::Var>& inside,
   found.push_back({*tile, nullptr, {}});
   return true;
 }
-bool MatrixUnit::hold_sums(const ir::For& loop) {
+std::vector<MatrixUnit::Held> MatrixUnit::sums_of(const ir::For& loop) const {
   constexpr size_t kMostSums = 4;  // of 8 tile registers; operands take the others
   std::vector<ir::Var> inside{loop.var};
   std::vector<Held> found;
   if (!held_.empty() || loop.loop_kind == ir::LoopKind::kParallel ||
       !collect(loop.body, inside, found) || found.size() > kMostSums)
-    return false;
-  held_ = std::move(found);
-  for (Held& h : held_) h.sum = load(h.tile.sum, h.tile.rows, h.tile.columns);
+    return {};
+  return found;
+}
+bool MatrixUnit::starts_from_zero(const ir::Buffer& sums, const std::vector<ir::Stmt>& stmts) {
+  const auto* loop = stmts.size() > 1 ? stmts[1].as<ir::For>() : nullptr;
+  if (!loop || sums->scope != ir::Scope::kLocal || !stores_zeros(stmts[0], sums)) return false;
+  int64_t elements = 1, of_tiles = 0;
+  for (const ir::Expr& e : sums->shape) elements *= ir::as_int(e).value_or(0);
+  for (const Held& h : sums_of(*loop))
+    of_tiles += h.tile.sum.buffer == sums ? h.tile.rows * h.tile.columns : 0;
+  from_zero_ = of_tiles == elements;
+  return from_zero_;
+}
+bool MatrixUnit::hold_sums(const ir::For& loop) {
+  if (!held_.empty()) return false;
+  held_ = sums_of(loop);
+  for (Held& h : held_)
+    h.sum = from_zero_
+                ? b_.CreateIntrinsic(llvm::Intrinsic::x86_tilezero_internal, {},
+                                     {b_.getInt16(static_cast<uint16_t>(h.tile.rows)),
+                                      b_.getInt16(static_cast<uint16_t>(4 * h.tile.columns))})
+                : load(h.tile.sum, h.tile.rows, h.tile.columns);
+  from_zero_ = false;
   return !held_.empty();
 }
 void MatrixUnit::store_sums() {

@@ -40,6 +40,10 @@ class MatrixUnit {
   // To be called where other statements stand between.
   void forget_operands() { operands_.clear(); }
 
+  // Do the first two statements below the allocation of `sums` set all of it to zero and add to all
+  // of it in tiles? The next loop then begins with empty tiles, and the first statement is not
+  // needed.
+  bool starts_from_zero(const ir::Buffer& sums, const std::vector<ir::Stmt>& stmts);
   // Before a loop: reads its sums when they can stay in registers, and says whether.
   bool hold_sums(const ir::For& loop);
   // After that loop.
@@ -59,6 +63,7 @@ class MatrixUnit {
     ir::TileOperand from;
     llvm::Value* tile;
   };
+  std::vector<Held> sums_of(const ir::For& loop) const;  // empty when they cannot be held
   bool collect(const ir::Stmt& s, std::vector<ir::Var>& inside, std::vector<Held>& found) const;
   llvm::Value* stride_in_bytes(const ir::TileOperand& x);
   llvm::Value* load(const ir::TileOperand& from, int64_t rows, int64_t columns);
@@ -71,6 +76,7 @@ class MatrixUnit {
   std::function<llvm::Value*(const ir::Buffer&, const ir::Expr&)> address_;
   std::function<llvm::Value*(const ir::Expr&)> value_;
   std::vector<Held> held_;
+  bool from_zero_ = false;  // the sums of the next loop
   std::vector<Operand> operands_;
 };
 

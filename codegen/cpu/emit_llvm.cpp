@@ -291,7 +291,10 @@ class Emitter {
           b_.CreateInBoundsGEP(b_.getInt8Ty(), base, expr(simplify(total)));
       total = total + bytes;
     }
-    emit(a.body);
+    const auto* steps = a.body.as<Seq>();
+    if (!steps || !unit_.starts_from_zero(a.buffer, steps->stmts)) return emit(a.body);
+    memo_.clear();
+    emit_seq({steps->stmts.begin() + 1, steps->stmts.end()});
   }
 
   // A parallel loop becomes a function over a range of iterations; what it names from outside goes
