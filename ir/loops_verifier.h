@@ -58,6 +58,7 @@ class LoopsVerifier {
   // Statements.
   void stmt(const Stmt& s);
   void check(const Store& n);
+  void check(const DotTile& n);
   void check(const Let& n);
   void check(const For& n);
   void check(const While& n);

@@ -42,6 +42,30 @@ void LoopsVerifier::check(const Store& n) {
           report("store to " + who + " is indexed by the reduce axis '" + text(e) + "'");
       });
 }
+void LoopsVerifier::check(const DotTile& n) {
+  require(flat_, "a dot_tile before the flat stage");
+  bool whole = true;
+  for (const TileOperand* x : {&n.sum, &n.a, &n.b}) {
+    access(x->buffer, {x->index}, nullptr);
+    scalar_index(x->index, "the index of a dot_tile");
+    scalar_index(x->stride, "the stride of a dot_tile");
+    whole &= x->buffer != nullptr;
+  }
+  if (!whole) return;
+  const DType left = n.a.buffer->dtype;
+  require(dot_terms(left) > 0 && n.b.buffer->dtype == dot_partner(left) &&
+              n.sum.buffer->dtype == dot_sum(left),
+          "dot_tile takes sums and operands of the types of dot, found " +
+              std::string(name(n.sum.buffer->dtype)) + ", " + std::string(name(left)) + " and " +
+              std::string(name(n.b.buffer->dtype)));
+  require(n.sum.buffer != n.a.buffer && n.sum.buffer != n.b.buffer,
+          "dot_tile reads as an operand the buffer of its sums, '" + names_.of(n.sum.buffer) + "'");
+  const auto fits = [](int64_t count, int64_t most) { return count >= 1 && count <= most; };
+  require(
+      fits(n.rows, n.kMostRows) && fits(n.columns, n.kMostColumns) && fits(n.groups, n.kMostGroups),
+      "dot_tile takes 1 to 16 rows, columns and groups, found " + std::to_string(n.rows) + ", " +
+          std::to_string(n.columns) + " and " + std::to_string(n.groups));
+}
 void LoopsVerifier::check(const Let& n) {
   expr(n.value);
   if (n.value && n.var)

@@ -9,6 +9,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace tilewright {
@@ -123,6 +125,14 @@ uint64_t saved_state() {
   return uint64_t{high} << 32 | low;
 }
 
+// Linux lends tile registers only to processes that ask for them; the permission is for all
+// threads.
+bool may_use_tiles() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // arch_prctl(2), bit of XCR0
+  static const bool granted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return granted;
+}
+
 std::vector<std::string> detect_features() {
   const uint64_t state = saved_state();
   std::vector<std::string> names;
@@ -148,6 +158,7 @@ std::string detect_model() {
 
 #else
 
+bool may_use_tiles() { return false; }
 std::vector<std::string> detect_features() { return {}; }
 std::string detect_model() { return "unknown"; }
 
@@ -210,8 +221,15 @@ bool cpu_has(const std::string& feature) { return contains(cpu_info().features, 
 
 Status check_cpu_features(const std::vector<std::string>& required) {
   std::string missing;
-  for (const std::string& f : required)
+  bool tiles = false;
+  for (const std::string& f : required) {
     if (!cpu_has(f)) missing += (missing.empty() ? "" : ", ") + f;
+    tiles |= f.starts_with("amx-");
+  }
+  if (missing.empty() && tiles && !may_use_tiles())
+    return unsupported(
+        "the system does not let this process use the CPU's tile registers (AMX), "
+        "which the model was compiled for");
   if (missing.empty()) return {};
   return unsupported("this CPU (" + cpu_info().model + ") lacks " + missing +
                      ", which the model was compiled for");

@@ -5,6 +5,9 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -18,11 +21,19 @@ namespace {
 
 // The instruction sets that generated code may use; all else is left off, so that a file names what
 // it really needs.
-constexpr std::array<const char*, 24> kUsed{
-    "avx",     "avx2",       "avx512bf16", "avx512bw", "avx512cd",   "avx512dq",
-    "avx512f", "avx512fp16", "avx512vbmi", "avx512vl", "avx512vnni", "avxvnni",
-    "bmi",     "bmi2",       "f16c",       "fma",      "lzcnt",      "movbe",
-    "popcnt",  "sse3",       "sse4.1",     "sse4.2",   "ssse3",      "cx16"};
+constexpr std::array<const char*, 27> kUsed{
+    "amx-bf16", "amx-int8", "amx-tile", "avx",        "avx2",       "avx512bf16", "avx512bw",
+    "avx512cd", "avx512dq", "avx512f",  "avx512fp16", "avx512vbmi", "avx512vl",   "avx512vnni",
+    "avxvnni",  "bmi",      "bmi2",     "f16c",       "fma",        "lzcnt",      "movbe",
+    "popcnt",   "sse3",     "sse4.1",   "sse4.2",     "ssse3",      "cx16"};
+
+bool is_of_tiles(std::string_view feature) { return feature.starts_with("amx-"); }
+// Linux lends tile registers to processes that ask for them, as the runtime does once more for
+// files.
+bool may_use_tiles() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // of arch_prctl
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
 
 int64_t cache_bytes(int level) {
   for (int index = 0; index < 8; ++index) {
@@ -57,7 +68,7 @@ std::vector<std::string> features_of(const std::string& cpu) {
   if (cpu == "native") {
     const llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
     for (const char* f : kUsed)
-      if (host.lookup(f)) features.push_back(f);
+      if (host.lookup(f) && (!is_of_tiles(f) || may_use_tiles())) features.push_back(f);
     return features;
   }
   const llvm::Triple triple("x86_64-unknown-linux-gnu");

@@ -3,8 +3,12 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "codegen/cpu/vector_math.h"
-#include "ir/loops/nodes.h"
+#include "ir/loops/rewrite.h"
+#include "ir/loops/simplify.h"
 
 namespace tilewright::cpu {
 
@@ -107,6 +111,170 @@ class EmitDot {
 Value* emit_dot(llvm::IRBuilderBase& b, const ir::MachineDescription& machine, Value* sum, Value* a,
                 Value* b_operand) {
   return EmitDot(b, machine).run(sum, a, b_operand);
+}
+
+namespace {
+
+bool same_place(const ir::TileOperand& x, const ir::TileOperand& y) {
+  return x.buffer == y.buffer && ir::same_expr(x.stride, y.stride) &&
+         ir::can_prove_equal(x.index, y.index);
+}
+// Does the statement store zeros to the buffer and nothing else?
+bool stores_zeros(const ir::Stmt& s, const ir::Buffer& buffer) {
+  if (const auto* f = s.as<ir::For>()) return stores_zeros(f->body, buffer);
+  if (const auto* q = s.as<ir::Seq>())
+    return std::all_of(q->stmts.begin(), q->stmts.end(),
+                       [&](const ir::Stmt& x) { return stores_zeros(x, buffer); });
+  const auto* st = s.as<ir::Store>();
+  if (!st || st->buffer != buffer || st->mask) return false;
+  const auto* same = st->value.as<ir::Broadcast>();
+  const ir::Expr& value = same ? same->value : st->value;
+  const auto* number = value.as<ir::FloatImm>();
+  return number ? number->value == 0 && !std::signbit(number->value) : ir::is_zero(value);
+}
+// Have the sums of two tiles no element in common?
+bool apart(const ir::DotTile& x, const ir::DotTile& y) {
+  if (x.sum.buffer != y.sum.buffer) return true;
+  const auto stride = ir::as_int(x.sum.stride), other = ir::as_int(y.sum.stride),
+             by = ir::as_int(ir::simplify(y.sum.index - x.sum.index));
+  if (!stride || stride != other || !by || *stride < x.columns) return false;
+  const int64_t distance = std::abs(*by), columns = distance % *stride;
+  return distance >= x.rows * *stride || (columns >= x.columns && columns <= *stride - x.columns);
+}
+
+}  // namespace
+
+bool has_matrix_unit(const ir::MachineDescription& machine, const ir::DotTile& tile) {
+  const DType left = tile.a.buffer->dtype;
+  return machine.has("amx-tile") && ((left == DType::kUInt8 && machine.has("amx-int8")) ||
+                                     (left == DType::kBFloat16 && machine.has("amx-bf16")));
+}
+
+Value* MatrixUnit::stride_in_bytes(const ir::TileOperand& x) {
+  return b_.CreateMul(value_(x.stride),
+                      b_.getInt64(static_cast<uint64_t>(byte_size(x.buffer->dtype))));
+}
+// Tiles are rows of elements of 4 bytes: sums, or the terms of one sum.
+Value* MatrixUnit::load(const ir::TileOperand& from, int64_t rows, int64_t columns) {
+  return b_.CreateIntrinsic(
+      llvm::Intrinsic::x86_tileloadd64_internal, {},
+      {b_.getInt16(static_cast<uint16_t>(rows)), b_.getInt16(static_cast<uint16_t>(4 * columns)),
+       address_(from.buffer, from.index), stride_in_bytes(from)});
+}
+void MatrixUnit::store(const ir::DotTile& tile, Value* sum) {
+  b_.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64_internal, {},
+                     {b_.getInt16(static_cast<uint16_t>(tile.rows)),
+                      b_.getInt16(static_cast<uint16_t>(4 * tile.columns)),
+                      address_(tile.sum.buffer, tile.sum.index), stride_in_bytes(tile.sum), sum});
+}
+Value* MatrixUnit::operand(const ir::TileOperand& from, int64_t rows, int64_t columns) {
+  for (const Operand& o : operands_)
+    if (same_place(o.from, from)) return o.tile;
+  operands_.push_back({from, load(from, rows, columns)});
+  return operands_.back().tile;
+}
+MatrixUnit::Held* MatrixUnit::held(const ir::DotTile& tile) {
+  for (Held& h : held_)
+    if (same_place(h.tile.sum, tile.sum)) return &h;
+  return nullptr;
+}
+
+void MatrixUnit::emit(const ir::DotTile& tile) {
+  Held* h = held(tile);
+  Value *sum = h ? h->sum : load(tile.sum, tile.rows, tile.columns),
+        *a = operand(tile.a, tile.rows, tile.groups),
+        *b = operand(tile.b, tile.groups, tile.columns);
+  const auto size = [&](int64_t n) { return b_.getInt16(static_cast<uint16_t>(n)); };
+  sum = b_.CreateIntrinsic(
+      tile.a.buffer->dtype == DType::kUInt8 ? llvm::Intrinsic::x86_tdpbusd_internal
+                                            : llvm::Intrinsic::x86_tdpbf16ps_internal,
+      {}, {size(tile.rows), size(4 * tile.columns), size(4 * tile.groups), sum, a, b});
+  if (h)
+    h->sum = sum;
+  else
+    store(tile, sum);
+}
+
+bool MatrixUnit::collect(const ir::Stmt& s, std::vector<ir::Var>& inside,
+                         std::vector<Held>& found) const {
+  if (const auto* f = s.as<ir::For>()) {
+    inside.push_back(f->var);
+    return f->loop_kind != ir::LoopKind::kParallel && collect(f->body, inside, found);
+  }
+  if (const auto* q = s.as<ir::Seq>())
+    return std::all_of(q->stmts.begin(), q->stmts.end(),
+                       [&](const ir::Stmt& x) { return collect(x, inside, found); });
+  const auto* tile = s.as<ir::DotTile>();
+  if (!tile || !has_matrix_unit(machine_, *tile)) return false;
+  for (const ir::Var& v : inside)
+    if (ir::uses_var(tile->sum.index, v) || ir::uses_var(tile->sum.stride, v)) return false;
+  for (const Held& h : found) {
+    const ir::DotTile& t = h.tile;
+    const bool same_size = t.rows == tile->rows && t.columns == tile->columns;
+    if (same_size && same_place(t.sum, tile->sum)) return true;
+    if (!same_size || !apart(t, *tile)) return false;
+  }
+  found.push_back({*tile, nullptr, {}});
+  return true;
+}
+std::vector<MatrixUnit::Held> MatrixUnit::sums_of(const ir::For& loop) const {
+  constexpr size_t kMostSums = 4;  // of 8 tile registers; operands take the others
+  std::vector<ir::Var> inside{loop.var};
+  std::vector<Held> found;
+  if (!held_.empty() || loop.loop_kind == ir::LoopKind::kParallel ||
+      !collect(loop.body, inside, found) || found.size() > kMostSums)
+    return {};
+  return found;
+}
+bool MatrixUnit::starts_from_zero(const ir::Buffer& sums, const std::vector<ir::Stmt>& stmts) {
+  const auto* loop = stmts.size() > 1 ? stmts[1].as<ir::For>() : nullptr;
+  if (!loop || sums->scope != ir::Scope::kLocal || !stores_zeros(stmts[0], sums)) return false;
+  int64_t elements = 1, of_tiles = 0;
+  for (const ir::Expr& e : sums->shape) elements *= ir::as_int(e).value_or(0);
+  for (const Held& h : sums_of(*loop))
+    of_tiles += h.tile.sum.buffer == sums ? h.tile.rows * h.tile.columns : 0;
+  from_zero_ = of_tiles == elements;
+  return from_zero_;
+}
+bool MatrixUnit::hold_sums(const ir::For& loop) {
+  if (!held_.empty()) return false;
+  held_ = sums_of(loop);
+  for (Held& h : held_)
+    h.sum = from_zero_
+                ? b_.CreateIntrinsic(llvm::Intrinsic::x86_tilezero_internal, {},
+                                     {b_.getInt16(static_cast<uint16_t>(h.tile.rows)),
+                                      b_.getInt16(static_cast<uint16_t>(4 * h.tile.columns))})
+                : load(h.tile.sum, h.tile.rows, h.tile.columns);
+  from_zero_ = false;
+  return !held_.empty();
+}
+void MatrixUnit::store_sums() {
+  for (const Held& h : held_) store(h.tile, h.sum);
+  held_.clear();
+}
+void MatrixUnit::enter_loop(llvm::BasicBlock* before) {
+  operands_.clear();
+  for (Held& h : held_) {
+    auto* phi = b_.CreatePHI(h.sum->getType(), 2, h.tile.sum.buffer->name);
+    phi->addIncoming(h.sum, before);
+    h.phis.push_back(phi);
+    h.sum = phi;
+  }
+}
+void MatrixUnit::leave_loop(llvm::BasicBlock* latch, llvm::BasicBlock* exit,
+                            llvm::BasicBlock* skip) {
+  operands_.clear();
+  b_.SetInsertPoint(exit);
+  for (Held& h : held_) {
+    llvm::PHINode* phi = h.phis.back();
+    h.phis.pop_back();
+    phi->addIncoming(h.sum, latch);
+    if (!skip) continue;
+    auto* either = b_.CreatePHI(h.sum->getType(), 2);
+    either->addIncoming(h.sum, latch);
+    either->addIncoming(phi->getIncomingValue(0), skip);
+    h.sum = either;
+  }
 }
 
 }  // namespace tilewright::cpu

@@ -16,6 +16,7 @@
 #include "codegen/cpu/phases.h"
 #include "codegen/cpu/strided_loads.h"
 #include "codegen/cpu/transpose_steps.h"
+#include "ir/loops/dot_tile.h"
 #include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
@@ -171,8 +172,10 @@ class Emitter {
   // ------------------------------------------------------------------------------------------------------
   void emit(const Stmt& s) {
     memo_.clear();
+    if (s.kind() != NodeKind::kDotTile) unit_.forget_operands();
     switch (s.kind()) {
       case NodeKind::kStore: return emit_store(*s.as<Store>());
+      case NodeKind::kDotTile: return emit_dot_tile(*s.as<DotTile>());
       case NodeKind::kSeq: return emit_seq(s.as<Seq>()->stmts);
       case NodeKind::kLet: {
         const Let& l = *s.as<Let>();
@@ -227,11 +230,13 @@ class Emitter {
 
   void emit_for(const For& f) {
     Value* extent = expr(f.extent);
+    const bool holds = unit_.hold_sums(f);
     llvm::Function* fn = f_.function;
     auto* preheader = b_.GetInsertBlock();
     auto* loop = llvm::BasicBlock::Create(c_, f.var.name(), fn);
     auto* exit = llvm::BasicBlock::Create(c_, f.var.name() + ".end", fn);
-    if (auto n = as_int(f.extent); n && *n > 0)
+    const bool runs = as_int(f.extent).value_or(0) > 0;
+    if (runs)
       b_.CreateBr(loop);
     else
       b_.CreateCondBr(b_.CreateICmpSGT(extent, i64(0)), loop, exit);
@@ -239,12 +244,16 @@ class Emitter {
     auto* i = b_.CreatePHI(b_.getInt64Ty(), 2, f.var.name());
     i->addIncoming(i64(0), preheader);
     f_.vars[f.var.get()] = i;
+    unit_.enter_loop(preheader);
     emit(f.body);
     Value* next = b_.CreateAdd(i, i64(1), "", true, true);
     i->addIncoming(next, b_.GetInsertBlock());
     auto* back = b_.CreateCondBr(b_.CreateICmpSLT(next, extent), loop, exit);
     mark_loop(back);
+    unit_.leave_loop(back->getParent(), exit, runs ? nullptr : preheader);
     b_.SetInsertPoint(exit);
+    memo_.clear();
+    if (holds) unit_.store_sums();
   }
   // The schedule decides on unrolling; LLVM does not do it again.
   void mark_loop(llvm::Instruction* back) {
@@ -252,6 +261,11 @@ class Emitter {
     auto* id = llvm::MDNode::getDistinct(c_, {nullptr, off});
     id->replaceOperandWith(0, id);
     back->setMetadata(llvm::LLVMContext::MD_loop, id);
+  }
+  void emit_dot_tile(const DotTile& tile) {
+    if (has_matrix_unit(machine_, tile)) return unit_.emit(tile);
+    expanded_.push_back(as_dots(tile));
+    emit(expanded_.back());
   }
   void emit_while(const While& w) {
     auto* head = llvm::BasicBlock::Create(c_, "while", f_.function);
@@ -305,7 +319,10 @@ class Emitter {
           b_.CreateInBoundsGEP(b_.getInt8Ty(), base, expr(simplify(total)));
       total = total + bytes;
     }
-    emit(a.body);
+    const auto* steps = a.body.as<Seq>();
+    if (!steps || !unit_.starts_from_zero(a.buffer, steps->stmts)) return emit(a.body);
+    memo_.clear();
+    emit_seq({steps->stmts.begin() + 1, steps->stmts.end()});
   }
 
   // A parallel loop becomes a function over a range of iterations; what it names from outside goes
@@ -412,6 +429,8 @@ class Emitter {
     };
     for_each_stmt(s, [&](const Stmt& x) {
       if (const auto* st = x.as<Store>()) add(st->buffer);
+      if (const auto* t = x.as<DotTile>())
+        for (const TileOperand* o : {&t->sum, &t->a, &t->b}) add(o->buffer);
     });
     for_each_expr(s, [&](const Expr& e) {
       if (const auto* l = e.as<Load>()) add(l->buffer);
@@ -617,6 +636,10 @@ class Emitter {
   std::unordered_map<const ExprNode*, Value*> memo_;
   std::unordered_map<const Load*, Value*> loaded_;  // ahead, by the square that they are part of
   Value* guard_ = nullptr;                          // loads are real only where it is true
+  MatrixUnit unit_{b_, machine_,
+                   [this](const Buffer& x, const Expr& index) { return address(x, expr(index)); },
+                   [this](const Expr& e) { return expr(e); }};
+  std::vector<Stmt> expanded_;  // kept alive for the tables above
   Expr call_bytes_ = 0, worker_bytes_ = 0;
   int bodies_ = 0;
 };

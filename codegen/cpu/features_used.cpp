@@ -15,10 +15,15 @@ namespace {
 struct SpecialFeature {
   const char* name;
   bool (*serves)(DType);
+  bool of_tiles = false;  // for kernels that hold a DotTile alone; the type is then that of its `a`
 };
 constexpr bool is_byte(DType t) { return t == DType::kInt8 || t == DType::kUInt8; }
 constexpr bool is_short(DType t) { return t == DType::kInt16 || t == DType::kUInt16; }
-constexpr std::array<SpecialFeature, 5> kSpecial{{
+constexpr bool is_tile_operand(DType t) { return t == DType::kUInt8 || t == DType::kBFloat16; }
+constexpr std::array<SpecialFeature, 8> kSpecial{{
+    {"amx-bf16", [](DType t) { return t == DType::kBFloat16; }, true},
+    {"amx-int8", [](DType t) { return t == DType::kUInt8; }, true},
+    {"amx-tile", is_tile_operand, true},
     {"avx512bf16", [](DType t) { return t == DType::kBFloat16; }},
     {"avx512fp16", [](DType t) { return t == DType::kFloat16; }},
     {"avx512vbmi", is_byte},
@@ -41,14 +46,18 @@ std::vector<std::string> select(const std::vector<std::string>& available, Wante
 
 std::vector<std::string> features_used(const ir::Kernel& kernel,
                                        const std::vector<std::string>& available) {
-  std::vector<DType> types;
-  auto add = [&](DType t) {
-    if (std::find(types.begin(), types.end(), t) == types.end()) types.push_back(t);
+  std::vector<DType> types, of_tiles;
+  auto add = [](std::vector<DType>& to, DType t) {
+    if (std::find(to.begin(), to.end(), t) == to.end()) to.push_back(t);
   };
-  for (const ir::Buffer& b : kernel.params) add(b->dtype);
-  ir::for_each_expr(kernel.body, [&](const ir::Expr& e) { add(e.dtype()); });
+  for (const ir::Buffer& b : kernel.params) add(types, b->dtype);
+  ir::for_each_expr(kernel.body, [&](const ir::Expr& e) { add(types, e.dtype()); });
+  ir::for_each_stmt(kernel.body, [&](const ir::Stmt& s) {
+    if (const auto* tile = s.as<ir::DotTile>()) add(of_tiles, tile->a.buffer->dtype);
+  });
   return select(available, [&](const SpecialFeature& s) {
-    return std::any_of(types.begin(), types.end(), s.serves);
+    const std::vector<DType>& from = s.of_tiles ? of_tiles : types;
+    return std::any_of(from.begin(), from.end(), s.serves);
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include "ir/interpreter/compiler.h"
 #include "ir/loops/blocks.h"
+#include "ir/loops/dot_tile.h"
 #include "ir/loops/rewrite.h"
 
 namespace tilewright::ir::interpreter {
@@ -23,6 +24,10 @@ void Compiler::compile(const Store& n) {
     fail("a value of another type is stored to '" + n.buffer->name + "'");
   const uint32_t row = access(n.buffer, n.indices, lanes);
   emit(store_handler(n.value.dtype(), lanes > 1), kNoReg, row, value, mask, lanes);
+}
+void Compiler::compile(const DotTile& n) {
+  expanded_.push_back(as_dots(n));
+  stmt(expanded_.back());
 }
 void Compiler::compile(const Let& n) {
   const uint32_t value = expr(n.value, n.var.lanes());

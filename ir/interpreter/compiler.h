@@ -67,6 +67,7 @@ class Compiler {
 
   void stmt(const Stmt& s);
   void compile(const Store& n);
+  void compile(const DotTile& n);
   void compile(const Let& n);
   void compile(const For& n);
   void compile(const While& n);
@@ -87,7 +88,8 @@ class Compiler {
   std::map<uint64_t, uint32_t> constants_;
   std::unordered_map<const ExprNode*, uint32_t> memo_;
   std::vector<const ExprNode*> memo_log_;
-  uint32_t mask_ = kNoReg;  // lanes that are on, where a vector Select is around
+  std::vector<Stmt> expanded_;  // keeps alive the nodes whose addresses tables hold
+  uint32_t mask_ = kNoReg;      // lanes that are on, where a vector Select is around
   int mask_lanes_ = 0;
 };
 

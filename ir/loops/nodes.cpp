@@ -260,6 +260,16 @@ Stmt store(Buffer buffer, std::vector<Expr> indices, Expr value, Expr mask, Stor
   n->store_kind = kind;
   return std::shared_ptr<const Store>(n);
 }
+Stmt dot_tile(DotTile fields) {
+  auto n = make<DotTile>();
+  n->sum = std::move(fields.sum);
+  n->a = std::move(fields.a);
+  n->b = std::move(fields.b);
+  n->rows = fields.rows;
+  n->columns = fields.columns;
+  n->groups = fields.groups;
+  return std::shared_ptr<const DotTile>(n);
+}
 Stmt let(Var var, Expr value, Stmt body) {
   auto n = make<Let>();
   n->var = std::move(var);

@@ -181,7 +181,7 @@ enum class LoopKind : uint8_t {
   kParallel,
   kVectorized,
   kUnrolled,
-  kDot,  // the terms of one Dot, where the body has that form
+  kDot,  // the terms of one Dot, or the rows of one DotTile, where the body has that form
 };
 enum class AxisKind : uint8_t { kParallel, kReduce, kOrdered };
 enum class StoreKind : uint8_t {
@@ -356,6 +356,33 @@ struct Store : StmtNode {  // indices and mask as in Load
     f("store_kind", store_kind);
   }
 };
+// One operand of a DotTile: its rows begin at `index` and go up by `stride`, in elements of
+// storage.
+struct TileOperand {
+  Buffer buffer;
+  Expr index, stride;
+};
+// sum[r, c] += a[r, g * t] * b[g, c * t] + ... + a[r, g * t + t - 1] * b[g, c * t + t - 1] for each
+// row r, column c and group g of t = dot_terms terms; x[r, e] is what lies e elements behind row r
+// of x. Types and arithmetic are those of Dot, with the roundings of the instruction. What matrix
+// units compute at once (flat loops only). The sums overlap neither operand nor each other.
+struct DotTile : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::kDotTile;
+  static constexpr int64_t kMostRows = 16, kMostColumns = 16, kMostGroups = 16;
+  TileOperand sum, a, b;
+  int64_t rows = 1, columns = 1, groups = 1;
+  template <typename F>
+  void fields(F&& f) {
+    for (TileOperand* x : {&sum, &a, &b}) {
+      f("buffer", x->buffer);
+      f("index", x->index);
+      f("stride", x->stride);
+    }
+    f("rows", rows);
+    f("columns", columns);
+    f("groups", groups);
+  }
+};
 struct Let : StmtNode {
   static constexpr NodeKind kKind = NodeKind::kLet;
   Var var;
@@ -482,6 +509,7 @@ Expr dot(Expr sum, Expr a, Expr b);
 
 Stmt store(Buffer buffer, std::vector<Expr> indices, Expr value, Expr mask = nullptr,
            StoreKind kind = StoreKind::kCached);
+Stmt dot_tile(DotTile fields);
 Stmt let(Var var, Expr value, Stmt body);
 Stmt for_loop(Var var, Expr extent, Stmt body, LoopKind kind = LoopKind::kSerial);
 Stmt while_loop(Expr condition, Stmt body);

@@ -35,6 +35,7 @@ template <typename F>
 decltype(auto) dispatch(const Stmt& s, F&& f) {
   switch (s.kind()) {
     case NodeKind::kStore: return f(*s.as<Store>());
+    case NodeKind::kDotTile: return f(*s.as<DotTile>());
     case NodeKind::kLet: return f(*s.as<Let>());
     case NodeKind::kFor: return f(*s.as<For>());
     case NodeKind::kWhile: return f(*s.as<While>());

@@ -45,6 +45,8 @@ class LoopsParser : public ExprParser {
   Stmt block_stmt();
   BlockAxis axis(Expr& binding);
   Stmt store_stmt();
+  Stmt dot_tile_stmt();
+  TileOperand tile_operand();
   Pending scoped();
   bool at_scoped() const {
     return c_.at_word("let") || c_.at_word("local") || c_.at_word("workspace") ||
@@ -188,6 +190,8 @@ Stmt LoopsParser::statement() {
     s = if_stmt();
   else if (c_.accept_word("block"))
     s = block_stmt();
+  else if (c_.at_word("dot_tile") && c_.at_symbol("(", 1))
+    s = dot_tile_stmt();
   else
     s = store_stmt();
   c_.leave();
@@ -239,6 +243,38 @@ Stmt LoopsParser::store_stmt() {
                    to_text(ScalarType{n->buffer->dtype}) + ", found " + to_text(n->value.type()));
   // With an index it is a buffer of that name, of the next statement.
   if (!c_.at_symbol("[", 1) && c_.accept_word("streamed")) n->store_kind = StoreKind::kStreamed;
+  return done(n);
+}
+
+// acc[first, stride]
+TileOperand LoopsParser::tile_operand() {
+  const Token t = c_.peek();
+  name("the name of a buffer");
+  TileOperand x;
+  x.buffer = find_buffer(t);
+  c_.expect_symbol("[");
+  x.index = expression();
+  c_.expect_symbol(",");
+  x.stride = expression();
+  c_.expect_symbol("]");
+  return x;
+}
+Stmt LoopsParser::dot_tile_stmt() {
+  c_.next();
+  c_.expect_symbol("(");
+  auto n = make<DotTile>();
+  n->sum = tile_operand();
+  c_.expect_symbol(",");
+  n->a = tile_operand();
+  c_.expect_symbol(",");
+  n->b = tile_operand();
+  c_.expect_symbol(",");
+  n->rows = c_.integer("the number of rows");
+  c_.expect_symbol(",");
+  n->columns = c_.integer("the number of columns");
+  c_.expect_symbol(",");
+  n->groups = c_.integer("the number of groups");
+  c_.expect_symbol(")");
   return done(n);
 }
 

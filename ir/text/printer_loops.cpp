@@ -38,6 +38,7 @@ class Printer {
   void print(const Dot& n, ScalarType t, int around);
   // Statements, from the beginning of a line to its end.
   void print(const Store& n);
+  void print(const DotTile& n);
   void print(const Let& n);
   void print(const For& n);
   void print(const While& n);
@@ -188,6 +189,17 @@ void Printer::print(const Store& n) {
   expr(n.value);
   if (n.store_kind == StoreKind::kStreamed) out_ += " streamed";
   out_ += "\n";
+}
+// dot_tile(acc[0, 32], x[i * 64, 64], w[0, 128], 16, 16, 16)
+void Printer::print(const DotTile& n) {
+  line();
+  out_ += "dot_tile(";
+  for (const TileOperand* x : {&n.sum, &n.a, &n.b}) {
+    if (x != &n.sum) out_ += ", ";
+    access(x->buffer, {x->index, x->stride}, nullptr);
+  }
+  out_ += ", " + std::to_string(n.rows) + ", " + std::to_string(n.columns) + ", " +
+          std::to_string(n.groups) + ")\n";
 }
 void Printer::typed_name(const Expr& var) {
   out_ += var ? names_.of(var) : "<missing>";

@@ -38,8 +38,8 @@ ir::Stmt unguard_loads(const ir::Stmt& s);
 // Does every lane of a flat index lie inside the buffer's storage, for all values in range?
 bool lies_inside(const ir::BufferNode& buffer, const ir::Expr& index, const ir::Ranges& ranges);
 
-// Loops of kind `dot` become Dot expressions, or unrolled loops where the form does not fit. After
-// vectorize_loops.
+// Loops of kind `dot` become Dot expressions, or unrolled loops where the form does not fit; around
+// others they become DotTiles, or serial loops. After vectorize_loops.
 ir::Stmt lower_dots(const ir::Stmt& s);
 
 // Unrolled loops become sequences.

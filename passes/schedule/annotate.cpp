@@ -47,8 +47,40 @@ Result<Kernel> parallelize(const Kernel& k, const Step& step) {
   return set_kind(k, loop, LoopKind::kParallel);
 }
 
+namespace {
+// Around a loop over terms: the rows of a tile, its groups of terms, and columns in vectors.
+Status check_tile(const For& rows) {
+  const auto name = [](const For& f) { return "loop '" + f.var.name() + "'"; };
+  auto small = [&](const For& f) -> Status {
+    const auto n = as_int(f.extent);
+    if (n && *n >= 1 && *n <= DotTile::kMostRows) return {};
+    return invalid(name(f) + " has no constant extent of at most " +
+                   std::to_string(DotTile::kMostRows));
+  };
+  const auto* groups = rows.body.as<For>();
+  const auto* columns = groups ? groups->body.as<For>() : nullptr;
+  const auto* terms = columns ? columns->body.as<For>() : nullptr;
+  if (!terms || terms->loop_kind != LoopKind::kDot || columns->loop_kind != LoopKind::kVectorized)
+    return invalid(name(rows) + " holds no nest of groups, vectors of columns and terms of dots");
+  for (const For* f : {&rows, groups, columns}) TW_RETURN_IF_ERROR(small(*f));
+  const Block& b = *terms->body.as<Block>();
+  for (size_t i = 0; i < b.axes.size(); ++i) {
+    const bool reduces = b.axes[i].kind == AxisKind::kReduce;
+    if (uses_var(b.bindings[i], rows.var) && reduces)
+      return invalid(name(rows) + " feeds a reduction");
+    if (uses_var(b.bindings[i], groups->var) && !reduces)
+      return invalid(name(*groups) + " feeds no reduction");
+  }
+  return {};
+}
+}  // namespace
+
 Result<Kernel> tensorize(const Kernel& k, const Step& step) {
   TW_ASSIGN(const For* loop, find_loop(k.body, step.names[0]));
+  if (loop->body.as<For>()) {
+    TW_RETURN_IF_ERROR(check_tile(*loop));
+    return set_kind(k, loop, LoopKind::kDot);
+  }
   const auto* b = loop->body.as<Block>();
   if (!b) return invalid("loop '" + step.names[0] + "' holds more than one block");
   if (b->init) return invalid("block '" + b->name + "' still has its init");

@@ -42,7 +42,9 @@ Result<ir::Kernel> split_reduction(
 Result<ir::Kernel> unroll(const ir::Kernel& k, const Step& step);       // names: loop
 Result<ir::Kernel> vectorize(const ir::Kernel& k, const Step& step);    // names: loop
 Result<ir::Kernel> parallelize(const ir::Kernel& k, const Step& step);  // names: loop
-// The innermost loop over four terms of an i32 sum of products of u8 and i8 becomes one Dot.
+// The innermost loop over the terms of a sum of products of u8 and i8 (four), i16 or bf16 (two)
+// becomes one Dot. Then, the loop over rows around loops over groups of terms, vectors of columns
+// and the terms of Dots becomes one DotTile; each has at most 16 iterations.
 Result<ir::Kernel> tensorize(const ir::Kernel& k, const Step& step);  // names: loop
 // What `block` stores goes past the caches; the kernel may not read it.
 Result<ir::Kernel> stream(const ir::Kernel& k, const Step& step);  // names: block

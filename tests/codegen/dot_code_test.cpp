@@ -1,6 +1,8 @@
 // Which instructions a dot product becomes, by CPU. What they compute: tests/ops.
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "codegen/cpu/compile_kernels.h"
 #include "ir/text/parser_loops.h"
 
@@ -67,6 +69,61 @@ TEST(DotCode, GoesWithoutWhereThereIsNone) {
     for (const DType left : {DType::kInt16, DType::kBFloat16})
       EXPECT_NE(code_for(cpu, lanes, left).find("k:"), std::string::npos) << cpu;
   }
+}
+
+// The code of 2 x 2 tiles of sums over a reduction.
+std::string code_of_tiles(const std::string& cpu, DType left) {
+  const std::string depth = std::to_string(16 * ir::dot_terms(left)),
+                    width = std::to_string(32 * ir::dot_terms(left)),
+                    half = std::to_string(16 * ir::dot_terms(left)), lower = "16 * n * " + depth;
+  const std::string sum(name(ir::dot_sum(left)));
+  std::string tiles;
+  for (const auto& [place, row, column] :
+       {std::tuple{"0", "0", "0"}, {"16", "0", "1"}, {"512", "1", "0"}, {"528", "1", "1"}})
+    tiles += "dot_tile(T[" + std::string(place) + ", 32], A[k * " + depth + " + " + row + " * (" +
+             lower + "), n * " + depth + "], B[k * 16 * " + width + " + " + column + " * " + half +
+             ", " + width + "], 16, 16, 16) ";
+  auto kernel =
+      ir::parse_kernel("kernel k(A: " + std::string(name(left)) + "[32 * n * " + depth +
+                       "], B: " + std::string(name(ir::dot_partner(left))) + "[n * 16 * " + width +
+                       "], C: " + sum + "[1024]) scalars(n) { local T: " + sum +
+                       "[1024] for i in 0..64 { T[ramp(i * 16, 1, 16)] = " + "broadcast(" +
+                       (is_float(left) ? "0.0" : "0:i32") + ", 16) } for k in 0..n { " + tiles +
+                       "} for i in 0..64 { C[ramp(i * 16, 1, 16)] = T[ramp(i * 16, 1, 16)] } }");
+  EXPECT_TRUE(kernel.ok()) << kernel.error().to_string();
+  auto machine = describe_machine(cpu);
+  EXPECT_TRUE(machine.ok()) << machine.error().to_string();
+  auto code = print_code(*kernel, *machine, CodeForm::kAssembly);
+  EXPECT_TRUE(code.ok()) << code.error().to_string();
+  return code.ok() ? *code : "";
+}
+size_t count(const std::string& text, const std::string& word) {
+  size_t n = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+TEST(DotCode, TilesStayInTheirRegistersOverTheReduction) {
+  for (const auto& [left, product] :
+       {std::pair{DType::kUInt8, "tdpbusd"}, {DType::kBFloat16, "tdpbf16ps"}}) {
+    const std::string code = code_of_tiles("sapphirerapids", left);
+    EXPECT_EQ(count(code, "ldtilecfg"), 1u) << code;
+    EXPECT_EQ(count(code, product), 4u) << code;
+    EXPECT_EQ(count(code, "tileloadd"), 4u) << "each operand once a step\n" << code;
+    EXPECT_EQ(count(code, "tilezero"), 4u) << "each sum once\n" << code;
+    EXPECT_EQ(count(code, "tilestored"), 4u) << code;
+    // From the first product back over the loop nothing is stored.
+    const size_t first = code.find(product), store = code.find("tilestored");
+    const size_t back = code.find("\tj", code.rfind(product));
+    EXPECT_TRUE(first < back && back < store) << code;
+  }
+}
+
+TEST(DotCode, TilesRunAsDotsWithoutAMatrixUnit) {
+  const std::string code = code_of_tiles("cascadelake", DType::kUInt8);
+  EXPECT_EQ(count(code, "tdpb"), 0u) << code;
+  EXPECT_NE(code.find("vpdpbusd"), std::string::npos) << code;
+  EXPECT_NE(code_of_tiles("cooperlake", DType::kBFloat16).find("vdpbf16ps"), std::string::npos);
 }
 
 }  // namespace

@@ -39,6 +39,22 @@ TEST(FeaturesUsed, SpecialOnesGoWithTheirElementTypes) {
             (Features{"avx2", "avx512f", "avx512vnni", "avxvnni", "fma"}));
 }
 
+TEST(FeaturesUsed, ThoseOfTheMatrixUnitGoWithItsTiles) {
+  auto tile = [](const std::string& left, const std::string& right, const std::string& sum) {
+    auto k = ir::parse_kernel("kernel k(A: " + left + "[64], B: " + right + "[64], C: " + sum +
+                              "[256]) { dot_tile(C[0, 16], A[0, 4], B[0, 64], 16, 1, 1) }");
+    EXPECT_TRUE(k.ok()) << k.error().to_string();
+    return *k;
+  };
+  const Features all{"amx-bf16", "amx-int8", "amx-tile", "avx512f"};
+  EXPECT_EQ(features_used(tile("u8", "i8", "i32"), all),
+            (Features{"amx-int8", "amx-tile", "avx512f"}));
+  EXPECT_EQ(features_used(tile("bf16", "bf16", "f32"), all),
+            (Features{"amx-bf16", "amx-tile", "avx512f"}));
+  EXPECT_EQ(features_used(tile("i16", "i16", "i32"), all), (Features{"avx512f"}));
+  EXPECT_EQ(features_used(copies("u8", "bf16"), all), (Features{"avx512f"}));
+}
+
 TEST(FeaturesUsed, NoneThatTheMachineLacks) {
   EXPECT_EQ(features_used(copies("i8", "f16"), {"avx2", "fma"}), (Features{"avx2", "fma"}));
   EXPECT_TRUE(features_used(copies("bf16", "i8"), {}).empty());

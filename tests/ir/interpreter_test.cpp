@@ -9,6 +9,7 @@
 
 #include "ir/interpreter/evaluate.h"
 #include "ir/loops/layout.h"
+#include "ir/text/parser_loops.h"
 #include "tests/ir/sample_kernels.h"
 
 namespace tilewright::ir {
@@ -148,6 +149,28 @@ TEST(Interpreter, DotSumsFourProductsALane) {
   const Expr repeated = broadcast(load(a, {ramp(8, 1, 4)}), 12);
   ASSERT_EQ(error_of(kernel(repeated), {x.data(), y.data(), sum.data()}), "");
   EXPECT_EQ(sum, (std::vector<int32_t>{1270, -1280, 5 + 10 - 40 + 90 - 160}));
+}
+
+TEST(Interpreter, DotTileIsAProductOfMatrices) {
+  constexpr int kRows = 3, kColumns = 5, kGroups = 2, kTerms = 4, kDepth = kGroups * kTerms;
+  const auto k = parse_kernel(
+      "kernel k(C: i32[40], A: u8[40], B: i8[60]) { "
+      "dot_tile(C[1, 7], A[2, 11], B[3, 22], 3, 5, 2) }");
+  ASSERT_TRUE(k.ok()) << k.error().to_string();
+  std::vector<int32_t> sums(40), expected(40);
+  std::vector<uint8_t> a(40);
+  std::vector<int8_t> b(60);
+  for (size_t i = 0; i < 40; ++i) expected[i] = sums[i] = static_cast<int32_t>(i * i);
+  for (size_t i = 0; i < 40; ++i) a[i] = static_cast<uint8_t>(i * 37);
+  for (size_t i = 0; i < 60; ++i) b[i] = static_cast<int8_t>(i * 53);
+  for (int r = 0; r < kRows; ++r)
+    for (int c = 0; c < kColumns; ++c)
+      for (int t = 0; t < kDepth; ++t)
+        expected[static_cast<size_t>(1 + r * 7 + c)] +=
+            a[static_cast<size_t>(2 + r * 11 + t)] *
+            b[static_cast<size_t>(3 + t / kTerms * 22 + c * kTerms + t % kTerms)];
+  ASSERT_EQ(error_of(*k, {sums.data(), a.data(), b.data()}), "");
+  EXPECT_EQ(sums, expected);
 }
 
 TEST(Interpreter, BroadcastRepeatsAShortVector) {

@@ -47,7 +47,9 @@ class RandomKernel {
       case 6:
         return t.lanes > 1 ? broadcast_of(t, depth)
                            : reduce_lanes(BinaryOp::kMax, expr({t.dtype, 4}, depth - 1));
-      case 7: return t.dtype == DType::kInt32 || t.dtype == DType::kFloat32 ? dot_of(t, depth) : binary_of(t, depth);
+      case 7:
+        return t.dtype == DType::kInt32 || t.dtype == DType::kFloat32 ? dot_of(t, depth)
+                                                                      : binary_of(t, depth);
       default: return binary_of(t, depth);
     }
   }
@@ -167,6 +169,7 @@ class RandomKernel {
       }
       case 5: return block_of(depth);
       case 6: return odd_sequences_ ? raw_seq(depth) : store_of();
+      case 7: return dot_tile_of(depth);
       default: return seq({stmt(depth - 1), stmt(depth - 1), pick(2) ? stmt(depth - 2) : Stmt()});
     }
   }
@@ -175,6 +178,16 @@ class RandomKernel {
     Var v(name(), t);
     Expr value = expr(t, 2);
     return let(v, value, with(v, [&] { return stmt(depth - 1); }));
+  }
+  // Of any buffers: their types are the verifier's matter.
+  Stmt dot_tile_of(int depth) {
+    if (buffers_.empty()) return store_of();
+    DotTile tile;
+    for (TileOperand* x : {&tile.sum, &tile.a, &tile.b})
+      *x = {buffers_[static_cast<size_t>(pick(static_cast<int>(buffers_.size())))],
+            expr({}, depth - 1), expr({}, 1)};
+    for (int64_t* n : {&tile.rows, &tile.columns, &tile.groups}) *n = pick(20);
+    return dot_tile(std::move(tile));
   }
   // Sequences that the makers would flatten: empty, of one statement, nested.
   Stmt raw_seq(int depth) {

@@ -151,6 +151,24 @@ TEST(TextLoops, DotsAndRepeatedVectors) {
   expect_round_trip(*k);
 }
 
+TEST(TextLoops, TilesOfDots) {
+  const std::string text = R"(kernel k(A: u8[m * 64], B: i8[1024], dot_tile: i32[256]) scalars(m) {
+  for i in 0..m {
+    dot_tile(dot_tile[i * 2, 16], A[i * 64, 64], B[0, 64], 2, 16, 16)
+  }
+  dot_tile[0] = 1:i32
+}
+)";
+  Result<Kernel> k = parse_kernel(text);
+  ASSERT_TRUE(k.ok()) << k.error().to_string();
+  EXPECT_EQ(to_text(*k), text);
+  expect_round_trip(*k);
+  Result<Kernel> other = parse_kernel(text.substr(0, text.find("16, 16)")) + "16, 8)\n  }\n}\n");
+  ASSERT_TRUE(other.ok()) << other.error().to_string();
+  EXPECT_FALSE(structurally_equal(*k, *other));
+  EXPECT_NE(parse_error("kernel k(A: u8[4]) { dot_tile(A[0, 1], A[0, 1], 1, 1, 1) }"), "no error");
+}
+
 TEST(TextLoops, StreamedIsNoReservedWord) {
   const std::string text = R"(kernel k(streamed: f32[8], C: f32[8]) {
   C[0] = streamed[1]

@@ -138,6 +138,34 @@ TEST(VerifyLoops, DotsTakeBytesInFours) {
     expect_violation(kernel(wrong), Stage::kFlat, phrase);
 }
 
+TEST(VerifyLoops, TilesOfDots) {
+  auto found = [](const std::string& tile, Stage stage = Stage::kFlat) {
+    return violations(
+        parsed("kernel k(C: i32[512], L: i64[512], A: u8[1024], B: i8[1024]) { " + tile + " }"),
+        stage);
+  };
+  EXPECT_EQ(found("dot_tile(C[0, 16], A[0, 64], B[0, 64], 16, 16, 16)"), "");
+  EXPECT_EQ(found("for i in 0..2 { dot_tile(C[i * 256, 16], A[i, 64], B[0, 4], 3, 1, 2) }"), "");
+  const struct {
+    const char *tile, *phrase;
+  } cases[] = {
+      {"dot_tile(L[0, 16], A[0, 64], B[0, 64], 16, 16, 16)", "found i64, u8 and i8"},
+      {"dot_tile(C[0, 16], B[0, 64], A[0, 64], 16, 16, 16)", "found i32, i8 and u8"},
+      {"dot_tile(C[0, 16], A[0, 64], A[0, 64], 16, 16, 16)", "found i32, u8 and u8"},
+      {"dot_tile(C[0, 16], A[0, 64], B[0, 64], 17, 16, 16)", "found 17, 16 and 16"},
+      {"dot_tile(C[0, 16], A[0, 64], B[0, 64], 16, 32, 16)", "found 16, 32 and 16"},
+      {"dot_tile(C[0, 16], A[0, 64], B[0, 64], 16, 16, 0)", "found 16, 16 and 0"},
+      {"dot_tile(C[ramp(0, 1, 2), 16], A[0, 64], B[0, 64], 16, 16, 16)",
+       "the index of a dot_tile has type i64x2"},
+      {"dot_tile(C[0, 16], A[0, 64:i32], B[0, 64], 16, 16, 16)",
+       "the stride of a dot_tile has type i32"},
+  };
+  for (const auto& c : cases) EXPECT_NE(found(c.tile).find(c.phrase), std::string::npos) << c.tile;
+  EXPECT_NE(found("dot_tile(C[0, 16], A[0, 64], B[0, 64], 16, 16, 16)", Stage::kScheduled)
+                .find("a dot_tile before the flat stage"),
+            std::string::npos);
+}
+
 template <typename T>
 Expr raw(T fields, ScalarType type) {
   fields.kind = T::kKind;

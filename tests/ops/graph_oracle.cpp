@@ -242,6 +242,8 @@ Result<passes::LowerOptions> lower_options(const CompiledForm& form) {
   passes::LowerOptions options;
   TW_ASSIGN(options.machine, cpu::describe_machine(form.cpu));
   options.machine.threads = 3;
+  for (const std::string& f : form.more_features)
+    if (!options.machine.has(f)) options.machine.features.push_back(f);
   if (form.small_caches) {
     options.machine.l1_bytes = 1 << 10;
     options.machine.l2_bytes = 4 << 10;

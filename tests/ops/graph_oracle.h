@@ -52,6 +52,7 @@ struct CompiledForm {
   bool fold = false;           // false: kernels compute what depends on constants alone
   std::string cpu = "native";  // as describe_machine takes it; runs_here must hold
   bool small_caches = false;   // schedules assume caches that hold next to nothing
+  std::vector<std::string> more_features = {};  // that `cpu` lacks
 };
 // The program of flat kernels that run_compiled compiles.
 Result<ir::Program> lower_graph_for(const ir::Graph& graph, const CompiledForm& form);

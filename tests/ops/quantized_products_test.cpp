@@ -147,11 +147,15 @@ TEST_P(QuantizedProducts, RunAsDotProducts) {
       "matmul",
       {call.input(bytes(DType::kInt16, {17, 6})), call.constant(bytes(DType::kInt8, {6, 67}))},
       kSum));
-  for (const int64_t kernel : {1, 3}) {
+  struct Window {
+    int64_t kernel, stride, images;
+  };
+  // The last one's rows go on over lines and images.
+  for (const auto& [kernel, stride, images] : {Window{1, 2, 1}, {3, 2, 1}, {1, 1, 2}}) {
     ir::Attributes attributes = kSum;
-    attributes["strides"] = std::vector<int64_t>{2, 2};
+    attributes["strides"] = std::vector<int64_t>{stride, stride};
     attributes["pads"] = std::vector<int64_t>(4, kernel / 2);
-    call.output(conv_between_layers(call, call.input(bytes(DType::kUInt8, {1, 12, 9, 9})),
+    call.output(conv_between_layers(call, call.input(bytes(DType::kUInt8, {images, 12, 9, 9})),
                                     call.constant(bytes(DType::kInt8, {33, 12, kernel, kernel})),
                                     call.input(scalar(DType::kUInt8)), attributes));
   }

@@ -170,6 +170,12 @@ TEST(Cpu, KnowsItself) {
   EXPECT_EQ(cpu_has("gfni"), static_cast<bool>(__builtin_cpu_supports("gfni")));
 #endif
   EXPECT_FALSE(check_cpu_features({"sse2", "no-such-feature"}).ok());
+  if (!cpu_has("amx-int8")) {
+    const Status tiles = check_cpu_features({"amx-int8", "amx-tile", "sse2"});
+    ASSERT_FALSE(tiles.ok());
+    EXPECT_NE(tiles.error().message.find("lacks amx-int8, amx-tile,"), std::string::npos)
+        << tiles.error().message;
+  }
   EXPECT_TRUE(check_cpu_features({}).ok());
 }
 

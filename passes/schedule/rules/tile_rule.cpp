@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
+#include "passes/schedule/rules/matrix_tile.h"
 #include "passes/schedule/rules/rule.h"
 #include "passes/schedule/rules/tile_choice.h"
 
@@ -48,8 +49,10 @@ class TileRule {
     if (!s_.apply("decompose_reduction",
                   {m_, reduce_loops_.empty() ? name(m_, "ii") : reduce_loops_[0]}))
       return false;
+    if (matrix_ && !split_rows()) return false;
     annotate(m_);
     if (dot_ && !s_.apply("tensorize", {name(m_, "kq")})) return false;
+    if (matrix_ && !s_.apply("tensorize", {name(m_, "ii")})) return false;
     annotate(e_);
     annotate_init();
     if (!stage_padding()) parallelize();
@@ -129,7 +132,7 @@ class TileRule {
 
   // The terms that one Dot takes of a sum of products of u8 and packed i8, or of i16 and packed i8
   // or i16, or of bf16, which lie side by side; 0 where it has not that form.
-  int64_t terms_of_dot() const {
+  int64_t terms_of_dot() {
     if (reduce_.empty()) return 0;
     const size_t inner = reduce_in_order().back();
     const auto extent = as_int(block_.axes[inner].extent);
@@ -147,7 +150,10 @@ class TileRule {
     fits &= block_.body.as<Store>()->buffer->dtype == dot_sum(left);
     // Where there is no instruction, bf16 is widened and multiplied as f32.
     if (left == DType::kBFloat16) fits &= s_.machine().has("avx512bf16");
-    return terms && fits && extent && *extent % terms == 0 ? terms : 0;
+    if (!terms || !fits || !extent || *extent % terms != 0) return 0;
+    left_ = left;
+    depth_ = *extent;
+    return terms;
   }
 
   void choose() {
@@ -167,7 +173,13 @@ class TileRule {
       const Expr& sj = a.strides[parallel_[j_]];
       shared |= sj && is_zero(sj);
     }
-    if (shared) {
+    if (shared && dot_)
+      matrix_ = choose_matrix_tile(s_.machine(), left_, rows, columns, depth_, row_spans());
+    if (matrix_) {
+      tile_.rows = matrix_->all_rows();
+      tile_.vectors = matrix_->column_tiles;
+      s_.note(m_ + ": " + explain(*matrix_, as_int(row_extent_)));
+    } else if (shared) {
       const TileChoice choice =
           choose_tile(s_.machine(), rows, columns, lanes_, inner, outer_tiles());
       tile_ = choice.best;
@@ -188,6 +200,14 @@ class TileRule {
               "columns at a time, over all rows");
   }
 
+  // Rows after which each of the joined axes but the last goes on.
+  std::vector<int64_t> row_spans() const {
+    std::vector<int64_t> spans;
+    for (size_t k = 0; k + 1 < rows_.size(); ++k)
+      spans.push_back((k ? spans.back() : 1) *
+                      extent_or(block_.axes[parallel_[rows_[k]]].extent, 1));
+    return spans;
+  }
   // Tiles of one place that the axes around them make; 0 where these are no tasks.
   int64_t outer_tiles() const {
     if (outer_loops_ > 0 || instances(block_) < kParallelWork * 4) return 0;
@@ -296,7 +316,7 @@ class TileRule {
     } else {
       std::string row = loop(rows_.back());
       for (size_t k = rows_.size() - 1; k-- > 0;) {
-        const std::string fused = name(block, "i") + std::to_string(k);
+        const std::string fused = name(block, "row") + std::to_string(k);  // no axis has that name
         if (!s_.apply("fuse_axes", {row, loop(rows_[k]), fused})) return false;
         row = fused;
       }
@@ -307,11 +327,7 @@ class TileRule {
     }
     if (!s_.apply("split", {name(block, "jt"), name(block, "jc"), name(block, "jv")}, {lanes_}))
       return false;
-    if (main && dot_) {
-      if (!s_.apply("split", {reduce_loops_.back(), name(block, "ko"), name(block, "kq")}, {dot_}))
-        return false;
-      reduce_loops_.back() = name(block, "ko");
-    }
+    if (main && dot_ && !split_terms()) return false;
     std::vector<std::string> tiled{name(block, "jo")};
     if (main && !block_reduction()) return false;
     if (main) tiled.insert(tiled.end(), hoisted_.begin(), hoisted_.end());
@@ -321,9 +337,25 @@ class TileRule {
     if (main)
       tiled.insert(tiled.end(), reduce_loops_.begin() + static_cast<long>(hoisted_.size()),
                    reduce_loops_.end());
+    if (main && matrix_) tiled.push_back(name(block, "kt"));
     for (const char* part : {"ii", "jc", "jv"}) tiled.push_back(name(block, part));
     if (main && dot_) tiled.push_back(name(block, "kq"));
     return s_.apply("reorder", tiled);
+  }
+  // The terms of a Dot leave the innermost reduction, and the groups of a tile of Dots theirs.
+  bool split_terms() {
+    const std::string groups = name(m_, matrix_ ? "kg" : "ko");
+    if (!s_.apply("split", {reduce_loops_.back(), groups, name(m_, "kq")}, {dot_})) return false;
+    reduce_loops_.back() = name(m_, "ko");
+    return !matrix_ ||
+           s_.apply("split", {groups, name(m_, "ko"), name(m_, "kt")}, {MatrixTile::kGroups});
+  }
+  // Tiles of Dots inside the tile of sums.
+  bool split_rows() {
+    std::vector<std::string> order;
+    for (const char* part : {"ir", "jc", "ii", "kt", "jv", "kq"}) order.push_back(name(m_, part));
+    return s_.apply("split", {name(m_, "ii"), name(m_, "ir"), name(m_, "ii")}, {matrix_->rows}) &&
+           s_.apply("reorder", order);
   }
 
   void note_blocks() {
@@ -361,7 +393,8 @@ class TileRule {
     }
     // The innermost loop is cut where its extent has a divisor to cut it at.
     const std::string last = reduce_loops_.back();
-    const int64_t n = dot_ ? extents.back() / dot_ : extents.back();
+    const int64_t step = std::max<int64_t>(dot_, 1) * (matrix_ ? MatrixTile::kGroups : 1),
+                  n = extents.back() / step;
     for (int64_t parts = 2; parts <= 16; ++parts) {
       if (n % parts != 0 || panel / parts > most / 2) continue;
       const std::string around = name(m_, "kb"), inside = name(m_, "ki");
@@ -378,12 +411,13 @@ class TileRule {
   void annotate(const std::string& block) {
     s_.apply("vectorize", {name(block, "jv")});
     s_.apply("unroll", {name(block, "jc")});
-    s_.apply("unroll", {name(block, "ii")});
+    if (matrix_ && block == m_) s_.apply("unroll", {name(m_, "ir")});
+    if (!matrix_) s_.apply("unroll", {name(block, "ii")});
   }
   void annotate_init() {
     s_.apply("vectorize", {name(m_, "jv_init")});
     s_.apply("unroll", {name(m_, "jc_init")});
-    s_.apply("unroll", {name(m_, "ii_init")});
+    if (!matrix_) s_.apply("unroll", {name(m_, "ii_init")});
   }
 
   // The block that makes what the tile reads, of a copy with padding; empty when there is none.
@@ -489,6 +523,9 @@ class TileRule {
   size_t j_ = 0, outer_count_ = 0, outer_loops_ = 0;
   bool columns_first_ = false;  // panels of columns go around the outer axes
   int64_t dot_ = 0;  // terms of a dot product that the innermost reduction goes by; 0: none
+  DType left_ = DType::kInt32;        // with dot_: the type of the operand that is no constant,
+  int64_t depth_ = 0;                 // and the extent of that reduction
+  std::optional<MatrixTile> matrix_;  // the rows of a tile are not unrolled then
   Expr row_extent_ = 1;
   int64_t lanes_ = 1;
   TileCost tile_;
