@@ -150,6 +150,17 @@ const Sample kSamples[] = {
   y: f32[m, n] = softmax(x) {axis = -1}
   output y as "y"
 })"},
+    {"softmax_groups_of_rows", R"(graph g {
+  input x: f32[3, 67, 37]
+  y: f32[3, 67, 37] = softmax(x) {axis = -1}
+  output y as "y"
+})"},
+    {"layer_norm_groups_of_rows", R"(graph g {
+  input x: f32[131, 1, 50]
+  input w: f32[50]
+  y: f32[131, 1, 50] = layer_norm(x, w) {axis = -1, epsilon = 1e-5}
+  output y as "y"
+})"},
     {"pointwise_with_broadcast", R"(graph g {
   input x: f32[m, 3, 19]
   input a: f32[3, 1]

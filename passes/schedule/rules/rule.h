@@ -60,6 +60,8 @@ constexpr int64_t kUnknownExtent = 64;  // what symbolic extents are taken for
 constexpr int64_t kParallelWork =
     16384;  // instances of pointwise work below which a fork does not pay
 
+// Does a value take a long chain of instructions, as exp does?
+bool is_long_chain(const ir::Block& b);
 // Vectors of a pointwise block to take at a time: several where each is a long chain of
 // instructions, so that the chains overlap. `extent`: of the loop that is made vectors of.
 int64_t vectors_at_once(const ScheduleState& s, const ir::Block& b, int64_t extent, int64_t lanes);
