@@ -111,6 +111,21 @@ TEST_P(MemoryKernels, RowsAndFunctionsStoredPastTheCaches) {
   expect_equal(call, 1100);
 }
 
+TEST_P(MemoryKernels, LongProductsOfFewResultsAreCutInRuns) {
+  GraphCall call;
+  for (const int64_t terms : {16411, 16384}) {
+    const auto wide = call.constant(random(DType::kFloat32, {terms, 37})),
+               narrow = call.input(random(DType::kFloat32, {terms, 16})),
+               bias = call.constant(random(DType::kFloat32, {37}));
+    for (const int64_t rows : {1, 3, 8}) {
+      const auto x = call.input(random(DType::kFloat32, {rows, terms}));
+      call.output(call.op("relu", {call.op("add", {call.op("matmul", {x, wide}), bias})}));
+      call.output(call.op("matmul", {x, narrow}));
+    }
+  }
+  expect_equal(call, 16500);
+}
+
 // Several rows at a time, the last of them too few, alone and among axes of one row each.
 TEST_P(MemoryKernels, RowsInGroups) {
   GraphCall call;

@@ -80,6 +80,8 @@ bool tile_rule(ScheduleState& s, const std::string& block, const std::string& ep
 // Cuts a large reduction to few results into runs of terms, one task each. How many follows from
 // the shape alone, so that results do not depend on the number of threads. False where it does not.
 bool split_rule(ScheduleState& s, const std::string& block);
+// The like for a product of few results, whose tiles would be too few tasks.
+bool split_product_rule(ScheduleState& s, const std::string& block);
 // Rows of accumulators: reductions of terms that are each read once and lie side by side like the
 // results. False, and nothing changes, for others. `epilogue` as above.
 bool columns_rule(ScheduleState& s, const std::string& block, const std::string& epilogue);
