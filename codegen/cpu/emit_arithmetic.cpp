@@ -285,6 +285,8 @@ class Arithmetic {
 
   Value* reduce_lanes(const ReduceLanes& r, Value* v) {
     const DType t = r.type.dtype;
+    if (is_float(t) && r.value.lanes() > 1 && (r.op == BinaryOp::kMax || r.op == BinaryOp::kMin))
+      return extremum_of_lanes(v, r.value.lanes(), r.op == BinaryOp::kMax);
     // Halves are folded together, a fixed order whatever the target.
     for (int lanes = r.value.lanes(); lanes > 1;) {
       const int half = lanes / 2, rest = lanes - 2 * half;
@@ -309,6 +311,24 @@ class Arithmetic {
       lanes = half;
     }
     return v;
+  }
+  // Asks once whether a lane is NaN, beside the extremum of the others rather than at each step.
+  Value* extremum_of_lanes(Value* v, int lanes, bool largest) {
+    auto part = [&](int from, int n) {
+      std::vector<int> at;
+      for (int i = 0; i < n; ++i) at.push_back(from + i);
+      return b_.CreateShuffleVector(v, at);
+    };
+    const int half = (lanes + 1) / 2;  // of an odd number, both halves hold the lane in the middle
+    Value* nan = b_.CreateOrReduce(b_.CreateFCmpUNO(part(0, half), part(lanes - half, half)));
+    while (lanes > 1) {
+      const int n = (lanes + 1) / 2;
+      Value *a = part(0, n), *y = part(lanes - n, n);
+      v = b_.CreateSelect(largest ? b_.CreateFCmpOGT(a, y) : b_.CreateFCmpOLT(a, y), a, y);
+      lanes = n;
+    }
+    Value* result = b_.CreateExtractElement(v, uint64_t{0});
+    return b_.CreateSelect(nan, llvm::ConstantFP::getNaN(result->getType()), result);
   }
   Value* combine_values(BinaryOp op, Value* a, Value* y, DType t) {
     const bool is_u = is_unsigned(t);

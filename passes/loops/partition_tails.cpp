@@ -159,18 +159,21 @@ class PartitionTails : public Rewriter {
     }
   }
 
-  // Removes conjuncts for which `holds`; loops in `shortened` get `extent`.
+  // Conditions for which `holds` are true, or `value`; loops in `shortened` get `extent`.
   class Assume : public Rewriter {
    public:
     explicit Assume(std::function<bool(const Expr&)> holds,
                     const std::unordered_set<const ExprNode*>* shortened = nullptr,
-                    Expr extent = nullptr)
-        : holds_(std::move(holds)), shortened_(shortened), extent_(std::move(extent)) {}
+                    Expr extent = nullptr, bool value = true)
+        : holds_(std::move(holds)),
+          shortened_(shortened),
+          extent_(std::move(extent)),
+          value_(value) {}
     using Rewriter::rewrite;
     Expr rewrite(const Expr& e) override {
       const auto* b = e.as<Binary>();
       if (!b || e.dtype() != DType::kBool) return Rewriter::rewrite(e);
-      return holds_(e) ? bool_imm(true) : Rewriter::rewrite(e);
+      return holds_(e) ? bool_imm(value_) : Rewriter::rewrite(e);
     }
     Stmt rewrite(const Stmt& s) override {
       if (const auto* f = s.as<For>(); f && shortened_ && shortened_->count(f->var.get()))
@@ -187,6 +190,7 @@ class PartitionTails : public Rewriter {
     std::function<bool(const Expr&)> holds_;
     const std::unordered_set<const ExprNode*>* shortened_;
     Expr extent_;
+    bool value_;
   };
 
   Stmt apply(const For& f, const Stmt& body, const Split& split) {
@@ -201,9 +205,26 @@ class PartitionTails : public Rewriter {
     if (tile) return seq({first, leftover_rows(f, body, *tile, main)});
     Expr left = simplify(f.extent - main, outer_);
     if (is_zero(left)) return first;
+    auto fails = [&](const Expr& c) { return is_same_for(c, inside) && holds(c); };
+    const Stmt rest = simplify_loops(Assume(fails, nullptr, nullptr, false).rewrite(body));
+    if (!does_anything(rest)) return first;
     Var v(f.var.name() + "_tail");
-    Stmt tail = substitute(clone_with_fresh_names(body, "_tail"), {{f.var.get(), v + main}});
+    Stmt tail = substitute(clone_with_fresh_names(rest, "_tail"), {{f.var.get(), v + main}});
     return seq({first, for_loop(v, left, tail, f.loop_kind)});
+  }
+
+  // Does a condition say the same in all iterations of these loops?
+  static bool is_same_for(const Expr& condition, const Ranges& loops) {
+    bool same = true;
+    for_each_expr(condition, [&](const Expr& e) { same &= !loops.find(e); });
+    return same;
+  }
+  static bool does_anything(const Stmt& s) {
+    bool found = false;
+    for_each_stmt(s, [&](const Stmt& x) {
+      found |= x.kind() == NodeKind::kStore || x.kind() == NodeKind::kWhile;
+    });
+    return found;
   }
 
   // A condition on indices alone that depends on loop f.

@@ -8,9 +8,9 @@ using namespace ir;
 
 namespace {
 
-// The indices of an access in terms of loops.
+// The indices of an access in terms of loops, and the extents that they stay below.
 struct Access {
-  std::vector<Expr> indices;
+  std::vector<Expr> indices, shape;
 };
 
 // `once`: ranges of the loops that run once, so that their variables count as 0.
@@ -19,7 +19,7 @@ void accesses_of(const Block& b, const BufferNode* buffer, bool writes, const Ra
   VarMap values;
   for (size_t i = 0; i < b.axes.size(); ++i) values[b.axes[i].var.get()] = b.bindings[i];
   auto add = [&](const std::vector<Expr>& indices) {
-    Access a;
+    Access a{{}, buffer->shape};
     for (const Expr& e : indices) a.indices.push_back(simplify(substitute(e, values), once));
     out.push_back(std::move(a));
   };
@@ -69,6 +69,11 @@ bool same_walk(const Access& r, const std::vector<const For*>& r_loops, const Ac
   return true;
 }
 
+// Are these bounds those of the whole dimension, or beyond?
+bool takes_all(const Expr& low, const Expr& high, const Expr& extent) {
+  return low && high && can_prove(low <= Expr(0)) && can_prove(extent <= high + Expr(1));
+}
+
 // Does each read lie, for every value of the shared loops, within what is written under the same
 // values?
 bool covered(const std::vector<Access>& reads, const std::vector<const For*>& read_loops,
@@ -87,7 +92,9 @@ bool covered(const std::vector<Access>& reads, const std::vector<const For*>& re
              rh = upper_bound(r.indices[d], inner_of_reads);
         Expr wl = lower_bound(w.indices[d], inner_of_writes),
              wh = upper_bound(w.indices[d], inner_of_writes);
-        inside = rl && rh && wl && wh && can_prove(wl <= rl) && can_prove(rh <= wh);
+        // Bounds know nothing of predicates: what is read may seem to end beyond the buffer.
+        inside = takes_all(wl, wh, w.shape[d]) ||
+                 (rl && rh && wl && wh && can_prove(wl <= rl) && can_prove(rh <= wh));
       }
       found |= inside;
     }

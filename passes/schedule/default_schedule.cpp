@@ -84,16 +84,17 @@ class DefaultSchedule {
         continue;
       }
       const std::string epilogue = epilogue_of(p, names);
-      if (split_rule(s_, names[i])) {  // the parts first
+      const bool by_rows = reduces_along_rows(*p.block) &&
+                           (!worth_a_tile(*p.block) || gathers_for_nothing(*p.block));
+      if (split_rule(s_, names[i]) || (!by_rows && !parts_.count(names[i]) &&
+                                       split_product_rule(s_, names[i]))) {  // the parts first
+        parts_.insert(names[i] + "_runs");
         names.insert(names.begin() + static_cast<long>(i), names[i] + "_runs");
         --i;
         continue;
       }
       if (s_.explains()) note_direct_form(s_, names[i]);
-      if (reduces_along_rows(*p.block) &&
-          (!worth_a_tile(*p.block) || gathers_for_nothing(*p.block))) {
-        if (rows_rule(s_, {names[i]})) continue;
-      }
+      if (by_rows && rows_rule(s_, {names[i]})) continue;
       if (columns_rule(s_, names[i], epilogue) || tile_rule(s_, names[i], epilogue)) {
         if (!epilogue.empty()) done_.insert(epilogue);
         continue;
@@ -213,7 +214,7 @@ class DefaultSchedule {
   }
 
   ScheduleState& s_;
-  std::set<std::string> done_;
+  std::set<std::string> done_, parts_;
 };
 
 }  // namespace

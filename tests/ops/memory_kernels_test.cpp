@@ -2,6 +2,8 @@
 // the caches. Compiled against interpreted, for any number of threads, over sizes that leave tails.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/ops/graph_oracle.h"
 
 namespace tilewright {
@@ -107,6 +109,51 @@ TEST_P(MemoryKernels, RowsAndFunctionsStoredPastTheCaches) {
     call.output(call.op("concat", {x, x}, {{"axis", int64_t{1}}}));
   }
   expect_equal(call, 1100);
+}
+
+TEST_P(MemoryKernels, LongProductsOfFewResultsAreCutInRuns) {
+  GraphCall call;
+  for (const int64_t terms : {16411, 16384}) {
+    const auto wide = call.constant(random(DType::kFloat32, {terms, 37})),
+               narrow = call.input(random(DType::kFloat32, {terms, 16})),
+               bias = call.constant(random(DType::kFloat32, {37}));
+    for (const int64_t rows : {1, 3, 8}) {
+      const auto x = call.input(random(DType::kFloat32, {rows, terms}));
+      call.output(call.op("relu", {call.op("add", {call.op("matmul", {x, wide}), bias})}));
+      call.output(call.op("matmul", {x, narrow}));
+    }
+  }
+  expect_equal(call, 16500);
+}
+
+// Several rows at a time, the last of them too few, alone and among axes of one row each.
+TEST_P(MemoryKernels, RowsInGroups) {
+  GraphCall call;
+  for (const Shape& shape : {Shape{131, 70}, Shape{4, 33, 50}, Shape{37, 67, 1, 131},
+                             Shape{128, 64}, Shape{1021, 7}, Shape{37, 1000}, Shape{34, 1, 197}}) {
+    const auto x = call.input(random(DType::kFloat32, shape)),
+               y = call.input(random(DType::kFloat32, {shape.back()}));
+    for (const char* op : {"softmax", "log_softmax"})
+      call.output(call.op(op, {call.op("mul", {x, y})}, {{"axis", int64_t{-1}}}));
+    call.output(call.op("layer_norm", {x, y}, {{"axis", int64_t{-1}}, {"epsilon", 1e-5}}));
+    const auto mean = call.op("reduce_mean", {x}, {{"axes", std::vector<int64_t>{-1}}});
+    call.output(call.op("tanh", {call.op("sub", {x, mean})}));
+  }
+  expect_equal(call, 1100);
+}
+
+TEST_P(MemoryKernels, ExtremesOfRowsWithNaN) {
+  GraphCall call;
+  for (const Shape& shape : {Shape{64, 2}, Shape{67, 16}, Shape{131, 37}, Shape{33, 515}})
+    for (const DType t : {DType::kFloat32, DType::kFloat64, DType::kFloat16})
+      for (const char* op : {"reduce_max", "reduce_min"}) {
+        std::vector<double> values(1117, 1.5);  // rows with NaN here and there, and none
+        for (size_t i = 0; i < values.size(); i += 3) values[i] = -static_cast<double>(i);
+        values[5] = values[700] = NAN;
+        values[901] = HUGE_VAL;
+        call.output(call.op(op, {call.input(repeated(t, shape, values))}, over({-1})));
+      }
+  expect_equal(call, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpus, MemoryKernels,

@@ -49,6 +49,18 @@ ir::ValueId conv_between_layers(GraphCall& call, ir::ValueId x, ir::ValueId w, i
   return between_layers(call, call.op("conv", {between_layers(call, x), w, zero}, attributes));
 }
 
+// Cut in runs, where a dot's terms divide them.
+TEST_P(QuantizedProducts, FewResultsOfManyTerms) {
+  GraphCall call;
+  for (const int64_t k : {16384, 16412, 16411})
+    for (const int64_t m : {1, 3, 8})
+      call.output(call.op(
+          "matmul",
+          {call.input(bytes(DType::kUInt8, {m, k})), call.constant(bytes(DType::kInt8, {k, 33}))},
+          kSum));
+  expect_equal(call);
+}
+
 TEST_P(QuantizedProducts, MatmulTails) {
   for (const int64_t n : {1, 15, 16, 17, 33, 67}) {
     SCOPED_TRACE("n = " + std::to_string(n));

@@ -150,6 +150,17 @@ const Sample kSamples[] = {
   y: f32[m, n] = softmax(x) {axis = -1}
   output y as "y"
 })"},
+    {"softmax_groups_of_rows", R"(graph g {
+  input x: f32[3, 67, 37]
+  y: f32[3, 67, 37] = softmax(x) {axis = -1}
+  output y as "y"
+})"},
+    {"layer_norm_groups_of_rows", R"(graph g {
+  input x: f32[131, 1, 50]
+  input w: f32[50]
+  y: f32[131, 1, 50] = layer_norm(x, w) {axis = -1, epsilon = 1e-5}
+  output y as "y"
+})"},
     {"pointwise_with_broadcast", R"(graph g {
   input x: f32[m, 3, 19]
   input a: f32[3, 1]
@@ -240,6 +251,35 @@ TEST_P(DefaultSchedules, ProductsGetATile) {
   const std::string trace = to_string(default_schedule(scheduled, {&machine, {"w"}}));
   for (const char* step : {"compute_at(", "vectorize(", "unroll(", "decompose_reduction("})
     EXPECT_NE(trace.find(step), std::string::npos) << step << "\n" << trace;
+}
+
+Trace trace_of_product(const std::string& rows, const std::string& terms, int threads) {
+  auto graph = ir::parse_graph("graph g {\n  input x: f32[" + rows + ", " + terms +
+                               "]\n  input w: f32[" + terms + ", 17]\n  y: f32[" + rows +
+                               ", 17] = matmul(x, w)\n  output y as \"y\"\n}");
+  EXPECT_TRUE(graph.ok()) << graph.error().to_string();
+  ir::Kernel kernel = build_group_kernel(*graph, {0}, graph->use_counts()).kernel;
+  ir::MachineDescription machine;
+  machine.threads = threads;
+  return default_schedule(kernel, {&machine, {"w"}});
+}
+
+// Runs of terms make tasks where the results make few; how many does not depend on the threads.
+TEST(DefaultSchedule, LongProductsOfFewResultsAreCutInRuns) {
+  for (const int threads : {1, 2, 64}) {
+    const std::string even = to_string(trace_of_product("3", "16384", threads)),
+                      prime = to_string(trace_of_product("1", "16411", threads));
+    EXPECT_NE(even.find("split_reduction(matmul matmul_runs; 2 16)"), std::string::npos) << even;
+    EXPECT_NE(prime.find("split_reduction(matmul matmul_runs; 2 16)"), std::string::npos) << prime;
+    for (const std::string& trace : {even, prime}) {
+      EXPECT_NE(trace.find("transform_layout(w; 1 "), std::string::npos) << trace;
+      EXPECT_EQ(trace.find("_runs_runs"), std::string::npos) << trace;
+    }
+    for (const auto& [rows, terms] : {std::pair("3", "512"), {"6400", "16384"}, {"m", "16384"}}) {
+      const std::string whole = to_string(trace_of_product(rows, terms, threads));
+      EXPECT_EQ(whole.find("split_reduction("), std::string::npos) << whole;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Samples, DefaultSchedules, testing::ValuesIn(kSamples),

@@ -55,16 +55,20 @@ bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inne
   return true;
 }
 
-int64_t vectors_at_once(const ScheduleState& s, const Block& b, int64_t extent, int64_t lanes) {
-  bool long_chain = false;
+bool is_long_chain(const Block& b) {
+  bool found = false;
   for_each_expr(b.body, [&](const Expr& e) {
     const auto* u = e.as<Unary>();
-    long_chain |= u && u->op >= UnaryOp::kExp && u->op <= UnaryOp::kSigmoid && is_float(e.dtype());
+    found |= u && u->op >= UnaryOp::kExp && u->op <= UnaryOp::kSigmoid && is_float(e.dtype());
   });
+  return found;
+}
+
+int64_t vectors_at_once(const ScheduleState& s, const Block& b, int64_t extent, int64_t lanes) {
   // Their values are all live at once, beside the coefficients. Lanes beyond the end are masked off
   // and computed for nothing.
   constexpr int64_t kRegistersEach = 4, kMostIdle = 8;  // at most one lane in so many
-  int64_t vectors = long_chain ? s.machine().vector_registers / kRegistersEach : 1;
+  int64_t vectors = is_long_chain(b) ? s.machine().vector_registers / kRegistersEach : 1;
   auto idle = [&] {
     const int64_t step = vectors * lanes;
     return (extent + step - 1) / step * step - extent;

@@ -89,6 +89,56 @@ void vectorize_inner(ScheduleState& s, const std::string& name, size_t rows) {
     s.apply("vectorize", {name + ".jv"});
 }
 
+// The innermost of the axes that all blocks share along which there is more than one row.
+size_t grouped_axis(const Block& b, size_t rows) {
+  size_t axis = rows - 1;
+  while (axis > 0 && is_one(b.axes[axis].extent)) --axis;
+  return axis;
+}
+// Bytes of the largest buffer that a block touches; those of unknown extents count as small.
+int64_t largest_buffer(const ScheduleState& s, const std::vector<std::string>& blocks) {
+  int64_t most = 0;
+  for (const std::string& name : blocks)
+    for (const BlockAccess& a : block_accesses(*s.place(name).block)) {
+      int64_t bytes = byte_size(a.buffer->dtype);
+      for (const Expr& e : a.buffer->shape)
+        bytes = std::min<int64_t>(bytes * extent_or(e, 0), int64_t{1} << 40);
+      most = std::max(most, bytes);
+    }
+  return most;
+}
+
+// Rows that go through each block together, so that the chains of operations along them overlap:
+// what is computed of one row alone (the combining of lanes, a division) waits for all before it.
+int64_t rows_at_once(const ScheduleState& s, const std::vector<std::string>& blocks, size_t rows) {
+  constexpr int64_t kMost = 8, kFewestGroups = 16, kUnknownLength = 512, kStretchOfMemory = 2048;
+  const Block& first = *s.place(blocks[0]).block;
+  int64_t row_count = 1, length = 1;
+  for (size_t i = 0; i < rows; ++i)
+    row_count =
+        std::min(row_count * extent_or(first.axes[i].extent, kUnknownExtent), int64_t{1} << 30);
+  bool long_chain = false;
+  for (const std::string& name : blocks) {
+    const Block& b = *s.place(name).block;
+    int64_t n = 1;
+    for (size_t i = rows; i < b.axes.size(); ++i)
+      n = std::min(n * extent_or(b.axes[i].extent, kUnknownLength), int64_t{1} << 30);
+    length = std::max(length, n);
+    long_chain |= is_long_chain(b);
+  }
+  // The group stays in the first cache. What comes from memory should come while another row is
+  // computed, which only short stretches do; where little is computed, memory sets the pace.
+  const bool from_memory = largest_buffer(s, blocks) >= 2 * s.machine().l3_bytes;
+  if (from_memory && !long_chain) return 1;
+  const int64_t bytes = from_memory ? kStretchOfMemory : s.machine().l1_bytes / 4;
+  const int64_t most = std::min({kMost, bytes / (length * 4), row_count / kFewestGroups});
+  // Groups of one size, where some number of rows divides them.
+  const int64_t n = extent_or(first.axes[grouped_axis(first, rows)].extent, kMost * kUnknownExtent);
+  for (int64_t group = std::min(most, n); group > most / 2; --group)
+    if (n % group == 0) return group;
+  return std::min(most, n);
+}
+
 }  // namespace
 
 bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks) {
@@ -110,11 +160,19 @@ bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks) {
     order.push_back(name);
   }
   if (rows == 0) return true;
+  const int64_t group = order.size() > 1 ? rows_at_once(s, blocks, rows) : 1;
+  size_t around = rows;  // loops around all blocks
+  if (group > 1) {
+    around = grouped_axis(*s.place(blocks[0]).block, rows) + 1;
+    for (const std::string& name : order)
+      s.apply("split", {s.place(name).loops[around - 1]->var.name(), name + ".ro", name + ".ri"},
+              {group});
+  }
   const std::vector<std::string> target = loop_names(s.place(order[0]));
   for (size_t i = 1; i < order.size(); ++i)
-    if (!s.apply("compute_at", {order[i], target[rows - 1]})) return false;
+    if (!s.apply("compute_at", {order[i], target[around - 1]})) return false;
   std::string parallel = target[0];
-  for (size_t i = 1; i < rows; ++i) {
+  for (size_t i = 1; i < around; ++i) {
     const std::string name = blocks[0] + ".rows" + std::to_string(i);
     if (!s.apply("fuse_axes", {parallel, target[i], name})) break;
     parallel = name;
@@ -122,7 +180,8 @@ bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks) {
   std::string names;
   for (const std::string& b : blocks) names += (names.empty() ? "" : ", ") + b;
   s.note(names + ": over the same " + std::to_string(rows) +
-         " outer axes; sums along a row in vectors of partial sums");
+         " outer axes; sums along a row in vectors of partial sums" +
+         (group > 1 ? ", " + std::to_string(group) + " rows at a time" : ""));
   if (work >= kParallelWork && row_count > 1) s.apply("parallelize", {parallel});
   for (const std::string& name : blocks) stream_rule(s, name);
   return true;

@@ -60,6 +60,8 @@ constexpr int64_t kUnknownExtent = 64;  // what symbolic extents are taken for
 constexpr int64_t kParallelWork =
     16384;  // instances of pointwise work below which a fork does not pay
 
+// Does a value take a long chain of instructions, as exp does?
+bool is_long_chain(const ir::Block& b);
 // Vectors of a pointwise block to take at a time: several where each is a long chain of
 // instructions, so that the chains overlap. `extent`: of the loop that is made vectors of.
 int64_t vectors_at_once(const ScheduleState& s, const ir::Block& b, int64_t extent, int64_t lanes);
@@ -78,6 +80,8 @@ bool tile_rule(ScheduleState& s, const std::string& block, const std::string& ep
 // Cuts a large reduction to few results into runs of terms, one task each. How many follows from
 // the shape alone, so that results do not depend on the number of threads. False where it does not.
 bool split_rule(ScheduleState& s, const std::string& block);
+// The like for a product of few results, whose tiles would be too few tasks.
+bool split_product_rule(ScheduleState& s, const std::string& block);
 // Rows of accumulators: reductions of terms that are each read once and lie side by side like the
 // results. False, and nothing changes, for others. `epilogue` as above.
 bool columns_rule(ScheduleState& s, const std::string& block, const std::string& epilogue);

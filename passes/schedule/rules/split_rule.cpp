@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "passes/schedule/rules/rule.h"
 
@@ -9,6 +10,8 @@ using namespace ir;
 namespace {
 
 constexpr int64_t kRuns = 16, kFewestTerms = 16 * kParallelWork;
+// Of products: tasks that are worth cutting, by their number and the multiply-adds of each.
+constexpr int64_t kFewTasks = 8, kLeastCost = 4 * kParallelWork;
 
 // Is each term read for one result alone?
 bool reads_once(const Block& b, const std::vector<BlockAccess>& accesses) {
@@ -35,7 +38,85 @@ int64_t stretches(const ScheduleState& s, const Block& b,
   return n;
 }
 
+// Runs of one length, a multiple of `step`, where some number of them near `runs` has it.
+int64_t even_runs(int64_t extent, int64_t runs, int64_t step = 1) {
+  int64_t even = runs;
+  for (int64_t n = 2 * runs; n >= runs / 2 && extent % (even * step) != 0; --n)
+    if (extent % (n * step) == 0) even = n;
+  return even;
+}
+
+// A sum over one axis of products whose results make rows of columns.
+struct Product {
+  size_t axis = 0;
+  int64_t terms = 1, rows = 1, columns = 1;
+};
+std::optional<Product> shape_of_product(const Block& b) {
+  Product p;
+  std::optional<int64_t> terms;
+  const auto accesses = block_accesses(b);
+  for (size_t i = 0; i < b.axes.size(); ++i) {
+    const auto extent = as_int(b.axes[i].extent);
+    if (!extent) return std::nullopt;
+    if (b.axes[i].kind == AxisKind::kParallel) {
+      const Expr& along = accesses.back().strides[i];
+      (along && is_one(along) ? p.columns : p.rows) *= std::min<int64_t>(*extent, 1 << 20);
+    } else if (!terms && b.axes[i].kind == AxisKind::kReduce) {
+      terms = extent;
+      p.axis = i;
+    } else {
+      return std::nullopt;
+    }
+    if (p.rows > 1 << 20) return std::nullopt;
+  }
+  if (!terms || accesses.size() < 4) return std::nullopt;
+  p.terms = *terms;
+  return p;
+}
+// The tasks that tile_rule would make of it, and what one costs in multiply-adds of vectors; what
+// was measured of the machine has no say.
+struct Tasks {
+  int64_t count = 1, cost = 0;
+};
+Tasks tasks_of(const ScheduleState& s, const Block& b, const Product& p, int64_t terms_at_once) {
+  constexpr int64_t kRows = 4, kFewestSums = 8;  // fewer wait for one another
+  constexpr int64_t kMostSumBytes = 48 << 10;    // as in tile_rule
+  const int bytes = std::max(byte_size(b.body.as<Store>()->buffer->dtype), 4);
+  const int64_t lanes = s.machine().lanes(bytes);
+  const int64_t vectors =
+      std::min<int64_t>(s.machine().vector_registers / 8, (p.columns + lanes - 1) / lanes);
+  const int64_t width = vectors * lanes, panels = (p.columns + width - 1) / width,
+                row_tiles = (p.rows + kRows - 1) / kRows;
+  const int64_t sums = std::max(std::min(p.rows, kRows) * vectors, kFewestSums),
+                tile = p.terms / terms_at_once * sums;
+  // A panel of columns that no cache holds is one task with all rows, when it can hold their sums.
+  const bool whole_panels = p.terms * width * bytes / terms_at_once > s.machine().l2_bytes / 2 &&
+                            row_tiles > 2 && p.rows * width * bytes <= kMostSumBytes;
+  return whole_panels ? Tasks{panels, tile * row_tiles} : Tasks{panels * row_tiles, tile};
+}
+
 }  // namespace
+
+bool split_product_rule(ScheduleState& s, const std::string& block) {
+  const BlockPlace p = s.place(block);
+  const Block& b = *p.block;
+  const auto product = shape_of_product(b);
+  if (!product || p.loops.size() != b.axes.size()) return false;
+  // One instruction takes several terms of narrow operands: runs are whole numbers of them.
+  int bytes = 4;
+  for (const BlockAccess& a : block_accesses(b))
+    bytes = std::min(bytes, byte_size(a.buffer->dtype));
+  const int64_t step = 4 / bytes, runs = even_runs(product->terms, kRuns, step);
+  const bool whole = product->terms % (runs * step) == 0;
+  const Tasks tasks = tasks_of(s, b, *product, step);
+  if (tasks.count >= kFewTasks || tasks.cost < kLeastCost || (step > 1 && !whole)) return false;
+  if (!s.apply("split_reduction", {block, block + "_runs"},
+               {static_cast<int64_t>(product->axis), runs}))
+    return false;
+  s.note(block + ": a product of few results: " + std::to_string(runs) +
+         " runs of terms, one task each");
+  return true;
+}
 
 bool split_rule(ScheduleState& s, const std::string& block) {
   const BlockPlace p = s.place(block);
@@ -59,11 +140,7 @@ bool split_rule(ScheduleState& s, const std::string& block) {
     }
   }
   if (axis == b.axes.size()) return false;
-  // Runs of one length, where some number of them divides the axis.
-  const int64_t extent = *as_int(b.axes[axis].extent);
-  int64_t runs = kRuns;
-  for (int64_t n = 2 * kRuns; n >= kRuns / 2 && extent % runs != 0; --n)
-    if (extent % n == 0) runs = n;
+  const int64_t runs = even_runs(*as_int(b.axes[axis].extent), kRuns);
   if (!s.apply("split_reduction", {block, block + "_runs"}, {static_cast<int64_t>(axis), runs}))
     return false;
   s.note(block + ": few results of many terms: " + std::to_string(runs) +

@@ -255,7 +255,7 @@ class TileRule {
       int64_t last_dim = -1;
       for (size_t r : reduce_in_order()) {
         for (size_t d = 0; d < a.indices.size(); ++d)
-          if (!used[d] && a.indices[d].same_as(block_.axes[r].var)) {
+          if (!used[d] && runs_along(a.indices[d], block_.axes[r].var)) {
             inner.insert(inner.end(), {static_cast<int64_t>(d), dot_ && r == last ? dot_ : 1, 0});
             if (r == last) last_dim = static_cast<int64_t>(d);
             used[d] = true;
@@ -270,6 +270,15 @@ class TileRule {
       if (s_.apply("transform_layout", {a.buffer->name}, numbers))
         s_.note(m_ + ": the constant '" + a.buffer->name + "' is packed in the order of the tile");
     }
+  }
+  // Is an index the axis itself, or that beyond the start of a run of terms?
+  bool runs_along(const Expr& index, const Var& axis) const {
+    const Linear l = to_linear(index);
+    const auto step = l.coefficient_of(axis);
+    if (!step || !step->is_constant() || step->constant != 1) return false;
+    const Expr start = to_expr(l.without(axis));
+    return std::none_of(reduce_.begin(), reduce_.end(),
+                        [&](size_t r) { return uses_var(start, block_.axes[r].var); });
   }
   // Reduction axes: the window outside, channels (that run along memory) inside.
   std::vector<size_t> reduce_in_order() const {
