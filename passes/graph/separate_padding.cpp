@@ -29,12 +29,14 @@ class SeparatePadding : public GraphRewriter {
         !is_made_for_this(n.inputs[0]))
       return false;
     const auto pads = pads_of(n);
-    if (!pads) return false;
+    // Around x stands its padding value, its zero point, or 0.
+    const ValueId value = input(n, 4) != kNone ? input(n, 4) : input(n, 2);
+    if (!pads || (value != kNone && !is_scalar(value))) return false;
     const auto count = static_cast<int64_t>(pads->size());
     const ValueId amounts =
         graph_.add_constant("", make_constant_of<int64_t>(DType::kInt64, {count}, *pads));
     std::vector<ValueId> inputs = n.inputs;
-    inputs[0] = op("pad", {n.inputs[0], amounts}, {{"mode", std::string("constant")}});
+    inputs[0] = op("pad", {n.inputs[0], amounts, value}, {{"mode", std::string("constant")}});
     Attributes attributes = n.attributes;
     attributes.erase("auto_pad");
     attributes["pads"] = std::vector<int64_t>(static_cast<size_t>(count) - 4, 0);
