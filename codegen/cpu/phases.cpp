@@ -16,6 +16,24 @@ bool has_parallel_loop(const Stmt& s) {
   });
   return found;
 }
+bool is_used_in_parallel(const Stmt& s, const Buffer& buffer) {
+  bool found = false;
+  for_each_stmt(s, [&](const Stmt& inner) {
+    const auto* f = inner.as<For>();
+    if (!f || f->loop_kind != LoopKind::kParallel) return;
+    for_each_stmt(f->body, [&](const Stmt& x) {
+      const auto* st = x.as<Store>();
+      const auto* tile = x.as<DotTile>();
+      found |= st && st->buffer == buffer;
+      found |= tile && (tile->sum.buffer == buffer || tile->a.buffer == buffer);
+    });
+    for_each_expr(f->body, [&](const Expr& x) {
+      const auto* l = x.as<Load>();
+      found |= l && l->buffer == buffer;
+    });
+  });
+  return found;
+}
 bool reads_memory(const Expr& e) {
   bool found = false;
   for_each_expr(e, [&](const Expr& inner) { found |= inner.kind() == NodeKind::kLoad; });
@@ -53,8 +71,11 @@ class Phases {
       if (!then || (i->otherwise && !otherwise)) return nullptr;
       return if_then(i->condition, then, otherwise);
     }
-    if (const auto* a = s.as<Allocate>()) {  // registers belong to one worker
-      Stmt body = a->buffer->scope == Scope::kLocal ? Stmt() : walk(a->body, repeated);
+    if (const auto* a = s.as<Allocate>()) {
+      // Each worker has registers of its own; phases of one iteration are all the first one's.
+      if (a->buffer->scope == Scope::kLocal && is_used_in_parallel(a->body, a->buffer))
+        return nullptr;
+      Stmt body = walk(a->body, repeated);
       return body ? allocate(a->buffer, body) : Stmt();
     }
     const auto* all = s.as<Seq>();

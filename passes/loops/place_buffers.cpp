@@ -231,6 +231,13 @@ class PlaceBuffers : public Rewriter {
     }
     return groups;
   }
+  // Do iterations of a parallel loop inside use the same elements? They may be different threads'.
+  static bool is_shared(const std::vector<Use>& uses, size_t depth) {
+    for (const Use& u : uses)
+      for (size_t i = depth; i < u.loops.size(); ++i)
+        if (u.loops[i]->loop_kind == LoopKind::kParallel) return true;
+    return false;
+  }
   Stmt place(const Allocate& a, const Stmt& body, const std::vector<Use>& uses,
              const std::vector<const For*>& common, size_t depth) {
     auto moved = std::make_shared<BufferNode>(*a.buffer);
@@ -253,7 +260,8 @@ class PlaceBuffers : public Rewriter {
     // A padded layout stays valid only for the whole buffer.
     for (const LayoutAxis& x : a.buffer->layout)
       if (x.divisor != 1 || x.modulus) return allocate(a.buffer, body);
-    if (covered && constant_size && elements * byte_size(moved->dtype) <= kMostLocalBytes)
+    if (covered && constant_size && !is_shared(uses, depth) &&
+        elements * byte_size(moved->dtype) <= kMostLocalBytes)
       moved->scope = Scope::kLocal;
     ShiftAccesses shift(a.buffer, moved, groups, low);
     if (depth == 0) return allocate(moved, shift.rewrite(body));

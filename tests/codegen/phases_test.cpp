@@ -48,7 +48,12 @@ TEST(Phases, AWayThroughThatDependsOnMemoryIsOneWorkers) {
   EXPECT_EQ(phases_of("  for t in 0..N[0] {\n" + kLoop + "  }\n"), "");
   EXPECT_EQ(phases_of("  if N[0] < 3 {\n" + kLoop + kOther + "  }\n"), "");
   EXPECT_EQ(phases_of("  let n = N[0]\n" + kLoop + kOther), "");
-  EXPECT_EQ(phases_of("  local L: f32[4]\n" + kLoop + kOther), "");
+}
+TEST(Phases, RegistersOfOneWorkerAreNotTheOthers) {
+  const std::string local = "  local L: f32[64]\n", alone = "  L[0] = 1.0\n";
+  EXPECT_EQ(phases_of(local + kLoop + "  for j in 0..64 parallel {\n    B[j] = L[j]\n  }\n"), "");
+  EXPECT_EQ(phases_of(local + alone + kLoop),
+            local + "  for once in 0..1 parallel {\n    L[0] = 1.0\n  }\n" + kLoop);
 }
 
 }  // namespace

@@ -497,7 +497,11 @@ class TileRule {
     return ordered == outer_loops_ && least >= kParallelWork * 4;
   }
   void parallelize_step() {
-    if (is_large_step()) s_.apply("parallelize", {s_.place(m_).loops[outer_loops_]->var.name()});
+    if (!is_large_step()) return;
+    const BlockPlace p = s_.place(m_);
+    size_t n = outer_loops_;
+    while (n + 1 < p.loops.size() && is_one(p.loops[n]->extent)) ++n;
+    s_.apply("parallelize", {p.loops[n]->var.name()});
   }
   void parallelize() {
     if (outer_loops_ > 0) return parallelize_step();
