@@ -23,9 +23,8 @@ struct MachineSpeed {
   double l2_read = 80, l2_read_all = 80;
   double l3_read = 30, l3_read_all = 30;
   double memory_read = 12, memory_read_all = 12;
-  double memory_write = 6, memory_write_all = 6;  // bytes written; that lines are read first is not
-                                                  // counted
-  double memory_copy = 10, memory_copy_all = 10;  // bytes read and written
+  double memory_write = 6, memory_write_all = 6;  // past the caches, as kernels store large results
+  double memory_copy = 10, memory_copy_all = 10;  // bytes read and written, likewise
   double fork_join_us = 5;       // of the runtime's pool with all workers, one call after another
   double serial_call_us = 0.02;  // of a parallel call that runs on its caller
 };

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr int kVersion = 1;  // of the terms and of how they are measured
+constexpr int kVersion = 2;  // of the terms and of how they are measured
 constexpr uintmax_t kMostBytes = 1 << 16;
 constexpr double kLargest = 1e9;  // of any term, in its unit
 constexpr const char* kAll = "_all";
