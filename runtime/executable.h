@@ -131,7 +131,7 @@ struct Variant {
 
 // Value of the symbol tilewright_abi of a compiled model; changes with kernel_abi.h, this header
 // or the serialised form.
-inline constexpr uint32_t kExecutableAbi = 2;
+inline constexpr uint32_t kExecutableAbi = 3;
 
 struct Executable {
   std::string producer;  // "tilewright 0.1.0"

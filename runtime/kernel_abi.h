@@ -1,6 +1,6 @@
 /* The binary interface between a compiled kernel and the runtime. Plain C: generated code follows
    it field by field. A kernel needs nothing from outside: all it may call comes through its
-   context. */
+   context. What changes here raises kExecutableAbi (executable.h). */
 #pragma once
 
 #include <stdint.h>
@@ -8,8 +8,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define TW_KERNEL_ABI_VERSION 2
 
 typedef struct TwKernelContext TwKernelContext;
 
