@@ -214,6 +214,7 @@ class Emitter {
       Value* row = b_.CreateInBoundsGEP(scalar_type(first.buffer->dtype, true), place,
                                         b_.CreateMul(stride, i64(static_cast<int64_t>(i))));
       rows.push_back(b_.CreateAlignedLoad(type_of(first.type, true), row, alignment(first.buffer)));
+      prefetch(first, row);
     }
     const int n = first.type.lanes, part = std::min(n, 16 / byte_size(first.type.dtype));
     for (const std::vector<Shuffle>& step : transpose_steps(n, part)) {
@@ -510,6 +511,19 @@ class Emitter {
     b_.SetInsertPoint(exit);
   }
 
+  // Brings the lines `ahead` of a contiguous load that starts at p into the caches.
+  void prefetch(const Load& l, Value* p) {
+    if (!l.ahead) return;
+    constexpr int64_t kLine = 64;
+    constexpr uint32_t kAllCaches = 3;
+    const int64_t each = byte_size(l.type.dtype), from = l.ahead * each;
+    for (int64_t at = from; at < from + l.type.lanes * each; at += kLine) {
+      Value* line = b_.CreateGEP(b_.getInt8Ty(), p, i64(at));
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {line->getType()},
+                         {line, b_.getInt32(0), b_.getInt32(kAllCaches), b_.getInt32(1)});
+    }
+  }
+
   Value* emit_load(const Load& l) {
     if (auto it = loaded_.find(&l); it != loaded_.end()) return it->second;
     const ScalarType t = l.type;
@@ -529,6 +543,7 @@ class Emitter {
     Value* zero = llvm::Constant::getNullValue(type);
     if (Value* base = contiguous_base(l.indices[0])) {
       Value* p = address(l.buffer, base);
+      prefetch(l, p);
       Value* v =
           mask ? static_cast<Value*>(b_.CreateMaskedLoad(type, p, alignment(l.buffer), mask, zero))
                : b_.CreateAlignedLoad(type, p, alignment(l.buffer));

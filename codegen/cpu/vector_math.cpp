@@ -24,18 +24,16 @@ F tanh_of(F x) {
   return copysign(select(a < 0.55, small, large), x);
 }
 
-// 1 - 2^t, t = log2 erfc |x| being |x| times a polynomial. 2^t - 1 is computed from 2^r - 1 and r,
-// what t leaves of an integer: near 0, where t is small, nothing is lost.
+// u = 1 - erfc(|x|)^(1/8) is |x| times a polynomial; with (1 - u)^2 = 1 - u (2 - u), three steps
+// u (2 - u) lead to erf, and each makes the relative error of u smaller.
 F erf_float(F x) {
   F a = min(abs(x), 3.95);
-  F t = a * polynomial(a, {-1.62790704, -0.918447614, -0.148277059, 0.027632026, 0.000231413153,
-                           -0.00240502506, 0.000912998745, -0.000169723047, 1.33543284e-05});
-  Rounded n = round_to_integer(t, 1.0);
-  F r = t - n.value;
-  F rest = r * polynomial(r, {0.693147182, 0.240226507, 0.0555035695, 0.00961803086, 0.00133908669,
-                              0.000154697351});
-  F power = power_of_two(x, n.raw);
-  return copysign(fma(-power, rest, 1.0 - power), x);
+  F rest = polynomial(a, {6.567883e-09, 0.06963037, 0.002089042, -0.006589264, -0.00018649791,
+                          0.0005128392, -8.887322e-05, 4.8004754e-06});
+  F u = fma(a, 0.1410473883152008, a * rest);
+  for (int i = 0; i < 3; ++i) u = fma(-u, u, u + u);
+  u = select(a < 0x1p-60, a * 1.1283791670955126, u);  // where u might be subnormal: 2/sqrt(pi)
+  return copysign(u, x);
 }
 
 // Near 0 an odd polynomial; beyond, 1 - exp(-x^2) G, G a polynomial in 2/(2+|x|).

@@ -207,13 +207,14 @@ Expr select(Expr condition, Expr a, Expr b) {
   return std::shared_ptr<const Select>(n);
 }
 
-Expr load(Buffer buffer, std::vector<Expr> indices, Expr mask) {
+Expr load(Buffer buffer, std::vector<Expr> indices, Expr mask, int64_t ahead) {
   int lanes = 1;
   for (const Expr& i : indices) lanes = std::max(lanes, i.lanes());
   auto n = make<Load>({buffer->dtype, lanes});
   n->buffer = std::move(buffer);
   n->indices = std::move(indices);
   n->mask = std::move(mask);
+  n->ahead = ahead;
   return std::shared_ptr<const Load>(n);
 }
 Expr load_vector(Buffer buffer, Expr index, Expr mask) {

@@ -275,17 +275,20 @@ struct Select : ExprNode {
 };
 // One index per dimension, or (flat loops) one index into the storage, in elements. `mask` (flat
 // loops only, may be null): lanes that are off are not read and give 0; `true`: may be read even
-// where a Select around does not choose it.
+// where a Select around does not choose it. `ahead`, where not 0: the elements that lie so many
+// further on in storage, if there are any, are brought near; a hint, which changes no value.
 struct Load : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kLoad;
   Buffer buffer;
   std::vector<Expr> indices;
   Expr mask;
+  int64_t ahead = 0;
   template <typename F>
   void fields(F&& f) {
     f("buffer", buffer);
     f("indices", indices);
     f("mask", mask);
+    f("ahead", ahead);
   }
 };
 struct Ramp : ExprNode {  // base, base + stride, ... (lanes of them)
@@ -499,7 +502,7 @@ Expr bitcast(DType dtype, Expr value);
 Expr unary(UnaryOp op, Expr value);
 Expr binary(BinaryOp op, Expr a, Expr b);
 Expr select(Expr condition, Expr a, Expr b);
-Expr load(Buffer buffer, std::vector<Expr> indices, Expr mask = nullptr);
+Expr load(Buffer buffer, std::vector<Expr> indices, Expr mask = nullptr, int64_t ahead = 0);
 Expr load_vector(Buffer buffer, Expr index, Expr mask);  // flat loops
 Expr ramp(Expr base, Expr stride, int lanes);
 Expr broadcast(Expr value, int lanes);  // the value itself when it has that many lanes already; a

@@ -95,7 +95,13 @@ Expr ExprParser::primary() {
   std::vector<Expr> indices;
   Expr mask;
   if (!access(indices, mask) || !b) return nullptr;
-  return load(b, std::move(indices), std::move(mask));
+  int64_t ahead = 0;
+  if (c_.at_symbol("(", 1) && c_.accept_word("ahead")) {
+    c_.next();
+    ahead = c_.integer("a number of elements");
+    c_.expect_symbol(")");
+  }
+  return load(b, std::move(indices), std::move(mask), ahead);
 }
 
 // An immediate: digits, inf or nan, then its type unless that is i64 (with a fraction: f32).

@@ -128,7 +128,10 @@ void Printer::print(const Binary& n, ScalarType, int around) {
 void Printer::print(const Select& n, ScalarType, int) {
   call("select", {&n.condition, &n.a, &n.b});
 }
-void Printer::print(const Load& n, ScalarType, int) { access(n.buffer, n.indices, n.mask); }
+void Printer::print(const Load& n, ScalarType, int) {
+  access(n.buffer, n.indices, n.mask);
+  if (n.ahead) out_ += " ahead(" + std::to_string(n.ahead) + ")";
+}
 void Printer::print(const Ramp& n, ScalarType t, int) {
   call("ramp", {&n.base, &n.stride});
   out_.back() = ',';

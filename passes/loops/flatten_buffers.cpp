@@ -25,7 +25,7 @@ class FlattenBuffers : public Rewriter {
   Expr rewrite(const Expr& e) override {
     Expr x = Rewriter::rewrite(e);
     const auto* l = x.as<Load>();
-    return l ? load(flat(l->buffer), {flat_index(*l->buffer, l->indices)}, l->mask) : x;
+    return l ? load(flat(l->buffer), {flat_index(*l->buffer, l->indices)}, l->mask, l->ahead) : x;
   }
   Stmt rewrite(const Stmt& s) override {
     if (const auto* st = s.as<Store>()) {

@@ -28,7 +28,7 @@ class UnguardLoads : public Rewriter {
     if (!l || l->buffer->scope != Scope::kParam || l->mask || guards_ == 0 ||
         !lies_inside(*l->buffer, l->indices[0], ranges_))
       return x;
-    return load(l->buffer, l->indices, bool_imm(true));
+    return load(l->buffer, l->indices, bool_imm(true), l->ahead);
   }
 
  private:

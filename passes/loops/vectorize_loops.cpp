@@ -39,7 +39,7 @@ class Vectorize : public Rewriter {
       Expr mask = l->mask ? rewrite(l->mask) : Expr();
       if (index[0].lanes() > 1 && mask_ && must_mask(*l, index[0])) mask = both(mask, mask_);
       if (index[0].same_as(l->indices[0]) && mask.same_as(l->mask)) return e;
-      return load(l->buffer, index, mask);
+      return load(l->buffer, index, mask, l->ahead);
     }
     return Rewriter::rewrite(e);
   }

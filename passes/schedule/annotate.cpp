@@ -1,4 +1,5 @@
-// unroll, vectorize, parallelize and tensorize: how a loop is to run; stream: how a block stores.
+// unroll, vectorize, parallelize and tensorize: how a loop is to run; stream and prefetch: how a
+// block stores and reads.
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/primitives.h"
 #include "passes/schedule/tree.h"
@@ -115,6 +116,37 @@ Result<Kernel> stream(const Kernel& k, const Step& step) {
   Block streamed = b;
   streamed.body = store(st->buffer, st->indices, st->value, st->mask, StoreKind::kStreamed);
   return with_body(k, replace_stmt(k.body, place.stmt, block(std::move(streamed))));
+}
+
+namespace {
+// The first load of a buffer brings what lies further on near.
+class Prefetch : public Rewriter {
+ public:
+  Prefetch(std::string buffer, int64_t ahead) : buffer_(std::move(buffer)), ahead_(ahead) {}
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override {
+    const auto* l = e.as<Load>();
+    if (!l || found_ || l->buffer->name != buffer_) return Rewriter::rewrite(e);
+    found_ = true;
+    return load(l->buffer, l->indices, l->mask, ahead_);
+  }
+  bool found() const { return found_; }
+
+ private:
+  std::string buffer_;
+  int64_t ahead_;
+  bool found_ = false;
+};
+}  // namespace
+
+Result<Kernel> prefetch(const Kernel& k, const Step& step) {
+  TW_ASSIGN(BlockPlace place, find_block(k.body, step.names[0]));
+  Prefetch rewriter(step.names[1], step.numbers[0]);
+  Block near = *place.block;
+  near.body = rewriter.rewrite(near.body);
+  if (!rewriter.found())
+    return invalid("block '" + near.name + "' does not read '" + step.names[1] + "'");
+  return with_body(k, replace_stmt(k.body, place.stmt, block(std::move(near))));
 }
 
 }  // namespace tilewright::passes

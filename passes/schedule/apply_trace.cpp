@@ -7,7 +7,7 @@
 namespace tilewright::passes {
 
 namespace {
-constexpr std::array<Primitive, 17> kPrimitives{{
+constexpr std::array<Primitive, 18> kPrimitives{{
     {"split", "names: loop, outer, inner; numbers: factor", 3, 1, split},
     {"reorder", "names: loops, outermost first", kAny, 0, reorder},
     {"fuse_axes", "names: outer, inner, fused", 3, 0, fuse_axes},
@@ -26,6 +26,7 @@ constexpr std::array<Primitive, 17> kPrimitives{{
     {"parallelize", "names: loop", 1, 0, parallelize},
     {"tensorize", "names: loop", 1, 0, tensorize},
     {"stream", "names: block", 1, 0, stream},
+    {"prefetch", "names: block, buffer; numbers: elements ahead", 2, 1, prefetch},
 }};
 
 bool fits(size_t given, size_t wanted) { return wanted == kAny ? given > 0 : given == wanted; }

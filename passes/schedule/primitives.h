@@ -48,5 +48,9 @@ Result<ir::Kernel> parallelize(const ir::Kernel& k, const Step& step);  // names
 Result<ir::Kernel> tensorize(const ir::Kernel& k, const Step& step);  // names: loop
 // What `block` stores goes past the caches; the kernel may not read it.
 Result<ir::Kernel> stream(const ir::Kernel& k, const Step& step);  // names: block
+// Where `block` reads `buffer`, what lies a number of elements of storage further on is brought
+// near.
+Result<ir::Kernel> prefetch(const ir::Kernel& k,
+                            const Step& step);  // names: block, buffer; numbers: elements ahead
 
 }  // namespace tilewright::passes

@@ -100,5 +100,31 @@ TEST(StreamedStores, AreOfWholeAlignedVectors) {
   }
 }
 
+size_t prefetches(const std::string& text) {
+  const std::string code = code_for(text, "x86-64-v4");
+  size_t n = 0;
+  for (size_t at = code.find("prefetch"); at != std::string::npos;
+       at = code.find("prefetch", at + 1))
+    ++n;
+  return n;
+}
+
+TEST(Prefetches, AreOneForEachLineOfAVector) {
+  const auto copy = [](const std::string& lanes) {
+    return "kernel k(A: f32[m], C: f32[m]) scalars(m) { for i in 0..m { C[ramp(i * 64, 1, " +
+           lanes + ")] = A[ramp(i * 64, 1, " + lanes + ")] ahead(4096) } }";
+  };
+  EXPECT_EQ(prefetches(copy("16")), 1u);
+  EXPECT_EQ(prefetches(copy("64")), 4u);
+}
+
+TEST(Prefetches, AreOfTheRowsOfASquare) {
+  std::string text = square(16);
+  for (size_t at = text.find(", 64, 16)]"); at != std::string::npos;
+       at = text.find(", 64, 16)]", at + 1))
+    text.insert(at + 10, " ahead(64)");
+  EXPECT_EQ(prefetches(text), 16u);
+}
+
 }  // namespace
 }  // namespace tilewright::cpu

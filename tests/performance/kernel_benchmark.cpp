@@ -32,9 +32,11 @@ Result<std::shared_ptr<Kernel>> prepare(const std::function<void(KernelGraph&)>&
   SessionOptions session_options;
   session_options.threads = setting.threads;
   TW_ASSIGN(kernel->session, Session::create(std::move(executable), session_options));
-  for (const HostTensor& t : kernel->graph.inputs())
-    kernel->inputs.push_back(
-        Tensor::borrow(t.dtype, t.shape, const_cast<uint8_t*>(t.bytes.data())));
+  for (const HostTensor& t : kernel->graph.inputs()) {  // aligned, as a model's inputs mostly are
+    TW_ASSIGN(Tensor input, Tensor::allocate(t.dtype, t.shape));
+    std::copy(t.bytes.begin(), t.bytes.end(), input.data_as<uint8_t>());
+    kernel->inputs.push_back(std::move(input));
+  }
   for (int i = 0; i < 2; ++i)
     TW_RETURN_IF_ERROR(kernel->session->run(kernel->inputs, kernel->outputs));
   return kernel;

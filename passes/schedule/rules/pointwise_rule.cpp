@@ -34,6 +34,30 @@ std::vector<Axis> store_order(const Block& b, const BlockAccess& store) {
   return axes;
 }
 
+// Where the first `outer` axes take steps of whole lines anyway, memory is read in the order in
+// which it lies: stores past the caches wait for nothing, reads do.
+void order_by_reads(ScheduleState& s, const std::string& block,
+                    const std::vector<BlockAccess>& accesses, std::vector<Axis>& axes,
+                    size_t outer) {
+  constexpr int64_t kLine = 64;
+  const BlockAccess* most = nullptr;
+  for (const BlockAccess& a : accesses)
+    if (!a.write && (!most || bytes_of(*a.buffer) > bytes_of(*most->buffer))) most = &a;
+  if (!most || outer < 2) return;
+  std::vector<std::pair<int64_t, Axis>> order;
+  for (size_t i = 0; i < outer; ++i) {
+    const auto read = most->stride(axes[i].index), written = accesses.back().stride(axes[i].index);
+    if (!read || !written || *written * byte_size(accesses.back().buffer->dtype) < kLine) return;
+    order.push_back({*read, axes[i]});
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& x, const auto& y) { return x.first > y.first; });
+  std::vector<std::string> loops;
+  for (const auto& [stride, axis] : order) loops.push_back(axis.loop);
+  if (!s.apply("reorder", loops)) return;
+  for (size_t i = 0; i < outer; ++i) axes[i] = order[i].second;
+}
+
 // Does a condition of the block's value name the axis? Joined with others it would have to be
 // divided out again for each lane.
 bool in_condition(const Block& b, size_t axis) {
@@ -106,6 +130,8 @@ void pointwise_rule(ScheduleState& s, const std::string& block) {
     extent = simplify(extent * b.axes[outer.index].extent);
     --last;
   }
+
+  if (exceeds_caches(s, *accesses.back().buffer)) order_by_reads(s, block, accesses, axes, last);
 
   int bytes = 1;
   for (const BlockAccess& a : accesses) bytes = std::max(bytes, byte_size(a.buffer->dtype));

@@ -95,18 +95,6 @@ size_t grouped_axis(const Block& b, size_t rows) {
   while (axis > 0 && is_one(b.axes[axis].extent)) --axis;
   return axis;
 }
-// Bytes of the largest buffer that a block touches; those of unknown extents count as small.
-int64_t largest_buffer(const ScheduleState& s, const std::vector<std::string>& blocks) {
-  int64_t most = 0;
-  for (const std::string& name : blocks)
-    for (const BlockAccess& a : block_accesses(*s.place(name).block)) {
-      int64_t bytes = byte_size(a.buffer->dtype);
-      for (const Expr& e : a.buffer->shape)
-        bytes = std::min<int64_t>(bytes * extent_or(e, 0), int64_t{1} << 40);
-      most = std::max(most, bytes);
-    }
-  return most;
-}
 
 // Rows that go through each block together, so that the chains of operations along them overlap:
 // what is computed of one row alone (the combining of lanes, a division) waits for all before it.
@@ -117,7 +105,7 @@ int64_t rows_at_once(const ScheduleState& s, const std::vector<std::string>& blo
   for (size_t i = 0; i < rows; ++i)
     row_count =
         std::min(row_count * extent_or(first.axes[i].extent, kUnknownExtent), int64_t{1} << 30);
-  bool long_chain = false;
+  bool long_chain = false, from_memory = false;
   for (const std::string& name : blocks) {
     const Block& b = *s.place(name).block;
     int64_t n = 1;
@@ -125,10 +113,10 @@ int64_t rows_at_once(const ScheduleState& s, const std::vector<std::string>& blo
       n = std::min(n * extent_or(b.axes[i].extent, kUnknownLength), int64_t{1} << 30);
     length = std::max(length, n);
     long_chain |= is_long_chain(b);
+    for (const BlockAccess& a : block_accesses(b)) from_memory |= exceeds_caches(s, *a.buffer);
   }
   // The group stays in the first cache. What comes from memory should come while another row is
   // computed, which only short stretches do; where little is computed, memory sets the pace.
-  const bool from_memory = largest_buffer(s, blocks) >= 2 * s.machine().l3_bytes;
   if (from_memory && !long_chain) return 1;
   const int64_t bytes = from_memory ? kStretchOfMemory : s.machine().l1_bytes / 4;
   const int64_t most = std::min({kMost, bytes / (length * 4), row_count / kFewestGroups});
@@ -184,6 +172,7 @@ bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks) {
          (group > 1 ? ", " + std::to_string(group) + " rows at a time" : ""));
   if (work >= kParallelWork && row_count > 1) s.apply("parallelize", {parallel});
   for (const std::string& name : blocks) stream_rule(s, name);
+  if (order.size() > 1) prefetch_rule(s, order);
   return true;
 }
 

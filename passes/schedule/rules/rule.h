@@ -90,8 +90,15 @@ bool lanes_rule(ScheduleState& s, const std::string& block);
 // Several blocks over the same rows share the row loops; reductions along the row use vectors of
 // partial results.
 bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks);
+// Bytes of all elements; 0 where extents are unknown.
+int64_t bytes_of(const ir::BufferNode& b);
+// Is so little of a buffer in the caches, once it was walked through, that its start is not?
+bool exceeds_caches(const ScheduleState& s, const ir::BufferNode& b);
 // Has the block store its result past the caches when they could not hold it anyway.
 void stream_rule(ScheduleState& s, const std::string& block);
+// Has the last block that reads the largest input bring rows near that are computed later: passes
+// over a row would else wait for it. `blocks`: in the order they run, over the same rows.
+void prefetch_rule(ScheduleState& s, const std::vector<std::string>& blocks);
 // Do all addresses run on from the inner axis, of this extent, to the outer one?
 bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inner,
              const ir::Expr& inner_extent);

@@ -128,7 +128,18 @@ class TransposeRule {
             " elements, read along their rows and stored along their columns");
     parallelize(outer);
     stream_rule(s_, name_);
+    prefetch();
     return true;
+  }
+
+  // Rows that lie in pages of their own come in lines that no row before announces.
+  void prefetch() {
+    if (!exceeds_caches(s_, *accesses_.back().buffer)) return;
+    for (const BlockAccess& a : accesses_)
+      if (!a.write && is_unit(a.strides[down_]) &&
+          s_.apply("prefetch", {name_, a.buffer->name}, {kAhead}))
+        s_.note(name_ + ": brings the squares near that come " + std::to_string(kAhead) +
+                " elements later in the rows that are read");
   }
 
   void parallelize(const std::vector<size_t>& outer) {
@@ -146,7 +157,7 @@ class TransposeRule {
     s_.apply("parallelize", {parallel});
   }
 
-  static constexpr int64_t kFewest = 4, kTogether = 4, kPageBytes = 4096;
+  static constexpr int64_t kFewest = 4, kTogether = 16, kPageBytes = 4096, kAhead = 64;
 
   ScheduleState& s_;
   std::string name_;
