@@ -6,18 +6,14 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 
-#include <bit>
-#include <cmath>
 #include <functional>
-#include <unordered_map>
 
 #include "codegen/cpu/emit_arithmetic.h"
 #include "codegen/cpu/emit_dot.h"
+#include "codegen/cpu/emit_values.h"
 #include "codegen/cpu/phases.h"
 #include "codegen/cpu/strided_loads.h"
-#include "codegen/cpu/transpose_steps.h"
 #include "ir/loops/dot_tile.h"
-#include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 
@@ -38,16 +34,6 @@ enum ContextField : int64_t {
   kWorkerWorkspaceField = 16,
   kWorkerStrideField = 24,
   kTeamField = 40
-};
-
-// One function being written: the values its code can name.
-struct Frame {
-  llvm::Function* function = nullptr;
-  Value* context = nullptr;
-  Value* worker_base = nullptr;  // this worker's workspace, inside a parallel body
-  bool streams = false;          // some of its stores go past the caches
-  std::unordered_map<const ExprNode*, Value*> vars;
-  std::unordered_map<const BufferNode*, Value*> buffers;
 };
 
 class Emitter {
@@ -124,20 +110,6 @@ class Emitter {
   llvm::Type* scalar_type(DType t, bool in_memory = false) {
     return llvm_type(b_, {t, 1}, in_memory);
   }
-  llvm::Type* type_of(ScalarType t, bool in_memory = false) { return llvm_type(b_, t, in_memory); }
-  Value* splat(Value* v, int lanes) {
-    return lanes == 1 || v->getType()->isVectorTy()
-               ? v
-               : b_.CreateVectorSplat(static_cast<unsigned>(lanes), v);
-  }
-  // A short vector over and over until there are `lanes`.
-  Value* repeat(Value* v, int lanes) {
-    const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
-    if (!type) return splat(v, lanes);
-    std::vector<int> from(static_cast<size_t>(lanes));
-    for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<int>(i % type->getNumElements());
-    return b_.CreateShuffleVector(v, from);
-  }
   Value* i64(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
 
   // --- functions
@@ -171,15 +143,15 @@ class Emitter {
   // --- statements
   // ------------------------------------------------------------------------------------------------------
   void emit(const Stmt& s) {
-    memo_.clear();
+    values_.forget();
     if (s.kind() != NodeKind::kDotTile) unit_.forget_operands();
     switch (s.kind()) {
-      case NodeKind::kStore: return emit_store(*s.as<Store>());
+      case NodeKind::kStore: return values_.store(*s.as<Store>());
       case NodeKind::kDotTile: return emit_dot_tile(*s.as<DotTile>());
       case NodeKind::kSeq: return emit_seq(s.as<Seq>()->stmts);
       case NodeKind::kLet: {
         const Let& l = *s.as<Let>();
-        f_.vars[l.var.get()] = expr(l.value);
+        f_.vars[l.var.get()] = values_.value(l.value);
         return emit(l.body);
       }
       case NodeKind::kFor:
@@ -195,42 +167,13 @@ class Emitter {
   void emit_seq(const std::vector<Stmt>& stmts) {
     size_t square_end = 0;
     for (size_t i = 0; i < stmts.size(); ++i) {
-      if (i >= square_end) square_end = i + load_square(columns_of_square(stmts, i));
+      if (i >= square_end) square_end = i + values_.load_square(columns_of_square(stmts, i));
       emit(stmts[i]);
     }
-    loaded_.clear();  // other places may share the loads, but not their values
+    values_.forget_squares();  // other places may share the loads, but not their values
   }
-  // Reads the rows of a square; its columns are then the values of these loads, where a gather for
-  // each would take the elements one by one. Returns their number.
-  size_t load_square(const std::vector<const Load*>& columns) {
-    loaded_.clear();
-    if (columns.empty()) return 0;
-    const Load& first = *columns[0];
-    const Ramp& index = *first.indices[0].as<Ramp>();
-    memo_.clear();
-    Value *place = address(first.buffer, expr(index.base)), *stride = expr(index.stride);
-    std::vector<Value*> rows;
-    for (size_t i = 0; i < columns.size(); ++i) {
-      Value* row = b_.CreateInBoundsGEP(scalar_type(first.buffer->dtype, true), place,
-                                        b_.CreateMul(stride, i64(static_cast<int64_t>(i))));
-      rows.push_back(b_.CreateAlignedLoad(type_of(first.type, true), row, alignment(first.buffer)));
-      prefetch(first, row);
-    }
-    const int n = first.type.lanes, part = std::min(n, 16 / byte_size(first.type.dtype));
-    for (const std::vector<Shuffle>& step : transpose_steps(n, part)) {
-      std::vector<Value*> next;
-      for (const Shuffle& s : step)
-        next.push_back(b_.CreateShuffleVector(rows[static_cast<size_t>(s.x)],
-                                              rows[static_cast<size_t>(s.y)], s.lanes));
-      rows = std::move(next);
-    }
-    for (size_t i = 0; i < columns.size(); ++i)
-      loaded_[columns[i]] = from_memory(rows[i], first.type);
-    return columns.size();
-  }
-
   void emit_for(const For& f) {
-    Value* extent = expr(f.extent);
+    Value* extent = values_.value(f.extent);
     const bool holds = unit_.hold_sums(f);
     llvm::Function* fn = f_.function;
     auto* preheader = b_.GetInsertBlock();
@@ -253,7 +196,7 @@ class Emitter {
     mark_loop(back);
     unit_.leave_loop(back->getParent(), exit, runs ? nullptr : preheader);
     b_.SetInsertPoint(exit);
-    memo_.clear();
+    values_.forget();
     if (holds) unit_.store_sums();
   }
   // The schedule decides on unrolling; LLVM does not do it again.
@@ -274,15 +217,15 @@ class Emitter {
     auto* exit = llvm::BasicBlock::Create(c_, "done", f_.function);
     b_.CreateBr(head);
     b_.SetInsertPoint(head);
-    memo_.clear();
-    b_.CreateCondBr(expr(w.condition), body, exit);
+    values_.forget();
+    b_.CreateCondBr(values_.value(w.condition), body, exit);
     b_.SetInsertPoint(body);
     emit(w.body);
     b_.CreateBr(head);
     b_.SetInsertPoint(exit);
   }
   void emit_if(const If& s) {
-    Value* condition = expr(s.condition);
+    Value* condition = values_.value(s.condition);
     auto* then = llvm::BasicBlock::Create(c_, "then", f_.function);
     auto* exit = llvm::BasicBlock::Create(c_, "endif", f_.function);
     auto* otherwise = s.otherwise ? llvm::BasicBlock::Create(c_, "else", f_.function) : exit;
@@ -296,7 +239,7 @@ class Emitter {
       b_.CreateBr(exit);
     }
     b_.SetInsertPoint(exit);
-    memo_.clear();
+    values_.forget();
   }
   void emit_allocate(const Allocate& a) {
     Expr elements = 1;
@@ -317,12 +260,12 @@ class Emitter {
       Expr& total = f_.worker_base ? worker_bytes_ : call_bytes_;
       Value* base = f_.worker_base ? f_.worker_base : context_field(ptr(), kCallWorkspaceField);
       f_.buffers[a.buffer.get()] =
-          b_.CreateInBoundsGEP(b_.getInt8Ty(), base, expr(simplify(total)));
+          b_.CreateInBoundsGEP(b_.getInt8Ty(), base, values_.value(simplify(total)));
       total = total + bytes;
     }
     const auto* steps = a.body.as<Seq>();
     if (!steps || !unit_.starts_from_zero(a.buffer, steps->stmts)) return emit(a.body);
-    memo_.clear();
+    values_.forget();
     emit_seq({steps->stmts.begin() + 1, steps->stmts.end()});
   }
 
@@ -355,7 +298,7 @@ class Emitter {
     auto* outer =
         make_function(name, {ptr(), ptr(), b_.getInt64Ty(), b_.getInt64Ty(), b_.getInt64Ty()},
                       llvm::Function::InternalLinkage);
-    Value* count = expr(f.extent);
+    Value* count = values_.value(f.extent);
     b_.CreateCall(
         llvm::FunctionType::get(b_.getVoidTy(), {ptr(), b_.getInt64Ty(), ptr(), ptr()}, false),
         context_field(ptr(), kParallelField), {f_.context, count, outer, closure});
@@ -398,7 +341,7 @@ class Emitter {
     emit_range(f, body);
     f_ = std::move(saved);
     b_.SetInsertPoint(resume);
-    memo_.clear();
+    values_.forget();
   }
   void emit_range(const For& f, llvm::Function* body) {
     b_.SetInsertPoint(block_of(body));
@@ -438,222 +381,16 @@ class Emitter {
     });
   }
 
-  // --- memory
-  // ------------------------------------------------------------------------------------------------------------
-  llvm::Align alignment(const Buffer& x) {
-    return llvm::Align(static_cast<uint64_t>(byte_size(x->dtype)));
-  }
-  Value* address(const Buffer& x, Value* index) {
-    auto it = f_.buffers.find(x.get());
-    TW_CHECK(it != f_.buffers.end());
-    return b_.CreateInBoundsGEP(scalar_type(x->dtype, true), it->second, index);
-  }
-  Value* to_memory(Value* v, ScalarType t) {
-    return t.dtype == DType::kBool ? b_.CreateZExt(v, type_of(t, true)) : v;
-  }
-  Value* from_memory(Value* v, ScalarType t) {
-    return t.dtype == DType::kBool ? b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType()))
-                                   : v;
-  }
-  // A unit-stride vector index, as its first element; null otherwise.
-  Value* contiguous_base(const Expr& index) {
-    const auto* r = index.as<Ramp>();
-    return r && is_one(r->stride) ? expr(r->base) : nullptr;
-  }
-
-  void emit_store(const Store& s) {
-    const ScalarType t{s.buffer->dtype, std::max(s.indices[0].lanes(), s.value.lanes())};
-    Value* value = to_memory(splat(expr(s.value), t.lanes), t);
-    Value* mask = s.mask ? expr(s.mask) : nullptr;
-    if (t.lanes == 1) {
-      if (mask) return store_if(mask, s, value);
-      b_.CreateAlignedStore(value, address(s.buffer, expr(s.indices[0])), alignment(s.buffer));
-      return;
-    }
-    if (mask) mask = splat(mask, t.lanes);
-    if (Value* base = contiguous_base(s.indices[0])) {
-      Value* p = address(s.buffer, base);
-      if (mask)
-        b_.CreateMaskedStore(value, p, alignment(s.buffer), mask);
-      else if (can_stream(s, t))
-        mark_streamed(
-            b_.CreateAlignedStore(value, p, llvm::Align(static_cast<uint64_t>(register_bytes(t)))));
-      else
-        b_.CreateAlignedStore(value, p, alignment(s.buffer));
-      return;
-    }
-    Value* pointers = address(s.buffer, expr(s.indices[0]));
-    b_.CreateMaskedScatter(value, pointers, alignment(s.buffer), mask);
-  }
-  int register_bytes(ScalarType t) const {
-    return std::min(t.lanes * byte_size(t.dtype), machine_.vector_bytes);
-  }
-  // Whole registers at whole multiples of their size: results start aligned (kernel_abi.h).
-  bool can_stream(const Store& s, ScalarType t) const {
-    const int bytes = register_bytes(t);
-    return s.store_kind == StoreKind::kStreamed && bytes >= 16 &&
-           std::has_single_bit(static_cast<unsigned>(t.lanes)) &&
-           is_multiple(s.indices[0].as<Ramp>()->base, bytes / byte_size(t.dtype));
-  }
-  void mark_streamed(llvm::Instruction* store) {
-    auto* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
-    store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(c_, one));
-    f_.streams = true;
-  }
-  void store_if(Value* condition, const Store& s, Value* value) {
-    Value* p = address(s.buffer, expr(s.indices[0]));
-    auto* then = llvm::BasicBlock::Create(c_, "store", f_.function);
-    auto* exit = llvm::BasicBlock::Create(c_, "stored", f_.function);
-    b_.CreateCondBr(condition, then, exit);
-    b_.SetInsertPoint(then);
-    b_.CreateAlignedStore(value, p, alignment(s.buffer));
-    b_.CreateBr(exit);
-    b_.SetInsertPoint(exit);
-  }
-
-  // Brings the lines `ahead` of a contiguous load that starts at p into the caches.
-  void prefetch(const Load& l, Value* p) {
-    if (!l.ahead) return;
-    constexpr int64_t kLine = 64;
-    constexpr uint32_t kAllCaches = 3;
-    const int64_t each = byte_size(l.type.dtype), from = l.ahead * each;
-    for (int64_t at = from; at < from + l.type.lanes * each; at += kLine) {
-      Value* line = b_.CreateGEP(b_.getInt8Ty(), p, i64(at));
-      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {line->getType()},
-                         {line, b_.getInt32(0), b_.getInt32(kAllCaches), b_.getInt32(1)});
-    }
-  }
-
-  Value* emit_load(const Load& l) {
-    if (auto it = loaded_.find(&l); it != loaded_.end()) return it->second;
-    const ScalarType t = l.type;
-    llvm::Type* type = type_of(t, true);
-    const bool always = l.mask && is_one(l.mask);  // even where a guard around is off
-    Value* mask = l.mask && !always ? expr(l.mask) : nullptr;
-    if (guard_ && !always)
-      mask = mask ? b_.CreateAnd(splat(mask, t.lanes), fit(guard_, t.lanes)) : fit(guard_, t.lanes);
-    if (t.lanes == 1) {
-      Value* index = expr(l.indices[0]);
-      // Element 0 always exists: what is not to be read is read there and dropped.
-      if (mask) index = b_.CreateSelect(mask, index, i64(0));
-      Value* v = b_.CreateAlignedLoad(type, address(l.buffer, index), alignment(l.buffer));
-      return from_memory(v, t);
-    }
-    if (mask) mask = splat(mask, t.lanes);
-    Value* zero = llvm::Constant::getNullValue(type);
-    if (Value* base = contiguous_base(l.indices[0])) {
-      Value* p = address(l.buffer, base);
-      prefetch(l, p);
-      Value* v =
-          mask ? static_cast<Value*>(b_.CreateMaskedLoad(type, p, alignment(l.buffer), mask, zero))
-               : b_.CreateAlignedLoad(type, p, alignment(l.buffer));
-      return from_memory(v, t);
-    }
-    Value* pointers = address(l.buffer, expr(l.indices[0]));
-    return from_memory(b_.CreateMaskedGather(type, pointers, alignment(l.buffer), mask, zero), t);
-  }
-  // A guard of another width: scalars guard whole vectors; for a scalar inside a vector's guard,
-  // any lane on suffices.
-  Value* fit(Value* guard, int lanes) {
-    const bool vector = guard->getType()->isVectorTy();
-    if (lanes == 1 && vector) return b_.CreateOrReduce(guard);
-    return splat(guard, lanes);
-  }
-
-  // --- expressions
-  // -----------------------------------------------------------------------------------------------------
-  Value* expr(const Expr& e) {
-    if (e.kind() == NodeKind::kVar) {
-      auto it = f_.vars.find(e.get());
-      TW_CHECK(it != f_.vars.end());
-      return it->second;
-    }
-    if (auto it = memo_.find(e.get()); it != memo_.end()) return it->second;
-    Value* v = make(e);
-    memo_[e.get()] = v;
-    return v;
-  }
-  Value* make(const Expr& e) {
-    switch (e.kind()) {
-      case NodeKind::kIntImm:
-        return llvm::ConstantInt::get(type_of(e.type()),
-                                      static_cast<uint64_t>(e.as<IntImm>()->value), true);
-      case NodeKind::kFloatImm:
-        return llvm::ConstantFP::get(type_of(e.type()), e.as<FloatImm>()->value);
-      case NodeKind::kCast:
-        return emit_cast(b_, machine_, *e.as<Cast>(), expr(e.as<Cast>()->value));
-      case NodeKind::kBitcast:
-        return b_.CreateBitCast(expr(e.as<Bitcast>()->value), type_of(e.type()));
-      case NodeKind::kUnary:
-        return emit_unary(b_, machine_, *e.as<Unary>(), expr(e.as<Unary>()->value));
-      case NodeKind::kBinary: {
-        Value *x = expr(e.as<Binary>()->a), *y = expr(e.as<Binary>()->b);
-        return emit_binary(b_, machine_, *e.as<Binary>(), x, y);
-      }
-      case NodeKind::kSelect: return emit_select(*e.as<Select>());
-      case NodeKind::kLoad: return emit_load(*e.as<Load>());
-      case NodeKind::kRamp: {
-        const Ramp& r = *e.as<Ramp>();
-        std::vector<llvm::Constant*> steps;
-        for (int i = 0; i < e.lanes(); ++i)
-          steps.push_back(llvm::ConstantInt::get(scalar_type(e.dtype()), static_cast<uint64_t>(i)));
-        Value* offsets =
-            b_.CreateMul(llvm::ConstantVector::get(steps), splat(expr(r.stride), e.lanes()));
-        return b_.CreateAdd(splat(expr(r.base), e.lanes()), offsets);
-      }
-      case NodeKind::kBroadcast: return repeat(expr(e.as<Broadcast>()->value), e.lanes());
-      case NodeKind::kDot: {
-        const Dot& d = *e.as<Dot>();
-        return emit_dot(b_, machine_, expr(d.sum), expr(d.a), expr(d.b));
-      }
-      case NodeKind::kReduceLanes:
-        return emit_reduce_lanes(b_, machine_, *e.as<ReduceLanes>(),
-                                 expr(e.as<ReduceLanes>()->value));
-      default: break;
-    }
-    TW_CHECK(!"no expression");
-    return nullptr;
-  }
-
-  static bool reads_memory(const Expr& e) {
-    bool found = false;
-    for_each_expr(e, [&](const Expr& x) { found |= x.kind() == NodeKind::kLoad; });
-    return found;
-  }
-  Value* guarded(Value* condition, const Expr& e) {
-    if (!reads_memory(e)) return expr(e);
-    auto saved_memo = memo_;  // values computed under the guard do not hold outside
-    Value* saved = guard_;
-    guard_ = saved ? b_.CreateAnd(fit(saved, e.lanes()), fit(condition, e.lanes())) : condition;
-    memo_.clear();
-    Value* v = expr(e);
-    guard_ = saved;
-    memo_ = std::move(saved_memo);
-    return v;
-  }
-  Value* emit_select(const Select& s) {
-    // A broadcast condition guards whole vectors as a scalar.
-    Expr scalar = s.condition;
-    if (const auto* broadcast = scalar.as<Broadcast>(); broadcast && broadcast->value.lanes() == 1)
-      scalar = broadcast->value;
-    Value* condition = expr(scalar);
-    Value* a = guarded(condition, s.a);
-    Value* other = reads_memory(s.b) ? guarded(b_.CreateNot(condition), s.b) : expr(s.b);
-    return b_.CreateSelect(condition, a, other);
-  }
-
   const Kernel& kernel_;
   const MachineDescription& machine_;
   llvm::Module& module_;
   llvm::LLVMContext& c_;
   llvm::IRBuilder<> b_;
   Frame f_;
-  std::unordered_map<const ExprNode*, Value*> memo_;
-  std::unordered_map<const Load*, Value*> loaded_;  // ahead, by the square that they are part of
-  Value* guard_ = nullptr;                          // loads are real only where it is true
+  ValueEmitter values_{b_, machine_, f_};
   MatrixUnit unit_{b_, machine_,
-                   [this](const Buffer& x, const Expr& index) { return address(x, expr(index)); },
-                   [this](const Expr& e) { return expr(e); }};
+                   [this](const Buffer& x, const Expr& index) { return values_.address(x, index); },
+                   [this](const Expr& e) { return values_.value(e); }};
   std::vector<Stmt> expanded_;  // kept alive for the tables above
   Expr call_bytes_ = 0, worker_bytes_ = 0;
   int bodies_ = 0;

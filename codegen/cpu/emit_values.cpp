@@ -1,0 +1,290 @@
+#include "codegen/cpu/emit_values.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <bit>
+
+#include "codegen/cpu/emit_arithmetic.h"
+#include "codegen/cpu/emit_dot.h"
+#include "codegen/cpu/transpose_steps.h"
+#include "ir/loops/linear.h"
+#include "ir/loops/rewrite.h"
+
+namespace tilewright::cpu {
+
+using namespace ir;
+using llvm::Value;
+
+namespace {
+
+llvm::Align alignment(const Buffer& x) {
+  return llvm::Align(static_cast<uint64_t>(byte_size(x->dtype)));
+}
+
+bool reads_memory(const Expr& e) {
+  bool found = false;
+  for_each_expr(e, [&](const Expr& x) { found |= x.kind() == NodeKind::kLoad; });
+  return found;
+}
+
+}  // namespace
+
+llvm::Type* ValueEmitter::type_of(ScalarType t, bool in_memory) {
+  return llvm_type(b_, t, in_memory);
+}
+
+Value* ValueEmitter::splat(Value* v, int lanes) {
+  return lanes == 1 || v->getType()->isVectorTy()
+             ? v
+             : b_.CreateVectorSplat(static_cast<unsigned>(lanes), v);
+}
+
+// A short vector over and over until there are `lanes`.
+Value* ValueEmitter::repeat(Value* v, int lanes) {
+  const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
+  if (!type) return splat(v, lanes);
+  std::vector<int> from(static_cast<size_t>(lanes));
+  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<int>(i % type->getNumElements());
+  return b_.CreateShuffleVector(v, from);
+}
+
+// A guard of another width: scalars guard whole vectors; for a scalar inside a vector's guard,
+// any lane on suffices.
+Value* ValueEmitter::fit(Value* guard, int lanes) {
+  const bool vector = guard->getType()->isVectorTy();
+  if (lanes == 1 && vector) return b_.CreateOrReduce(guard);
+  return splat(guard, lanes);
+}
+
+Value* ValueEmitter::place(const Buffer& x, Value* index) {
+  auto it = f_.buffers.find(x.get());
+  TW_CHECK(it != f_.buffers.end());
+  return b_.CreateInBoundsGEP(type_of({x->dtype, 1}, true), it->second, index);
+}
+
+Value* ValueEmitter::address(const Buffer& x, const Expr& index) { return place(x, value(index)); }
+
+Value* ValueEmitter::to_memory(Value* v, ScalarType t) {
+  return t.dtype == DType::kBool ? b_.CreateZExt(v, type_of(t, true)) : v;
+}
+
+Value* ValueEmitter::from_memory(Value* v, ScalarType t) {
+  return t.dtype == DType::kBool ? b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType()))
+                                 : v;
+}
+
+// A unit-stride vector index, as its first element; null otherwise.
+Value* ValueEmitter::contiguous_base(const Expr& index) {
+  const auto* r = index.as<Ramp>();
+  return r && is_one(r->stride) ? value(r->base) : nullptr;
+}
+
+void ValueEmitter::store(const Store& s) {
+  const ScalarType t{s.buffer->dtype, std::max(s.indices[0].lanes(), s.value.lanes())};
+  Value* stored = to_memory(splat(value(s.value), t.lanes), t);
+  Value* mask = s.mask ? value(s.mask) : nullptr;
+  if (t.lanes == 1) {
+    if (mask) return store_if(mask, s, stored);
+    b_.CreateAlignedStore(stored, place(s.buffer, value(s.indices[0])), alignment(s.buffer));
+    return;
+  }
+  if (mask) mask = splat(mask, t.lanes);
+  if (Value* base = contiguous_base(s.indices[0])) {
+    Value* p = place(s.buffer, base);
+    if (mask)
+      b_.CreateMaskedStore(stored, p, alignment(s.buffer), mask);
+    else if (can_stream(s, t))
+      mark_streamed(
+          b_.CreateAlignedStore(stored, p, llvm::Align(static_cast<uint64_t>(register_bytes(t)))));
+    else
+      b_.CreateAlignedStore(stored, p, alignment(s.buffer));
+    return;
+  }
+  Value* pointers = place(s.buffer, value(s.indices[0]));
+  b_.CreateMaskedScatter(stored, pointers, alignment(s.buffer), mask);
+}
+
+int ValueEmitter::register_bytes(ScalarType t) const {
+  return std::min(t.lanes * byte_size(t.dtype), machine_.vector_bytes);
+}
+
+// Whole registers at whole multiples of their size: results start aligned (kernel_abi.h).
+bool ValueEmitter::can_stream(const Store& s, ScalarType t) const {
+  const int bytes = register_bytes(t);
+  return s.store_kind == StoreKind::kStreamed && bytes >= 16 &&
+         std::has_single_bit(static_cast<unsigned>(t.lanes)) &&
+         is_multiple(s.indices[0].as<Ramp>()->base, bytes / byte_size(t.dtype));
+}
+
+void ValueEmitter::mark_streamed(llvm::Instruction* store) {
+  auto* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
+  store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(b_.getContext(), one));
+  f_.streams = true;
+}
+
+void ValueEmitter::store_if(Value* condition, const Store& s, Value* stored) {
+  Value* p = address(s.buffer, s.indices[0]);
+  auto* then = llvm::BasicBlock::Create(b_.getContext(), "store", f_.function);
+  auto* exit = llvm::BasicBlock::Create(b_.getContext(), "stored", f_.function);
+  b_.CreateCondBr(condition, then, exit);
+  b_.SetInsertPoint(then);
+  b_.CreateAlignedStore(stored, p, alignment(s.buffer));
+  b_.CreateBr(exit);
+  b_.SetInsertPoint(exit);
+}
+
+// Brings the lines `ahead` of a contiguous load that starts at p into the caches.
+void ValueEmitter::prefetch(const Load& l, Value* p) {
+  if (!l.ahead) return;
+  constexpr int64_t kLine = 64;
+  constexpr uint32_t kAllCaches = 3;
+  const int64_t each = byte_size(l.type.dtype), from = l.ahead * each;
+  for (int64_t at = from; at < from + l.type.lanes * each; at += kLine) {
+    Value* line = b_.CreateGEP(b_.getInt8Ty(), p, b_.getInt64(static_cast<uint64_t>(at)));
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {line->getType()},
+                       {line, b_.getInt32(0), b_.getInt32(kAllCaches), b_.getInt32(1)});
+  }
+}
+
+// The lanes that are read; null: all.
+Value* ValueEmitter::load_mask(const Load& l) {
+  const int lanes = l.type.lanes;
+  const bool always = l.mask && is_one(l.mask);  // even where a guard around is off
+  Value* mask = l.mask && !always ? value(l.mask) : nullptr;
+  if (guard_ && !always)
+    mask = mask ? b_.CreateAnd(splat(mask, lanes), fit(guard_, lanes)) : fit(guard_, lanes);
+  return mask;
+}
+
+Value* ValueEmitter::load(const Load& l) {
+  if (auto it = loaded_.find(&l); it != loaded_.end()) return it->second;
+  const ScalarType t = l.type;
+  llvm::Type* type = type_of(t, true);
+  Value* mask = load_mask(l);
+  if (t.lanes == 1) {
+    Value* index = value(l.indices[0]);
+    // Element 0 always exists: what is not to be read is read there and dropped.
+    if (mask) index = b_.CreateSelect(mask, index, b_.getInt64(0));
+    Value* v = b_.CreateAlignedLoad(type, place(l.buffer, index), alignment(l.buffer));
+    return from_memory(v, t);
+  }
+  if (mask) mask = splat(mask, t.lanes);
+  Value* zero = llvm::Constant::getNullValue(type);
+  if (Value* base = contiguous_base(l.indices[0])) {
+    Value* p = place(l.buffer, base);
+    prefetch(l, p);
+    Value* v =
+        mask ? static_cast<Value*>(b_.CreateMaskedLoad(type, p, alignment(l.buffer), mask, zero))
+             : b_.CreateAlignedLoad(type, p, alignment(l.buffer));
+    return from_memory(v, t);
+  }
+  Value* pointers = place(l.buffer, value(l.indices[0]));
+  return from_memory(b_.CreateMaskedGather(type, pointers, alignment(l.buffer), mask, zero), t);
+}
+
+size_t ValueEmitter::load_square(const std::vector<const Load*>& columns) {
+  loaded_.clear();
+  if (columns.empty()) return 0;
+  const Load& first = *columns[0];
+  const Ramp& index = *first.indices[0].as<Ramp>();
+  memo_.clear();
+  Value *top = address(first.buffer, index.base), *stride = value(index.stride);
+  std::vector<Value*> rows;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    Value* row = b_.CreateInBoundsGEP(type_of({first.buffer->dtype, 1}, true), top,
+                                      b_.CreateMul(stride, b_.getInt64(i)));
+    rows.push_back(b_.CreateAlignedLoad(type_of(first.type, true), row, alignment(first.buffer)));
+    prefetch(first, row);
+  }
+  const int n = first.type.lanes, part = std::min(n, 16 / byte_size(first.type.dtype));
+  for (const std::vector<Shuffle>& step : transpose_steps(n, part)) {
+    std::vector<Value*> next;
+    for (const Shuffle& s : step)
+      next.push_back(b_.CreateShuffleVector(rows[static_cast<size_t>(s.x)],
+                                            rows[static_cast<size_t>(s.y)], s.lanes));
+    rows = std::move(next);
+  }
+  for (size_t i = 0; i < columns.size(); ++i)
+    loaded_[columns[i]] = from_memory(rows[i], first.type);
+  return columns.size();
+}
+
+Value* ValueEmitter::value(const Expr& e) {
+  if (e.kind() == NodeKind::kVar) {
+    auto it = f_.vars.find(e.get());
+    TW_CHECK(it != f_.vars.end());
+    return it->second;
+  }
+  if (auto it = memo_.find(e.get()); it != memo_.end()) return it->second;
+  Value* v = make(e);
+  memo_[e.get()] = v;
+  return v;
+}
+
+Value* ValueEmitter::make(const Expr& e) {
+  switch (e.kind()) {
+    case NodeKind::kIntImm:
+      return llvm::ConstantInt::get(type_of(e.type()), static_cast<uint64_t>(e.as<IntImm>()->value),
+                                    true);
+    case NodeKind::kFloatImm:
+      return llvm::ConstantFP::get(type_of(e.type()), e.as<FloatImm>()->value);
+    case NodeKind::kCast: return emit_cast(b_, machine_, *e.as<Cast>(), value(e.as<Cast>()->value));
+    case NodeKind::kBitcast:
+      return b_.CreateBitCast(value(e.as<Bitcast>()->value), type_of(e.type()));
+    case NodeKind::kUnary:
+      return emit_unary(b_, machine_, *e.as<Unary>(), value(e.as<Unary>()->value));
+    case NodeKind::kBinary: {
+      Value *x = value(e.as<Binary>()->a), *y = value(e.as<Binary>()->b);
+      return emit_binary(b_, machine_, *e.as<Binary>(), x, y);
+    }
+    case NodeKind::kSelect: return make_select(*e.as<Select>());
+    case NodeKind::kLoad: return load(*e.as<Load>());
+    case NodeKind::kRamp: return make_ramp(*e.as<Ramp>());
+    case NodeKind::kBroadcast: return repeat(value(e.as<Broadcast>()->value), e.lanes());
+    case NodeKind::kDot: {
+      const Dot& d = *e.as<Dot>();
+      return emit_dot(b_, machine_, value(d.sum), value(d.a), value(d.b));
+    }
+    case NodeKind::kReduceLanes:
+      return emit_reduce_lanes(b_, machine_, *e.as<ReduceLanes>(),
+                               value(e.as<ReduceLanes>()->value));
+    default: break;
+  }
+  TW_CHECK(!"no expression");
+  return nullptr;
+}
+
+Value* ValueEmitter::make_ramp(const Ramp& r) {
+  const int lanes = r.type.lanes;
+  std::vector<llvm::Constant*> steps;
+  for (int i = 0; i < lanes; ++i)
+    steps.push_back(llvm::ConstantInt::get(type_of({r.type.dtype, 1}), static_cast<uint64_t>(i)));
+  Value* offsets = b_.CreateMul(llvm::ConstantVector::get(steps), splat(value(r.stride), lanes));
+  return b_.CreateAdd(splat(value(r.base), lanes), offsets);
+}
+
+Value* ValueEmitter::guarded(Value* condition, const Expr& e) {
+  if (!reads_memory(e)) return value(e);
+  auto saved_memo = memo_;  // values computed under the guard do not hold outside
+  Value* saved = guard_;
+  guard_ = saved ? b_.CreateAnd(fit(saved, e.lanes()), fit(condition, e.lanes())) : condition;
+  memo_.clear();
+  Value* v = value(e);
+  guard_ = saved;
+  memo_ = std::move(saved_memo);
+  return v;
+}
+
+Value* ValueEmitter::make_select(const Select& s) {
+  // A broadcast condition guards whole vectors as a scalar.
+  Expr scalar = s.condition;
+  if (const auto* broadcast = scalar.as<Broadcast>(); broadcast && broadcast->value.lanes() == 1)
+    scalar = broadcast->value;
+  Value* condition = value(scalar);
+  Value* a = guarded(condition, s.a);
+  Value* other = reads_memory(s.b) ? guarded(b_.CreateNot(condition), s.b) : value(s.b);
+  return b_.CreateSelect(condition, a, other);
+}
+
+}  // namespace tilewright::cpu

@@ -1,0 +1,78 @@
+// Expressions and accesses to memory of flat loops to LLVM IR, at the place where a builder stands.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "ir/loops/nodes.h"
+#include "ir/machine.h"
+
+namespace llvm {
+class Function;
+class IRBuilderBase;
+class Instruction;
+class Type;
+class Value;
+}  // namespace llvm
+
+namespace tilewright::cpu {
+
+// One function being written: the values its code can name.
+struct Frame {
+  llvm::Function* function = nullptr;
+  llvm::Value* context = nullptr;
+  llvm::Value* worker_base = nullptr;  // this worker's workspace, inside a parallel body
+  bool streams = false;                // some of its stores go past the caches
+  std::unordered_map<const ir::ExprNode*, llvm::Value*> vars;
+  std::unordered_map<const ir::BufferNode*, llvm::Value*> buffers;
+};
+
+// Values are remembered by node until forget(): to be called where another place begins, which
+// those computed before do not reach, or where memory may have changed.
+class ValueEmitter {
+ public:
+  // `frame`: of the function in which `b` stands, now and later.
+  ValueEmitter(llvm::IRBuilderBase& b, const ir::MachineDescription& machine, Frame& frame)
+      : b_(b), machine_(machine), f_(frame) {}
+
+  llvm::Value* value(const ir::Expr& e);
+  llvm::Value* address(const ir::Buffer& x, const ir::Expr& index);
+  void store(const ir::Store& s);
+  void forget() { memo_.clear(); }
+
+  // Reads the rows of a square; its columns are then the values of these loads, where a gather for
+  // each would take the elements one by one. Returns their number.
+  size_t load_square(const std::vector<const ir::Load*>& columns);
+  void forget_squares() { loaded_.clear(); }
+
+ private:
+  llvm::Value* make(const ir::Expr& e);
+  llvm::Value* make_ramp(const ir::Ramp& r);
+  llvm::Value* make_select(const ir::Select& s);
+  llvm::Value* guarded(llvm::Value* condition, const ir::Expr& e);
+  llvm::Value* load(const ir::Load& l);
+  llvm::Value* load_mask(const ir::Load& l);
+  void prefetch(const ir::Load& l, llvm::Value* p);
+  void store_if(llvm::Value* condition, const ir::Store& s, llvm::Value* value);
+  bool can_stream(const ir::Store& s, ir::ScalarType t) const;
+  void mark_streamed(llvm::Instruction* store);
+  int register_bytes(ir::ScalarType t) const;
+
+  llvm::Type* type_of(ir::ScalarType t, bool in_memory = false);
+  llvm::Value* splat(llvm::Value* v, int lanes);
+  llvm::Value* repeat(llvm::Value* v, int lanes);
+  llvm::Value* fit(llvm::Value* guard, int lanes);
+  llvm::Value* place(const ir::Buffer& x, llvm::Value* index);
+  llvm::Value* to_memory(llvm::Value* v, ir::ScalarType t);
+  llvm::Value* from_memory(llvm::Value* v, ir::ScalarType t);
+  llvm::Value* contiguous_base(const ir::Expr& index);
+
+  llvm::IRBuilderBase& b_;
+  const ir::MachineDescription& machine_;
+  Frame& f_;
+  std::unordered_map<const ir::ExprNode*, llvm::Value*> memo_;
+  std::unordered_map<const ir::Load*, llvm::Value*> loaded_;  // by the square they are part of
+  llvm::Value* guard_ = nullptr;  // loads are real only where it is true
+};
+
+}  // namespace tilewright::cpu
