@@ -1,0 +1,196 @@
+// What the nodes of the loop IR are made of: handles, element types, buffers, and the kinds of
+// operations, loops and memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "runtime/core/check.h"
+#include "runtime/core/dtype.h"
+
+namespace tilewright::ir {
+
+enum class NodeKind : uint8_t {
+#define TW_EXPR(Kind) k##Kind,
+#define TW_STMT(Kind) k##Kind,
+#include "ir/loops/nodes.def"
+};
+
+// Type of an expression: element type and number of vector lanes (1: a scalar).
+struct ScalarType {
+  DType dtype = DType::kInt64;
+  int lanes = 1;
+  bool operator==(const ScalarType&) const = default;
+};
+
+struct ExprNode {
+  NodeKind kind;
+  ScalarType type;
+  virtual ~ExprNode() = default;
+};
+struct StmtNode {
+  NodeKind kind;
+  virtual ~StmtNode() = default;
+};
+
+// A shared, immutable handle; null when default-made. Identity (same pointer) means "the same
+// node".
+template <typename Base>
+class Handle {
+ public:
+  Handle() = default;
+  Handle(std::nullptr_t) {}
+  template <typename T>
+    requires std::is_base_of_v<Base, T>
+  Handle(std::shared_ptr<const T> node) : node_(std::move(node)) {}
+  const Base* get() const { return node_.get(); }
+  const Base* operator->() const {
+    TW_CHECK(node_.get());
+    return node_.get();
+  }
+  explicit operator bool() const { return node_.get() != nullptr; }
+  bool same_as(const Handle& other) const { return node_.get() == other.node_.get(); }
+  NodeKind kind() const {
+    TW_CHECK(node_.get());
+    return node_->kind;
+  }
+  // The node as a T, or null when it is of another kind.
+  template <typename T>
+  const T* as() const {
+    return node_.get() && node_->kind == T::kKind ? static_cast<const T*>(node_.get()) : nullptr;
+  }
+
+ private:
+  std::shared_ptr<const Base> node_;
+};
+
+class Expr : public Handle<ExprNode> {
+ public:
+  using Handle::Handle;
+  Expr(int64_t value);  // an int64 immediate
+  Expr(int value) : Expr(static_cast<int64_t>(value)) {}
+  ScalarType type() const { return get()->type; }
+  DType dtype() const { return get()->type.dtype; }
+  int lanes() const { return get()->type.lanes; }
+};
+using Stmt = Handle<StmtNode>;
+
+// A variable is its node: two variables of one name are different. Scalar (int64 unless said
+// otherwise).
+struct VarNode;
+class Var : public Expr {
+ public:
+  Var() = default;
+  explicit Var(std::string name, ScalarType type = {});
+  explicit Var(Expr e) : Expr(std::move(e)) { TW_CHECK(!get() || kind() == NodeKind::kVar); }
+  const std::string& name() const;
+};
+
+// One physical axis of a layout: (index[dim] / divisor) % modulus; modulus 0 means no remainder is
+// taken.
+struct LayoutAxis {
+  int dim = 0;
+  int64_t divisor = 1;
+  int64_t modulus = 0;
+  bool operator==(const LayoutAxis&) const = default;
+};
+// How a logical tensor lies in memory: physical axes, outermost first; empty means row-major.
+// Blocked axes pad: an extent that the block does not divide is rounded up.
+using Layout = std::vector<LayoutAxis>;
+Layout permuted_layout(const std::vector<int>& order);
+
+enum class Scope : uint8_t {
+  kParam,      // passed to the kernel
+  kWorkspace,  // lives for the call, or for one iteration of the parallel loop around its Allocate
+  kLocal,      // small, constant size; meant for registers or the stack
+};
+
+struct BufferNode {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  std::vector<Expr> shape;  // logical extents
+  Layout layout;
+  Scope scope = Scope::kParam;
+  int rank() const { return static_cast<int>(shape.size()); }
+};
+using Buffer = std::shared_ptr<const BufferNode>;
+Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape,
+                   Scope scope = Scope::kParam, Layout layout = {});
+
+enum class UnaryOp : uint8_t {
+  kNeg,
+  kNot /* bool: logical, integers: bitwise */,
+  kAbs,
+  kSqrt,
+  kExp,
+  kLog,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kTanh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kErf,
+  kSigmoid,
+  kFloor,
+  kCeil,
+  kRoundEven,
+  kTrunc,
+  kIsNan,
+  kIsInf,
+};
+enum class BinaryOp : uint8_t {
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,       // floats: IEEE; integers: towards zero
+  kFloorDiv,  // integers: towards minus infinity
+  kFloorMod,  // integers: sign of the divisor; floats: a - floor(a / b) * b
+  kTruncMod,  // sign of the dividend (C's % and fmod)
+  kPow,
+  kMin,
+  kMax,  // floats: NaN when either is
+  kAnd,
+  kOr,
+  kXor,  // bool: logical, integers: bitwise
+  kShl,
+  kShr,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,  // result: bool
+};
+enum class LoopKind : uint8_t {
+  kSerial,
+  kParallel,
+  kVectorized,
+  kUnrolled,
+  kDot,  // the terms of one Dot, or the rows of one DotTile, where the body has that form
+};
+enum class AxisKind : uint8_t { kParallel, kReduce, kOrdered };
+enum class StoreKind : uint8_t {
+  kCached,
+  kStreamed,  // past the caches where the target can: nothing reads the value soon
+};
+
+std::string_view name(UnaryOp op);   // "sqrt"
+std::string_view name(BinaryOp op);  // "+", "floordiv", "min"
+std::string_view name(LoopKind kind);
+std::string_view name(AxisKind kind);
+std::string_view name(Scope scope);
+
+}  // namespace tilewright::ir

@@ -1,0 +1,154 @@
+// The statements of the loop IR, and kernels.
+#pragma once
+
+#include "ir/loops/handles.h"
+
+namespace tilewright::ir {
+
+struct Store : StmtNode {  // indices and mask as in Load
+  static constexpr NodeKind kKind = NodeKind::kStore;
+  Buffer buffer;
+  std::vector<Expr> indices;
+  Expr value, mask;
+  StoreKind store_kind = StoreKind::kCached;
+  template <typename F>
+  void fields(F&& f) {
+    f("buffer", buffer);
+    f("indices", indices);
+    f("value", value);
+    f("mask", mask);
+    f("store_kind", store_kind);
+  }
+};
+// One operand of a DotTile: its rows begin at `index` and go up by `stride`, in elements of
+// storage.
+struct TileOperand {
+  Buffer buffer;
+  Expr index, stride;
+};
+// sum[r, c] += a[r, g * t] * b[g, c * t] + ... + a[r, g * t + t - 1] * b[g, c * t + t - 1] for each
+// row r, column c and group g of t = dot_terms terms; x[r, e] is what lies e elements behind row r
+// of x. Types and arithmetic are those of Dot, with the roundings of the instruction. What matrix
+// units compute at once (flat loops only). The sums overlap neither operand nor each other.
+struct DotTile : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::kDotTile;
+  static constexpr int64_t kMostRows = 16, kMostColumns = 16, kMostGroups = 16;
+  TileOperand sum, a, b;
+  int64_t rows = 1, columns = 1, groups = 1;
+  template <typename F>
+  void fields(F&& f) {
+    for (TileOperand* x : {&sum, &a, &b}) {
+      f("buffer", x->buffer);
+      f("index", x->index);
+      f("stride", x->stride);
+    }
+    f("rows", rows);
+    f("columns", columns);
+    f("groups", groups);
+  }
+};
+struct Let : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::kLet;
+  Var var;
+  Expr value;
+  Stmt body;
+  template <typename F>
+  void fields(F&& f) {
+    f("var", var);
+    f("value", value);
+    f("body", body);
+  }
+};
+struct For : StmtNode {  // var runs over [0, extent); extent <= 0: no iteration
+  static constexpr NodeKind kKind = NodeKind::kFor;
+  Var var;
+  Expr extent;
+  LoopKind loop_kind = LoopKind::kSerial;
+  Stmt body;
+  template <typename F>
+  void fields(F&& f) {
+    f("var", var);
+    f("extent", extent);
+    f("loop_kind", loop_kind);
+    f("body", body);
+  }
+};
+struct While : StmtNode {  // only in operators that are no index expression
+  static constexpr NodeKind kKind = NodeKind::kWhile;
+  Expr condition;
+  Stmt body;
+  template <typename F>
+  void fields(F&& f) {
+    f("condition", condition);
+    f("body", body);
+  }
+};
+struct If : StmtNode {  // otherwise may be null
+  static constexpr NodeKind kKind = NodeKind::kIf;
+  Expr condition;
+  Stmt then, otherwise;
+  template <typename F>
+  void fields(F&& f) {
+    f("condition", condition);
+    f("then", then);
+    f("otherwise", otherwise);
+  }
+};
+struct Seq : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::kSeq;
+  std::vector<Stmt> stmts;
+  template <typename F>
+  void fields(F&& f) {
+    f("stmts", stmts);
+  }
+};
+struct Allocate : StmtNode {  // contents are undefined at first
+  static constexpr NodeKind kKind = NodeKind::kAllocate;
+  Buffer buffer;
+  Stmt body;
+  template <typename F>
+  void fields(F&& f) {
+    f("buffer", buffer);
+    f("body", body);
+  }
+};
+
+struct BlockAxis {
+  Var var;
+  Expr extent;
+  AxisKind kind = AxisKind::kParallel;
+};
+// The unit that schedules move: a statement over its own axes. bindings[n] is the value of
+// axes[n].var in terms of the loops around; instances whose predicate (may be null: always) is
+// false do not run. Inside, only the axes, outer blocks' axes and kernel scalars are named, never
+// loop variables. A reduction block has an init that runs once for each point of the parallel axes,
+// before all reduce steps, and a body `C[p] = combine(C[p], value)`.
+struct Block : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::kBlock;
+  std::string name;
+  std::vector<BlockAxis> axes;
+  std::vector<Expr> bindings;
+  Expr predicate;
+  Stmt init;
+  Stmt body;
+  template <typename F>
+  void fields(F&& f) {
+    f("name", name);
+    f("axes", axes);
+    f("bindings", bindings);
+    f("predicate", predicate);
+    f("init", init);
+    f("body", body);
+  }
+};
+
+// A kernel: what one launch computes. params: inputs and outputs in the order they are passed;
+// scalars: symbols that extents use.
+struct Kernel {
+  std::string name;
+  std::vector<Buffer> params;
+  std::vector<Var> scalars;
+  Stmt body;
+};
+
+}  // namespace tilewright::ir
