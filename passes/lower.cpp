@@ -58,6 +58,11 @@ std::span<const GraphPass> graph_passes() {
          return o.fold ? fold_constants(std::move(g), o.run_constants, o.free_fold_bytes, true)
                        : std::move(g);
        }},
+      // Interleaved results are finished before they are interleaved.
+      {"sink_interleaving",
+       [](Graph g, const LowerOptions& o) -> Result<Graph> {
+         return o.fuse ? sink_interleaving(std::move(g)) : std::move(g);
+       }},
       // Products of quantised operands are sums in i32 of products of bytes.
       {"quantize_contractions",
        [](Graph g, const LowerOptions& o) -> Result<Graph> {

@@ -1,6 +1,7 @@
-// ConvTranspose as an ordinary convolution. Output position y = q * stride + r of phase r uses only
+// ConvTranspose as ordinary convolutions. Output position y = q * stride + r of phase r uses only
 // the kernel elements k = j * stride + r, so the phases are output channels of one convolution with
-// stride 1 over q (its kernel runs backwards over j), whose result is interleaved and then cropped.
+// stride 1 over q (its kernel runs backwards over j), whose result is interleaved and then cropped;
+// or, where they differ in what they read, convolutions of their own.
 #include <array>
 
 #include "frontends/onnx/importers.h"
@@ -138,10 +139,8 @@ ValueId interleaved(NodeImport& n, ValueId y, const Transposed& t, const Expr& c
   return n.reshape(n.transpose(n.reshape(y, split), order), joined);
 }
 
-void conv_transpose(NodeImport& n) {
-  ValueId x = n.required(0), w = n.required(1);
-  const Transposed t = geometry(n, x, w);
-  const Expr channels = simplify(n.dim(w, 1) * Expr(t.group));
+// All phases as the channels of one convolution, interleaved and cropped.
+ValueId jointly(NodeImport& n, ValueId x, ValueId w, const Transposed& t, const Expr& channels) {
   Ints pads;
   for (size_t d = 0; d < 2 * t.n; ++d) pads.push_back(t.steps[d % t.n] - 1);
   ValueId y = n.op("conv", {x, phase_weights(n, w, t)}, {{"group", t.group}, {"pads", pads}});
@@ -154,7 +153,116 @@ void conv_transpose(NodeImport& n) {
     cut[d + 4 + t.n] = simplify(t.begin[d] + t.out[d] - made);
     any |= !ir::is_zero(cut[d + 2]) || !ir::is_zero(cut[d + 4 + t.n]);
   }
-  if (any) y = n.op("pad", {y, n.dims(cut)});
+  return any ? n.op("pad", {y, n.dims(cut)}) : y;
+}
+
+// One phase of one dimension: position q of its results is result q * stride + its number, made of
+// x[q + shift - j] and kernel element j * stride + first for each j below `steps`.
+struct Phase {
+  int64_t first = 0, shift = 0, steps = 0;
+  int64_t before = 0, after = 0;  // padding of x; negative: elements that it does not read
+};
+using Phases = std::vector<std::vector<Phase>>;  // by dimension
+
+// Empty where a phase has no kernel element, or extents are not known well enough.
+Phases separate_phases(NodeImport& n, ValueId x, const Transposed& t) {
+  Phases phases(t.n);
+  for (size_t d = 0; d < t.n; ++d) {
+    const int64_t stride = t.strides[d];
+    const auto begin = ir::as_int(t.begin[d]);
+    const Expr count = simplify(floordiv(t.out[d], stride));
+    if (!begin || !can_prove_equal(count * Expr(stride), t.out[d])) return {};
+    const auto longer = ir::as_int(simplify(count - n.dim(x, static_cast<int>(d) + 2)));
+    for (int64_t r = 0; longer && r < stride; ++r) {
+      const int64_t at = r + *begin, shift = (at >= 0 ? at : at - stride + 1) / stride;
+      Phase p{.first = at - shift * stride, .shift = shift};
+      p.steps = (t.kernel[d] - p.first + stride - 1) / stride;
+      p.before = p.steps - 1 - shift;
+      p.after = *longer + shift;
+      if (p.steps < 1) return {};
+      phases[d].push_back(p);
+    }
+    if (phases[d].empty()) return {};
+  }
+  return phases;
+}
+
+// Do separate convolutions compute no more than a joint one, which takes as many kernel elements
+// for each phase and computes what is cropped, too? Channels are computed in groups, some of it for
+// nothing.
+bool pays(NodeImport& n, ValueId x, ValueId w, const Transposed& t, const Phases& phases) {
+  constexpr int64_t kMostParts = 8, kUnknownExtent = 64, kChannels = 16;
+  const int64_t channels = ir::as_int(n.dim(w, 1)).value_or(kUnknownExtent);
+  auto groups = [&](int64_t c) {
+    return static_cast<double>((c + kChannels - 1) / kChannels * kChannels);
+  };
+  double joint = 1, separate = groups(channels);
+  int64_t parts = 1;
+  for (size_t d = 0; d < phases.size(); ++d) {
+    const int64_t in = ir::as_int(n.dim(x, static_cast<int>(d) + 2)).value_or(kUnknownExtent);
+    int64_t taps = 0;
+    for (const Phase& p : phases[d]) taps += p.steps * (in + p.after - p.shift);
+    joint *= static_cast<double>(t.steps[d] * (in + t.steps[d] - 1));
+    separate *= static_cast<double>(taps);
+    parts *= t.strides[d];
+  }
+  joint *= groups(channels * parts);
+  return !phases.empty() && parts <= kMostParts && separate <= joint;
+}
+
+// The convolution of one phase in each dimension.
+ValueId phase_conv(NodeImport& n, ValueId x, ValueId w, Transposed t,
+                   const std::vector<Phase>& phase) {
+  Ints pads(2 * t.n), cut(2 * (t.n + 2), 0);
+  for (size_t d = 0; d < t.n; ++d) {
+    const Phase& p = phase[d];
+    if (t.strides[d] > 1) w = n.slice(w, static_cast<int>(d) + 2, p.first, INT64_MAX, t.strides[d]);
+    t.kernel[d] = t.steps[d] = p.steps;
+    pads[d] = std::max<int64_t>(p.before, 0);
+    pads[d + t.n] = std::max<int64_t>(p.after, 0);
+    cut[d + 2] = std::min<int64_t>(p.before, 0);
+    cut[d + 4 + t.n] = std::min<int64_t>(p.after, 0);
+  }
+  if (cut != Ints(cut.size(), 0)) x = n.op("pad", {x, n.ints(cut)});
+  t.strides = t.dilations = Ints(t.n, 1);
+  return n.op("conv", {x, phase_weights(n, w, t)}, {{"group", t.group}, {"pads", pads}});
+}
+
+// A convolution for each combination of phases; their results are interleaved.
+ValueId separately(NodeImport& n, ValueId x, ValueId w, const Transposed& t, const Phases& phases) {
+  w = dilated(n, w, t);
+  std::vector<std::vector<Phase>> combinations(1);
+  for (const std::vector<Phase>& of_dimension : phases) {
+    std::vector<std::vector<Phase>> longer;
+    for (const std::vector<Phase>& c : combinations)
+      for (const Phase& p : of_dimension) {
+        longer.push_back(c);
+        longer.back().push_back(p);
+      }
+    combinations = std::move(longer);
+  }
+  std::vector<ValueId> parts;
+  for (const std::vector<Phase>& c : combinations) parts.push_back(phase_conv(n, x, w, t, c));
+  for (size_t d = t.n; d-- > 0;) {
+    const auto each = static_cast<size_t>(t.strides[d]);
+    std::vector<ValueId> joined;
+    for (size_t k = 0; each > 1 && k < parts.size(); k += each)
+      joined.push_back(
+          n.op("concat",
+               {parts.begin() + static_cast<long>(k), parts.begin() + static_cast<long>(k + each)},
+               {{"axis", static_cast<int64_t>(d) + 2}, {"interleave", int64_t{1}}}));
+    if (each > 1) parts = std::move(joined);
+  }
+  return parts[0];
+}
+
+void conv_transpose(NodeImport& n) {
+  ValueId x = n.required(0), w = n.required(1);
+  const Transposed t = geometry(n, x, w);
+  const Expr channels = simplify(n.dim(w, 1) * Expr(t.group));
+  const Phases phases = separate_phases(n, x, t);
+  ValueId y =
+      pays(n, x, w, t, phases) ? separately(n, x, w, t, phases) : jointly(n, x, w, t, channels);
   if (n.has(2)) {
     std::vector<Expr> per_channel(t.n + 1, Expr(1));
     per_channel[0] = channels;

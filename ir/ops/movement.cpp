@@ -116,21 +116,25 @@ Status infer_concat(InferContext& c) {
                        " along axis " + std::to_string(axis));
       if (d != axis && b) dims[static_cast<size_t>(d)] = Expr(*b);
     }
+    if (c.attr_int("interleave") && !can_prove_equal(c.dim(k, axis), c.dim(0, axis)))
+      return c.error("extents differ: " + to_string(c.type(0)) + " and " + to_string(c.type(k)) +
+                     " along the interleaved axis " + std::to_string(axis));
     total = total + c.dim(k, axis);
   }
-  dims[static_cast<size_t>(axis)] = total;
+  dims[static_cast<size_t>(axis)] = simplify(total);
   c.set_output(0, c.type(0).dtype, std::move(dims));
   return {};
 }
 void compute_concat(ComputeContext& c) {
   const auto axis = static_cast<size_t>(c.axis(c.rank(0)));
+  const bool interleave = c.attr_int("interleave");
   Expr offset = 0;
   for (int k = 0; k < c.num_inputs(); ++k) {
     c.b.compute_at(
         c.out(), c.in(k)->shape,
         [&](const Axes& i) {
           Axes at = i;
-          at[axis] = at[axis] + offset;
+          at[axis] = interleave ? at[axis] * Expr(c.num_inputs()) + Expr(k) : at[axis] + offset;
           return LoopsBuilder::Write{at, load(c.in(k), i)};
         },
         "concat");
@@ -193,7 +197,10 @@ const std::vector<OpDef>& movement_ops() {
       {.name = "concat",
        .summary = "operands joined along an axis",
        .operands = {{"x", OperandDef::kVariadic}},
-       .attributes = axis,
+       .attributes = {axis[0],
+                      {"interleave", AttributeKind::kInt,
+                       "default 0: one after the other; 1: element k of operand i of n, all of one "
+                       "extent, is element k * n + i"}},
        .fusion = FusionKind::kInjective,
        .infer_type = infer_concat,
        .compute = compute_concat,

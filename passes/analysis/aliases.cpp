@@ -159,7 +159,9 @@ class ChooseAliases {
       n = std::min<int64_t>(n * as_int(d).value_or(kUnknownExtent), int64_t{1} << 40);
     return n;
   }
-  // Bytes of an operand that lie side by side in the result, or all when it is one stretch.
+  // Bytes of an operand that lie side by side in the result, or all when it is one stretch. Of an
+  // interleaved operand, these are those of the dimensions inside the axis; its rows are no
+  // shorter.
   static int64_t run_bytes(const Value& operand, const Value& result, int axis) {
     int64_t n = byte_size(operand.type.dtype);
     const std::vector<int> order = memory_order(result);
@@ -208,6 +210,7 @@ class ChooseAliases {
     const Value& result = value(to);
     const int axis = NodeView(graph_, n).axis(result.type.rank());
     if (!known_before_the_run(result)) return;
+    const bool interleave = NodeView(graph_, n).attr_int("interleave") != 0;
     std::vector<std::pair<ValueId, Placement>> placed;
     int64_t moved = 0;
     Expr start = 0;
@@ -215,8 +218,11 @@ class ChooseAliases {
       Placement p = plain(to, result.type.dims.size());
       p.joined = to;
       p.start[static_cast<size_t>(axis)] = start;
-      start = simplify(start + value(v).type.dims[static_cast<size_t>(axis)]);
-      if (std::count(n.inputs.begin(), n.inputs.end(), v) > 1 || !may_join(v, result, axis))
+      if (interleave) p.step[static_cast<size_t>(axis)] = static_cast<int64_t>(n.inputs.size());
+      start = interleave ? start + Expr(1)
+                         : simplify(start + value(v).type.dims[static_cast<size_t>(axis)]);
+      if (std::count(n.inputs.begin(), n.inputs.end(), v) > 1 || !may_join(v, result, axis) ||
+          (interleave && memory_order(result).back() == axis))
         continue;
       moved += elements(value(v));
       placed.emplace_back(v, std::move(p));

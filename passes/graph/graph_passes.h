@@ -26,6 +26,10 @@ ir::Graph eliminate_common_nodes(ir::Graph graph);
 // transposes and reshapes.
 Result<ir::Graph> simplify_graph(ir::Graph graph);
 
+// Pointwise operators on an interleaving concat are applied to its parts, whose producers then
+// compute them and store the results where they belong.
+ir::Graph sink_interleaving(ir::Graph graph);
+
 // Makes it seen where constants are stored in 8 bits: a cast and a factor per channel are a
 // dequantisation, and rows are gathered before they are dequantised.
 ir::Graph find_quantized(ir::Graph graph);

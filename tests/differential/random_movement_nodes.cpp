@@ -68,7 +68,9 @@ bool GraphGenerator::concat(const Known& x) {
     bound = std::max(bound, 1.0);
   }
   std::shuffle(parts.begin(), parts.end(), random_);
-  return add("concat", parts, {{"axis", axis}}, bound);
+  const bool alike = std::all_of(parts.begin(), parts.end(), [&](ValueId v) { return v == x.id; });
+  return add("concat", parts, {{"axis", axis}, {"interleave", int64_t{alike && chance(0.5)}}},
+             bound);
 }
 
 }  // namespace tilewright

@@ -100,6 +100,30 @@ TEST_F(Aliases, AConcatOfConcatsIsOne) {
   call_.output(concat({product(x, 32, 64), inner}, 1));
   expect_copies(0);
 }
+TEST_F(Aliases, InterleavedPartsAreFinishedAndWrittenApart) {
+  const ir::ValueId x = input({1, 16, 5, 7});
+  auto interleave = [&](ir::ValueId a, ir::ValueId b, int64_t axis) {
+    return call_.op("concat", {a, b}, {{"axis", axis}, {"interleave", int64_t{1}}});
+  };
+  auto part = [&] { return call_.op("conv", {x, weights({24, 16, 1, 1})}); };
+  const ir::ValueId above = interleave(part(), part(), 3), below = interleave(part(), part(), 3);
+  const ir::ValueId all = call_.op("add", {interleave(above, below, 2), weights({24, 1, 1})});
+  call_.output(call_.op("conv", {call_.op("relu", {all}), weights({8, 24, 3, 3})}));
+  expect_copies(0);
+  auto program = lower_graph_for(call_.graph, {true, true, true});
+  ASSERT_TRUE(program.ok());
+  for (const ir::ProfileEntry& e : program->profile)
+    EXPECT_TRUE(e.kernel.find("conv") != std::string::npos ||
+                e.kernel.find("identity") != std::string::npos)
+        << e.kernel << " is a pass of its own";
+}
+TEST_F(Aliases, InterleavedColumnsAreCopied) {
+  const ir::ValueId x = input({5, 32});
+  const ir::ValueId both = call_.op("concat", {product(x, 32, 48), product(x, 32, 48)},
+                                    {{"axis", int64_t{1}}, {"interleave", int64_t{1}}});
+  call_.output(call_.op("relu", {both}));
+  expect_copies(1);
+}
 TEST_F(Aliases, AProductReadsOnePartAndWritesAnother) {
   const ir::ValueId a = product(input({7, 33}), 33, 32), b = product(a, 32, 31);
   const ir::ValueId both = concat({a, b}, 1);
