@@ -15,6 +15,7 @@
 #include "codegen/cpu/emit_dot.h"
 #include "codegen/cpu/phases.h"
 #include "codegen/cpu/strided_loads.h"
+#include "codegen/cpu/strided_stores.h"
 #include "codegen/cpu/transpose_steps.h"
 #include "ir/loops/dot_tile.h"
 #include "ir/loops/linear.h"
@@ -196,9 +197,29 @@ class Emitter {
     size_t square_end = 0;
     for (size_t i = 0; i < stmts.size(); ++i) {
       if (i >= square_end) square_end = i + load_square(columns_of_square(stmts, i));
-      emit(stmts[i]);
+      if (const int n = stores_of_stretch(stmts, i)) {
+        store_stretch(stmts, i, n);
+        i += static_cast<size_t>(n) - 1;
+      } else {
+        emit(stmts[i]);
+      }
     }
     loaded_.clear();  // other places may share the loads, but not their values
+  }
+  // One store of what scatters would store element by element.
+  void store_stretch(const std::vector<Stmt>& stmts, size_t first, int n) {
+    memo_.clear();
+    const Store& head = *stmts[first].as<Store>();
+    const Ramp& index = *head.indices[0].as<Ramp>();
+    std::vector<Value*> parts;
+    for (size_t k = first; k < first + static_cast<size_t>(n); ++k)
+      parts.push_back(splat(expr(stmts[k].as<Store>()->value), index.type.lanes));
+    Value *all = emit_joined(b_, parts), *place = address(head.buffer, expr(index.base));
+    if (head.mask)
+      b_.CreateMaskedStore(all, place, alignment(head.buffer),
+                           splat(expr(head.mask), index.type.lanes));
+    else
+      b_.CreateAlignedStore(all, place, alignment(head.buffer));
   }
   // Reads the rows of a square; its columns are then the values of these loads, where a gather for
   // each would take the elements one by one. Returns their number.

@@ -139,7 +139,7 @@ class TileRule {
     DType left = DType::kInt32, right = left;
     for (const BlockAccess& a : block_accesses(block_)) {
       if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
-      if (s_.is_constant(a.buffer) && a.buffer->layout.empty())
+      if ((s_.is_constant(a.buffer) && a.buffer->layout.empty()) || is_packed_for(a, inner))
         right = a.buffer->dtype;
       else if (a.strides[inner] && is_one(a.strides[inner]) && a.strides[parallel_[j_]] &&
                is_zero(a.strides[parallel_[j_]]))
@@ -156,13 +156,27 @@ class TileRule {
     return terms;
   }
 
+  // Do the terms of a column lie side by side in groups, and those of columns side by side?
+  bool is_packed_for(const BlockAccess& a, size_t reduce) const {
+    const Layout& layout = a.buffer->layout;
+    if (layout.size() < 2) return false;
+    const LayoutAxis &term = layout.back(), &column = layout[layout.size() - 2];
+    auto moves = [&](const LayoutAxis& l, size_t axis) {
+      return a.indices[static_cast<size_t>(l.dim)].same_as(block_.axes[axis].var);
+    };
+    return term.divisor == 1 && term.modulus == dot_terms(DType::kUInt8) && moves(term, reduce) &&
+           column.divisor == 1 && moves(column, parallel_[j_]) &&
+           column.modulus ==
+               lanes_for(s_.machine(), byte_size(dot_sum(DType::kUInt8)),
+                         extent_or(block_.axes[parallel_[j_]].extent, 2 * kUnknownExtent));
+  }
+
   void choose() {
     dot_ = terms_of_dot();
     const DType t = block_.body.as<Store>()->buffer->dtype;
-    lanes_ = s_.machine().lanes(std::max(byte_size(t), 4));
     const int64_t rows = extent_or(row_extent_, kUnknownExtent),
                   columns = extent_or(block_.axes[parallel_[j_]].extent, 2 * kUnknownExtent);
-    while (lanes_ > 4 && columns <= lanes_ / 2) lanes_ /= 2;  // half a vector is a vector, too
+    lanes_ = lanes_for(s_.machine(), byte_size(t), columns);
     const int64_t inner =
         rows_.size() > 1 ? extent_or(block_.axes[parallel_[rows_[0]]].extent, 1) : 0;
     // An operand that moves with both rows and columns is read anew for each result: fewer
