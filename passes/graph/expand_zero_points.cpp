@@ -3,6 +3,8 @@
 //   sum (a - za)(b - zb) = sum a b - za sum (b - zb) - zb sum a
 // where the sums over b are constants, or worth it beside a product of enough rows. Where bytes
 // would bring nothing, the zero points are subtracted in i32 first.
+#include <numeric>
+
 #include "ir/graph/op.h"
 #include "passes/graph/pack_operands.h"
 #include "passes/graph/rewrite_graph.h"
@@ -60,9 +62,9 @@ class ExpandZeroPoints : public GraphRewriter {
     if (view.attr_int("trans_a") || !pays_for_dots(type(n.inputs[0]), b, trans_b) || !is_per_row(n))
       return false;
     const ValueId zb = input(n, 3);
-    if (trans_b && b.rank() != 2)
-      return constant_shape(b).has_value() && (zb == kNone || is_scalar(zb));
-    return zb == kNone || is_scalar(zb) || is_one_along(zb, trans_b ? 1 : 0);
+    if (zb == kNone || is_scalar(zb)) return true;
+    return is_one_along(zb, trans_b ? 1 : 0) &&
+           (b.rank() == 2 ? as_int(element_count(type(zb))).has_value() : !trans_b);
   }
   // Is the zero point of a one for all, or one for each row?
   bool is_per_row(const Node& n) const {
@@ -140,16 +142,16 @@ class ExpandZeroPoints : public GraphRewriter {
   // sum (b - zb) over the k terms of each column, in a shape that broadcasts against the results:
   // the same however b and zb were moved.
   ValueId sum_of_columns(const Node& n, int64_t along, bool transposed, int64_t k) {
-    const TensorType b = type(n.inputs[1]);
-    ValueId sum = sum_of(n.inputs[1], {along}, b.rank() > 2 && !transposed);
-    if (b.rank() > 2 && transposed) {
-      Shape shape = *constant_shape(b);
-      std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
-      shape[shape.size() - 2] = 1;
-      sum = reshape(sum, shape);
+    const int rank = type(n.inputs[1]).rank();
+    ValueId sum = sum_of(n.inputs[1], {along}, rank > 2);
+    if (rank > 2 && transposed) {
+      std::vector<int64_t> perm(static_cast<size_t>(rank));
+      std::iota(perm.begin(), perm.end(), int64_t{0});
+      std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+      sum = op("transpose", {sum}, {{"perm", std::move(perm)}});
     }
     if (is_known(input(n, 3), 0)) return sum;
-    const ValueId zero = for_results(cast(input(n, 3), DType::kInt32), b.rank());
+    const ValueId zero = for_results(cast(input(n, 3), DType::kInt32), rank);
     return op("sub", {sum, op("mul", {zero, number(static_cast<double>(k), DType::kInt32)})});
   }
   // A zero point of b, a scalar or one per column, in a shape that broadcasts against the results.

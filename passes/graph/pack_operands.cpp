@@ -65,8 +65,8 @@ Layout in_groups(const Graph& graph, const Node& n, const MachineDescription& ma
   const int rank = b.rank(), k = rank - (trans_b ? 1 : 2), column = rank - (trans_b ? 2 : 1);
   const int64_t terms = dot_terms(a.dtype);
   if (*as_int(b.dims[static_cast<size_t>(k)]) % terms != 0) return {};
-  const int64_t lanes =
-      lanes_for(machine, byte_size(y.dtype), *as_int(b.dims[static_cast<size_t>(column)]));
+  const auto columns = as_int(b.dims[static_cast<size_t>(column)]);
+  const int64_t lanes = lanes_for(machine, byte_size(y.dtype), columns.value_or(INT64_MAX));
   Layout layout;
   for (int d = 0; d + 2 < rank; ++d) layout.push_back({d, 1, 0});
   layout.insert(layout.end(),
@@ -83,7 +83,7 @@ bool pays_for_dots(const TensorType& a, const TensorType& b, bool trans_b) {
     return as_int(b.dims[b.dims.size() - static_cast<size_t>(from_end)]);
   };
   const auto k = of_b(trans_b ? 1 : 2), n = of_b(trans_b ? 2 : 1);
-  if (!k || !n || *k < kFewestTerms || *n < kFewestColumns) return false;
+  if (!k || *k < kFewestTerms || n.value_or(kFewestColumns) < kFewestColumns) return false;
   // The rows of all matrices share b where there is but one.
   int64_t rows = 1;
   for (size_t d = b.rank() == 2 ? 0 : a.dims.size() - 2; d + 1 < a.dims.size(); ++d)

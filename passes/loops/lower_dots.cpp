@@ -215,9 +215,11 @@ class LowerDots : public Rewriter {
   // Where `terms` elements from this index on may lie beyond the end, for results that nobody
   // reads, others are as good.
   static Expr inside(const BufferNode& b, const Expr& index, int terms) {
-    const auto size = as_int(simplify(storage_elements(b)));
-    if (!size || *size < terms) return nullptr;
-    return min(index, Expr(*size - terms));
+    int64_t least = 1;  // elements of any buffer of this layout
+    for (const LayoutAxis& a : b.layout) least *= a.modulus ? a.modulus : 1;
+    const Expr size = simplify(storage_elements(b));
+    if (as_int(size).value_or(least) < terms) return nullptr;
+    return min(index, simplify(size - Expr(terms)));
   }
   static bool is_same_load(const Expr& e, const Load& other) {
     const auto* l = e.as<Load>();
