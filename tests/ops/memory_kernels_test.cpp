@@ -62,6 +62,21 @@ TEST_P(MemoryKernels, TransposesOfFourDimensions) {
   expect_equal(call, 0);
 }
 
+// Their lines are shorter than vectors, but run on.
+TEST_P(MemoryKernels, ReductionsOfPlanes) {
+  GraphCall call;
+  for (const Shape& shape : {Shape{2, 17, 7, 7}, Shape{1, 131, 14, 14}, Shape{3, 1, 1, 53},
+                             Shape{5, 3, 61, 1}, Shape{1, 2, 113, 127}})
+    for (const DType t : {DType::kFloat32, DType::kInt32}) {
+      const auto x = call.input(random(t, shape));
+      for (const char* op : {"reduce_sum", "reduce_max", "reduce_mean"})
+        call.output(call.op(op, {x}, over({2, 3})));
+      call.output(call.op("reduce_sum", {x}, over({1, 2, 3})));
+      call.output(call.op("reduce_sum", {x}, over({1, 3})));
+    }
+  expect_equal(call, 2e4);
+}
+
 TEST_P(MemoryKernels, TransposeWithArithmetic) {
   GraphCall call;
   const auto x = call.input(random(DType::kFloat32, {35, 70})),
