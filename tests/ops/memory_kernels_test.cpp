@@ -77,6 +77,22 @@ TEST_P(MemoryKernels, ReductionsOfPlanes) {
   expect_equal(call, 2e4);
 }
 
+// Larger than the second cache: tasks pad what they read, for several rows of results.
+TEST_P(MemoryKernels, PaddedCopiesOfRows) {
+  for (const int64_t stride : {1, 2})
+    for (const int64_t lines : {96, 89}) {
+      GraphCall call;
+      const auto x = call.input(random(DType::kFloat32, {1, 16, lines, 101})),
+                 w = call.constant(random(DType::kFloat32, {16, 1, 3, 3}));
+      call.output(call.op("conv", {x, w},
+                          {{"group", int64_t{16}},
+                           {"pads", std::vector<int64_t>{1, 2, 2, 1}},
+                           {"strides", std::vector<int64_t>{stride, stride}}}));
+      expect_equal(call, 20);
+      if (HasFailure()) return;
+    }
+}
+
 TEST_P(MemoryKernels, TransposeWithArithmetic) {
   GraphCall call;
   const auto x = call.input(random(DType::kFloat32, {35, 70})),

@@ -456,7 +456,18 @@ class TileRule {
     }
     return "";
   }
-  // A padded copy that no cache holds is made for each row of results by the task that reads it.
+  // Rows of results that share one copy of what they read: as many as leave tasks for all threads
+  // and a copy that stays in cache. extent: rows of one place; bytes: of what all tasks read.
+  int64_t rows_of_a_copy(int64_t extent, int64_t tasks, int64_t bytes) const {
+    constexpr int64_t kMostRows = 16, kFewestGroups = 8;
+    const int64_t groups = std::max<int64_t>(kFewestGroups, 4 * s_.machine().threads);
+    for (int64_t n = std::min(extent, kMostRows); n > 1; --n)
+      if (extent % n == 0 && tasks / n >= groups &&
+          2 * n * bytes / tasks <= s_.machine().l2_bytes / 2)
+        return n;
+    return 1;
+  }
+  // A padded copy that no cache holds is made for rows of results by the task that reads it.
   bool stage_padding() {
     constexpr int64_t kFewestTasks = 16;
     const std::string padding = padding_block();
@@ -470,11 +481,20 @@ class TileRule {
         tasks < std::max<int64_t>(kFewestTasks, 4 * s_.machine().threads))
       return false;
     const auto mark = s_.mark();
-    std::string rows = p.loops[0]->var.name();
+    std::vector<std::string> around;
+    for (size_t i = 0; i < outer_count_; ++i) around.push_back(p.loops[i]->var.name());
     bool done = true;
-    for (size_t i = 1; done && i < outer_count_; ++i) {
+    // Neighbouring rows read much of the same.
+    const int64_t group =
+        rows_of_a_copy(extent_or(p.loops[outer_count_ - 1]->extent, 1), tasks, bytes);
+    if (group > 1) {
+      done = s_.apply("split", {around.back(), name(m_, "go"), name(m_, "gi")}, {group});
+      around.back() = name(m_, "go");
+    }
+    std::string rows = around[0];
+    for (size_t i = 1; done && i < around.size(); ++i) {
       const std::string fused = m_ + ".rows" + std::to_string(i);
-      done = s_.apply("fuse_axes", {rows, p.loops[i]->var.name(), fused});
+      done = s_.apply("fuse_axes", {rows, around[i], fused});
       rows = fused;
     }
     done = done && s_.apply("stage_at", {padding, rows}) && s_.apply("parallelize", {rows});
@@ -483,8 +503,7 @@ class TileRule {
       return false;
     }
     s_.note(padding +
-            ": the padded copy is larger than the cache: each row of results pads what it " +
-            "reads");
+            ": the padded copy is larger than the cache: each task pads what its rows read");
     const For* inner = s_.place(padding).loops.back();
     int64_t lanes = s_.machine().lanes(std::max(byte_size(copy->dtype), 4));
     while (lanes > 4 && extent_or(inner->extent, lanes) <= lanes / 2) lanes /= 2;
