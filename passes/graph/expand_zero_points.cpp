@@ -45,8 +45,8 @@ class ExpandZeroPoints : public GraphRewriter {
       return as_int(e).value_or(1) % dot_terms(DType::kUInt8) == 0;
     };
     if (n.op->name == "conv")
-      return view.attr_int("group", 1) == 1 && in_fours(w[1]) && (za == kNone || is_scalar(za)) &&
-             is_zero_when_signed(n.inputs[1], zb);
+      return (view.attr_int("group", 1) == 1 ? in_fours(w[1]) : is_one(w[1])) &&
+             (za == kNone || is_scalar(za)) && is_zero_when_signed(n.inputs[1], zb);
     if (w.size() != 2 || view.attr_int("trans_a") || type(n.inputs[0]).rank() < 2 || !is_per_row(n))
       return false;
     const size_t along = view.attr_int("trans_b") ? 1 : 0;

@@ -64,12 +64,13 @@ class QuantizeContractions : public GraphRewriter {
            is_scalar(scale) && (zero == kNone || is_scalar(zero)) &&
            pays_for_dots(type(n.inputs[0]), type(w.inputs[0]), view.attr_int("trans_b") != 0);
   }
-  // The terms of one result come in whole groups of a dot product.
+  // The terms of one result come in whole groups of a dot product, or each channel has a window of
+  // its own: what is read of it is a quarter of floats.
   bool runs_in_fours(const Node& n, const Node& w) const {
     NodeView view(graph_, n);
     const auto& dims = type(w.inputs[0]).dims;
     if (n.op->name == "conv") {
-      if (view.attr_int("group", 1) != 1) return false;
+      if (view.attr_int("group", 1) != 1) return is_one(dims[1]) && has_no_zero_point(w);
       const int64_t rest = as_int(dims[1]).value_or(1) % dot_terms(DType::kUInt8);
       return rest == 0 || (rest == dot_terms(DType::kUInt8) - 1 && pads_with_zero(w));
     }
@@ -78,6 +79,16 @@ class QuantizeContractions : public GraphRewriter {
            0;
   }
 
+  bool has_no_zero_point(const Node& w) const {
+    const ValueId zero = input(w, 2);
+    if (type(w.inputs[0]).dtype != DType::kInt8) return false;
+    if (zero == kNone) return true;
+    if (!constant(zero)) return false;
+    const int64_t n = element_count(constant(zero)->shape).value_or(0);
+    for (int64_t i = 0; i < n; ++i)
+      if (integer_at(*constant(zero), i) != 0) return false;
+    return true;
+  }
   // Is it known what stands for 0 in the weights?
   bool pads_with_zero(const Node& w) const {
     const ValueId zero = input(w, 2);
@@ -89,9 +100,11 @@ class QuantizeContractions : public GraphRewriter {
   }
   // Images of three channels get a fourth one, whose weights are 0.
   std::pair<ValueId, ValueId> in_fours(const Node& n, ValueId x, ValueId w, ValueId zero) {
-    const Constant& given = *constant(w);
     const int64_t four = dot_terms(DType::kUInt8);
-    if (n.op->name != "conv" || given.shape[1] % four == 0) return {x, w};
+    if (n.op->name != "conv" || constant(w)->shape[1] % four == 0 ||
+        NodeView(graph_, n).attr_int("group", 1) != 1)
+      return {x, w};
+    const Constant& given = *constant(w);
     Shape shape = given.shape;
     ++shape[1];
     int64_t window = 1;

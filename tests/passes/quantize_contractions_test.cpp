@@ -221,6 +221,25 @@ TEST(QuantizeContractions, ConvOfThreeChannels) {
         {random_bytes(DType::kUInt8, {4, 3, 3, 3}, 1)});
 }
 
+// A window for each channel: with signed weights around 0 alone.
+TEST(QuantizeContractions, DepthwiseConv) {
+  auto lines = [](const std::string& of_w, const std::string& zero) {
+    return "  input qx: i8[1, 3, 6, 5]\n  const sx: f32[] = [0.125]\n  const zx: i8[] = [17]\n"
+           "  const qw: " +
+           of_w + "[3, 1, 3, 3] = #0\n  const sw: f32[3, 1, 1, 1] = [0.5, 0.25, 0.125]\n" +
+           (zero.empty() ? "" : "  const zw: " + of_w + "[] = [" + zero + "]\n") +
+           "  x: f32[1, 3, 6, 5] = dequantize(qx, sx, zx)\n"
+           "  w: f32[3, 1, 3, 3] = dequantize(qw, sw" +
+           (zero.empty() ? "" : ", zw") +
+           ")\n  y: f32[1, 3, 6, 5] = conv(x, w) {group = 3, pads = [1, 1, 1, 1]}\n"
+           "  output y as \"y\"\n";
+  };
+  const auto weights = [](DType t) { return random_bytes(t, {3, 1, 3, 3}, 1); };
+  for (const char* zero : {"", "0"}) expect_quantized(lines("i8", zero), {weights(DType::kInt8)});
+  expect_unchanged(lines("i8", "2"), {weights(DType::kInt8)});
+  expect_unchanged(lines("u8", "128"), {weights(DType::kUInt8)});
+}
+
 TEST(QuantizeContractions, ConvThatStaysInFloats) {
   const char* const convs[] = {R"(  input qx: u8[1, 8, 4, 4]
   const qw: i8[2, 4, 1, 1] = #0

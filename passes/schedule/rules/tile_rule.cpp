@@ -51,6 +51,7 @@ class TileRule {
       return false;
     if (matrix_ && !split_rows()) return false;
     annotate(m_);
+    if (slides_) s_.apply("unroll", {reduce_loops_.back()});
     if (dot_ && !s_.apply("tensorize", {name(m_, "kq")})) return false;
     if (matrix_ && !s_.apply("tensorize", {name(m_, "ii")})) return false;
     annotate(e_);
@@ -199,7 +200,11 @@ class TileRule {
       tile_ = choice.best;
       s_.note(m_ + ": " + explain(choice, lanes_, s_.machine().vector_registers));
     } else {
-      tile_.vectors = std::min<int64_t>(2, (columns + lanes_ - 1) / lanes_);
+      const int64_t vectors = (columns + lanes_ - 1) / lanes_;
+      slides_ = widens_again();
+      tile_.vectors = slides_                                ? 1
+                      : vectors % 2 != 0 && vectors % 3 == 0 ? 3
+                                                             : std::min<int64_t>(2, vectors);
       const int64_t most = std::min<int64_t>(rows, s_.machine().vector_registers < 32 ? 4 : 8);
       for (int64_t r = 1; r <= most; ++r)
         if (inner ? inner % r == 0 : rows % r == 0 || r == 4) tile_.rows = r;
@@ -214,6 +219,19 @@ class TileRule {
               "columns at a time, over all rows");
   }
 
+  // Is a value that neighbouring rows read, too, narrower than the sums? It is widened once for all
+  // then.
+  bool widens_again() const {
+    if (rows_.empty() || reduce_.empty()) return false;
+    const size_t window = reduce_in_order().back(), row = parallel_[rows_[0]];
+    const Buffer& sums = block_.body.as<Store>()->buffer;
+    bool found = false;
+    for (const BlockAccess& a : block_accesses(block_))
+      found |= !a.write && a.buffer != sums && !s_.is_constant(a.buffer) &&
+               byte_size(a.buffer->dtype) < byte_size(sums->dtype) && a.strides[row] &&
+               a.strides[window] && can_prove_equal(a.strides[row], a.strides[window]);
+    return found && extent_or(block_.axes[window].extent, kUnknownExtent) <= kMostWindow;
+  }
   // Rows after which each of the joined axes but the last goes on.
   std::vector<int64_t> row_spans() const {
     std::vector<int64_t> spans;
@@ -567,6 +585,8 @@ class TileRule {
   std::vector<size_t> parallel_, reduce_;  // axes of the main block
   std::vector<size_t> rows_, outer_;       // positions among the parallel axes, innermost first
   size_t j_ = 0, outer_count_ = 0, outer_loops_ = 0;
+  static constexpr int64_t kMostWindow = 7;
+  bool slides_ = false;         // the innermost reduction is unrolled: rows share what it reads
   bool columns_first_ = false;  // panels of columns go around the outer axes
   int64_t dot_ = 0;  // terms of a dot product that the innermost reduction goes by; 0: none
   DType left_ = DType::kInt32;        // with dot_: the type of the operand that is no constant,
