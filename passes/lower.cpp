@@ -102,7 +102,7 @@ std::span<const GraphPass> graph_passes() {
       // Values have their memory layout.
       {"choose_layouts",
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.schedule ? choose_layouts(std::move(g)) : std::move(g);
+         return o.schedule ? choose_layouts(std::move(g), o.machine) : std::move(g);
        }},
       // Every node has its group: one group, one kernel.
       {"fuse_operators",

@@ -424,5 +424,17 @@ Value* emit_reduce_lanes(llvm::IRBuilderBase& b, const MachineDescription& m, co
   wide.value = single(e.value.lanes());
   return narrow_half(b, Arithmetic(b, m).reduce_lanes(wide, widen_half(b, v, t)), t);
 }
+Value* emit_joined(llvm::IRBuilderBase& b, const std::vector<Value*>& parts) {
+  llvm::Type* type = parts[0]->getType();
+  const unsigned bits = type->getScalarSizeInBits(), count = static_cast<unsigned>(parts.size());
+  auto* narrow = llvm::VectorType::getInteger(llvm::cast<llvm::VectorType>(type));
+  llvm::Type* wide = narrow->getWithNewBitWidth(bits * count);
+  Value* all = llvm::Constant::getNullValue(wide);
+  for (unsigned k = 0; k < count; ++k) {
+    Value* part = b.CreateZExt(b.CreateBitCast(parts[k], narrow), wide);
+    all = b.CreateOr(all, b.CreateShl(part, uint64_t{bits} * k));
+  }
+  return all;
+}
 
 }  // namespace tilewright::cpu

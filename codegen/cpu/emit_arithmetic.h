@@ -2,6 +2,8 @@
 // meaning of nodes.h.
 #pragma once
 
+#include <vector>
+
 #include "ir/loops/nodes.h"
 #include "ir/machine.h"
 
@@ -25,5 +27,7 @@ llvm::Value* emit_binary(llvm::IRBuilderBase& b, const ir::MachineDescription& m
 // Lanes are folded together by halves: a fixed order whatever the target.
 llvm::Value* emit_reduce_lanes(llvm::IRBuilderBase& b, const ir::MachineDescription& machine,
                                const ir::ReduceLanes& e, llvm::Value* value);
+// Integers of which number i holds lane i of every part, the first part lowest.
+llvm::Value* emit_joined(llvm::IRBuilderBase& b, const std::vector<llvm::Value*>& parts);
 
 }  // namespace tilewright::cpu

@@ -13,6 +13,7 @@
 #include "codegen/cpu/emit_values.h"
 #include "codegen/cpu/phases.h"
 #include "codegen/cpu/strided_loads.h"
+#include "codegen/cpu/strided_stores.h"
 #include "ir/loops/dot_tile.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
@@ -168,7 +169,13 @@ class Emitter {
     size_t square_end = 0;
     for (size_t i = 0; i < stmts.size(); ++i) {
       if (i >= square_end) square_end = i + values_.load_square(columns_of_square(stmts, i));
-      emit(stmts[i]);
+      if (const int n = stores_of_stretch(stmts, i)) {
+        unit_.forget_operands();
+        values_.store_stretch(stmts, i, n);
+        i += static_cast<size_t>(n) - 1;
+      } else {
+        emit(stmts[i]);
+      }
     }
     values_.forget_squares();  // other places may share the loads, but not their values
   }

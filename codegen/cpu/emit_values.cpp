@@ -105,6 +105,19 @@ void ValueEmitter::store(const Store& s) {
   b_.CreateMaskedScatter(stored, pointers, alignment(s.buffer), mask);
 }
 
+void ValueEmitter::store_stretch(const std::vector<Stmt>& stmts, size_t first, int n) {
+  memo_.clear();
+  const Store& head = *stmts[first].as<Store>();
+  const Ramp& index = *head.indices[0].as<Ramp>();
+  std::vector<Value*> parts;
+  for (size_t k = first; k < first + static_cast<size_t>(n); ++k)
+    parts.push_back(splat(value(stmts[k].as<Store>()->value), index.type.lanes));
+  Value *all = emit_joined(b_, parts), *p = address(head.buffer, index.base);
+  if (head.mask)
+    b_.CreateMaskedStore(all, p, alignment(head.buffer), splat(value(head.mask), index.type.lanes));
+  else
+    b_.CreateAlignedStore(all, p, alignment(head.buffer));
+}
 int ValueEmitter::register_bytes(ScalarType t) const {
   return std::min(t.lanes * byte_size(t.dtype), machine_.vector_bytes);
 }

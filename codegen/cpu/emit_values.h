@@ -38,6 +38,8 @@ class ValueEmitter {
   llvm::Value* value(const ir::Expr& e);
   llvm::Value* address(const ir::Buffer& x, const ir::Expr& index);
   void store(const ir::Store& s);
+  // One store of what n strided stores, from statement `first` on, store (stores_of_stretch).
+  void store_stretch(const std::vector<ir::Stmt>& stmts, size_t first, int n);
   void forget() { memo_.clear(); }
 
   // Reads the rows of a square; its columns are then the values of these loads, where a gather for

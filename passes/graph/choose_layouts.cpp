@@ -86,7 +86,8 @@ std::vector<bool> chosen_values(const Graph& graph) {
 class ChooseLayouts : public GraphRewriter {
  public:
   // chosen: by value of the graph.
-  ChooseLayouts(Graph graph, const std::vector<bool>& chosen) : GraphRewriter(std::move(graph)) {
+  ChooseLayouts(Graph graph, const std::vector<bool>& chosen, const MachineDescription& machine)
+      : GraphRewriter(std::move(graph)), machine_(machine) {
     for (size_t v = 0; v < chosen.size(); ++v)
       if (chosen[v]) graph_.values[v].layout = channels_last(graph_.values[v].type.rank());
     for (ValueId v : graph_.inputs) keep_row_major(v);
@@ -151,8 +152,8 @@ class ChooseLayouts : public GraphRewriter {
     if (view && !place_view(n) && lies_row_major(n.outputs[0]))
       n.inputs[0] = row_major(n.inputs[0]);
     for (size_t i = 0; i < n.inputs.size(); ++i)
-      if (const int dim = dimension_to_pack(graph_, n, i); dim >= 0)
-        n.inputs[i] = packed(n.inputs[i], dim);
+      if (const Layout layout = layout_to_pack(graph_, n, i, machine_); !layout.empty())
+        n.inputs[i] = packed(n.inputs[i], layout);
     for (ValueId& v : n.inputs) {
       if (boundary) v = row_major(v);
       if (is_transparent(n) && v != kNone) v = channels_innermost(v);
@@ -189,34 +190,29 @@ class ChooseLayouts : public GraphRewriter {
     return at->second;
   }
 
-  // A copy in which this dimension lies innermost.
-  ValueId packed(ValueId v, int dim) {
-    auto [at, added] = packed_.try_emplace({v, dim});
-    if (added) {
-      std::vector<int> order;
-      for (int d = 0; d < type(v).rank(); ++d)
-        if (d != dim) order.push_back(d);
-      // The window of a convolution goes around its channels.
-      if (dim == 0 && order.size() > 1) std::rotate(order.begin(), order.begin() + 1, order.end());
-      order.push_back(dim);
-      at->second = op("identity", {v});
-      graph_.value(at->second).layout = permuted_layout(order);
-    }
-    return at->second;
+  // A copy that lies as its consumer wants it.
+  ValueId packed(ValueId v, const Layout& layout) {
+    std::vector<ValueId>& copies = packed_[v];
+    for (ValueId copy : copies)
+      if (graph_.value(copy).layout == layout) return copy;
+    copies.push_back(op("identity", {v}));
+    graph_.value(copies.back()).layout = layout;
+    return copies.back();
   }
 
+  const MachineDescription& machine_;
   // By value: graph outputs, views or regions take it; nothing but transposes do.
   std::vector<bool> wants_rows_, only_transposed_;
-  std::map<std::pair<ValueId, int>, ValueId> packed_;
-  std::map<ValueId, Layout> wanted_;          // of values that are row-major all the same
-  std::map<ValueId, ValueId> copies_, rows_;  // with channels innermost, and row-major
+  std::map<ValueId, std::vector<ValueId>> packed_;  // copies in other layouts
+  std::map<ValueId, Layout> wanted_;                // of values that are row-major all the same
+  std::map<ValueId, ValueId> copies_, rows_;        // with channels innermost, and row-major
 };
 
 }  // namespace
 
-Graph choose_layouts(Graph graph) {
+Graph choose_layouts(Graph graph, const MachineDescription& machine) {
   const std::vector<bool> chosen = chosen_values(graph);
-  return ChooseLayouts(std::move(graph), chosen).run();
+  return ChooseLayouts(std::move(graph), chosen, machine).run();
 }
 
 }  // namespace tilewright::passes

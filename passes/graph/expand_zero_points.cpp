@@ -1,9 +1,12 @@
 // Products of 8-bit operands with zero points become products of the stored bytes, u8 times i8, and
 // corrections on the sum:
-//   sum (a - za)(b - zb) = sum a b - za (sum b - k zb) - zb sum a
-// where the sums over b are constants. Where bytes would bring nothing, the zero points are
-// subtracted in i32 first.
+//   sum (a - za)(b - zb) = sum a b - za sum (b - zb) - zb sum a
+// where the sums over b are constants, or worth it beside a product of enough rows. Where bytes
+// would bring nothing, the zero points are subtracted in i32 first.
+#include <numeric>
+
 #include "ir/graph/op.h"
+#include "passes/graph/pack_operands.h"
 #include "passes/graph/rewrite_graph.h"
 
 namespace tilewright::passes {
@@ -36,24 +39,43 @@ class ExpandZeroPoints : public GraphRewriter {
     NodeView view(graph_, n);
     const auto& w = type(n.inputs[1]).dims;
     const ValueId za = input(n, 2), zb = input(n, 3);
-    if (!constant(n.inputs[1]) || (zb != kNone && !constant(zb))) return false;
+    if (!constant(n.inputs[1]) || (zb != kNone && !constant(zb)))
+      return n.op->name == "matmul" && by_packed_bytes(n);
     auto in_fours = [](const Expr& e) {
       return as_int(e).value_or(1) % dot_terms(DType::kUInt8) == 0;
     };
     if (n.op->name == "conv")
-      return view.attr_int("group", 1) == 1 && in_fours(w[1]) && (za == kNone || is_scalar(za)) &&
-             is_zero_when_signed(n.inputs[1], zb);
-    if (w.size() != 2 || view.attr_int("trans_a") || type(n.inputs[0]).rank() < 2) return false;
-    if (za != kNone && !is_scalar(za) &&
-        (type(za).rank() != type(n.inputs[0]).rank() || !is_one(type(za).dims.back())))
+      return (view.attr_int("group", 1) == 1 ? in_fours(w[1]) : is_one(w[1])) &&
+             (za == kNone || is_scalar(za)) && is_zero_when_signed(n.inputs[1], zb);
+    if (w.size() != 2 || view.attr_int("trans_a") || type(n.inputs[0]).rank() < 2 || !is_per_row(n))
       return false;
     const size_t along = view.attr_int("trans_b") ? 1 : 0;
-    return in_fours(w[along]) && (zb == kNone || is_scalar(zb) || is_one_along(zb, along));
+    if (!in_fours(w[along])) return by_packed_bytes(n);
+    return zb == kNone || is_scalar(zb) || is_one_along(zb, along);
   }
-  // Does the zero point of a matrix not change along this axis?
+  // A right operand that is known at run time alone, or with too few terms for whole groups, is
+  // worth packing for dot products.
+  bool by_packed_bytes(const Node& n) const {
+    NodeView view(graph_, n);
+    const bool trans_b = view.attr_int("trans_b") != 0;
+    const TensorType& b = type(n.inputs[1]);
+    if (view.attr_int("trans_a") || !pays_for_dots(type(n.inputs[0]), b, trans_b) || !is_per_row(n))
+      return false;
+    const ValueId zb = input(n, 3);
+    if (zb == kNone || is_scalar(zb)) return true;
+    return is_one_along(zb, trans_b ? 1 : 0) &&
+           (b.rank() == 2 ? as_int(element_count(type(zb))).has_value() : !trans_b);
+  }
+  // Is the zero point of a one for all, or one for each row?
+  bool is_per_row(const Node& n) const {
+    const ValueId za = input(n, 2);
+    return za == kNone || is_scalar(za) ||
+           (type(za).rank() == type(n.inputs[0]).rank() && is_one(type(za).dims.back()));
+  }
+  // Does the zero point of matrices not change along this axis of each?
   bool is_one_along(ValueId zero, size_t axis) const {
     const auto& dims = type(zero).dims;
-    return dims.size() == 2 ? is_one(dims[axis]) : axis == 0;
+    return dims.size() >= 2 ? is_one(dims[dims.size() - 2 + axis]) : axis == 0;
   }
   // Is the zero point 0 once the bytes are signed?
   bool is_zero_when_signed(ValueId of, ValueId zero) const {
@@ -104,26 +126,50 @@ class ExpandZeroPoints : public GraphRewriter {
 
   void matmul_of_bytes(const Node& n) {
     const Operands o = operands(n);
+    const TensorType of_b = type(n.inputs[1]);  // new nodes move the old ones
     const bool transposed = NodeView(graph_, n).attr_int("trans_b") != 0;
-    ValueId y = op("matmul", {o.a, o.b}, in_i32(n));
-    if (o.zero_a != kNone) {
-      const int64_t axis = transposed ? 1 : 0;
-      ValueId of_b = sum_of(o.b, {axis}, false);
-      if (o.zero_b != kNone) {
-        const double k = static_cast<double>(*as_int(type(o.b).dims[static_cast<size_t>(axis)]));
-        of_b = op("sub", {of_b, op("mul", {for_results(o.zero_b), number(k, DType::kInt32)})});
-      }
-      y = op("sub", {y, op("mul", {o.zero_a, of_b})});
-    }
+    const int64_t along = of_b.rank() - (transposed ? 1 : 2);
+    const int64_t k = *as_int(of_b.dims[static_cast<size_t>(along)]);
+    ValueId y =
+        op("matmul", {in_groups(o.a, type(o.a).rank() - 1), in_groups(o.b, along)}, in_i32(n));
+    if (o.zero_a != kNone)
+      y = op("sub", {y, op("mul", {o.zero_a, sum_of_columns(n, along, transposed, k)})});
     if (o.zero_b != kNone)
-      y = op("sub",
-             {y, op("mul", {sum_of(o.a, {type(o.a).rank() - 1}, true), for_results(o.zero_b)})});
+      y = op("sub", {y, op("mul", {sum_of(o.a, {type(o.a).rank() - 1}, true),
+                                   for_results(o.zero_b, of_b.rank())})});
     replace(n.outputs[0], y);
   }
-  // A zero point of b, a scalar or one per column, as one dimension or none.
-  ValueId for_results(ValueId zero) {
+  // sum (b - zb) over the k terms of each column, in a shape that broadcasts against the results:
+  // the same however b and zb were moved.
+  ValueId sum_of_columns(const Node& n, int64_t along, bool transposed, int64_t k) {
+    const int rank = type(n.inputs[1]).rank();
+    ValueId sum = sum_of(n.inputs[1], {along}, rank > 2);
+    if (rank > 2 && transposed) {
+      std::vector<int64_t> perm(static_cast<size_t>(rank));
+      std::iota(perm.begin(), perm.end(), int64_t{0});
+      std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+      sum = op("transpose", {sum}, {{"perm", std::move(perm)}});
+    }
+    if (is_known(input(n, 3), 0)) return sum;
+    const ValueId zero = for_results(cast(input(n, 3), DType::kInt32), rank);
+    return op("sub", {sum, op("mul", {zero, number(static_cast<double>(k), DType::kInt32)})});
+  }
+  // A zero point of b, a scalar or one per column, in a shape that broadcasts against the results.
+  ValueId for_results(ValueId zero, int rank_of_b) {
     if (is_scalar(zero)) return reshape(zero, {});
-    return reshape(zero, {*as_int(element_count(type(zero)))});
+    return rank_of_b == 2 ? reshape(zero, {*as_int(element_count(type(zero)))}) : zero;
+  }
+  // With zeros up to whole groups of the terms of a dot product.
+  ValueId in_groups(ValueId v, int64_t dim) {
+    const int64_t terms = dot_terms(DType::kUInt8),
+                  extent = *as_int(type(v).dims[static_cast<size_t>(dim)]);
+    if (extent % terms == 0) return v;
+    const auto rank = static_cast<size_t>(type(v).rank());
+    std::vector<int64_t> pads(2 * rank);
+    pads[rank + static_cast<size_t>(dim)] = terms - extent % terms;
+    return op("pad", {v, graph_.add_constant(
+                             "", make_constant_of<int64_t>(
+                                     DType::kInt64, {static_cast<int64_t>(2 * rank)}, pads))});
   }
   void conv_of_bytes(const Node& n) {
     const Operands o = operands(n);

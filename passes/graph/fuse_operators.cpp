@@ -7,6 +7,7 @@
 #include "ir/loops/linear.h"
 #include "passes/build_loops.h"
 #include "passes/graph/graph_passes.h"
+#include "passes/graph/pack_operands.h"
 
 namespace tilewright::passes {
 
@@ -38,6 +39,10 @@ bool changes_layout(const Graph& graph, const Node& n) {
   if (n.op->name != "identity") return false;
   const Value &from = graph.value(n.inputs[0]), &to = graph.value(n.outputs[0]);
   return is_row_major(from.layout, from.type) != is_row_major(to.layout, to.type);
+}
+// A copy that packs takes what comes before element by element with it.
+bool packs(const Graph& graph, const Node& n) {
+  return changes_layout(graph, n) && is_packed_in_groups(graph.value(n.outputs[0]).layout);
 }
 // Worth computing again for each consumer rather than storing.
 bool is_cheap(const Node& n) {
@@ -71,8 +76,9 @@ class Fuse {
     const FusionKind kind = n.op->fusion;
     std::set<int> join;
     // Symbols are computed before the kernel, from operands in memory.
-    if (n.defined_symbols.empty() && !is_view(graph_, n) && !changes_layout(graph_, n) &&
-        kind != FusionKind::kOpaque && kind != FusionKind::kContraction && single_output(n)) {
+    if (n.defined_symbols.empty() && !is_view(graph_, n) &&
+        (!changes_layout(graph_, n) || packs(graph_, n)) && kind != FusionKind::kOpaque &&
+        kind != FusionKind::kContraction && single_output(n)) {
       // The latest anchored producer is the one whose epilogue this can be.
       int anchor = -1;
       for (ValueId v : n.inputs)
@@ -106,6 +112,7 @@ class Fuse {
     const bool only_use = uses_[static_cast<size_t>(v)] == 1;
     switch (n.op->fusion) {
       case FusionKind::kPointwise:
+        if (packs(graph_, n)) return !g.anchored && only_use;
         if (g.anchored) return same_shape && same_dims(g.type, type(n.outputs[0]));
         return same_shape ? true : only_use && g.cheap;
       case FusionKind::kInjective:

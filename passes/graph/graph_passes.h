@@ -56,8 +56,9 @@ ir::Graph fuse_operators(ir::Graph graph);
 ir::Graph leave_unfused(ir::Graph graph);  // every node alone
 bool is_view(const ir::Graph& graph, const ir::Node& node);
 
-// Chooses the memory layout of intermediate values: channels innermost around convolutions.
-ir::Graph choose_layouts(ir::Graph graph);
+// Chooses the memory layout of intermediate values: channels innermost around convolutions,
+// operands of products as their kernels read them.
+ir::Graph choose_layouts(ir::Graph graph, const ir::MachineDescription& machine = {});
 
 // Removes values that nothing names and renumbers the rest.
 ir::Graph compact(ir::Graph graph);

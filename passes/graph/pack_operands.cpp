@@ -1,6 +1,9 @@
 #include "passes/graph/pack_operands.h"
 
+#include <algorithm>
+
 #include "ir/graph/op.h"
+#include "passes/schedule/rules/tile_choice.h"
 
 namespace tilewright::passes {
 
@@ -34,15 +37,72 @@ int of_einsum(const Graph& graph, const Node& n, size_t i) {
   return static_cast<int>(at);
 }
 
-}  // namespace
-
+// The dimension that is to lie innermost, or -1.
 int dimension_to_pack(const Graph& graph, const Node& node, size_t i) {
-  const ValueId v = node.inputs[i];
-  if (v == kNone || graph.value(v).constant || !graph.value(v).layout.empty()) return -1;
   if (node.op->name == "matmul") return of_matmul(graph, node, i);
   if (node.op->name == "einsum") return of_einsum(graph, node, i);
   // Results have their channels innermost.
   return node.op->name == "conv" && i == 1 ? 0 : -1;
+}
+Layout with_innermost(int dim, int rank) {
+  std::vector<int> order;
+  for (int d = 0; d < rank; ++d)
+    if (d != dim) order.push_back(d);
+  // The window of a convolution goes around its channels.
+  if (dim == 0 && order.size() > 1) std::rotate(order.begin(), order.begin() + 1, order.end());
+  order.push_back(dim);
+  return permuted_layout(order);
+}
+
+Layout in_groups(const Graph& graph, const Node& n, const MachineDescription& machine) {
+  const TensorType &a = graph.value(n.inputs[0]).type, &b = graph.value(n.inputs[1]).type,
+                   &y = graph.value(n.outputs[0]).type;
+  NodeView view(graph, n);
+  const bool trans_b = view.attr_int("trans_b") != 0;
+  if (a.dtype != DType::kUInt8 || b.dtype != dot_partner(a.dtype) || y.dtype != dot_sum(a.dtype) ||
+      view.attr_int("trans_a") || !pays_for_dots(a, b, trans_b))
+    return {};
+  const int rank = b.rank(), k = rank - (trans_b ? 1 : 2), column = rank - (trans_b ? 2 : 1);
+  const int64_t terms = dot_terms(a.dtype);
+  if (*as_int(b.dims[static_cast<size_t>(k)]) % terms != 0) return {};
+  const auto columns = as_int(b.dims[static_cast<size_t>(column)]);
+  const int64_t lanes = lanes_for(machine, byte_size(y.dtype), columns.value_or(INT64_MAX));
+  Layout layout;
+  for (int d = 0; d + 2 < rank; ++d) layout.push_back({d, 1, 0});
+  layout.insert(layout.end(),
+                {{column, lanes, 0}, {k, terms, 0}, {column, 1, lanes}, {k, 1, terms}});
+  return layout;
+}
+
+}  // namespace
+
+bool pays_for_dots(const TensorType& a, const TensorType& b, bool trans_b) {
+  constexpr int64_t kFewestTerms = 16, kFewestColumns = 4;
+  if (a.rank() < 2 || b.rank() < 2) return false;
+  const auto of_b = [&](int from_end) {
+    return as_int(b.dims[b.dims.size() - static_cast<size_t>(from_end)]);
+  };
+  const auto k = of_b(trans_b ? 1 : 2), n = of_b(trans_b ? 2 : 1);
+  if (!k || *k < kFewestTerms || n.value_or(kFewestColumns) < kFewestColumns) return false;
+  // The rows of all matrices share b where there is but one.
+  int64_t rows = 1;
+  for (size_t d = b.rank() == 2 ? 0 : a.dims.size() - 2; d + 1 < a.dims.size(); ++d)
+    rows *= as_int(a.dims[d]).value_or(kFewestRows);
+  return rows >= kFewestRows;
+}
+
+bool is_packed_in_groups(const Layout& layout) {
+  return layout.size() >= 4 && layout.back().modulus > 1 && layout[layout.size() - 2].modulus > 1;
+}
+
+Layout layout_to_pack(const Graph& graph, const Node& node, size_t i,
+                      const MachineDescription& machine) {
+  const ValueId v = node.inputs[i];
+  if (v == kNone || graph.value(v).constant || !graph.value(v).layout.empty()) return {};
+  if (node.op->name == "matmul" && i == 1)
+    if (Layout groups = in_groups(graph, node, machine); !groups.empty()) return groups;
+  const int dim = dimension_to_pack(graph, node, i);
+  return dim < 0 ? Layout{} : with_innermost(dim, graph.value(v).type.rank());
 }
 
 }  // namespace tilewright::passes

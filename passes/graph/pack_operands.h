@@ -1,13 +1,25 @@
-// Which axis of an operand of a product the results lie along.
+// How the operands of a product are to lie, where that differs from how they are given.
 #pragma once
 
 #include "ir/graph/graph.h"
+#include "ir/machine.h"
 
 namespace tilewright::passes {
 
-// The dimension of operand i that moves with the innermost axis of the result, where it is not the
-// operand's own innermost one and each element is used for several rows: vectors of results are to
-// read it side by side. -1 for all others.
-int dimension_to_pack(const ir::Graph& graph, const ir::Node& node, size_t i);
+// The layout of a copy of operand i that pays; empty for all others. Constants are packed by the
+// schedule of their kernel.
+// - Each element is used for several rows, but what moves with the innermost axis of the result
+//   lies apart: vectors of results are to read it side by side.
+// - The right operand of a product of u8 and i8: side by side lie the terms that one dot product
+//   takes, then those of the next column, for a vector of sums: [..., n / lanes, k / 4, lanes, 4].
+ir::Layout layout_to_pack(const ir::Graph& graph, const ir::Node& node, size_t i,
+                          const ir::MachineDescription& machine);
+
+// Are there rows enough to pack b for dot products? a: [..., m, k], b: [..., k, n], or with trans_b
+// [..., n, k], of bytes; k is rounded up to whole groups of terms.
+bool pays_for_dots(const ir::TensorType& a, const ir::TensorType& b, bool trans_b);
+
+// Does the layout hold blocks of columns by groups of terms?
+bool is_packed_in_groups(const ir::Layout& layout);
 
 }  // namespace tilewright::passes

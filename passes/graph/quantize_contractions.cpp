@@ -1,7 +1,10 @@
 // Products of dequantised operands become products in integers: the sum of 8-bit products in i32,
 // times the product of both scales. What comes after, up to the next quantisation, works on the sum
 // in registers; its scale goes into the factors that are there already.
+#include <set>
+
 #include "ir/graph/op.h"
+#include "passes/graph/pack_operands.h"
 #include "passes/graph/rewrite_graph.h"
 
 namespace tilewright::passes {
@@ -16,6 +19,8 @@ class QuantizeContractions : public GraphRewriter {
  public:
   using GraphRewriter::GraphRewriter;
   Graph run() {
+    for (const Node& n : old_)
+      if (n.op->name == "quantize" && used_once(n.inputs[0])) quantized_.insert(n.inputs[0]);
     for (Node& n : old_) {
       follow(n);
       if (is_float(type(n.outputs[0]).dtype) && to_integers(n)) continue;
@@ -35,7 +40,7 @@ class QuantizeContractions : public GraphRewriter {
     if (!from_x || !from_w) return false;
     const Node x = *from_x, w = *from_w;  // new nodes move the old ones
     if (!is_byte(type(x.inputs[0]).dtype) || !is_byte(type(w.inputs[0]).dtype) ||
-        !constant(w.inputs[0]) || !runs_in_fours(n, w))
+        !(constant(w.inputs[0]) ? runs_in_fours(n, w) : pays_at_run_time(n, w)))
       return false;
     const ValueId scale_x = x.inputs[1], zero_x = input(x, 2), zero_w = input(w, 2);
     if (!is_scalar(scale_x) || (zero_x != kNone && !is_scalar(zero_x))) return false;
@@ -50,12 +55,22 @@ class QuantizeContractions : public GraphRewriter {
     return true;
   }
 
-  // The terms of one result come in whole groups of a dot product.
+  // A product of two operands that are known at run time alone. One whose result is not quantised
+  // again may be part of an attention.
+  bool pays_at_run_time(const Node& n, const Node& w) const {
+    NodeView view(graph_, n);
+    const ValueId scale = w.inputs[1], zero = input(w, 2);
+    return n.op->name == "matmul" && !view.attr_int("trans_a") && quantized_.count(n.outputs[0]) &&
+           is_scalar(scale) && (zero == kNone || is_scalar(zero)) &&
+           pays_for_dots(type(n.inputs[0]), type(w.inputs[0]), view.attr_int("trans_b") != 0);
+  }
+  // The terms of one result come in whole groups of a dot product, or each channel has a window of
+  // its own: what is read of it is a quarter of floats.
   bool runs_in_fours(const Node& n, const Node& w) const {
     NodeView view(graph_, n);
     const auto& dims = type(w.inputs[0]).dims;
     if (n.op->name == "conv") {
-      if (view.attr_int("group", 1) != 1) return false;
+      if (view.attr_int("group", 1) != 1) return is_one(dims[1]) && has_no_zero_point(w);
       const int64_t rest = as_int(dims[1]).value_or(1) % dot_terms(DType::kUInt8);
       return rest == 0 || (rest == dot_terms(DType::kUInt8) - 1 && pads_with_zero(w));
     }
@@ -64,6 +79,16 @@ class QuantizeContractions : public GraphRewriter {
            0;
   }
 
+  bool has_no_zero_point(const Node& w) const {
+    const ValueId zero = input(w, 2);
+    if (type(w.inputs[0]).dtype != DType::kInt8) return false;
+    if (zero == kNone) return true;
+    if (!constant(zero)) return false;
+    const int64_t n = element_count(constant(zero)->shape).value_or(0);
+    for (int64_t i = 0; i < n; ++i)
+      if (integer_at(*constant(zero), i) != 0) return false;
+    return true;
+  }
   // Is it known what stands for 0 in the weights?
   bool pads_with_zero(const Node& w) const {
     const ValueId zero = input(w, 2);
@@ -75,9 +100,11 @@ class QuantizeContractions : public GraphRewriter {
   }
   // Images of three channels get a fourth one, whose weights are 0.
   std::pair<ValueId, ValueId> in_fours(const Node& n, ValueId x, ValueId w, ValueId zero) {
-    const Constant& given = *constant(w);
     const int64_t four = dot_terms(DType::kUInt8);
-    if (n.op->name != "conv" || given.shape[1] % four == 0) return {x, w};
+    if (n.op->name != "conv" || constant(w)->shape[1] % four == 0 ||
+        NodeView(graph_, n).attr_int("group", 1) != 1)
+      return {x, w};
+    const Constant& given = *constant(w);
     Shape shape = given.shape;
     ++shape[1];
     int64_t window = 1;
@@ -167,6 +194,8 @@ class QuantizeContractions : public GraphRewriter {
     const ValueId a = with_factor(n.inputs[0], by), b = with_factor(n.inputs[1], by);
     return op("add", {a, b});
   }
+
+  std::set<ValueId> quantized_;  // values of which nothing but the quantised form is used
 };
 
 }  // namespace

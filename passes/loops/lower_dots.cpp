@@ -185,7 +185,7 @@ class LowerDots : public Rewriter {
     if (!a || !b) return nullptr;
     if (a->indices[0].lanes() != 1) std::swap(a, b);
     if (!dot_terms(a->buffer->dtype) || type != dot_sum(a->buffer->dtype) || !fit(*a, *b) ||
-        !is_always_read(*a) || !is_always_read(*b) || a->indices[0].lanes() != 1)
+        !is_always_read(*a) || a->indices[0].lanes() != 1)
       return nullptr;
     const int each = dot_terms(a->buffer->dtype), terms = each * lanes;
     const auto* along = b->indices[0].as<Ramp>();
@@ -194,6 +194,12 @@ class LowerDots : public Rewriter {
       return nullptr;
     Expr from_a = first_of(a->indices[0], f.var), from_b = first_of(along->base, f.var);
     if (!from_a || !from_b) return nullptr;
+    if (!is_always_read(*b)) {
+      if (!bounds_lanes(b->mask, f.var) || (choice && !same_expr(b->mask, choice->condition)))
+        return nullptr;
+      from_b = inside(*b->buffer, from_b, terms);
+      if (!from_b) return nullptr;
+    }
     return store(
         st.buffer, st.indices,
         dot(load(st.buffer, st.indices),
@@ -205,6 +211,15 @@ class LowerDots : public Rewriter {
     const auto* c = condition.as<Binary>();
     return c && c->op == BinaryOp::kLt && c->a.kind() == NodeKind::kRamp &&
            c->b.kind() == NodeKind::kBroadcast && !uses_var(condition, term);
+  }
+  // Where `terms` elements from this index on may lie beyond the end, for results that nobody
+  // reads, others are as good.
+  static Expr inside(const BufferNode& b, const Expr& index, int terms) {
+    int64_t least = 1;  // elements of any buffer of this layout
+    for (const LayoutAxis& a : b.layout) least *= a.modulus ? a.modulus : 1;
+    const Expr size = simplify(storage_elements(b));
+    if (as_int(size).value_or(least) < terms) return nullptr;
+    return min(index, simplify(size - Expr(terms)));
   }
   static bool is_same_load(const Expr& e, const Load& other) {
     const auto* l = e.as<Load>();

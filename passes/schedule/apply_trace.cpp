@@ -11,6 +11,7 @@ constexpr std::array<Primitive, 18> kPrimitives{{
     {"split", "names: loop, outer, inner; numbers: factor", 3, 1, split},
     {"reorder", "names: loops, outermost first", kAny, 0, reorder},
     {"fuse_axes", "names: outer, inner, fused", 3, 0, fuse_axes},
+    {"join_axes", "names: block; numbers: outer axis, inner axis", 1, 2, join_axes},
     {"inline", "names: block", 1, 0, inline_block},
     {"compute_at", "names: block, loop", 2, 0, compute_at},
     {"stage_at", "names: block, loop", 2, 0, stage_at},

@@ -14,6 +14,9 @@ Result<ir::Kernel> split(const ir::Kernel& k,
 Result<ir::Kernel> reorder(const ir::Kernel& k, const Step& step);  // names: loops, outermost first
 // Two directly nested loops of one kind become one over their product.
 Result<ir::Kernel> fuse_axes(const ir::Kernel& k, const Step& step);  // names: outer, inner, fused
+// Two axes of one kind that one loop runs over, as quotient and remainder, become one axis.
+Result<ir::Kernel> join_axes(const ir::Kernel& k,
+                             const Step& step);  // names: block; numbers: outer axis, inner axis
 // The body of a pointwise block replaces the loads of its result; the block and its buffer go.
 Result<ir::Kernel> inline_block(const ir::Kernel& k, const Step& step);  // names: block
 // The nest of `block` moves into loop `loop` of another nest; the loops around must match one by

@@ -4,6 +4,7 @@
 
 #include "codegen/cpu/compile_kernels.h"
 #include "codegen/cpu/strided_loads.h"
+#include "codegen/cpu/strided_stores.h"
 #include "codegen/cpu/transpose_steps.h"
 #include "ir/text/parser_loops.h"
 
@@ -80,6 +81,37 @@ TEST(StridedLoads, BecomeShuffles) {
     EXPECT_FALSE(has(code, "gather")) << cpu << "\n" << code;
     EXPECT_TRUE(has(code, "unpcklps")) << cpu << "\n" << code;
   }
+}
+
+// n stores of every n-th byte; the last begins at `last`.
+std::string stretch(int n, int last, const std::string& from = "A", const std::string& mask = "") {
+  std::string text = "kernel k(A: i8[4096], C: i8[4096]) {\n";
+  for (int i = 0; i < n; ++i)
+    text += "C[ramp(" + std::to_string(i + 1 == n ? last : i) + ", " + std::to_string(n) + ", 16)" +
+            mask + "] = " + from + "[ramp(" + std::to_string(100 * i) + ", 1, 16)]\n";
+  return text + "}";
+}
+int stores(const std::string& text) {
+  const ir::Kernel k = parsed(text);
+  return stores_of_stretch(k.body.as<ir::Seq>()->stmts, 0);
+}
+
+TEST(StridedStores, FillAStretch) {
+  EXPECT_EQ(stores(stretch(4, 3)), 4);
+  EXPECT_EQ(stores(stretch(2, 1)), 2);
+  EXPECT_EQ(stores(stretch(4, 4)), 0) << "the last leaves a gap";
+  EXPECT_EQ(stores(stretch(4, 3, "C")), 0) << "what is stored may be read";
+  EXPECT_EQ(stores(stretch(16, 15)), 0) << "no integer holds 16 bytes";
+}
+
+TEST(StridedStores, BecomeOneStore) {
+  for (const char* cpu : {"x86-64-v4", "x86-64-v3"})
+    for (const char* mask : {"", " where ramp(0, 1, 16) < broadcast(5, 16)"}) {
+      const std::string code = code_for(stretch(4, 3, "A", mask), cpu);
+      EXPECT_TRUE(has(code, "vpmovzxbd")) << cpu << "\n" << code;
+      EXPECT_FALSE(has(code, "vpextrb")) << cpu << "\n" << code;
+      EXPECT_FALSE(has(code, "scatter")) << cpu << "\n" << code;
+    }
 }
 
 std::string copy(const std::string& index) {

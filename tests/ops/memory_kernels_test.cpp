@@ -62,6 +62,37 @@ TEST_P(MemoryKernels, TransposesOfFourDimensions) {
   expect_equal(call, 0);
 }
 
+// Their lines are shorter than vectors, but run on.
+TEST_P(MemoryKernels, ReductionsOfPlanes) {
+  GraphCall call;
+  for (const Shape& shape : {Shape{2, 17, 7, 7}, Shape{1, 131, 14, 14}, Shape{3, 1, 1, 53},
+                             Shape{5, 3, 61, 1}, Shape{1, 2, 113, 127}})
+    for (const DType t : {DType::kFloat32, DType::kInt32}) {
+      const auto x = call.input(random(t, shape));
+      for (const char* op : {"reduce_sum", "reduce_max", "reduce_mean"})
+        call.output(call.op(op, {x}, over({2, 3})));
+      call.output(call.op("reduce_sum", {x}, over({1, 2, 3})));
+      call.output(call.op("reduce_sum", {x}, over({1, 3})));
+    }
+  expect_equal(call, 2e4);
+}
+
+// Larger than the second cache: tasks pad what they read, for several rows of results.
+TEST_P(MemoryKernels, PaddedCopiesOfRows) {
+  for (const int64_t stride : {1, 2})
+    for (const int64_t lines : {96, 89}) {
+      GraphCall call;
+      const auto x = call.input(random(DType::kFloat32, {1, 16, lines, 101})),
+                 w = call.constant(random(DType::kFloat32, {16, 1, 3, 3}));
+      call.output(call.op("conv", {x, w},
+                          {{"group", int64_t{16}},
+                           {"pads", std::vector<int64_t>{1, 2, 2, 1}},
+                           {"strides", std::vector<int64_t>{stride, stride}}}));
+      expect_equal(call, 20);
+      if (HasFailure()) return;
+    }
+}
+
 TEST_P(MemoryKernels, TransposeWithArithmetic) {
   GraphCall call;
   const auto x = call.input(random(DType::kFloat32, {35, 70})),

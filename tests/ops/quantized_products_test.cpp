@@ -146,6 +146,28 @@ TEST_P(QuantizedProducts, ConvTails) {
   }
 }
 
+// Windows of one channel each, of which neighbours share what they read.
+TEST_P(QuantizedProducts, DepthwiseConv) {
+  for (const auto& [channels, kernel] :
+       {std::pair<int64_t, int64_t>{5, 3}, {16, 5}, {33, 3}, {48, 5}}) {
+    SCOPED_TRACE(std::to_string(channels) + " windows of " + std::to_string(kernel));
+    GraphCall call;
+    for (const int64_t stride : {1, 2}) {
+      const DType t = stride == 1 ? DType::kUInt8 : DType::kInt8;
+      ir::Attributes attributes = kSum;
+      attributes["group"] = channels;
+      attributes["strides"] = std::vector<int64_t>{stride, stride};
+      attributes["pads"] = std::vector<int64_t>(4, kernel / 2);
+      const ir::ValueId x = call.input(bytes(t, {2, channels, 7, 13})),
+                        v = call.constant(bytes(DType::kInt8, {channels, 1, kernel, kernel}));
+      for (const ir::ValueId zero : {ir::kNone, call.input(scalar(t))})
+        call.output(conv_between_layers(call, x, v, zero, attributes));
+    }
+    expect_equal(call);
+    if (HasFailure()) return;
+  }
+}
+
 // The sizes above are worth nothing where no dot product is taken.
 TEST_P(QuantizedProducts, RunAsDotProducts) {
   GraphCall call;

@@ -1,6 +1,8 @@
 // Which layouts values get, where copies stand between them, and what becomes a view.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "passes/build_loops.h"
 #include "tests/passes/graph_check.h"
 
@@ -96,6 +98,32 @@ TEST(ChooseLayouts, PacksOperandsOfProducts) {
        {"f32[5, 4] layout(d1, d0) = identity(b)", "f32[2, 5, 4] layout(d0, d2, d1) = identity(d)",
         "f32[2, 3, 3, 3] layout(d2, d3, d1, d0) = identity(w)"})
     EXPECT_NE(text.find(copy), std::string::npos) << copy << "\n" << text;
+}
+// Groups of four terms, for a vector of columns.
+TEST(ChooseLayouts, PacksOperandsOfDotProducts) {
+  const ir::Graph g = parsed_graph(R"(  input a: u8[7, 16]
+  input b: i8[16, 20]
+  input c: u8[2, 7, 16]
+  input d: i8[2, 4, 16]
+  input e: i8[16, 20]
+  q: i8[16, 20] = relu(e)
+  y: i32[7, 20] = matmul(a, b) {out_dtype = "i32"}
+  z: i32[2, 7, 4] = matmul(c, d) {out_dtype = "i32", trans_b = 1}
+  v: i32[7, 20] = matmul(a, q) {out_dtype = "i32"}
+  output y as "y"
+  output z as "z"
+  output v as "v"
+)");
+  const ir::Graph after = fuse_operators(choose_layouts(g));
+  expect_same_graph_results(g, after);
+  const std::string text = ir::to_text(after);
+  for (const char* copy : {"i8[16, 20] layout(d1/8, d0/4, d1%8, d0%4) = identity(b)",
+                           "i8[2, 4, 16] layout(d0, d1/4, d2/4, d1%4, d2%4) = identity(d)",
+                           "i8[16, 20] layout(d1/8, d0/4, d1%8, d0%4) = identity(q)"})
+    EXPECT_NE(text.find(copy), std::string::npos) << copy << "\n" << text;
+  std::set<int> groups;
+  for (const ir::Node& n : after.nodes) groups.insert(n.group);
+  EXPECT_EQ(groups.size(), after.nodes.size() - 1) << "what makes q is packed at once\n" << text;
 }
 TEST(ChooseLayouts, FewRowsPackNothing) {
   const std::string lines = R"(  input a: f32[1, 4]

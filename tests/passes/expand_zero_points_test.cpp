@@ -81,6 +81,44 @@ TEST(ExpandZeroPoints, MatmulOfAllTypesAndZeroPoints) {
       }
 }
 
+// Enough rows pay for packing an operand that is known at run time alone; terms are rounded up.
+TEST(ExpandZeroPoints, MatmulOfTwoInputs) {
+  for (const std::string a : {"u8", "i8"})
+    for (const std::string b : {"u8", "i8"}) {
+      const Operand x = defined("input", "x", a + "[2, 3, 18]"),
+                    za = defined("input", "za", a + "[2, 3, 1]"),
+                    zb = defined("input", "zb", b + "[]");
+      const std::string result = "i32[2, 3, 7]";
+      for (const Operand& zero : {Operand{}, za})
+        for (const Operand& zero_b : {Operand{}, zb}) {
+          expect_expanded(
+              product("matmul", {x, defined("input", "w", b + "[18, 7]"), zero, zero_b}, result),
+              {}, Form::kBytes);
+          expect_expanded(product("matmul", {x, defined("input", "w", b + "[7, 18]"), zero, zero_b},
+                                  result, "trans_b = 1, "),
+                          {}, Form::kBytes);
+        }
+      const Operand per_matrix = defined("input", "x", a + "[2, 6, 18]");
+      expect_expanded(
+          product("matmul",
+                  {per_matrix, defined("input", "w", b + "[2, 18, 7]"),
+                   defined("input", "za", a + "[]"), defined("input", "zb", b + "[2, 1, 7]")},
+                  "i32[2, 6, 7]"),
+          {}, Form::kBytes);
+      expect_expanded(product("matmul",
+                              {per_matrix, defined("input", "w", b + "[2, 7, 18]"),
+                               defined("input", "za", a + "[2, 6, 1]"), zb},
+                              "i32[2, 6, 7]", "trans_b = 1, "),
+                      {}, Form::kBytes);
+      expect_expanded(
+          product("matmul", {x, defined("const", "w", b + "[18, 7]", " = #0"), za}, result),
+          {random_bytes(dtype_of(b), {18, 7}, 1)}, Form::kBytes);
+      // Each matrix has too few rows of its own.
+      expect_expanded(product("matmul", {x, defined("input", "w", b + "[2, 18, 7]"), za}, result),
+                      {}, Form::kSubtracted);
+    }
+}
+
 TEST(ExpandZeroPoints, MatmulThatIsNoDotProduct) {
   const std::vector<ir::ConstantRef> constants{
       random_bytes(DType::kInt8, {6, 6}, 1), random_bytes(DType::kInt8, {8, 8}, 2),

@@ -56,6 +56,27 @@ TEST(QuantizeContractions, OneScaleATensor) {
     }
 }
 
+// Two operands that are known at run time alone, in rows enough to pack one of them, when the
+// result is nothing but quantised again.
+TEST(QuantizeContractions, TwoInputs) {
+  auto lines = [](const std::string& w, const std::string& attributes, const std::string& after) {
+    return "  input qx: u8[2, 7, 18]\n  input qw: " + w +
+           "\n  const sx: f32[] = [0.25]\n  const sw: f32[] = [0.125]\n  const z: u8[] = [131]\n"
+           "  x: f32[2, 7, 18] = dequantize(qx, sx, z)\n  w: f32" +
+           w.substr(w.find('[')) + " = dequantize(qw, sw)\n  y: f32[2, 7, 5] = matmul(x, w)" +
+           attributes + "\n" + after;
+  };
+  const std::string quantized =
+      "  const sy: f32[] = [64.0]\n  v: i8[2, 7, 5] = quantize(y, sy) {to = \"i8\"}\n"
+      "  output v as \"v\"\n";
+  for (const std::string w : {"u8", "i8"}) {
+    expect_quantized(lines(w + "[2, 18, 5]", "", quantized), {});
+    expect_quantized(lines(w + "[2, 5, 18]", " {trans_b = 1}", quantized), {});
+    expect_unchanged(lines(w + "[2, 18, 5]", "", "  output y as \"y\"\n"), {});
+    expect_unchanged(lines(w + "[2, 18, 5]", "", quantized + "  output y as \"y\"\n"), {});
+  }
+}
+
 TEST(QuantizeContractions, OneScaleAColumn) {
   expect_quantized(matmul_lines("u8[3, 8]", "i8[8, 4]", "[3, 4]", "f32[] = [0.25]",
                                 "f32[1, 4] = [0.5, 0.25, 2.0, 1.0]"),
@@ -198,6 +219,25 @@ TEST(QuantizeContractions, ConvOfThreeChannels) {
             ")\n  y: f32[1, 4, 6, 5] = conv(x, w) {pads = [1, 1, 1, 1]}\n"
             "  output y as \"y\"\n",
         {random_bytes(DType::kUInt8, {4, 3, 3, 3}, 1)});
+}
+
+// A window for each channel: with signed weights around 0 alone.
+TEST(QuantizeContractions, DepthwiseConv) {
+  auto lines = [](const std::string& of_w, const std::string& zero) {
+    return "  input qx: i8[1, 3, 6, 5]\n  const sx: f32[] = [0.125]\n  const zx: i8[] = [17]\n"
+           "  const qw: " +
+           of_w + "[3, 1, 3, 3] = #0\n  const sw: f32[3, 1, 1, 1] = [0.5, 0.25, 0.125]\n" +
+           (zero.empty() ? "" : "  const zw: " + of_w + "[] = [" + zero + "]\n") +
+           "  x: f32[1, 3, 6, 5] = dequantize(qx, sx, zx)\n"
+           "  w: f32[3, 1, 3, 3] = dequantize(qw, sw" +
+           (zero.empty() ? "" : ", zw") +
+           ")\n  y: f32[1, 3, 6, 5] = conv(x, w) {group = 3, pads = [1, 1, 1, 1]}\n"
+           "  output y as \"y\"\n";
+  };
+  const auto weights = [](DType t) { return random_bytes(t, {3, 1, 3, 3}, 1); };
+  for (const char* zero : {"", "0"}) expect_quantized(lines("i8", zero), {weights(DType::kInt8)});
+  expect_unchanged(lines("i8", "2"), {weights(DType::kInt8)});
+  expect_unchanged(lines("u8", "128"), {weights(DType::kUInt8)});
 }
 
 TEST(QuantizeContractions, ConvThatStaysInFloats) {

@@ -43,9 +43,33 @@ size_t shared_rows(const ScheduleState& s, const std::vector<std::string>& block
   return rows;
 }
 
+// Reduction axes whose addresses run on become one, of which more is whole vectors.
+void join_reduction(ScheduleState& s, const std::string& name) {
+  for (bool more = true; more;) {
+    more = false;
+    const BlockPlace p = s.place(name);
+    const Block& b = *p.block;
+    std::vector<size_t> axes;
+    for (size_t i = 0; i < b.axes.size(); ++i)
+      if (b.axes[i].kind == AxisKind::kReduce) axes.push_back(i);
+    if (axes.size() < 2) return;
+    const size_t inner = axes.back(), outer = axes[axes.size() - 2];
+    const std::string around = loop_of_axis(b, outer), inside = loop_of_axis(b, inner);
+    if (around.empty() || inside.empty() || is_one(b.axes[outer].extent) ||
+        is_one(b.axes[inner].extent) ||
+        !runs_on(block_accesses(b), outer, inner, b.axes[inner].extent))
+      return;
+    const auto mark = s.mark();
+    more = s.apply("fuse_axes", {around, inside, inside + "_on"}) &&
+           s.apply("join_axes", {name}, {static_cast<int64_t>(outer), static_cast<int64_t>(inner)});
+    if (!more) s.restore(mark);
+  }
+}
+
 // Cuts the innermost reduction axis of a block into vectors of partial results.
 void vectorize_reduction(ScheduleState& s, const std::string& name,
                          std::vector<std::string>& order) {
+  join_reduction(s, name);
   const BlockPlace p = s.place(name);
   size_t axis = p.block->axes.size();
   for (size_t i = 0; i < p.block->axes.size(); ++i)

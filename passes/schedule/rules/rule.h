@@ -105,6 +105,9 @@ bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inne
 // Squares in registers, where what is read lies across what is stored. False, and nothing changes,
 // where it does not.
 bool transpose_rule(ScheduleState& s, const std::string& block);
+// Copies to a layout of blocks of columns by groups of terms (graph/pack_operands.h). False, and
+// nothing changes, for others.
+bool pack_rule(ScheduleState& s, const std::string& block);
 // Contiguous axes fused, split to vectors, outer part parallel.
 void pointwise_rule(ScheduleState& s, const std::string& block);
 

@@ -27,6 +27,12 @@ double cycles(const TileCost& t) {
 
 }  // namespace
 
+int64_t lanes_for(const ir::MachineDescription& machine, int bytes, int64_t columns) {
+  int64_t lanes = machine.lanes(std::max(bytes, 4));
+  while (lanes > 4 && columns <= lanes / 2) lanes /= 2;
+  return lanes;
+}
+
 TileCost tile_cost(const ir::MachineDescription& machine, int64_t rows, int64_t vectors,
                    int64_t all_rows, int64_t all_columns, int64_t lanes, int64_t outer) {
   TileCost t{.rows = rows, .vectors = vectors};

@@ -7,6 +7,10 @@
 
 namespace tilewright::passes {
 
+// Lanes of the vectors that a product of so many columns takes for sums of that many bytes: half a
+// vector is a vector, too.
+int64_t lanes_for(const ir::MachineDescription& machine, int bytes, int64_t columns);
+
 // A tile of `rows` x `vectors` sums in registers and what one step of the reduction costs it.
 struct TileCost {
   int64_t rows = 1, vectors = 1;

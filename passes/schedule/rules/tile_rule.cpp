@@ -51,6 +51,7 @@ class TileRule {
       return false;
     if (matrix_ && !split_rows()) return false;
     annotate(m_);
+    if (slides_) s_.apply("unroll", {reduce_loops_.back()});
     if (dot_ && !s_.apply("tensorize", {name(m_, "kq")})) return false;
     if (matrix_ && !s_.apply("tensorize", {name(m_, "ii")})) return false;
     annotate(e_);
@@ -139,7 +140,7 @@ class TileRule {
     DType left = DType::kInt32, right = left;
     for (const BlockAccess& a : block_accesses(block_)) {
       if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
-      if (s_.is_constant(a.buffer) && a.buffer->layout.empty())
+      if ((s_.is_constant(a.buffer) && a.buffer->layout.empty()) || is_packed_for(a, inner))
         right = a.buffer->dtype;
       else if (a.strides[inner] && is_one(a.strides[inner]) && a.strides[parallel_[j_]] &&
                is_zero(a.strides[parallel_[j_]]))
@@ -156,13 +157,27 @@ class TileRule {
     return terms;
   }
 
+  // Do the terms of a column lie side by side in groups, and those of columns side by side?
+  bool is_packed_for(const BlockAccess& a, size_t reduce) const {
+    const Layout& layout = a.buffer->layout;
+    if (layout.size() < 2) return false;
+    const LayoutAxis &term = layout.back(), &column = layout[layout.size() - 2];
+    auto moves = [&](const LayoutAxis& l, size_t axis) {
+      return a.indices[static_cast<size_t>(l.dim)].same_as(block_.axes[axis].var);
+    };
+    return term.divisor == 1 && term.modulus == dot_terms(DType::kUInt8) && moves(term, reduce) &&
+           column.divisor == 1 && moves(column, parallel_[j_]) &&
+           column.modulus ==
+               lanes_for(s_.machine(), byte_size(dot_sum(DType::kUInt8)),
+                         extent_or(block_.axes[parallel_[j_]].extent, 2 * kUnknownExtent));
+  }
+
   void choose() {
     dot_ = terms_of_dot();
     const DType t = block_.body.as<Store>()->buffer->dtype;
-    lanes_ = s_.machine().lanes(std::max(byte_size(t), 4));
     const int64_t rows = extent_or(row_extent_, kUnknownExtent),
                   columns = extent_or(block_.axes[parallel_[j_]].extent, 2 * kUnknownExtent);
-    while (lanes_ > 4 && columns <= lanes_ / 2) lanes_ /= 2;  // half a vector is a vector, too
+    lanes_ = lanes_for(s_.machine(), byte_size(t), columns);
     const int64_t inner =
         rows_.size() > 1 ? extent_or(block_.axes[parallel_[rows_[0]]].extent, 1) : 0;
     // An operand that moves with both rows and columns is read anew for each result: fewer
@@ -185,7 +200,11 @@ class TileRule {
       tile_ = choice.best;
       s_.note(m_ + ": " + explain(choice, lanes_, s_.machine().vector_registers));
     } else {
-      tile_.vectors = std::min<int64_t>(2, (columns + lanes_ - 1) / lanes_);
+      const int64_t vectors = (columns + lanes_ - 1) / lanes_;
+      slides_ = widens_again();
+      tile_.vectors = slides_                                ? 1
+                      : vectors % 2 != 0 && vectors % 3 == 0 ? 3
+                                                             : std::min<int64_t>(2, vectors);
       const int64_t most = std::min<int64_t>(rows, s_.machine().vector_registers < 32 ? 4 : 8);
       for (int64_t r = 1; r <= most; ++r)
         if (inner ? inner % r == 0 : rows % r == 0 || r == 4) tile_.rows = r;
@@ -200,6 +219,19 @@ class TileRule {
               "columns at a time, over all rows");
   }
 
+  // Is a value that neighbouring rows read, too, narrower than the sums? It is widened once for all
+  // then.
+  bool widens_again() const {
+    if (rows_.empty() || reduce_.empty()) return false;
+    const size_t window = reduce_in_order().back(), row = parallel_[rows_[0]];
+    const Buffer& sums = block_.body.as<Store>()->buffer;
+    bool found = false;
+    for (const BlockAccess& a : block_accesses(block_))
+      found |= !a.write && a.buffer != sums && !s_.is_constant(a.buffer) &&
+               byte_size(a.buffer->dtype) < byte_size(sums->dtype) && a.strides[row] &&
+               a.strides[window] && can_prove_equal(a.strides[row], a.strides[window]);
+    return found && extent_or(block_.axes[window].extent, kUnknownExtent) <= kMostWindow;
+  }
   // Rows after which each of the joined axes but the last goes on.
   std::vector<int64_t> row_spans() const {
     std::vector<int64_t> spans;
@@ -442,7 +474,18 @@ class TileRule {
     }
     return "";
   }
-  // A padded copy that no cache holds is made for each row of results by the task that reads it.
+  // Rows of results that share one copy of what they read: as many as leave tasks for all threads
+  // and a copy that stays in cache. extent: rows of one place; bytes: of what all tasks read.
+  int64_t rows_of_a_copy(int64_t extent, int64_t tasks, int64_t bytes) const {
+    constexpr int64_t kMostRows = 16, kFewestGroups = 8;
+    const int64_t groups = std::max<int64_t>(kFewestGroups, 4 * s_.machine().threads);
+    for (int64_t n = std::min(extent, kMostRows); n > 1; --n)
+      if (extent % n == 0 && tasks / n >= groups &&
+          2 * n * bytes / tasks <= s_.machine().l2_bytes / 2)
+        return n;
+    return 1;
+  }
+  // A padded copy that no cache holds is made for rows of results by the task that reads it.
   bool stage_padding() {
     constexpr int64_t kFewestTasks = 16;
     const std::string padding = padding_block();
@@ -456,11 +499,20 @@ class TileRule {
         tasks < std::max<int64_t>(kFewestTasks, 4 * s_.machine().threads))
       return false;
     const auto mark = s_.mark();
-    std::string rows = p.loops[0]->var.name();
+    std::vector<std::string> around;
+    for (size_t i = 0; i < outer_count_; ++i) around.push_back(p.loops[i]->var.name());
     bool done = true;
-    for (size_t i = 1; done && i < outer_count_; ++i) {
+    // Neighbouring rows read much of the same.
+    const int64_t group =
+        rows_of_a_copy(extent_or(p.loops[outer_count_ - 1]->extent, 1), tasks, bytes);
+    if (group > 1) {
+      done = s_.apply("split", {around.back(), name(m_, "go"), name(m_, "gi")}, {group});
+      around.back() = name(m_, "go");
+    }
+    std::string rows = around[0];
+    for (size_t i = 1; done && i < around.size(); ++i) {
       const std::string fused = m_ + ".rows" + std::to_string(i);
-      done = s_.apply("fuse_axes", {rows, p.loops[i]->var.name(), fused});
+      done = s_.apply("fuse_axes", {rows, around[i], fused});
       rows = fused;
     }
     done = done && s_.apply("stage_at", {padding, rows}) && s_.apply("parallelize", {rows});
@@ -469,8 +521,7 @@ class TileRule {
       return false;
     }
     s_.note(padding +
-            ": the padded copy is larger than the cache: each row of results pads what it " +
-            "reads");
+            ": the padded copy is larger than the cache: each task pads what its rows read");
     const For* inner = s_.place(padding).loops.back();
     int64_t lanes = s_.machine().lanes(std::max(byte_size(copy->dtype), 4));
     while (lanes > 4 && extent_or(inner->extent, lanes) <= lanes / 2) lanes /= 2;
@@ -534,6 +585,8 @@ class TileRule {
   std::vector<size_t> parallel_, reduce_;  // axes of the main block
   std::vector<size_t> rows_, outer_;       // positions among the parallel axes, innermost first
   size_t j_ = 0, outer_count_ = 0, outer_loops_ = 0;
+  static constexpr int64_t kMostWindow = 7;
+  bool slides_ = false;         // the innermost reduction is unrolled: rows share what it reads
   bool columns_first_ = false;  // panels of columns go around the outer axes
   int64_t dot_ = 0;  // terms of a dot product that the innermost reduction goes by; 0: none
   DType left_ = DType::kInt32;        // with dot_: the type of the operand that is no constant,

@@ -1,0 +1,116 @@
+// Copies that put groups of terms of a dot product side by side, for a vector of columns: whole
+// lines are read, and the stores of one group fill a vector.
+#include <algorithm>
+
+#include "ir/loops/rewrite.h"
+#include "passes/schedule/rules/rule.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+class PackRule {
+ public:
+  PackRule(ScheduleState& s, std::string block) : s_(s), name_(std::move(block)) {}
+
+  bool run() {
+    block_ = *s_.place(name_).block;
+    if (!find_axes()) return false;
+    const auto mark = s_.mark();
+    if (build()) return true;
+    s_.restore(mark);
+    return false;
+  }
+
+ private:
+  std::string loop(const char* part) const { return name_ + "." + part; }
+  int64_t extent(size_t axis) const { return extent_or(block_.axes[axis].extent, kUnknownExtent); }
+
+  bool find_axes() {
+    const auto accesses = block_accesses(block_);
+    const BlockAccess& store = accesses.back();
+    const Layout& layout = store.buffer->layout;
+    if (!store.write || layout.size() < 2) return false;
+    const LayoutAxis &term = layout.back(), &column = layout[layout.size() - 2];
+    if (term.divisor != 1 || term.modulus < 2 || column.divisor != 1 || column.modulus < 2)
+      return false;
+    terms_ = term.modulus;
+    lanes_ = column.modulus;
+    down_ = axis_of(store.indices[static_cast<size_t>(term.dim)]);
+    across_ = axis_of(store.indices[static_cast<size_t>(column.dim)]);
+    if (down_ == block_.axes.size() || across_ == block_.axes.size() || down_ == across_)
+      return false;
+    for (size_t i = 0; i < block_.axes.size(); ++i)
+      if (loop_of_axis(block_, i).empty()) return false;
+    for (const BlockAccess& a : accesses) {
+      if (a.write) continue;
+      reads_down_ |= a.strides[down_] && is_one(a.strides[down_]) && a.strides[across_] &&
+                     !is_zero(a.strides[across_]);
+      widest_ = std::max(widest_, byte_size(a.buffer->dtype));
+    }
+    return true;
+  }
+  size_t axis_of(const Expr& index) const {
+    for (size_t i = 0; i < block_.axes.size(); ++i)
+      if (index.same_as(block_.axes[i].var) && block_.axes[i].kind == AxisKind::kParallel) return i;
+    return block_.axes.size();
+  }
+
+  // Outer axes, blocks of columns, runs of groups; inside: a line of columns by a group of terms
+  // or, where terms lie side by side in what is read, a square.
+  bool build() {
+    const int64_t line = kLineBytes / (lanes_ * widest_),
+                  blocks = reads_down_ ? 1
+                                       : std::clamp<int64_t>(
+                                             line, 1, (extent(across_) + lanes_ - 1) / lanes_);
+    const bool square = reads_down_ && lanes_ % terms_ == 0 && extent(down_) >= lanes_;
+    const int64_t deep = square ? lanes_ : terms_;
+    std::vector<std::string> order;
+    for (size_t i = 0; i < block_.axes.size(); ++i)
+      if (i != down_ && i != across_) order.push_back(loop_of_axis(block_, i));
+    const std::vector<std::string> outer = order;
+    order.insert(order.end(),
+                 {loop("nb"), loop("kb"), loop("kr"), loop("ni"), loop("kt"), loop("nv")});
+    if (!s_.apply("split", {loop_of_axis(block_, across_), loop("nb"), loop("nt")},
+                  {blocks * lanes_}) ||
+        !s_.apply("split", {loop("nt"), loop("ni"), loop("nv")}, {lanes_}) ||
+        !s_.apply("split", {loop_of_axis(block_, down_), loop("kb"), loop("kc")}, {kRun * deep}) ||
+        !s_.apply("split", {loop("kc"), loop("kr"), loop("kt")}, {deep}) ||
+        !s_.apply("reorder", order) || !s_.apply("unroll", {loop("ni")}) ||
+        !s_.apply("unroll", {loop("kt")}) || !s_.apply("vectorize", {loop("nv")}))
+      return false;
+    s_.note(name_ + ": packed for dot products, " + std::to_string(lanes_) + " columns by " +
+            std::to_string(terms_) + " terms side by side");
+    parallelize(outer);
+    return true;
+  }
+  void parallelize(std::vector<std::string> loops) {
+    if (instances(block_) < kParallelWork) return;
+    loops.insert(loops.end(), {loop("nb"), loop("kb")});
+    std::string parallel = loops[0];
+    for (size_t i = 1; i < loops.size(); ++i) {
+      const std::string name = loop("p") + std::to_string(i);
+      if (!s_.apply("fuse_axes", {parallel, loops[i], name})) break;
+      parallel = name;
+    }
+    s_.apply("parallelize", {parallel});
+  }
+
+  static constexpr int64_t kLineBytes = 64, kRun = 16;  // groups, or squares, of one run
+
+  ScheduleState& s_;
+  std::string name_;
+  Block block_;
+  size_t down_ = 0, across_ = 0;  // axes: along the terms, along the columns
+  int64_t terms_ = 1, lanes_ = 1;
+  bool reads_down_ = false;
+  int widest_ = 1;  // bytes of an element that is read
+};
+
+}  // namespace
+
+bool pack_rule(ScheduleState& s, const std::string& block) { return PackRule(s, block).run(); }
+
+}  // namespace tilewright::passes
