@@ -90,6 +90,9 @@ bool lanes_rule(ScheduleState& s, const std::string& block);
 // Several blocks over the same rows share the row loops; reductions along the row use vectors of
 // partial results.
 bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks);
+// Rows that another block alone reads, at places it looks up, are made where that block reads them.
+// Returns the other block; empty, and nothing changes, where it is not of that form.
+std::string resampled_rows_rule(ScheduleState& s, const std::string& block);
 // Has the block store its result past the caches when they could not hold it anyway.
 void stream_rule(ScheduleState& s, const std::string& block);
 // Do all addresses run on from the inner axis, of this extent, to the outer one?
