@@ -67,28 +67,36 @@ bool is_epilogue(const ScheduleState& s, const BlockPlace& p) {
   return false;
 }
 
-// Does the block look addresses up in tables of what it reads? `table`: one of these tables differs
-// from one of the results that lie side by side to the next.
-bool looks_up(const Block& b, const BufferNode* table) {
-  bool places = false, varies = false;
+// What a block that looks addresses up finds in a buffer, where that differs from one of the
+// results that lie side by side to the next.
+enum class TableUse { kNone, kValues, kPlaces };
+TableUse table_use(const Block& b, const BufferNode* table) {
+  const auto accesses = block_accesses(b);
+  bool looks_up = false, places = false, varies = false;
   size_t inner = b.axes.size();
-  for (const BlockAccess& a : block_accesses(b)) {
+  for (const BlockAccess& a : accesses) {
     for (const Expr& i : a.indices)
-      for_each_expr(i, [&](const Expr& e) { places |= e.kind() == NodeKind::kLoad; });
+      for_each_expr(i, [&](const Expr& e) {
+        const auto* l = e.as<Load>();
+        looks_up |= l != nullptr;
+        places |= l && l->buffer.get() == table;
+      });
     if (!a.write) continue;
     for (size_t k = 0; k < b.axes.size(); ++k)
       if (a.strides[k] && is_one(a.strides[k]) && !is_one(b.axes[k].extent)) inner = k;
   }
-  if (!places || inner == b.axes.size()) return false;
-  for (const BlockAccess& a : block_accesses(b))
+  if (!looks_up || inner == b.axes.size()) return TableUse::kNone;
+  for (const BlockAccess& a : accesses)
     varies |= a.buffer.get() == table && !(a.strides[inner] && is_zero(a.strides[inner]));
-  return varies;
+  return !varies ? TableUse::kNone : places ? TableUse::kPlaces : TableUse::kValues;
 }
-// Is it a table of places or weights that many results share? They would work it out again each.
+// Is it a table of places, or of values that many results share? Each would work it out again, and
+// places once more for every element that is read there on a condition.
 bool is_lookup_table(const Store& st, const Block& reader, int64_t mine) {
   constexpr double kLittleWork = 6;  // nodes: no more than loading the value from a table
-  return instances(reader) >= 2 * mine && tree_size(st.value) > kLittleWork &&
-         looks_up(reader, st.buffer.get());
+  if (tree_size(st.value) <= kLittleWork || instances(reader) < mine) return false;
+  const TableUse use = table_use(reader, st.buffer.get());
+  return use == TableUse::kPlaces || (use == TableUse::kValues && instances(reader) >= 2 * mine);
 }
 
 bool finds_places(const Load& l) {
