@@ -26,6 +26,7 @@ const std::vector<OpDef>& pooling_ops();
 const std::vector<OpDef>& sampling_ops();
 const std::vector<OpDef>& sorting_ops();
 const std::vector<OpDef>& selection_ops();
+const std::vector<OpDef>& box_ops();
 const std::vector<OpDef>& resize_ops();
 const std::vector<OpDef>& attention_ops();
 const std::vector<OpDef>& winograd_ops();

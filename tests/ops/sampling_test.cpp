@@ -1,5 +1,5 @@
-// Operators that sample or copy: resizes, grids, regions, padding, repeated elements. Compiled
-// against interpreted, for any number of threads, over sizes that leave tails.
+// Operators that sample, choose or copy: resizes, grids, regions, boxes, padding, repeated
+// elements. Compiled against interpreted, for any number of threads, over sizes that leave tails.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -116,6 +116,49 @@ TEST_P(Sampling, Padding) {
     SCOPED_TRACE(mode);
     expect_equal(call, 0);
   }
+}
+
+TEST_P(Sampling, Regions) {
+  for (const char* mode : {"avg", "max"}) {
+    GraphCall call;
+    for (const int64_t ratio : {0, 1, 3})
+      for (const int64_t half_pixel : {0, 1})
+        for (const Shape& x : {Shape{2, 3, 13, 37}, Shape{1, 2, 1, 1}, Shape{2, 1, 40, 16}})
+          call.output(call.op("roi_align",
+                              {call.input(random(DType::kFloat32, x)),
+                               // Small, large, empty, partly and wholly outside.
+                               call.input(repeated(DType::kFloat32, {5, 4},
+                                                   {1.2, 2, 5,  7.7, -3, -2, 60, 70, 3,  3,
+                                                    3,   3, 30, 5,   39, 12, 90, 90, 95, 99})),
+                               call.input(repeated(DType::kInt64, {5}, {0, -1}))},
+                              {{"output_height", int64_t{7}},
+                               {"output_width", int64_t{5}},
+                               {"sampling_ratio", ratio},
+                               {"half_pixel", half_pixel},
+                               {"mode", std::string(mode)}}));
+    SCOPED_TRACE(mode);
+    expect_equal(call, 200);
+  }
+}
+
+TEST_P(Sampling, Boxes) {
+  GraphCall call;
+  for (const int64_t n : {1, 17, 67, 1100})
+    for (const DType t : {DType::kFloat32, DType::kFloat64})
+      for (const int64_t centred : {0, 1}) {
+        std::vector<double> corners, scores{-0.0, 0.0, NAN, -HUGE_VAL, HUGE_VAL};
+        for (int i = 0; i < 4 * 311; ++i) corners.push_back(std::fmod(i * 7.311, 29));
+        for (int i = 0; i < 307; ++i) scores.push_back(std::fmod(i * 0.37, 1.5) - 0.5);
+        const auto chosen =
+            call.op("choose_boxes",
+                    {call.input(repeated(t, {2, n, 4}, corners)),
+                     call.input(repeated(t, {2, 3, n}, scores)), numbers(call, DType::kInt64, {60}),
+                     numbers(call, t, {0.3}), centred ? ir::kNone : numbers(call, t, {0.1})},
+                    {{"center_point_box", centred}});
+        call.output(chosen);
+        call.output(call.op("list_boxes", {chosen}));
+      }
+  expect_equal(call, 0);
 }
 
 TEST_P(Sampling, RepeatedElements) {
