@@ -24,6 +24,7 @@ const std::vector<OpDef>& generator_ops();
 const std::vector<OpDef>& indexing_ops();
 const std::vector<OpDef>& pooling_ops();
 const std::vector<OpDef>& sampling_ops();
+const std::vector<OpDef>& region_ops();
 const std::vector<OpDef>& sorting_ops();
 const std::vector<OpDef>& selection_ops();
 const std::vector<OpDef>& box_ops();
