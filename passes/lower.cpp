@@ -139,6 +139,8 @@ std::span<const KernelPass> loop_passes() {
       {"simplify_loops", Stage::kFlat, simplify},
       // Conditions that fail only at the end of a loop leave its main part.
       {"partition_tails", Stage::kFlat, on_body<partition_tails>},
+      // Borders of what is read leave the loops over its inside.
+      {"peel_borders", Stage::kFlat, on_body<peel_borders>},
       {"vectorize_loops", Stage::kFlat, on_body<vectorize_loops>},
       {"unguard_loads", Stage::kFlat, on_body<unguard_loads>},
       {"lower_dots", Stage::kFlat, on_body<lower_dots>},

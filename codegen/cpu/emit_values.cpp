@@ -7,6 +7,7 @@
 
 #include "codegen/cpu/emit_arithmetic.h"
 #include "codegen/cpu/emit_dot.h"
+#include "codegen/cpu/lane_indices.h"
 #include "codegen/cpu/transpose_steps.h"
 #include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
@@ -192,8 +193,50 @@ Value* ValueEmitter::load(const Load& l) {
              : b_.CreateAlignedLoad(type, p, alignment(l.buffer));
     return from_memory(v, t);
   }
-  Value* pointers = place(l.buffer, value(l.indices[0]));
+  const bool always = l.mask && is_one(l.mask);  // even where a guard around is off
+  if (Value* v = guard_ && !always ? nullptr : read_shuffled(l)) return from_memory(v, t);
+  Value* pointers = addresses(l.buffer, l.indices[0]);
   return from_memory(b_.CreateMaskedGather(type, pointers, alignment(l.buffer), mask, zero), t);
+}
+
+// The address of each lane, from that which all have in common: processors add the rest to it where
+// it is a vector of narrow numbers.
+Value* ValueEmitter::addresses(const Buffer& x, const Expr& index) {
+  const SplitIndex i = split_index(index);
+  if (!i.uniform || !i.rest) return address(x, index);
+  Value* base = address(x, keep(i.uniform));
+  return b_.CreateInBoundsGEP(type_of({x->dtype, 1}, true), base, value(keep(i.rest)));
+}
+// Elements that lie close together, by known distances, are read side by side and put in order.
+// Null where they do not.
+Value* ValueEmitter::read_shuffled(const Load& l) {
+  const auto index = known_lanes(l.indices[0]);
+  const bool always = !l.mask || is_one(l.mask);
+  const auto mask = always ? std::nullopt : known_lanes(l.mask);
+  if (!index || (!always && (!mask || !is_zero(mask->base)))) return nullptr;
+  std::vector<bool> on(index->offsets.size(), true);
+  for (size_t i = 0; mask && i < on.size(); ++i) on[i] = mask->offsets[i] != 0;
+  const auto read = shuffled_read(index->offsets, on);
+  if (!read) return nullptr;
+  Value* base = value(keep(index->base));
+  llvm::Type* part = type_of({l.type.dtype, read->count}, true);
+  auto read_at = [&](int64_t offset) {
+    Value* at = b_.CreateAdd(base, b_.getInt64(static_cast<uint64_t>(offset)));
+    Value* v = b_.CreateAlignedLoad(part, place(l.buffer, at), alignment(l.buffer));
+    return read->count == 1 ? b_.CreateVectorSplat(1, v) : v;
+  };
+  Value* first = read_at(read->first);
+  Value* second = read->second == read->first ? first : read_at(read->second);
+  Value* v = b_.CreateShuffleVector(first, second, read->lanes);
+  if (always) return v;
+  std::vector<llvm::Constant*> bits;  // lanes that are off give 0
+  for (const bool lane : on) bits.push_back(b_.getInt1(lane));
+  return b_.CreateSelect(llvm::ConstantVector::get(bits), v,
+                         llvm::Constant::getNullValue(v->getType()));
+}
+const Expr& ValueEmitter::keep(Expr e) {
+  made_.push_back(std::move(e));
+  return made_.back();
 }
 
 size_t ValueEmitter::load_square(const std::vector<const Load*>& columns) {

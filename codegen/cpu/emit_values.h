@@ -1,6 +1,7 @@
 // Expressions and accesses to memory of flat loops to LLVM IR, at the place where a builder stands.
 #pragma once
 
+#include <deque>
 #include <unordered_map>
 #include <vector>
 
@@ -54,6 +55,9 @@ class ValueEmitter {
   llvm::Value* guarded(llvm::Value* condition, const ir::Expr& e);
   llvm::Value* load(const ir::Load& l);
   llvm::Value* load_mask(const ir::Load& l);
+  llvm::Value* addresses(const ir::Buffer& x, const ir::Expr& index);
+  llvm::Value* read_shuffled(const ir::Load& l);
+  const ir::Expr& keep(ir::Expr e);
   void prefetch(const ir::Load& l, llvm::Value* p);
   void store_if(llvm::Value* condition, const ir::Store& s, llvm::Value* value);
   bool can_stream(const ir::Store& s, ir::ScalarType t) const;
@@ -74,6 +78,7 @@ class ValueEmitter {
   Frame& f_;
   std::unordered_map<const ir::ExprNode*, llvm::Value*> memo_;
   std::unordered_map<const ir::Load*, llvm::Value*> loaded_;  // by the square they are part of
+  std::deque<ir::Expr> made_;                                 // kept alive for memo_
   llvm::Value* guard_ = nullptr;  // loads are real only where it is true
 };
 

@@ -53,6 +53,11 @@ void group_norm(NodeImport& n) {
            {{"axis", int64_t{2}}, {"epsilon", n.float_attr("epsilon", 1e-5)}});
   n.out(0, n.reshape(y, dims));
 }
+// x ^ 0.75
+V three_quarters(V x) {
+  V root = apply("sqrt", x);
+  return root * apply("sqrt", root);
+}
 // x / (bias + alpha / size * sum of squares over `size` channels around) ^ beta. The mean over
 // channels is a pooling.
 void lrn(NodeImport& n) {
@@ -71,8 +76,12 @@ void lrn(NodeImport& n) {
                        {"pads", std::vector<int64_t>{(size - 1) / 2, 0, size / 2, 0}},
                        {"count_include_pad", int64_t{1}}});
   V factor = V{n, n.reshape(mean, dims)} * n.float_attr("alpha", 1e-4) + n.float_attr("bias", 1);
-  V y = wide / apply("pow", factor, factor.number(n.float_attr("beta", 0.75)));
-  n.out(0, y.to(x.dtype()).id);
+  const double beta = n.float_attr("beta", 0.75);
+  // What is surely above 0 has roots; those of roots are far cheaper than a power.
+  V power = beta == 0.75 && n.float_attr("alpha", 1e-4) >= 0 && n.float_attr("bias", 1) > 0
+                ? three_quarters(factor)
+                : apply("pow", factor, factor.number(beta));
+  n.out(0, (wide / power).to(x.dtype()).id);
 }
 void lp_norm(NodeImport& n) {
   V x{n, n.required(0)};

@@ -37,8 +37,10 @@ void compress(NodeImport& n) {
   n.out(0, n.op("compress", {n.required(0), n.required(1)}, a));
 }
 void non_max_suppression(NodeImport& n) {
-  n.out(0, n.op("non_max_suppression", {n.required(0), n.required(1), n.in(2), n.in(3), n.in(4)},
-                {{"center_point_box", n.int_attr("center_point_box", 0)}}));
+  const ir::ValueId chosen =
+      n.op("choose_boxes", {n.required(0), n.required(1), n.in(2), n.in(3), n.in(4)},
+           {{"center_point_box", n.int_attr("center_point_box", 0)}});
+  n.out(0, n.op("list_boxes", {chosen}));
 }
 
 constexpr auto kRows = std::to_array<OpMapping>({

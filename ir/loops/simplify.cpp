@@ -93,16 +93,33 @@ class Simplify : public Rewriter {
         for (const Expr& f : l.terms[i].factors) {
           const auto* mod = f.as<Binary>();
           if (!mod || mod->op != BinaryOp::kFloorMod) continue;
-          if (merge_division(l, i, f, *mod)) {
-            changed = true;
-            break;
-          }
+          for (const Expr& whole : wholes(l, *mod))
+            changed = changed || merge_division(l, i, f, *mod, whole);
+          if (changed) break;
         }
       }
     }
     return to_expr(l);
   }
-  bool merge_division(Linear& l, size_t i, const Expr& mod_expr, const Binary& mod) {
+  // What a remainder may be the rest of: x itself, or floormod(x, n * c), whose remainders by c are
+  // those of x.
+  static std::vector<Expr> wholes(const Linear& l, const Binary& mod) {
+    std::vector<Expr> found{mod.a};
+    const auto c = as_int(mod.b);
+    for (const LinearTerm& t : l.terms)
+      for (const Expr& f : t.factors) {
+        const auto* quotient = f.as<Binary>();
+        if (!c || !quotient || quotient->op != BinaryOp::kFloorDiv || as_int(quotient->b) != c)
+          continue;
+        const auto* outer = quotient->a.as<Binary>();
+        const auto n = outer && outer->op == BinaryOp::kFloorMod ? as_int(outer->b) : std::nullopt;
+        if (n && *n > 0 && *c > 0 && *n % *c == 0 && same_expr(outer->a, mod.a))
+          found.push_back(quotient->a);
+      }
+    return found;
+  }
+  bool merge_division(Linear& l, size_t i, const Expr& mod_expr, const Binary& mod,
+                      const Expr& whole) {
     LinearTerm t = l.terms[i];
     std::vector<Expr> rest;
     bool removed = false;
@@ -113,7 +130,7 @@ class Simplify : public Rewriter {
       }
       rest.push_back(f);
     }
-    Expr quotient = floordiv(mod.a, mod.b);
+    Expr quotient = floordiv(whole, mod.b);
     Linear wanted = to_linear(quotient).times(to_linear(mod.b));
     Linear outer;
     outer.add(rest, t.coefficient);
@@ -125,7 +142,7 @@ class Simplify : public Rewriter {
     Linear mod_term;
     mod_term.add(t.factors, t.coefficient);
     test.add(mod_term, -1);
-    test.add(to_linear(mod.a).times(outer));
+    test.add(to_linear(whole).times(outer));
     l = std::move(test);
     return true;
   }

@@ -1,5 +1,7 @@
 // Resampling along axes. For each resized axis, small tables hold the positions and weights of the
-// source elements of every output position; the result is a weighted sum over them.
+// source elements of every output position; the result is a weighted sum over them. Elements that
+// lie side by side come last: rows are summed up first, which reads them as they lie.
+#include <algorithm>
 #include <cmath>
 
 #include "ir/loops/simplify.h"
@@ -10,6 +12,8 @@ namespace tilewright::ir {
 namespace {
 
 constexpr int kMostTaps = 16;  // of all axes together: more are summed one axis after the other
+// Rows this many times as long as the results made of them are not summed up as a whole.
+constexpr int64_t kMostShrinking = 8;
 
 struct ResizeAxis {
   int axis = 0;
@@ -165,8 +169,8 @@ struct AxisTables {
   ResizeAxis a;
   int taps = 1, first = 0;  // taps of output o are at floor(position) + first ...
   Buffer position;          // [out]
-  Buffer index;             // i64[out, taps], inside x
-  Buffer weight;            // [out, taps]; null: nearest
+  Buffer index;             // [taps, out], inside x
+  Buffer weight;            // [taps, out]; null: nearest
 };
 
 // Positions are f32 where the nearest element is taken: rounding then absorbs that scales are
@@ -222,26 +226,32 @@ Expr tap_position(const AxisTables& t, const Expr& o, const Expr& tap) {
 void fill_weights(ComputeContext& c, const ResizePlan& p, AxisTables& t, DType acc) {
   const double shrink = p.antialias ? std::min(*t.a.known, 1.0) : 1.0,
                cubic = c.attr_float("cubic_coeff_a", -0.75);
-  Buffer raw = c.b.temp("raw_weights", DType::kFloat64, {t.a.out, Expr(t.taps)}),
+  auto raw_weight = [&](const Axes& i) {
+    Expr q = tap_position(t, i[1], i[0]);
+    Expr w = kernel_weight(p.mode, (f64(q) - load(t.position, {i[1]})) * f64(shrink), cubic);
+    if (!p.exclude_outside) return w;
+    return select(logical_and(q >= Expr(0), q < t.a.in), w, f64(0));
+  };
+  t.weight = c.b.temp("weights", acc, {Expr(t.taps), t.a.out});
+  if (!p.antialias && !p.exclude_outside) {  // their sum is 1
+    c.b.compute(t.weight, [&](const Axes& i) { return cast(acc, raw_weight(i)); }, "weights");
+    return;
+  }
+  Buffer raw = c.b.temp("raw_weights", DType::kFloat64, {Expr(t.taps), t.a.out}),
          sum = c.b.temp("weight_sum", DType::kFloat64, {t.a.out});
-  c.b.compute(
-      raw,
-      [&](const Axes& i) {
-        Expr q = tap_position(t, i[0], i[1]);
-        Expr w = kernel_weight(p.mode, (f64(q) - load(t.position, {i[0]})) * f64(shrink), cubic);
-        if (!p.exclude_outside) return w;
-        return select(logical_and(q >= Expr(0), q < t.a.in), w, f64(0));
-      },
-      "raw_weights");
+  c.b.compute(raw, raw_weight, "raw_weights");
   c.b.reduce(
       sum, {Expr(t.taps)}, Combiner::kSum,
-      [&](const Axes& i, const Axes& r) { return load(raw, {i[0], r[0]}); }, "weight_sum");
-  t.weight = c.b.temp("weights", acc, {t.a.out, Expr(t.taps)});
+      [&](const Axes& i, const Axes& r) { return load(raw, {r[0], i[0]}); }, "weight_sum");
   c.b.compute(
-      t.weight, [&](const Axes& i) { return cast(acc, load(raw, i) / load(sum, {i[0]})); },
+      t.weight, [&](const Axes& i) { return cast(acc, load(raw, i) / load(sum, {i[1]})); },
       "weights");
 }
 
+// Indices are of 32 bits where these surely suffice: more of them are looked up at once.
+DType index_type(const Expr& extent) {
+  return as_int(extent).value_or(INT64_MAX) <= INT32_MAX ? DType::kInt32 : DType::kInt64;
+}
 AxisTables fill_tables(ComputeContext& c, const ResizePlan& p, const ResizeAxis& a, DType acc) {
   AxisTables t{a};
   const int reach = p.mode == "cubic" ? 2 : 1;
@@ -255,14 +265,15 @@ AxisTables fill_tables(ComputeContext& c, const ResizePlan& p, const ResizeAxis&
   t.position = c.b.temp("positions", position_type(p), {a.out});
   c.b.compute(
       t.position, [&](const Axes& i) { return source_position(c, p, a, i[0]); }, "positions");
-  t.index = c.b.temp("source", DType::kInt64, {a.out, Expr(t.taps)});
+  const DType type = index_type(a.in);
+  t.index = c.b.temp("source", type, {Expr(t.taps), a.out});
   c.b.compute(
       t.index,
       [&](const Axes& i) {
         Expr q = p.mode == "nearest"
-                     ? cast(DType::kInt64, nearest_index(p.nearest, load(t.position, {i[0]})))
-                     : tap_position(t, i[0], i[1]);
-        return clamp(q, 0, a.in - 1);
+                     ? cast(DType::kInt64, nearest_index(p.nearest, load(t.position, {i[1]})))
+                     : tap_position(t, i[1], i[0]);
+        return cast(type, clamp(q, 0, a.in - 1));
       },
       "source");
   if (p.mode != "nearest") fill_weights(c, p, t, acc);
@@ -271,6 +282,9 @@ AxisTables fill_tables(ComputeContext& c, const ResizePlan& p, const ResizeAxis&
 
 // --- the sum -----------------------------------------------------------------------------------
 
+Expr source_index(const AxisTables& t, const Expr& tap, const Expr& o) {
+  return cast(DType::kInt64, load(t.index, {tap, o}));
+}
 // Weighted sum over the taps of tables[from ...], written out.
 Expr expanded_sum(const std::vector<AxisTables>& tables, size_t from, const Buffer& x,
                   const Axes& i, Axes at, DType acc) {
@@ -279,9 +293,9 @@ Expr expanded_sum(const std::vector<AxisTables>& tables, size_t from, const Buff
   const auto d = static_cast<size_t>(t.a.axis);
   Expr sum;
   for (int tap = 0; tap < t.taps; ++tap) {
-    at[d] = load(t.index, {i[d], Expr(tap)});
+    at[d] = source_index(t, Expr(tap), i[d]);
     Expr term = expanded_sum(tables, from + 1, x, i, at, acc);
-    if (t.weight) term = load(t.weight, {i[d], Expr(tap)}) * term;
+    if (t.weight) term = load(t.weight, {Expr(tap), i[d]}) * term;
     sum = sum ? sum + term : term;
   }
   return sum;
@@ -296,24 +310,17 @@ Expr is_outside(const std::vector<AxisTables>& tables, const Axes& i) {
   return outside;
 }
 
-void compute_resize(ComputeContext& c) {
-  const ResizePlan p = resize_plan(c).value();
-  const DType t = c.out()->dtype;
-  const bool exact = p.mode == "nearest";
-  const DType acc = exact ? t : t == DType::kFloat64 ? t : DType::kFloat32;
-  std::vector<AxisTables> tables;
+int taps_of(const std::vector<AxisTables>& tables) {
   int taps = 1;
-  for (const ResizeAxis& a : p.axes) {
-    tables.push_back(fill_tables(c, p, a, acc));
-    taps *= tables.back().taps;
-  }
-  const std::vector<AxisTables> all = tables;
-  Buffer x = c.in(0);
+  for (const AxisTables& t : tables) taps *= t.taps;
+  return taps;
+}
+// x, or what remains of it to be summed up once the taps of `tables` are few enough.
+Buffer sum_many_taps(ComputeContext& c, Buffer x, std::vector<AxisTables>& tables, DType acc) {
   std::vector<Expr> shape = x->shape;
-  while (taps > kMostTaps) {  // one axis after the other
+  while (taps_of(tables) > kMostTaps) {
     const AxisTables one = tables.front();
     tables.erase(tables.begin());
-    taps /= one.taps;
     const auto d = static_cast<size_t>(one.a.axis);
     shape[d] = one.a.out;
     Buffer next = c.b.temp("resized", acc, shape);
@@ -321,20 +328,58 @@ void compute_resize(ComputeContext& c) {
         next, {Expr(one.taps)}, Combiner::kSum,
         [&](const Axes& i, const Axes& r) {
           Axes at = i;
-          at[d] = load(one.index, {i[d], r[0]});
-          return load(one.weight, {i[d], r[0]}) * cast(acc, load(x, at));
+          at[d] = source_index(one, r[0], i[d]);
+          return load(one.weight, {r[0], i[d]}) * cast(acc, load(x, at));
         },
         "resize_axis");
     x = next;
   }
+  return x;
+}
+// The axis along which elements lie side by side, last; whether it is resized and others too, so
+// that whole rows of x are summed up first.
+bool sums_rows_first(const Buffer& y, std::vector<AxisTables>& tables) {
+  const int inner = y->layout.empty() ? y->rank() - 1 : y->layout.back().dim;
+  auto last = std::find_if(tables.begin(), tables.end(),
+                           [&](const AxisTables& t) { return t.a.axis == inner; });
+  if (last == tables.end()) return false;
+  std::rotate(last, last + 1, tables.end());
+  const AxisTables& t = tables.back();
+  const auto in = as_int(t.a.in), out = as_int(t.a.out);
+  const bool shrinks = in && out && *in > kMostShrinking * *out;
+  return !shrinks && t.taps > 1 && taps_of(tables) > t.taps;
+}
+
+void compute_resize(ComputeContext& c) {
+  const ResizePlan p = resize_plan(c).value();
+  const Buffer& y = c.out();
+  const DType t = y->dtype;
+  const bool exact = p.mode == "nearest";
+  const DType acc = exact ? t : t == DType::kFloat64 ? t : DType::kFloat32;
+  std::vector<AxisTables> tables;
+  for (const ResizeAxis& a : p.axes) tables.push_back(fill_tables(c, p, a, acc));
+  const std::vector<AxisTables> all = tables;
+  Buffer x = c.in(0);
+  if (sums_rows_first(y, tables)) {
+    std::vector<AxisTables> others(tables.begin(), tables.end() - 1);
+    tables = {tables.back()};
+    x = sum_many_taps(c, x, others, acc);
+    std::vector<Expr> shape = y->shape;
+    shape[static_cast<size_t>(tables[0].a.axis)] = tables[0].a.in;
+    Buffer rows = c.b.temp("rows", acc, shape, y->layout);
+    c.b.compute(
+        rows, [&](const Axes& i) { return expanded_sum(others, 0, x, i, i, acc); }, "resize_rows");
+    x = rows;
+  }
+  x = sum_many_taps(c, x, tables, acc);
   const bool extrapolate = p.coordinates == "tf_crop_and_resize";
   c.b.compute(
-      c.out(),
+      y,
       [&](const Axes& i) {
-        Expr y = cast(t, expanded_sum(tables, 0, x, i, i, acc));
-        return extrapolate
-                   ? select(is_outside(all, i), constant(c.attr_float("extrapolation_value"), t), y)
-                   : y;
+        Expr value = cast(t, expanded_sum(tables, 0, x, i, i, acc));
+        return extrapolate ? select(is_outside(all, i),
+                                    constant(c.attr_float("extrapolation_value"), t), value)
+                           : value;
       },
       "resize");
 }

@@ -3,6 +3,7 @@
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
+#include "ir/ops/sort_loops.h"
 
 namespace tilewright::ir {
 namespace {
@@ -72,7 +73,7 @@ std::vector<Expr> tap_weights(const std::string& mode, const Expr& part) {
   return {far(part + one), near(part), near(one - part), far(number(2) - part)};
 }
 struct GridSample {
-  Buffer x, position;  // position: [n, spatial..., r] in elements of x
+  Buffer x;
   std::string mode;
   std::vector<Borders> borders;
   DType t;
@@ -96,11 +97,12 @@ struct GridSample {
     return result;
   }
 };
-// Grid coordinates in [-1, 1], last dimension of x first, as positions in x.
+// Grid coordinates in [-1, 1], last dimension of x first, as the position in x's dimension r; i: a
+// point of the grid.
 Expr grid_position(const ComputeContext& c, const GridSample& s, const Axes& i, size_t r) {
   const DType t = s.t;
   const Borders& b = s.borders[r];
-  Axes at(i.begin(), i.end() - 1);
+  Axes at = i;
   at.push_back(Expr(static_cast<int64_t>(s.borders.size() - 1 - r)));
   Expr v = cast(t, load(c.in(1), at)) + constant(1, t), one = constant(1, t), two = constant(2, t),
        n = cast(t, b.extent);
@@ -111,8 +113,85 @@ Expr grid_position(const ComputeContext& c, const GridSample& s, const Axes& i, 
     return select(p < b.low, constant(0, t), select(p > b.high, n - one, p));
   return b.padding == "reflection" ? b.reflect(p) : p;
 }
+
+// What all channels read alike, along one dimension of x and for each of its taps: how far behind
+// the first element of the channel the tap lies, and its weight.
+struct TapTables {
+  std::vector<Buffer> offset, weight;  // [n, spatial...]; no weights: nearest
+};
+// Offsets of one channel are added up in 32 bits where these surely suffice. Outside x they are
+// `outside`, so that a sum with one of these is below 0.
+struct OffsetType {
+  DType dtype = DType::kInt64;
+  int64_t outside = -(int64_t{1} << 60);
+};
+OffsetType offset_type(const Expr& elements) {
+  constexpr int64_t kNear = int64_t{1} << 29;  // three of these still fit
+  if (as_int(elements).value_or(kNear) >= kNear) return {};
+  return {DType::kInt32, -kNear};
+}
+
+TapTables fill_taps(ComputeContext& c, const GridSample& s, size_t r) {
+  const Borders& b = s.borders[r];
+  const std::vector<Expr> points(c.in(1)->shape.begin(), c.in(1)->shape.end() - 1);
+  Buffer position = c.b.temp("position", s.t, points);
+  c.b.compute(position, [&](const Axes& i) { return grid_position(c, s, i, r); }, "position");
+  auto part = [&](const Axes& i) {
+    Expr p = load(position, i);
+    return p - unary(UnaryOp::kFloor, p);
+  };
+  Expr behind = 1, elements = 1;
+  for (size_t d = s.borders.size(); d-- > 0;) {
+    if (d == r) behind = elements;
+    elements = elements * s.borders[d].extent;
+  }
+  const OffsetType offset = offset_type(elements);
+  TapTables t;
+  const size_t taps = s.mode == "nearest" ? 1 : s.mode == "linear" ? 2 : 4;
+  for (size_t k = 0; k < taps; ++k) {
+    t.offset.push_back(c.b.temp("offset", offset.dtype, points));
+    c.b.compute(
+        t.offset.back(),
+        [&](const Axes& i) {
+          Expr inside = bool_imm(true),
+               first = cast(DType::kInt64, unary(UnaryOp::kFloor, load(position, i)));
+          Expr at = border_index(
+              b, first + Expr(static_cast<int64_t>(k)) - Expr(s.mode == "cubic" ? 1 : 0), inside);
+          return cast(offset.dtype, select(inside, at * behind, Expr(offset.outside)));
+        },
+        "offset");
+    if (taps == 1) continue;
+    t.weight.push_back(c.b.temp("weight", s.t, points));
+    c.b.compute(
+        t.weight.back(), [&](const Axes& i) { return tap_weights(s.mode, part(i))[k]; }, "weight");
+  }
+  return t;
+}
+// Weighted sum over the taps of dimensions d, d + 1, ... of channel `channel` at point i; `offset`
+// (null: 0) is the sum of those before.
+Expr tap_sum(const GridSample& s, const std::vector<TapTables>& tables, size_t d, const Axes& i,
+             const Axes& channel, const Expr& offset) {
+  if (d == tables.size()) {
+    std::vector<Expr> extents;
+    for (const Borders& b : s.borders) extents.push_back(b.extent);
+    Axes at = channel;
+    for (const Expr& e : unravel(cast(DType::kInt64, offset), extents)) at.push_back(e);
+    const Expr x = load(s.x, at), zero = constant(0, offset.dtype());
+    return cast(s.t, s.borders[0].padding == "zeros"
+                         ? select(offset >= zero, x, constant(0, s.x->dtype))
+                         : x);
+  }
+  Expr result;
+  for (size_t k = 0; k < tables[d].offset.size(); ++k) {
+    const Expr here = load(tables[d].offset[k], i);
+    Expr term = tap_sum(s, tables, d + 1, i, channel, offset ? offset + here : here);
+    if (!tables[d].weight.empty()) term = load(tables[d].weight[k], i) * term;
+    result = result ? result + term : term;
+  }
+  return result;
+}
 void compute_grid_sample(ComputeContext& c) {
-  GridSample s{c.in(0), nullptr, c.attr_string("mode", "linear"), {}, accumulator(c.in(0)->dtype)};
+  GridSample s{c.in(0), c.attr_string("mode", "linear"), {}, accumulator(c.in(0)->dtype)};
   const bool corners = c.attr_int("align_corners") != 0;
   for (size_t d = 2; d < s.x->shape.size(); ++d) {
     Expr n = cast(s.t, s.x->shape[d]), half = constant(0.5, s.t);
@@ -120,27 +199,14 @@ void compute_grid_sample(ComputeContext& c) {
                          corners ? constant(0, s.t) : constant(-0.5, s.t),
                          corners ? n - constant(1, s.t) : n - half});
   }
-  s.position = c.b.temp("position", s.t, c.in(1)->shape);
-  c.b.compute(
-      s.position,
-      [&](const Axes& i) {
-        Expr p = grid_position(c, s, i, 0);
-        for (size_t r = 1; r < s.borders.size(); ++r)
-          p = select(eq(i.back(), Expr(static_cast<int64_t>(r))), grid_position(c, s, i, r), p);
-        return p;
-      },
-      "position");
+  std::vector<TapTables> tables;
+  for (size_t r = 0; r < s.borders.size(); ++r) tables.push_back(fill_taps(c, s, r));
   c.b.compute(
       c.out(),
       [&](const Axes& i) {
-        Axes at{within(i[0], c.dim(0, 0), c.dim(1, 0))}, p;
-        at.insert(at.end(), i.begin() + 2, i.end());
-        for (size_t r = 0; r < s.borders.size(); ++r) {
-          at.push_back(Expr(static_cast<int64_t>(r)));
-          p.push_back(load(s.position, at));
-          at.pop_back();
-        }
-        return cast(c.out()->dtype, s.sum(0, p, {i[0], i[1]}, bool_imm(true)));
+        Axes point{within(i[0], c.dim(0, 0), c.dim(1, 0))};
+        point.insert(point.end(), i.begin() + 2, i.end());
+        return cast(c.out()->dtype, tap_sum(s, tables, 0, point, {i[0], i[1]}, nullptr));
       },
       "grid_sample");
 }
@@ -173,7 +239,7 @@ void compute_deform_columns(ComputeContext& c) {
       y,
       [&](const Axes& i) {
         const Expr element = (floordiv(i[1], per_group) * y->shape[2] + i[2]) * y->shape[3] + i[3];
-        GridSample s{x, nullptr, "linear", {}, t};
+        GridSample s{x, "linear", {}, t};
         Axes p;
         for (size_t d = 0; d < 2; ++d) {
           Expr moved = cast(

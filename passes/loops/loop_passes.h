@@ -29,6 +29,10 @@ ir::Expr storage_elements(const ir::BufferNode& buffer);
 // loses the condition.
 ir::Stmt partition_tails(const ir::Stmt& s);
 
+// Gives the iterations for which choices within indices (minima, maxima, selects) are decided a loop
+// of their own. Before vectorize_loops.
+ir::Stmt peel_borders(const ir::Stmt& s);
+
 // Vectorized loops become vector expressions; conditions on lanes become masks.
 ir::Stmt vectorize_loops(const ir::Stmt& s);
 

@@ -1,5 +1,7 @@
 // Moves each temporary into the innermost loop that holds all its uses, shrinks it to what one
 // iteration touches, and makes it local when that is small.
+#include <algorithm>
+
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
 
@@ -14,6 +16,7 @@ constexpr int64_t kMostLocalBytes = 48 << 10;  // of one buffer, on a worker's s
 struct Use {
   std::vector<const For*> loops;
   std::vector<Expr> indices;
+  bool stored = false;
 };
 
 class CollectUses {
@@ -42,7 +45,7 @@ class CollectUses {
       visit(w->body);
       opaque_ |= mentions(w->body);
     } else if (const auto* st = s.as<Store>()) {
-      if (st->buffer.get() == buffer_) uses.push_back({loops_, st->indices});
+      if (st->buffer.get() == buffer_) uses.push_back({loops_, st->indices, true});
       for (const Expr& e : st->indices) visit(e);
       visit(st->value);
     }
@@ -215,6 +218,33 @@ class PlaceBuffers : public Rewriter {
     const auto all = as_int(b.shape[d]);
     return shrinks(b, uses, depth, {d, d}, r) && !(all && *as_int(r.extent) >= *all);
   }
+  static bool has_quotients(const Expr& e) {
+    bool found = false;
+    for_each_expr(e, [&](const Expr& x) {
+      const auto* b = x.as<Binary>();
+      found |= b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod);
+    });
+    return found;
+  }
+  // The last of the dimensions from d on whose joined index is no quotient where that of d is one;
+  // d itself where there are none.
+  static size_t joined_to(const BufferNode& b, const std::vector<Use>& uses, size_t depth,
+                          size_t d) {
+    auto divided = [&](DimGroup g) {
+      return std::any_of(uses.begin(), uses.end(), [&](const Use& u) {
+        return has_quotients(joined_index(u.indices, b.shape, g));
+      });
+    };
+    if (!divided({d, d})) return d;
+    // What is stored row by row needs room behind each row for the lanes that are off.
+    for (const Use& u : uses)
+      if (u.stored && !has_quotients(u.indices[d])) return d;
+    for (size_t last = d + 1; last < b.shape.size() && !takes_part(b, uses, depth, last); ++last) {
+      Region r;
+      if (!divided({d, last}) && shrinks(b, uses, depth, {d, last}, r)) return last;
+    }
+    return d;
+  }
   // Rows of joined axes have quotients and remainders as indices: only together these say which
   // part of the dimensions they touch.
   static std::vector<DimGroup> group(const BufferNode& b, const std::vector<Use>& uses,
@@ -222,9 +252,10 @@ class PlaceBuffers : public Rewriter {
     std::vector<DimGroup> groups;
     const size_t rank = b.shape.size();
     for (size_t d = 0; d < rank; d = groups.back().last + 1) {
-      groups.push_back({d, d});
+      groups.push_back({d, b.layout.empty() ? joined_to(b, uses, depth, d) : d});
       Region r;
-      if (!b.layout.empty() || shrinks(b, uses, depth, {d, d}, r)) continue;
+      if (!b.layout.empty() || groups.back().last > d || shrinks(b, uses, depth, {d, d}, r))
+        continue;
       for (size_t last = d + 1; last < rank && groups.back().last == d; ++last)
         if (!takes_part(b, uses, depth, last) && shrinks(b, uses, depth, {d, last}, r))
           groups.back().last = last;

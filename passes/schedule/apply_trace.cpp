@@ -7,7 +7,7 @@
 namespace tilewright::passes {
 
 namespace {
-constexpr std::array<Primitive, 18> kPrimitives{{
+constexpr std::array<Primitive, 19> kPrimitives{{
     {"split", "names: loop, outer, inner; numbers: factor", 3, 1, split},
     {"reorder", "names: loops, outermost first", kAny, 0, reorder},
     {"fuse_axes", "names: outer, inner, fused", 3, 0, fuse_axes},

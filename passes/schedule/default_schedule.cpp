@@ -80,7 +80,11 @@ class DefaultSchedule {
         continue;
       }
       if (!is_reduction(*p.block)) {
-        pointwise_rule(s_, names[i]);
+        const std::string reader = resampled_rows_rule(s_, names[i]);
+        if (reader.empty())
+          pointwise_rule(s_, names[i]);
+        else
+          done_.insert(reader);
         continue;
       }
       const std::string epilogue = epilogue_of(p, names);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "codegen/cpu/compile_kernels.h"
+#include "codegen/cpu/lane_indices.h"
 #include "codegen/cpu/strided_loads.h"
 #include "codegen/cpu/strided_stores.h"
 #include "codegen/cpu/transpose_steps.h"
@@ -112,6 +113,48 @@ TEST(StridedStores, BecomeOneStore) {
       EXPECT_FALSE(has(code, "vpextrb")) << cpu << "\n" << code;
       EXPECT_FALSE(has(code, "scatter")) << cpu << "\n" << code;
     }
+}
+
+std::string load(const std::string& index) {
+  return "kernel k(A: f32[4096], C: f32[4096]) { for i in 0..16 { C[ramp(i * 16, 1, 16)] = A[" +
+         index + "] } }";
+}
+
+TEST(LaneIndices, ThatAreKnownBecomeShuffles) {
+  for (const char* cpu : {"x86-64-v4", "x86-64-v3"})
+    for (const char* index :
+         {"floordiv(ramp(i * 16, 1, 16), broadcast(2, 16))", "ramp(i * 32, 2, 16)",
+          "ramp(i + 15, -1, 16)", "max(ramp(-1, 1, 16), broadcast(0, 16)) + broadcast(i * 7, 16)",
+          "broadcast(i * 7, 16) + select(ramp(-2, 1, 16) < broadcast(0, 16), ramp(2, -1, 16), "
+          "ramp(-2, 1, 16))",
+          "ramp(i, 1, 16) + floormod(ramp(i * 4, 1, 16), broadcast(2, 16))"}) {
+      const std::string code = code_for(load(index), cpu);
+      EXPECT_FALSE(has(code, "gather")) << cpu << ", " << index << "\n" << code;
+    }
+}
+TEST(LaneIndices, ThatLieApartAreGathered) {
+  for (const char* index : {"ramp(i, 3, 16)", "floordiv(ramp(i, 1, 16), broadcast(2, 16))"})
+    EXPECT_TRUE(has(code_for(load(index), "x86-64-v4"), "gather")) << index;
+}
+TEST(LaneIndices, AreNarrowBehindACommonBase) {
+  const std::string code = code_for(
+      "kernel k(A: f32[4096], B: i32[4096], C: f32[4096]) { for i in 0..16 { "
+      "C[ramp(i * 16, 1, 16)] = A[broadcast(i * 64, 16) + i64(B[ramp(i * 16, 1, 16)])] } }",
+      "x86-64-v4");
+  EXPECT_TRUE(has(code, "vgatherdps")) << code;
+  EXPECT_FALSE(has(code, "vgatherqps")) << code;
+}
+TEST(LaneIndices, AreReadWithinTheirElements) {
+  // 0 0 1 2 .. 6: two overlapping reads of four elements.
+  const auto read = shuffled_read({0, 0, 1, 2, 3, 4, 5, 6}, std::vector<bool>(8, true));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->first, 0);
+  EXPECT_EQ(read->second, 3);
+  EXPECT_EQ(read->count, 4);
+  EXPECT_EQ(read->lanes, (std::vector<int>{0, 0, 1, 2, 3, 5, 6, 7}));
+  EXPECT_FALSE(shuffled_read({0, 8}, {true, true}).has_value());
+  EXPECT_FALSE(shuffled_read({0, 1}, {false, false}).has_value());
+  EXPECT_EQ(shuffled_read({0, 800}, {true, false})->count, 1);
 }
 
 std::string copy(const std::string& index) {

@@ -157,6 +157,10 @@ TEST(Simplify, DivisionAndModulo) {
   EXPECT_EQ(simplified("floordiv(y * 8 + x, 8)"), "y");
   EXPECT_EQ(simplified("floormod(y * 8 + x, 8)"), "x");
   EXPECT_EQ(simplified("floordiv(y, 4) * 4 + floormod(y, 4)"), "y");
+  EXPECT_EQ(simplified("floordiv(floormod(y, 12), 4) * 8 + floormod(y, 4) * 2"),
+            "floormod(y, 12) * 2");
+  EXPECT_EQ(simplified("floordiv(y, 12) * 12 + floordiv(floormod(y, 12), 4) * 4 + floormod(y, 4)"),
+            "y");
   EXPECT_EQ(simplified("floordiv(y * n + z, n)"), "y");
   EXPECT_EQ(simplified("floormod(y * n + z, n)"), "z");
   EXPECT_EQ(simplified("floordiv(floordiv(y, 3), 4)"), "floordiv(y, 12)");

@@ -37,6 +37,9 @@ TEST(LoopPasses, SimplifyLoops) {
 TEST(LoopPasses, PartitionTails) {
   check_golden("partition_tails", {Stage::kFlat, Stage::kFlat}, on_kernel<partition_tails>());
 }
+TEST(LoopPasses, PeelBorders) {
+  check_golden("peel_borders", {Stage::kFlat, Stage::kFlat}, on_kernel<peel_borders>());
+}
 TEST(LoopPasses, VectorizeLoops) {
   check_golden("vectorize_loops", {Stage::kFlat, Stage::kFlat}, on_kernel<vectorize_loops>());
 }

@@ -67,6 +67,63 @@ bool is_epilogue(const ScheduleState& s, const BlockPlace& p) {
   return false;
 }
 
+// What a block that looks addresses up finds in a buffer, where that differs from one of the
+// results that lie side by side to the next.
+enum class TableUse { kNone, kValues, kPlaces };
+TableUse table_use(const Block& b, const BufferNode* table) {
+  const auto accesses = block_accesses(b);
+  bool looks_up = false, places = false, varies = false;
+  size_t inner = b.axes.size();
+  for (const BlockAccess& a : accesses) {
+    for (const Expr& i : a.indices)
+      for_each_expr(i, [&](const Expr& e) {
+        const auto* l = e.as<Load>();
+        looks_up |= l != nullptr;
+        places |= l && l->buffer.get() == table;
+      });
+    if (!a.write) continue;
+    for (size_t k = 0; k < b.axes.size(); ++k)
+      if (a.strides[k] && is_one(a.strides[k]) && !is_one(b.axes[k].extent)) inner = k;
+  }
+  if (!looks_up || inner == b.axes.size()) return TableUse::kNone;
+  for (const BlockAccess& a : accesses)
+    varies |= a.buffer.get() == table && !(a.strides[inner] && is_zero(a.strides[inner]));
+  return !varies ? TableUse::kNone : places ? TableUse::kPlaces : TableUse::kValues;
+}
+// Is it a table of places, or of values that many results share? Each would work it out again, and
+// places once more for every element that is read there on a condition.
+bool is_lookup_table(const Store& st, const Block& reader, int64_t mine) {
+  constexpr double kLittleWork = 6;  // nodes: no more than loading the value from a table
+  if (tree_size(st.value) <= kLittleWork || instances(reader) < mine) return false;
+  const TableUse use = table_use(reader, st.buffer.get());
+  return use == TableUse::kPlaces || (use == TableUse::kValues && instances(reader) >= 2 * mine);
+}
+
+bool finds_places(const Load& l) {
+  bool found = false;
+  for (const Expr& i : l.indices)
+    for_each_expr(i, [&](const Expr& e) { found |= e.kind() == NodeKind::kLoad; });
+  return found;
+}
+// Sums of looked up elements that are themselves looked up more than once: inlined, all the taps of
+// one would be read for each tap of the other.
+bool multiplies_lookups(const Store& st, const Block& reader) {
+  bool own = false;
+  for_each_expr(st.value, [&](const Expr& e) {
+    if (const auto* l = e.as<Load>()) own |= finds_places(*l);
+  });
+  std::vector<const Load*> places;
+  if (own)
+    for_each_expr(reader.body, [&](const Expr& e) {
+      const auto* l = e.as<Load>();
+      if (!l || l->buffer != st.buffer || !finds_places(*l)) return;
+      for (const Load* other : places)
+        if (same_expr(load(l->buffer, l->indices), load(other->buffer, other->indices))) return;
+      places.push_back(l);
+    });
+  return places.size() > 1;
+}
+
 // May the block's value be computed at each of its uses?
 bool should_inline(const ScheduleState& s, const BlockPlace& p) {
   const auto* st = p.block->body.as<Store>();
@@ -84,6 +141,7 @@ bool should_inline(const ScheduleState& s, const BlockPlace& p) {
     // A contraction reads each element many times: what it reads is laid out once.
     if (reduction && instances(*q.block) > 2 * mine) return false;
     if (costly && (reduction || instances(*q.block) > mine)) return false;
+    if (is_lookup_table(*st, *q.block, mine) || multiplies_lookups(*st, *q.block)) return false;
   }
   return readers > 0 && (readers == 1 || (!costly && !is_epilogue(s, p)));
 }

@@ -58,14 +58,28 @@ void order_by_reads(ScheduleState& s, const std::string& block,
   for (size_t i = 0; i < outer; ++i) axes[i] = order[i].second;
 }
 
+// Does the value name the variable, other than to say where it reads?
+class NamesVar : public Visitor {
+ public:
+  explicit NamesVar(const Var& v) : var_(v) {}
+  using Visitor::visit;
+  void visit(const Expr& e) override {
+    found |= e.same_as(var_);
+    if (e.kind() != NodeKind::kLoad) Visitor::visit(e);
+  }
+  bool found = false;
+
+ private:
+  const Var& var_;
+};
 // Does a condition of the block's value name the axis? Joined with others it would have to be
 // divided out again for each lane.
 bool in_condition(const Block& b, size_t axis) {
-  bool found = false;
+  NamesVar names(b.axes[axis].var);
   for_each_expr(b.body, [&](const Expr& e) {
-    if (const auto* s = e.as<Select>()) found |= uses_var(s->condition, b.axes[axis].var);
+    if (const auto* s = e.as<Select>()) names.visit(s->condition);
   });
-  return found;
+  return names.found;
 }
 
 }  // namespace

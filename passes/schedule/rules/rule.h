@@ -94,6 +94,9 @@ bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks);
 int64_t bytes_of(const ir::BufferNode& b);
 // Is so little of a buffer in the caches, once it was walked through, that its start is not?
 bool exceeds_caches(const ScheduleState& s, const ir::BufferNode& b);
+// Rows that another block alone reads, at places it looks up, are made where that block reads them.
+// Returns the other block; empty, and nothing changes, where it is not of that form.
+std::string resampled_rows_rule(ScheduleState& s, const std::string& block);
 // Has the block store its result past the caches when they could not hold it anyway.
 void stream_rule(ScheduleState& s, const std::string& block);
 // Has the last block that reads the largest input bring rows near that are computed later: passes

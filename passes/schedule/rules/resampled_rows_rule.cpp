@@ -1,0 +1,54 @@
+#include "ir/loops/rewrite.h"
+#include "passes/schedule/rules/rule.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+// The one block that reads `buffer`; null where there are several.
+const Block* only_reader(const ScheduleState& s, const BufferNode* buffer) {
+  const Block* found = nullptr;
+  for (const BlockPlace& p : all_blocks(s.kernel().body)) {
+    if (!touched(p.stmt).reads.count(buffer)) continue;
+    if (found) return nullptr;
+    found = p.block;
+  }
+  return found;
+}
+// Is every element of `buffer` read in the row of the result, at a place along it that is data?
+bool reads_own_row(const Block& reader, const BufferNode* buffer) {
+  const auto* st = reader.body.as<Store>();
+  if (!st || reader.init) return false;
+  bool own = true, looked_up = false;
+  for_each_expr(st->value, [&](const Expr& e) {
+    const auto* l = e.as<Load>();
+    if (!l || l->buffer.get() != buffer) return;
+    for (size_t d = 0; d + 1 < l->indices.size(); ++d)
+      own &= d < st->indices.size() && same_expr(l->indices[d], st->indices[d]);
+    for_each_expr(l->indices.back(),
+                  [&](const Expr& x) { looked_up |= x.kind() == NodeKind::kLoad; });
+  });
+  return own && looked_up;
+}
+
+}  // namespace
+
+std::string resampled_rows_rule(ScheduleState& s, const std::string& block) {
+  const BlockPlace p = s.place(block);
+  const auto* st = p.block->body.as<Store>();
+  if (!st || p.block->init || st->buffer->scope == Scope::kParam || p.block->axes.size() < 2)
+    return "";
+  const Block* reader = only_reader(s, st->buffer.get());
+  if (!reader || reader->axes.size() != p.block->axes.size() ||
+      !reads_own_row(*reader, st->buffer.get()))
+    return "";
+  const std::string name = reader->name;
+  const auto mark = s.mark();
+  if (rows_rule(s, {block, name})) return name;
+  s.restore(mark);
+  return "";
+}
+
+}  // namespace tilewright::passes

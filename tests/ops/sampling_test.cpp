@@ -1,0 +1,193 @@
+// Operators that sample, choose or copy: resizes, grids, regions, boxes, padding, repeated
+// elements. Compiled against interpreted, for any number of threads, over sizes that leave tails.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/ops/graph_oracle.h"
+
+namespace tilewright {
+namespace {
+
+class Sampling : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!runs_here(GetParam())) GTEST_SKIP() << "this machine lacks what " << GetParam() << " has";
+  }
+  HostTensor random(DType t, const Shape& shape) { return random_tensor(t, shape, random_); }
+  ir::ValueId numbers(GraphCall& call, DType t, const std::vector<double>& values) {
+    return call.constant(repeated(t, {static_cast<int64_t>(values.size())}, values));
+  }
+  // `roundings`: of one element, each of half a unit of the largest value.
+  void expect_equal(const GraphCall& call, double roundings) {
+    auto oracle = interpret_graph(call.graph, call.inputs);
+    ASSERT_TRUE(oracle.ok()) << oracle.error().to_string();
+    auto runs = run_compiled(call.graph, call.inputs, {.cpu = GetParam()}, {1, 3});
+    ASSERT_TRUE(runs.ok()) << runs.error().to_string();
+    for (size_t k = 0; k < oracle->outputs.size(); ++k) {
+      auto d = difference((*runs)[0][k], oracle->outputs[k]);
+      ASSERT_TRUE(d.has_value()) << "output " << k;
+      EXPECT_LE(*d, roundings * epsilon((*runs)[0][k].dtype) * oracle->largest) << "output " << k;
+      EXPECT_EQ((*runs)[1][k].bytes, (*runs)[0][k].bytes) << "output " << k;
+    }
+  }
+
+  std::mt19937_64 random_{1};
+};
+
+// Places from a little outside x to a little outside on the other side.
+std::vector<double> places(int n) {
+  std::vector<double> p;
+  for (int i = 0; i < n; ++i) p.push_back(std::fmod(i * 0.7311, 2.6) - 1.3);
+  return p;
+}
+
+TEST_P(Sampling, Grids) {
+  for (const char* mode : {"linear", "nearest", "cubic"}) {
+    GraphCall call;
+    for (const char* padding : {"zeros", "border", "reflection"})
+      for (const auto& [x, grid] : {std::pair{Shape{1, 5, 13, 17}, Shape{1, 7, 19, 2}},
+                                    {{2, 1, 1, 7}, {2, 3, 33, 2}},
+                                    {{1, 3, 11}, {1, 67, 1}},
+                                    {{1, 2, 3, 5, 7}, {1, 2, 3, 17, 3}}}) {
+        if (x.size() == 5 && std::string(mode) == "cubic") continue;  // 64 taps
+        call.output(call.op("grid_sample",
+                            {call.input(random(DType::kFloat32, x)),
+                             call.input(repeated(DType::kFloat32, grid, places(211)))},
+                            {{"mode", std::string(mode)}, {"padding_mode", std::string(padding)}}));
+      }
+    SCOPED_TRACE(mode);
+    expect_equal(call, 200);
+  }
+}
+
+TEST_P(Sampling, GridsLeaveInfinitiesOutside) {
+  GraphCall call;
+  const auto x = call.input(repeated(DType::kFloat32, {1, 2, 4, 4}, {HUGE_VAL}));
+  call.output(call.op("grid_sample",
+                      {x, call.input(repeated(DType::kFloat32, {1, 3, 19, 2}, {-3, 0.1, 3}))},
+                      {{"padding_mode", std::string("zeros")}}));
+  expect_equal(call, 0);
+}
+
+TEST_P(Sampling, Resizes) {
+  for (const char* mode : {"linear", "nearest", "cubic"}) {
+    const bool exact = std::string(mode) == "nearest";
+    GraphCall call;
+    for (const std::vector<double>& sizes : {std::vector<double>{2, 3, 13, 34},
+                                             {2, 3, 26, 17},
+                                             {2, 3, 13, 41},
+                                             {2, 3, 5, 1},
+                                             {3, 5, 7, 37}})
+      for (const DType t : {DType::kFloat32, exact ? DType::kUInt8 : DType::kFloat64})
+        call.output(call.op("resize",
+                            {call.input(random(t, {2, 3, 13, 17})), ir::kNone, ir::kNone,
+                             numbers(call, DType::kInt64, sizes)},
+                            {{"mode", std::string(mode)}}));
+    SCOPED_TRACE(mode);
+    expect_equal(call, 400);
+  }
+}
+
+TEST_P(Sampling, StretchedResizes) {
+  GraphCall call;
+  for (const char* mode : {"linear", "cubic"})
+    for (const int64_t antialias : {0, 1})
+      call.output(call.op("resize",
+                          {call.input(random(DType::kFloat32, {1, 3, 47, 67})), ir::kNone,
+                           ir::kNone, numbers(call, DType::kInt64, {1, 3, 17, 31})},
+                          {{"mode", std::string(mode)},
+                           {"antialias", antialias},
+                           {"exclude_outside", int64_t{1}}}));
+  expect_equal(call, 400);
+}
+
+TEST_P(Sampling, Padding) {
+  for (const char* mode : {"edge", "reflect", "wrap"}) {
+    GraphCall call;
+    for (const int64_t width : {5, 16, 56, 131})
+      for (const std::vector<double>& pads :
+           {std::vector<double>{0, 1, 1, 0, 1, 1}, {0, 0, 4, 0, 2, 3}, {0, -1, -2, 0, 1, 4}})
+        for (const DType t : {DType::kFloat32, DType::kInt8, DType::kInt64})
+          call.output(call.op(
+              "pad", {call.input(random(t, {2, 7, width})), numbers(call, DType::kInt64, pads)},
+              {{"mode", std::string(mode)}}));
+    SCOPED_TRACE(mode);
+    expect_equal(call, 0);
+  }
+}
+
+TEST_P(Sampling, Regions) {
+  for (const char* mode : {"avg", "max"}) {
+    GraphCall call;
+    for (const int64_t ratio : {0, 1, 3})
+      for (const int64_t half_pixel : {0, 1})
+        for (const Shape& x : {Shape{2, 3, 13, 37}, Shape{1, 2, 1, 1}, Shape{2, 1, 40, 16}})
+          call.output(call.op("roi_align",
+                              {call.input(random(DType::kFloat32, x)),
+                               // Small, large, empty, partly and wholly outside.
+                               call.input(repeated(DType::kFloat32, {5, 4},
+                                                   {1.2, 2, 5,  7.7, -3, -2, 60, 70, 3,  3,
+                                                    3,   3, 30, 5,   39, 12, 90, 90, 95, 99})),
+                               call.input(repeated(DType::kInt64, {5}, {0, -1}))},
+                              {{"output_height", int64_t{7}},
+                               {"output_width", int64_t{5}},
+                               {"sampling_ratio", ratio},
+                               {"half_pixel", half_pixel},
+                               {"mode", std::string(mode)}}));
+    SCOPED_TRACE(mode);
+    expect_equal(call, 200);
+  }
+}
+
+TEST_P(Sampling, Boxes) {
+  GraphCall call;
+  for (const int64_t n : {1, 17, 67, 1100})
+    for (const DType t : {DType::kFloat32, DType::kFloat64})
+      for (const int64_t centred : {0, 1}) {
+        std::vector<double> corners, scores{-0.0, 0.0, NAN, -HUGE_VAL, HUGE_VAL};
+        for (int i = 0; i < 4 * 311; ++i) corners.push_back(std::fmod(i * 7.311, 29));
+        for (int i = 0; i < 307; ++i) scores.push_back(std::fmod(i * 0.37, 1.5) - 0.5);
+        const auto chosen =
+            call.op("choose_boxes",
+                    {call.input(repeated(t, {2, n, 4}, corners)),
+                     call.input(repeated(t, {2, 3, n}, scores)), numbers(call, DType::kInt64, {60}),
+                     numbers(call, t, {0.3}), centred ? ir::kNone : numbers(call, t, {0.1})},
+                    {{"center_point_box", centred}});
+        call.output(chosen);
+        call.output(call.op("list_boxes", {chosen}));
+      }
+  expect_equal(call, 0);
+}
+
+TEST_P(Sampling, RepeatedElements) {
+  GraphCall call;
+  for (const int64_t factor : {2, 3, 4, 8})
+    for (const int64_t width : {1, 5, 16, 67})
+      for (const DType t : {DType::kFloat32, DType::kInt8, DType::kInt64, DType::kBool})
+        call.output(call.op("repeat", {call.input(random(t, {3, 7, width}))},
+                            {{"factors", std::vector<int64_t>{1, 2, factor}}}));
+  expect_equal(call, 0);
+}
+
+TEST_P(Sampling, EveryOtherElement) {
+  GraphCall call;
+  for (const double step : {2, 3, 5})
+    for (const int64_t width : {7, 64, 131})
+      for (const DType t : {DType::kFloat32, DType::kInt8, DType::kFloat64}) {
+        const auto x = call.input(random(t, {3, width}));
+        const auto slice = call.op(
+            "slice",
+            {x, numbers(call, DType::kInt64, {1}), numbers(call, DType::kInt64, {double(width)}),
+             numbers(call, DType::kInt64, {1}), numbers(call, DType::kInt64, {step})});
+        call.output(t == DType::kInt8 ? slice : call.op("neg", {slice}));
+      }
+  expect_equal(call, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpus, Sampling, testing::Values("native", "x86-64-v4", "x86-64-v3"),
+                         [](const auto& info) { return as_test_name(info.param); });
+
+}  // namespace
+}  // namespace tilewright
