@@ -24,15 +24,30 @@ F tanh_of(F x) {
   return copysign(select(a < 0.55, small, large), x);
 }
 
+// x / 2^n, for positive x, where the result is normal; elsewhere a number below 2^-110.
+F scaled_down(F x, int n) {
+  auto& b = x.e->b;
+  // The exponent's bits are in the upper half of the word; subtracted there, they stop at 0.
+  const I word = bits(x);
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(word.type());
+  auto* halves =
+      llvm::FixedVectorType::get(b.getInt16Ty(), vector ? 2 * vector->getNumElements() : 2);
+  llvm::Value* by = b.CreateBitCast(constant(word, int64_t{n} << mantissa_bits(x)).v, halves);
+  llvm::Value* less =
+      b.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, b.CreateBitCast(word.v, halves), by);
+  return from_bits({x.e, b.CreateBitCast(less, word.type())});
+}
+
 // u = 1 - erfc(|x|)^(1/8) is |x| times a polynomial; with (1 - u)^2 = 1 - u (2 - u), three steps
-// u (2 - u) lead to erf, and each makes the relative error of u smaller.
+// u (2 - u) lead to erf, and each makes the relative error of u smaller. Here u goes by 8 u, then
+// 4 u, 2 u and u, so that it is as normal a number as the result.
 F erf_float(F x) {
   F a = min(abs(x), 3.95);
-  F rest = polynomial(a, {6.567883e-09, 0.06963037, 0.002089042, -0.006589264, -0.00018649791,
-                          0.0005128392, -8.887322e-05, 4.8004754e-06});
-  F u = fma(a, 0.1410473883152008, a * rest);
-  for (int i = 0; i < 3; ++i) u = fma(-u, u, u + u);
-  u = select(a < 0x1p-60, a * 1.1283791670955126, u);  // where u might be subnormal: 2/sqrt(pi)
+  F rest =
+      polynomial(a, {6.567883e-09 * 8, 0.06963037 * 8, 0.002089042 * 8, -0.006589264 * 8,
+                     -0.00018649791 * 8, 0.0005128392 * 8, -8.887322e-05 * 8, 4.8004754e-06 * 8});
+  F u = fma(a, 0.1410473883152008 * 8, a * rest);
+  for (int n = 4; n >= 2; --n) u = fma(-scaled_down(u, n), u, u);
   return copysign(u, x);
 }
 

@@ -27,10 +27,7 @@ void stream_rule(ScheduleState& s, const std::string& block) {
   s.note(block + ": the result is larger than the caches and stored past them");
 }
 
-void prefetch_rule(ScheduleState& s, const std::vector<std::string>& blocks) {
-  // Four rows of 1024 floats: far enough for memory to answer while rows are computed, and little
-  // enough to stay in the first cache beside them.
-  constexpr int64_t kBytesAhead = 16 << 10;
+void prefetch_rule(ScheduleState& s, const std::vector<std::string>& blocks, int64_t bytes) {
   const BlockAccess* most = nullptr;
   std::string last;
   std::vector<std::vector<BlockAccess>> accesses;
@@ -44,9 +41,9 @@ void prefetch_rule(ScheduleState& s, const std::vector<std::string>& blocks) {
     }
   if (!most || bytes_of(*most->buffer) <= s.machine().l2_bytes) return;
   const std::string name = most->buffer->name;
-  if (s.apply("prefetch", {last, name}, {kBytesAhead / byte_size(most->buffer->dtype)}))
-    s.note(last + ": brings the rows of '" + name + "' near that come " +
-           std::to_string(kBytesAhead >> 10) + " KiB later");
+  if (s.apply("prefetch", {last, name}, {bytes / byte_size(most->buffer->dtype)}))
+    s.note(last + ": brings what lies " + std::to_string(bytes >> 10) + " KiB further on in '" +
+           name + "' near");
 }
 
 }  // namespace tilewright::passes

@@ -178,6 +178,8 @@ void pointwise_rule(ScheduleState& s, const std::string& block) {
          (tasks_pay ? "" : "; too little work for a second thread"));
   if (tasks_pay) s.apply("parallelize", {parallel});
   stream_rule(s, block);
+  if (is_long_chain(b) && exceeds_caches(s, *accesses.back().buffer))
+    prefetch_rule(s, {block}, kStretchAhead);
 }
 
 }  // namespace tilewright::passes

@@ -196,7 +196,7 @@ bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks) {
          (group > 1 ? ", " + std::to_string(group) + " rows at a time" : ""));
   if (work >= kParallelWork && row_count > 1) s.apply("parallelize", {parallel});
   for (const std::string& name : blocks) stream_rule(s, name);
-  if (order.size() > 1) prefetch_rule(s, order);
+  if (order.size() > 1) prefetch_rule(s, order, kRowsAhead);
   return true;
 }
 

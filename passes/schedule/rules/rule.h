@@ -99,9 +99,14 @@ bool exceeds_caches(const ScheduleState& s, const ir::BufferNode& b);
 std::string resampled_rows_rule(ScheduleState& s, const std::string& block);
 // Has the block store its result past the caches when they could not hold it anyway.
 void stream_rule(ScheduleState& s, const std::string& block);
-// Has the last block that reads the largest input bring rows near that are computed later: passes
-// over a row would else wait for it. `blocks`: in the order they run, over the same rows.
-void prefetch_rule(ScheduleState& s, const std::vector<std::string>& blocks);
+// Has the last of the blocks that reads the largest input bring near what lies so many bytes
+// further on: passes over a row, and long chains of instructions, would else wait for memory now
+// and then. `blocks`: in the order they run, over the same rows.
+void prefetch_rule(ScheduleState& s, const std::vector<std::string>& blocks, int64_t bytes);
+// Four rows of 1024 floats: far enough for memory to answer while rows are computed, and little
+// enough to stay in the first cache beside them.
+constexpr int64_t kRowsAhead = 16 << 10;
+constexpr int64_t kStretchAhead = 4 << 10;  // a page: the processor's own prefetches end with one
 // Do all addresses run on from the inner axis, of this extent, to the outer one?
 bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inner,
              const ir::Expr& inner_extent);
