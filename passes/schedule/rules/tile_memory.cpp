@@ -1,0 +1,171 @@
+// The tile rule: operands packed in the order of the tile, what stays in cache, and padded copies.
+#include <algorithm>
+
+#include "ir/loops/rewrite.h"
+#include "passes/schedule/rules/tile_rule.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+void TileRule::pack_operands() {
+  for (const BlockAccess& a : block_accesses(block_)) {
+    if (a.write || !s_.is_constant(a.buffer) || !a.buffer->layout.empty()) continue;
+    size_t j_dim = a.indices.size();
+    std::vector<int64_t> numbers, inner;
+    bool plain = true;
+    for (size_t d = 0; d < a.indices.size(); ++d)
+      if (a.indices[d].same_as(block_.axes[parallel_[j_]].var))
+        j_dim = j_dim == a.indices.size() ? d : j_dim;
+      else
+        plain &= !uses_var(a.indices[d], block_.axes[parallel_[j_]].var);
+    if (!plain || j_dim == a.indices.size()) continue;
+    const auto dim = static_cast<int64_t>(j_dim);
+    const int64_t width = tile_.vectors * lanes_;
+    std::vector<bool> used(a.indices.size());
+    used[j_dim] = true;
+    const size_t last = reduce_.empty() ? 0 : reduce_in_order().back();
+    int64_t last_dim = -1;
+    for (size_t r : reduce_in_order()) {
+      for (size_t d = 0; d < a.indices.size(); ++d)
+        if (!used[d] && runs_along(a.indices[d], block_.axes[r].var)) {
+          inner.insert(inner.end(), {static_cast<int64_t>(d), dot_ && r == last ? dot_ : 1, 0});
+          if (r == last) last_dim = static_cast<int64_t>(d);
+          used[d] = true;
+        }
+    }
+    for (size_t d = 0; d < a.indices.size(); ++d)
+      if (!used[d]) numbers.insert(numbers.end(), {static_cast<int64_t>(d), 1, 0});
+    numbers.insert(numbers.end(), {dim, width, 0});
+    numbers.insert(numbers.end(), inner.begin(), inner.end());
+    numbers.insert(numbers.end(), {dim, 1, width});
+    if (dot_ && last_dim >= 0) numbers.insert(numbers.end(), {last_dim, 1, dot_});
+    if (s_.apply("transform_layout", {a.buffer->name}, numbers))
+      s_.note(m_ + ": the constant '" + a.buffer->name + "' is packed in the order of the tile");
+  }
+}
+
+bool TileRule::runs_along(const Expr& index, const Var& axis) const {
+  const Linear l = to_linear(index);
+  const auto step = l.coefficient_of(axis);
+  if (!step || !step->is_constant() || step->constant != 1) return false;
+  const Expr start = to_expr(l.without(axis));
+  return std::none_of(reduce_.begin(), reduce_.end(),
+                      [&](size_t r) { return uses_var(start, block_.axes[r].var); });
+}
+
+void TileRule::note_blocks() {
+  s_.note(m_ + ": a panel of columns over the whole reduction is larger than half of the cache: " +
+          "the outer part of the reduction goes around the rows");
+}
+
+bool TileRule::block_reduction() {
+  auto rows = as_int(row_extent_);
+  if (columns_first_ && rows)
+    for (size_t n : outer_) rows = *rows * extent_or(block_.axes[parallel_[n]].extent, 1);
+  const DType t = block_.body.as<Store>()->buffer->dtype;
+  const int64_t width = tile_.vectors * lanes_, each = dot_ ? 1 : byte_size(t);
+  if (!rows || reduce_loops_.empty()) return true;
+  std::vector<int64_t> extents;
+  int64_t panel = width * each;
+  for (size_t r : reduce_in_order()) {
+    extents.push_back(extent_or(block_.axes[r].extent, 1));
+    panel *= extents.back();
+  }
+  constexpr int64_t kMostSums = 48 << 10;  // bytes on the stack
+  const int64_t most = s_.machine().l2_bytes / 2;
+  if (panel <= most || *rows < 3 * tile_.rows || *rows * width * byte_size(t) > kMostSums)
+    return true;
+  size_t outer = 0;
+  for (; panel > most / 2 && outer + 1 < extents.size(); ++outer) {
+    panel /= extents[outer];
+    hoisted_.push_back(reduce_loops_[outer]);
+  }
+  if (panel <= most / 2) {
+    note_blocks();
+    return true;
+  }
+  // The innermost loop is cut where its extent has a divisor to cut it at.
+  const std::string last = reduce_loops_.back();
+  const int64_t step = std::max<int64_t>(dot_, 1) * (matrix_ ? MatrixTile::kGroups : 1),
+                n = extents.back() / step;
+  for (int64_t parts = 2; parts <= 16; ++parts) {
+    if (n % parts != 0 || panel / parts > most / 2) continue;
+    const std::string around = name(m_, "kb"), inside = name(m_, "ki");
+    if (!s_.apply("split", {last, around, inside}, {n / parts})) return false;
+    hoisted_.push_back(around);
+    reduce_loops_.back() = around;
+    reduce_loops_.push_back(inside);
+    note_blocks();
+    return true;
+  }
+  return true;
+}
+
+std::string TileRule::padding_block() const {
+  for (const BlockAccess& a : block_accesses(block_)) {
+    if (a.write || a.buffer->scope == Scope::kParam || a.buffer == block_.body.as<Store>()->buffer)
+      continue;
+    for (const BlockPlace& p : all_blocks(s_.kernel().body))
+      if (!p.block->init && p.block->body.as<Store>() &&
+          p.block->body.as<Store>()->buffer == a.buffer)
+        return p.block->name;
+  }
+  return "";
+}
+
+int64_t TileRule::rows_of_a_copy(int64_t extent, int64_t tasks, int64_t bytes) const {
+  constexpr int64_t kMostRows = 16, kFewestGroups = 8;
+  const int64_t groups = std::max<int64_t>(kFewestGroups, 4 * s_.machine().threads);
+  for (int64_t n = std::min(extent, kMostRows); n > 1; --n)
+    if (extent % n == 0 && tasks / n >= groups &&
+        2 * n * bytes / tasks <= s_.machine().l2_bytes / 2)
+      return n;
+  return 1;
+}
+
+bool TileRule::stage_padding() {
+  constexpr int64_t kFewestTasks = 16;
+  const std::string padding = padding_block();
+  if (padding.empty() || outer_.empty() || outer_loops_ > 0 || columns_first_) return false;
+  const BlockPlace p = s_.place(m_), from = s_.place(padding);
+  const Buffer& copy = from.block->body.as<Store>()->buffer;
+  int64_t bytes = byte_size(copy->dtype), tasks = 1;
+  for (const Expr& e : copy->shape) bytes *= extent_or(e, 1);
+  for (size_t i = 0; i < outer_count_; ++i) tasks *= extent_or(p.loops[i]->extent, 1);
+  if (bytes <= s_.machine().l2_bytes / 2 ||
+      tasks < std::max<int64_t>(kFewestTasks, 4 * s_.machine().threads))
+    return false;
+  const auto mark = s_.mark();
+  std::vector<std::string> around;
+  for (size_t i = 0; i < outer_count_; ++i) around.push_back(p.loops[i]->var.name());
+  bool done = true;
+  // Neighbouring rows read much of the same.
+  const int64_t group =
+      rows_of_a_copy(extent_or(p.loops[outer_count_ - 1]->extent, 1), tasks, bytes);
+  if (group > 1) {
+    done = s_.apply("split", {around.back(), name(m_, "go"), name(m_, "gi")}, {group});
+    around.back() = name(m_, "go");
+  }
+  std::string rows = around[0];
+  for (size_t i = 1; done && i < around.size(); ++i) {
+    const std::string fused = m_ + ".rows" + std::to_string(i);
+    done = s_.apply("fuse_axes", {rows, around[i], fused});
+    rows = fused;
+  }
+  done = done && s_.apply("stage_at", {padding, rows}) && s_.apply("parallelize", {rows});
+  if (!done) {
+    s_.restore(mark);
+    return false;
+  }
+  s_.note(padding +
+          ": the padded copy is larger than the cache: each task pads what its rows read");
+  const For* inner = s_.place(padding).loops.back();
+  int64_t lanes = s_.machine().lanes(std::max(byte_size(copy->dtype), 4));
+  while (lanes > 4 && extent_or(inner->extent, lanes) <= lanes / 2) lanes /= 2;
+  if (s_.apply("split", {inner->var.name(), padding + ".o", padding + ".v"}, {lanes}))
+    s_.apply("vectorize", {padding + ".v"});
+  return true;
+}
+
+}  // namespace tilewright::passes

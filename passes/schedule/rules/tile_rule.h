@@ -1,0 +1,97 @@
+// A tile of accumulators in registers: what the parts of the rule share. Included by tile_*.cpp
+// alone.
+#pragma once
+
+#include <optional>
+
+#include "passes/schedule/rules/matrix_tile.h"
+#include "passes/schedule/rules/rule.h"
+#include "passes/schedule/rules/tile_choice.h"
+
+namespace tilewright::passes {
+
+class TileRule {
+ public:
+  TileRule(ScheduleState& s, std::string block, std::string epilogue)
+      : s_(s), m_(std::move(block)), e_(std::move(epilogue)) {}
+  bool run();
+
+ private:
+  bool build();
+  static std::string name(const std::string& block, const char* part) { return block + "." + part; }
+
+  // j: the results' innermost axis; i: the next one, joined with those it runs on from.
+  bool find_axes();
+  // Does what moves with the columns stay when this axis moves?
+  bool shares_columns(const std::vector<BlockAccess>& accesses, size_t axis) const;
+  // The terms that one Dot takes of a sum of products of u8 and packed i8, or of i16 and packed i8
+  // or i16, or of bf16, which lie side by side; 0 where it has not that form.
+  int64_t terms_of_dot();
+  // Do the terms of a column lie side by side in groups, and those of columns side by side?
+  bool is_packed_for(const BlockAccess& a, size_t reduce) const;
+  void choose();
+  // Is a value that neighbouring rows read, too, narrower than the sums? It is widened once for all
+  // then.
+  bool widens_again() const;
+  // Rows after which each of the joined axes but the last goes on.
+  std::vector<int64_t> row_spans() const;
+  // Tiles of one place that the axes around them make; 0 where these are no tasks.
+  int64_t outer_tiles() const;
+  // Weights that no cache holds pass by once, a panel of columns after the other, when all rows fit
+  // into the cache beside a panel.
+  bool goes_by_columns() const;
+
+  // Constants that move with j are laid out in the order in which the tile reads them.
+  void pack_operands();
+  // Is an index the axis itself, or that beyond the start of a run of terms?
+  bool runs_along(const ir::Expr& index, const ir::Var& axis) const;
+  // Reduction axes: the window outside, channels (that run along memory) inside.
+  std::vector<size_t> reduce_in_order() const;
+
+  // Loops: outer axes, jo, io, reduction, ii, jc, jv (the reduction only in the main block).
+  bool order_loops(const std::string& block, const ir::Block& b, bool main);
+  // The terms of a Dot leave the innermost reduction, and the groups of a tile of Dots theirs.
+  bool split_terms();
+  // Tiles of Dots inside the tile of sums.
+  bool split_rows();
+  void note_blocks();
+  // Where a packed panel of columns is too large to stay in cache while all rows pass over it, the
+  // outer part of the reduction goes around the rows: their sums wait in a buffer of their own.
+  bool block_reduction();
+  void annotate(const std::string& block);
+  void annotate_init();
+  // The block that makes what the tile reads, of a copy with padding; empty when there is none.
+  std::string padding_block() const;
+  // Rows of results that share one copy of what they read: as many as leave tasks for all threads
+  // and a copy that stays in cache. extent: rows of one place; bytes: of what all tasks read.
+  int64_t rows_of_a_copy(int64_t extent, int64_t tasks, int64_t bytes) const;
+  // A padded copy that no cache holds is made for rows of results by the task that reads it.
+  bool stage_padding();
+
+  // Is all around the block an ordered axis, of whose steps each is work for several threads? What
+  // is not known of its extents may be 1.
+  bool is_large_step() const;
+  void parallelize_step();
+  void parallelize();
+
+  ScheduleState& s_;
+  std::string m_, e_;
+  ir::Block block_;
+  std::vector<size_t> parallel_, reduce_;  // axes of the main block
+  std::vector<size_t> rows_, outer_;       // positions among the parallel axes, innermost first
+  size_t j_ = 0, outer_count_ = 0, outer_loops_ = 0;
+  static constexpr int64_t kMostWindow = 7;
+  bool slides_ = false;         // the innermost reduction is unrolled: rows share what it reads
+  bool columns_first_ = false;  // panels of columns go around the outer axes
+  int64_t dot_ = 0;  // terms of a dot product that the innermost reduction goes by; 0: none
+  DType left_ = DType::kInt32;        // with dot_: the type of the operand that is no constant,
+  int64_t depth_ = 0;                 // and the extent of that reduction
+  std::optional<MatrixTile> matrix_;  // the rows of a tile are not unrolled then
+  ir::Expr row_extent_ = 1;
+  int64_t lanes_ = 1;
+  TileCost tile_;
+  std::vector<std::string> reduce_loops_;
+  std::vector<std::string> hoisted_;  // reduction loops around the rows; the first of reduce_loops_
+};
+
+}  // namespace tilewright::passes
