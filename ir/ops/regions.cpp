@@ -38,7 +38,10 @@ RegionSide region_side(const ComputeContext& c, const Expr& roi, int direction, 
   if (!c.attr_int("half_pixel", 1)) length = max(length, constant(1, t));
   Expr bin = length / cast(t, c.out()->shape[static_cast<size_t>(2 + direction)]);
   const int64_t ratio = c.attr_int("sampling_ratio");
-  return {start, bin, ratio > 0 ? Expr(ratio) : cast(DType::kInt64, unary(UnaryOp::kCeil, bin))};
+  // Nobody means a region that is so much larger than any picture, or infinite.
+  constexpr int64_t kMostSamples = 8192;
+  const Expr by_size = cast(DType::kInt64, unary(UnaryOp::kCeil, bin));
+  return {start, bin, ratio > 0 ? Expr(ratio) : min(by_size, kMostSamples)};
 }
 // The neighbours of a sample along one direction, with their weights; outside x by more than one
 // element: nothing.

@@ -141,6 +141,17 @@ TEST_P(Sampling, Regions) {
   }
 }
 
+TEST_P(Sampling, RegionsWithoutAnEnd) {
+  GraphCall call;
+  call.output(call.op(
+      "roi_align",
+      {call.input(random(DType::kFloat32, {1, 2, 4, 5})),
+       call.input(repeated(DType::kFloat32, {2, 4}, {0, 0, 1e30, 1e38, -INFINITY, 0, INFINITY, 3})),
+       call.input(repeated(DType::kInt64, {2}, {0}))},
+      {{"output_height", int64_t{2}}, {"output_width", int64_t{1}}}));
+  expect_equal(call, 200);
+}
+
 TEST_P(Sampling, Boxes) {
   GraphCall call;
   for (const int64_t n : {1, 17, 67, 1100})
