@@ -226,6 +226,25 @@ class PlaceBuffers : public Rewriter {
     });
     return found;
   }
+  // Do the places that a store walks over, those of lanes that are off too, differ? Only then may
+  // they lie in one row: what is stored by rows with a tail needs room behind each.
+  static bool lies_apart(const Use& u, const Expr& index, size_t depth) {
+    const Linear l = to_linear(index);
+    std::vector<std::pair<int64_t, int64_t>> steps;  // and how often
+    for (size_t i = depth; i < u.loops.size(); ++i) {
+      const auto step = l.coefficient_of(u.loops[i]->var);
+      const auto times = as_int(u.loops[i]->extent);
+      if (!step || !step->is_constant() || !times) return false;
+      if (step->constant != 0) steps.push_back({std::abs(step->constant), *times});
+    }
+    std::sort(steps.begin(), steps.end());
+    int64_t reach = 0;
+    for (const auto& [step, times] : steps) {
+      if (step <= reach) return false;
+      reach += step * (times - 1);
+    }
+    return true;
+  }
   // The last of the dimensions from d on whose joined index is no quotient where that of d is one;
   // d itself where there are none.
   static size_t joined_to(const BufferNode& b, const std::vector<Use>& uses, size_t depth,
@@ -235,13 +254,18 @@ class PlaceBuffers : public Rewriter {
         return has_quotients(joined_index(u.indices, b.shape, g));
       });
     };
+    auto lie_apart = [&](DimGroup g) {
+      const auto stores =
+          std::count_if(uses.begin(), uses.end(), [](const Use& u) { return u.stored; });
+      return stores == 1 && std::all_of(uses.begin(), uses.end(), [&](const Use& u) {
+               return !u.stored || lies_apart(u, joined_index(u.indices, b.shape, g), depth);
+             });
+    };
     if (!divided({d, d})) return d;
-    // What is stored row by row needs room behind each row for the lanes that are off.
-    for (const Use& u : uses)
-      if (u.stored && !has_quotients(u.indices[d])) return d;
     for (size_t last = d + 1; last < b.shape.size() && !takes_part(b, uses, depth, last); ++last) {
+      const DimGroup group{d, last};
       Region r;
-      if (!divided({d, last}) && shrinks(b, uses, depth, {d, last}, r)) return last;
+      if (!divided(group) && lie_apart(group) && shrinks(b, uses, depth, group, r)) return last;
     }
     return d;
   }

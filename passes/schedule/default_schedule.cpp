@@ -67,7 +67,7 @@ class DefaultSchedule {
   explicit DefaultSchedule(ScheduleState& s) : s_(s) {}
 
   void run() {
-    if (winograd_rule(s_)) return;
+    if (has_empty_block() || winograd_rule(s_)) return;
     inline_rule(s_);
     std::vector<std::string> names;
     for (const BlockPlace& p : all_blocks(s_.kernel().body)) names.push_back(p.block->name);
@@ -214,6 +214,17 @@ class DefaultSchedule {
     const auto mark = s_.mark();
     if (rows_rule(s_, names)) return true;
     s_.restore(mark);
+    return false;
+  }
+
+  // Is there nothing to compute of some value? No rule has to divide such an extent.
+  bool has_empty_block() const {
+    for (const BlockPlace& p : all_blocks(s_.kernel().body))
+      for (const BlockAxis& a : p.block->axes)
+        if (is_zero(a.extent)) {
+          s_.note(p.block->name + ": an extent is 0; the kernel stays as it is");
+          return true;
+        }
     return false;
   }
 

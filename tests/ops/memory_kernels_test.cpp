@@ -134,6 +134,9 @@ TEST_P(MemoryKernels, RowsAndFunctionsStoredPastTheCaches) {
     const auto x = call.input(random(DType::kFloat32, shape));
     call.output(call.op("softmax", {x}, {{"axis", int64_t{-1}}}));
     call.output(call.op("softmax", {x}, {{"axis", int64_t{0}}}));
+    // Of one element each, over rows with a tail.
+    const ir::ValueId ones = call.input(random(DType::kFloat32, {2, 26, 100, 1}));
+    call.output(call.op("softmax", {ones}, {{"axis", int64_t{-1}}}));
     call.output(call.op("layer_norm", {x}, {{"axis", int64_t{-1}}, {"epsilon", 1e-5}}));
     call.output(call.op("exp", {x}));
     call.output(call.op("erf", {call.op("mul", {x, x})}));
