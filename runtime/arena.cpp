@@ -42,7 +42,7 @@ Result<Storage> allocate_storage(int64_t bytes) {
   if (bytes < 0 || bytes > kLargestAllocation)
     return limit_error("cannot allocate " + std::to_string(bytes) + " bytes");
   const int64_t capacity = std::max(align_up(bytes), kAlignment);
-  void* data = std::aligned_alloc(kAlignment, static_cast<size_t>(capacity));
+  void* data = allocate_memory(static_cast<size_t>(capacity));
   if (!data)
     return limit_error("out of memory: cannot allocate " + std::to_string(bytes) + " bytes");
   return Storage{std::shared_ptr<void>(data, std::free), static_cast<uint8_t*>(data), capacity};

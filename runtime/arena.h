@@ -7,11 +7,12 @@
 #include <span>
 #include <vector>
 
+#include "runtime/core/memory.h"
 #include "runtime/core/result.h"
 
 namespace tilewright {
 
-inline constexpr int64_t kAlignment = 64;  // bytes: a cache line and an AVX-512 register
+inline constexpr int64_t kAlignment = kHostAlignment;  // bytes
 inline constexpr int64_t kLargestAllocation = int64_t{1}
                                               << 40;  // bytes; more is refused, never tried
 

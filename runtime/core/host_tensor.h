@@ -1,6 +1,7 @@
 // A dense row-major tensor in the memory of the host, and lists of them by name.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,11 +12,10 @@
 
 #include "runtime/core/check.h"
 #include "runtime/core/dtype.h"
+#include "runtime/core/memory.h"
 #include "runtime/core/shape.h"
 
 namespace tilewright {
-
-inline constexpr size_t kHostAlignment = 64;  // bytes; one cache line, one AVX-512 register
 
 // Allocates at kHostAlignment and leaves new elements uninitialised: tensors are written at once
 // anyway.
@@ -26,9 +26,13 @@ struct AlignedAllocator {
   template <typename U>
   AlignedAllocator(const AlignedAllocator<U>&) {}
   T* allocate(size_t n) {
-    return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(kHostAlignment)));
+    if (n > (SIZE_MAX - kHostAlignment) / sizeof(T)) throw std::bad_array_new_length();
+    const size_t lines = (n * sizeof(T) + kHostAlignment - 1) / kHostAlignment;
+    void* data = allocate_memory(std::max<size_t>(lines, 1) * kHostAlignment);
+    if (!data) throw std::bad_alloc();
+    return static_cast<T*>(data);
   }
-  void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t(kHostAlignment)); }
+  void deallocate(T* p, size_t) { std::free(p); }
   template <typename U>
   void construct(U* p) {
     ::new (static_cast<void*>(p)) U;

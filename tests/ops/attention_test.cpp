@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/ops/graph_oracle.h"
+#include "tests/ops/kernel_test.h"
 
 namespace tilewright {
 namespace {
@@ -18,11 +18,8 @@ struct Blocks {
 };
 enum Mask { kNone, kCondition, kBias, kBoth };
 
-class AttentionOp : public testing::TestWithParam<const char*> {
+class AttentionOp : public KernelTest {
  protected:
-  void SetUp() override {
-    if (!runs_here(GetParam())) GTEST_SKIP() << "this machine lacks what " << GetParam() << " has";
-  }
   HostTensor floats(const Shape& shape) { return random_tensor(DType::kFloat32, shape, random_); }
   ir::ValueId number(GraphCall& call, double v) {
     return call.constant(repeated(DType::kFloat32, {}, {v}));
@@ -70,8 +67,6 @@ class AttentionOp : public testing::TestWithParam<const char*> {
     for (const Tensors& run : *runs) EXPECT_LE(difference(run[0], expected->outputs[0]), bound);
     EXPECT_EQ(difference((*runs)[0][0], (*runs)[1][0]), 0.0) << "threads";
   }
-
-  std::mt19937_64 random_{1};
 };
 
 TEST_P(AttentionOp, AllKeysAtOnce) {

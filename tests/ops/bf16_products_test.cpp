@@ -3,16 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "ir/loops/rewrite.h"
-#include "tests/ops/graph_oracle.h"
+#include "tests/ops/kernel_test.h"
 
 namespace tilewright {
 namespace {
 
-class Bf16Products : public testing::TestWithParam<const char*> {
+class Bf16Products : public KernelTest {
  protected:
-  void SetUp() override {
-    if (!runs_here(GetParam())) GTEST_SKIP() << "this machine lacks what " << GetParam() << " has";
-  }
   HostTensor numbers(const Shape& shape) { return random_tensor(DType::kBFloat16, shape, random_); }
   GraphCall products(int64_t n) {
     GraphCall call;
@@ -22,7 +19,6 @@ class Bf16Products : public testing::TestWithParam<const char*> {
             call.op("matmul", {call.input(numbers({m, k})), call.constant(numbers({k, n}))}));
     return call;
   }
-  std::mt19937_64 random_{1};
 };
 
 TEST_P(Bf16Products, EqualTheInterpreter) {

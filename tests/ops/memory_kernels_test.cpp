@@ -4,41 +4,19 @@
 
 #include <cmath>
 
-#include "tests/ops/graph_oracle.h"
+#include "tests/ops/kernel_test.h"
 
 namespace tilewright {
 namespace {
 
-class MemoryKernels : public testing::TestWithParam<const char*> {
+class MemoryKernels : public KernelTest {
  protected:
-  void SetUp() override {
-    if (!runs_here(GetParam())) GTEST_SKIP() << "this machine lacks what " << GetParam() << " has";
-  }
-  HostTensor random(DType t, const Shape& shape) { return random_tensor(t, shape, random_); }
-
-  // `roundings`: of one element, each of half a unit of the largest value.
   void expect_equal(const GraphCall& call, double roundings) {
-    auto oracle = interpret_graph(call.graph, call.inputs);
-    ASSERT_TRUE(oracle.ok()) << oracle.error().to_string();
-    for (const bool small_caches : {false, true}) {
-      SCOPED_TRACE(small_caches ? "small caches" : "the caches of this machine");
-      CompiledForm form{.cpu = GetParam(), .small_caches = small_caches};
-      auto runs = run_compiled(call.graph, call.inputs, form, {1, 3});
-      ASSERT_TRUE(runs.ok()) << runs.error().to_string();
-      for (size_t k = 0; k < oracle->outputs.size(); ++k) {
-        auto d = difference((*runs)[0][k], oracle->outputs[k]);
-        ASSERT_TRUE(d.has_value()) << "output " << k;
-        EXPECT_LE(*d, roundings * epsilon((*runs)[0][k].dtype) * oracle->largest) << "output " << k;
-        EXPECT_EQ((*runs)[1][k].bytes, (*runs)[0][k].bytes) << "output " << k;
-      }
-      if (HasFailure()) return;
-    }
+    KernelTest::expect_equal(call, roundings, {{}, {.small_caches = true}});
   }
   static ir::Attributes over(std::vector<int64_t> axes) {
     return {{"axes", std::move(axes)}, {"keepdims", int64_t{0}}};
   }
-
-  std::mt19937_64 random_{1};
 };
 
 TEST_P(MemoryKernels, TransposesOfEveryWidth) {
@@ -158,6 +136,25 @@ TEST_P(MemoryKernels, LongProductsOfFewResultsAreCutInRuns) {
     }
   }
   expect_equal(call, 16500);
+}
+
+// Their vectors are combined at once, and what is no number stays none.
+TEST_P(MemoryKernels, RowsOfFewVectors) {
+  GraphCall call;
+  for (const int64_t n : {4, 8, 16, 48, 64, 128, 144}) {
+    const auto x = call.input(random(DType::kFloat32, {37, n})),
+               holes = call.input(repeated(DType::kFloat32, {37, n},
+                                           {1, 3, -2, 0.5, -HUGE_VAL, 7, -7, 0, 11, NAN, 0.25}));
+    for (const char* op : {"reduce_sum", "reduce_max", "reduce_min"}) {
+      call.output(call.op(op, {x}, over({1})));
+      call.output(call.op(op, {holes}, over({1})));
+    }
+    for (const auto v : {x, holes}) call.output(call.op("softmax", {v}, {{"axis", int64_t{-1}}}));
+    call.output(call.op("layer_norm", {x}, {{"axis", int64_t{-1}}, {"epsilon", 1e-5}}));
+    call.output(call.op("reduce_max", {call.input(random(DType::kInt8, {5, n}))}, over({1})));
+    call.output(call.op("reduce_sum", {call.input(random(DType::kInt64, {5, n}))}, over({1})));
+  }
+  expect_equal(call, 300);
 }
 
 // Several rows at a time, the last of them too few, alone and among axes of one row each.

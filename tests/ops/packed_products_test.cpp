@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/loops/rewrite.h"
-#include "tests/ops/graph_oracle.h"
+#include "tests/ops/kernel_test.h"
 
 namespace tilewright {
 namespace {
@@ -12,11 +12,8 @@ constexpr const char* kCpus[] = {"native",    "cascadelake", "x86-64-v4",
                                  "alderlake", "x86-64-v3",   "x86-64"};
 const ir::Attributes kSum{{"out_dtype", std::string("i32")}};
 
-class PackedProducts : public testing::TestWithParam<const char*> {
+class PackedProducts : public KernelTest {
  protected:
-  void SetUp() override {
-    if (!runs_here(GetParam())) GTEST_SKIP() << "this machine lacks what " << GetParam() << " has";
-  }
   ir::ValueId input(DType t, const Shape& shape) {
     return call_.input(random_bytes(t, shape, random_));
   }
@@ -26,15 +23,7 @@ class PackedProducts : public testing::TestWithParam<const char*> {
     if (trans_b) attributes["trans_b"] = int64_t{1};
     call_.output(call_.op("matmul", {a, b, zero_a, zero_b}, attributes));
   }
-  void expect_equal() {
-    auto oracle = interpret_graph(call_.graph, call_.inputs);
-    ASSERT_TRUE(oracle.ok()) << oracle.error().to_string();
-    auto runs = run_compiled(call_.graph, call_.inputs, {true, true, true, GetParam()}, {1, 3});
-    ASSERT_TRUE(runs.ok()) << runs.error().to_string();
-    for (const Tensors& run : *runs)
-      for (size_t k = 0; k < oracle->outputs.size(); ++k)
-        EXPECT_EQ(difference(run[k], oracle->outputs[k]), 0.0) << call_.graph.output_names[k];
-  }
+  void expect_equal() { KernelTest::expect_equal(call_, 0, {{.fold = true}}); }
   size_t kernels_with(ir::NodeKind kind) {
     auto program = lower_graph_for(call_.graph, {true, true, true, GetParam()});
     EXPECT_TRUE(program.ok()) << program.error().to_string();
@@ -48,7 +37,6 @@ class PackedProducts : public testing::TestWithParam<const char*> {
   }
 
   GraphCall call_;
-  std::mt19937_64 random_{1};
 };
 
 // Rows, columns and terms that leave tails; the last of which are padded with zeros.

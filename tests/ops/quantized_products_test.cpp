@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/loops/rewrite.h"
-#include "tests/ops/graph_oracle.h"
+#include "tests/ops/kernel_test.h"
 
 namespace tilewright {
 namespace {
@@ -12,29 +12,14 @@ namespace {
 constexpr const char* kCpus[] = {"native",    "x86-64-v4",   "alderlake",
                                  "x86-64-v3", "sandybridge", "x86-64"};
 
-class QuantizedProducts : public testing::TestWithParam<const char*> {
+class QuantizedProducts : public KernelTest {
  protected:
-  void SetUp() override {
-    if (!runs_here(GetParam())) GTEST_SKIP() << "this machine lacks what " << GetParam() << " has";
-  }
   HostTensor bytes(DType t, const Shape& shape) { return random_bytes(t, shape, random_); }
   HostTensor scalar(DType t) { return bytes(t, {}); }
 
   void expect_equal(const GraphCall& call) {
-    auto oracle = interpret_graph(call.graph, call.inputs);
-    ASSERT_TRUE(oracle.ok()) << oracle.error().to_string();
-    for (const bool fold : {true, false}) {
-      SCOPED_TRACE(fold ? "constants folded" : "constants computed");
-      auto runs = run_compiled(call.graph, call.inputs, {true, true, fold, GetParam()}, {1, 3});
-      ASSERT_TRUE(runs.ok()) << runs.error().to_string();
-      for (const Tensors& run : *runs)
-        for (size_t k = 0; k < oracle->outputs.size(); ++k)
-          EXPECT_EQ(difference(run[k], oracle->outputs[k]), 0.0) << call.graph.output_names[k];
-      if (HasFailure()) return;
-    }
+    KernelTest::expect_equal(call, 0, {{.fold = true}, {.fold = false}});
   }
-
-  std::mt19937_64 random_{1};
 };
 
 const ir::Attributes kSum{{"out_dtype", std::string("i32")}};

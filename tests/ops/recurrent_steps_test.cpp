@@ -2,15 +2,14 @@
 // depend on the number of threads.
 #include <gtest/gtest.h>
 
-#include "tests/ops/graph_oracle.h"
+#include "tests/ops/kernel_test.h"
 
 namespace tilewright {
 namespace {
 
-class RecurrentSteps : public testing::TestWithParam<const char*> {};
+class RecurrentSteps : public KernelTest {};
 
 TEST_P(RecurrentSteps, ThreadsShareAStep) {
-  if (!runs_here(GetParam())) GTEST_SKIP() << "this machine lacks what " << GetParam() << " has";
   constexpr int64_t kSteps = 7, kBatch = 3, kWidth = 150;
   std::mt19937_64 random(5);
   GraphCall call;

@@ -5,35 +5,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/ops/graph_oracle.h"
+#include "tests/ops/kernel_test.h"
 
 namespace tilewright {
 namespace {
 
-class Sampling : public testing::TestWithParam<const char*> {
+class Sampling : public KernelTest {
  protected:
-  void SetUp() override {
-    if (!runs_here(GetParam())) GTEST_SKIP() << "this machine lacks what " << GetParam() << " has";
-  }
-  HostTensor random(DType t, const Shape& shape) { return random_tensor(t, shape, random_); }
   ir::ValueId numbers(GraphCall& call, DType t, const std::vector<double>& values) {
     return call.constant(repeated(t, {static_cast<int64_t>(values.size())}, values));
   }
-  // `roundings`: of one element, each of half a unit of the largest value.
-  void expect_equal(const GraphCall& call, double roundings) {
-    auto oracle = interpret_graph(call.graph, call.inputs);
-    ASSERT_TRUE(oracle.ok()) << oracle.error().to_string();
-    auto runs = run_compiled(call.graph, call.inputs, {.cpu = GetParam()}, {1, 3});
-    ASSERT_TRUE(runs.ok()) << runs.error().to_string();
-    for (size_t k = 0; k < oracle->outputs.size(); ++k) {
-      auto d = difference((*runs)[0][k], oracle->outputs[k]);
-      ASSERT_TRUE(d.has_value()) << "output " << k;
-      EXPECT_LE(*d, roundings * epsilon((*runs)[0][k].dtype) * oracle->largest) << "output " << k;
-      EXPECT_EQ((*runs)[1][k].bytes, (*runs)[0][k].bytes) << "output " << k;
-    }
-  }
-
-  std::mt19937_64 random_{1};
 };
 
 // Places from a little outside x to a little outside on the other side.

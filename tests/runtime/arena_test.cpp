@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
 
 namespace tilewright {
@@ -49,6 +50,17 @@ TEST(Arena, TakesTheTightestGap) {
                                     {320, 0, 1},  {256, 0, 9}, {128, 5, 6}};
   const ArenaPlan plan = plan_arena(v).value();
   EXPECT_EQ(plan.offsets[5], plan.offsets[3]);
+}
+
+TEST(Arena, MemoryOfEverySizeIsAlignedAndWritable) {
+  for (const int64_t bytes : {int64_t{1}, int64_t{64}, int64_t{4097}, (int64_t{4} << 20) - 1,
+                              int64_t{4} << 20, (int64_t{7} << 20) + 12345}) {
+    const Storage s = allocate_storage(bytes).value();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(s.data) % kAlignment, 0u);
+    EXPECT_GE(s.capacity, bytes);
+    std::memset(s.data, 7, static_cast<size_t>(s.capacity));
+    EXPECT_EQ(s.data[0] + s.data[s.capacity - 1], 14);
+  }
 }
 
 TEST(Arena, RefusesImpossibleSizes) {

@@ -66,9 +66,11 @@ void join_reduction(ScheduleState& s, const std::string& name) {
   }
 }
 
-// Cuts the innermost reduction axis of a block into vectors of partial results.
+// Cuts the innermost reduction axis of a block into vectors of partial results; the few vectors of
+// a short one are all combined at once.
 void vectorize_reduction(ScheduleState& s, const std::string& name,
                          std::vector<std::string>& order) {
+  constexpr int64_t kFewVectors = 8;
   join_reduction(s, name);
   const BlockPlace p = s.place(name);
   size_t axis = p.block->axes.size();
@@ -79,6 +81,9 @@ void vectorize_reduction(ScheduleState& s, const std::string& name,
   const int64_t lanes = s.machine().lanes(std::max(byte_size(t), 4));
   const int64_t extent = extent_or(p.block->axes[axis].extent, 4 * kUnknownExtent);
   if (extent < lanes) return;
+  if (extent % lanes == 0 && extent <= kFewVectors * lanes &&
+      s.apply("vectorize", {loop_of_axis(*p.block, axis)}))
+    return;
   const int64_t factor = extent >= 8 * lanes ? 4 * lanes : lanes;
   const std::string partial = name + "_part";
   if (!s.apply("rfactor", {name, partial}, {static_cast<int64_t>(axis), factor})) return;

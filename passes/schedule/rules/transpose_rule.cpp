@@ -157,7 +157,7 @@ class TransposeRule {
     s_.apply("parallelize", {parallel});
   }
 
-  static constexpr int64_t kFewest = 4, kTogether = 16, kPageBytes = 4096, kAhead = 64;
+  static constexpr int64_t kFewest = 4, kTogether = 16, kPageBytes = 4096, kAhead = 32;
 
   ScheduleState& s_;
   std::string name_;
