@@ -131,9 +131,6 @@ class Arithmetic {
   }
   Value* float_binary(const Binary& e, Value* a, Value* y) {
     const bool half = byte_size(e.a.dtype()) == 2;
-    auto call = [&](llvm::Intrinsic::ID id) {
-      return static_cast<Value*>(b_.CreateBinaryIntrinsic(id, a, y));
-    };
     switch (e.op) {
       case BinaryOp::kAdd: return b_.CreateFAdd(a, y);
       case BinaryOp::kSub: return b_.CreateFSub(a, y);
@@ -283,72 +280,6 @@ class Arithmetic {
     return b_.CreateSelect(b_.CreateAnd(negative, b_.CreateNot(unit)), zero, result);
   }
 
-  Value* reduce_lanes(const ReduceLanes& r, Value* v) {
-    const DType t = r.type.dtype;
-    if (is_float(t) && r.value.lanes() > 1 && (r.op == BinaryOp::kMax || r.op == BinaryOp::kMin))
-      return extremum_of_lanes(v, r.value.lanes(), r.op == BinaryOp::kMax);
-    // Halves are folded together, a fixed order whatever the target.
-    for (int lanes = r.value.lanes(); lanes > 1;) {
-      const int half = lanes / 2, rest = lanes - 2 * half;
-      auto part = [&](int from, int n) {
-        std::vector<int> at;
-        for (int i = 0; i < n; ++i) at.push_back(from + i);
-        return n == 1 ? b_.CreateExtractElement(v, static_cast<uint64_t>(from))
-                      : b_.CreateShuffleVector(v, at);
-      };
-      Value* folded = combine_values(r.op, part(0, half), part(half, half), t);
-      if (rest) {  // an odd lane joins the first
-        Value* last = b_.CreateExtractElement(v, static_cast<uint64_t>(lanes - 1));
-        if (half == 1)
-          folded = combine_values(r.op, folded, last, t);
-        else {
-          Value* first = combine_values(
-              r.op, b_.CreateExtractElement(folded, static_cast<uint64_t>(0)), last, t);
-          folded = b_.CreateInsertElement(folded, first, static_cast<uint64_t>(0));
-        }
-      }
-      v = folded;
-      lanes = half;
-    }
-    return v;
-  }
-  // Asks once whether a lane is NaN, beside the extremum of the others rather than at each step.
-  Value* extremum_of_lanes(Value* v, int lanes, bool largest) {
-    auto part = [&](int from, int n) {
-      std::vector<int> at;
-      for (int i = 0; i < n; ++i) at.push_back(from + i);
-      return b_.CreateShuffleVector(v, at);
-    };
-    const int half = (lanes + 1) / 2;  // of an odd number, both halves hold the lane in the middle
-    Value* nan = b_.CreateOrReduce(b_.CreateFCmpUNO(part(0, half), part(lanes - half, half)));
-    while (lanes > 1) {
-      const int n = (lanes + 1) / 2;
-      Value *a = part(0, n), *y = part(lanes - n, n);
-      v = b_.CreateSelect(largest ? b_.CreateFCmpOGT(a, y) : b_.CreateFCmpOLT(a, y), a, y);
-      lanes = n;
-    }
-    Value* result = b_.CreateExtractElement(v, uint64_t{0});
-    return b_.CreateSelect(nan, llvm::ConstantFP::getNaN(result->getType()), result);
-  }
-  Value* combine_values(BinaryOp op, Value* a, Value* y, DType t) {
-    const bool is_u = is_unsigned(t);
-    switch (op) {
-      case BinaryOp::kAdd: return is_float(t) ? b_.CreateFAdd(a, y) : b_.CreateAdd(a, y);
-      case BinaryOp::kMul: return is_float(t) ? b_.CreateFMul(a, y) : b_.CreateMul(a, y);
-      case BinaryOp::kMax:
-        if (is_float(t)) return float_extremum(a, y, true);
-        return b_.CreateBinaryIntrinsic(is_u ? llvm::Intrinsic::umax : llvm::Intrinsic::smax, a, y);
-      case BinaryOp::kMin:
-        if (is_float(t)) return float_extremum(a, y, false);
-        return b_.CreateBinaryIntrinsic(is_u ? llvm::Intrinsic::umin : llvm::Intrinsic::smin, a, y);
-      case BinaryOp::kAnd: return b_.CreateAnd(a, y);
-      case BinaryOp::kOr: return b_.CreateOr(a, y);
-      default: break;
-    }
-    TW_CHECK(!"no combiner");
-    return nullptr;
-  }
-
  private:
   llvm::Type* type_of(ScalarType t) { return llvm_type(b_, t); }
 
@@ -414,27 +345,6 @@ Value* emit_binary(llvm::IRBuilderBase& b, const MachineDescription& m, const Bi
   if (!test) wide.type.dtype = DType::kFloat32;
   Value* r = Arithmetic(b, m).binary(wide, widen_half(b, x, t), widen_half(b, y, t));
   return test ? r : narrow_half(b, r, t);
-}
-Value* emit_reduce_lanes(llvm::IRBuilderBase& b, const MachineDescription& m, const ReduceLanes& e,
-                         Value* v) {
-  const DType t = e.type.dtype;
-  if (!emulates_halves(m, t)) return Arithmetic(b, m).reduce_lanes(e, v);
-  ReduceLanes wide = e;
-  wide.type.dtype = DType::kFloat32;
-  wide.value = single(e.value.lanes());
-  return narrow_half(b, Arithmetic(b, m).reduce_lanes(wide, widen_half(b, v, t)), t);
-}
-Value* emit_joined(llvm::IRBuilderBase& b, const std::vector<Value*>& parts) {
-  llvm::Type* type = parts[0]->getType();
-  const unsigned bits = type->getScalarSizeInBits(), count = static_cast<unsigned>(parts.size());
-  auto* narrow = llvm::VectorType::getInteger(llvm::cast<llvm::VectorType>(type));
-  llvm::Type* wide = narrow->getWithNewBitWidth(bits * count);
-  Value* all = llvm::Constant::getNullValue(wide);
-  for (unsigned k = 0; k < count; ++k) {
-    Value* part = b.CreateZExt(b.CreateBitCast(parts[k], narrow), wide);
-    all = b.CreateOr(all, b.CreateShl(part, uint64_t{bits} * k));
-  }
-  return all;
 }
 
 }  // namespace tilewright::cpu

@@ -8,6 +8,7 @@
 
 #include <functional>
 
+#include "codegen/cpu/captured.h"
 #include "codegen/cpu/emit_arithmetic.h"
 #include "codegen/cpu/emit_dot.h"
 #include "codegen/cpu/emit_values.h"
@@ -105,16 +106,12 @@ class Emitter {
     return member;
   }
 
-  // --- types
-  // -------------------------------------------------------------------------------------------------------
   llvm::PointerType* ptr() { return b_.getPtrTy(); }
   llvm::Type* scalar_type(DType t, bool in_memory = false) {
     return llvm_type(b_, {t, 1}, in_memory);
   }
   Value* i64(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
 
-  // --- functions
-  // -----------------------------------------------------------------------------------------------------
   llvm::Function* make_function(const std::string& name, const std::vector<llvm::Type*>& types,
                                 llvm::Function::LinkageTypes linkage) {
     auto* f = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false), linkage,
@@ -279,17 +276,7 @@ class Emitter {
   // A parallel loop becomes a function over a range of iterations; what it names from outside goes
   // through a closure.
   void emit_parallel(const For& f) {
-    struct Captured {
-      std::vector<const ExprNode*> vars;
-      std::vector<const BufferNode*> buffers;
-    } captured;
-    for (const ExprNode* v : free_vars(f.body))
-      if (v != f.var.get() && f_.vars.count(v)) captured.vars.push_back(v);
-    std::sort(captured.vars.begin(), captured.vars.end(), [](const ExprNode* a, const ExprNode* b) {
-      return static_cast<const VarNode*>(a)->name < static_cast<const VarNode*>(b)->name;
-    });
-    collect_buffers(f.body, captured.buffers);
-
+    const Captured captured = captured_by(f, f_);
     const size_t slots = captured.vars.size() + captured.buffers.size();
     llvm::IRBuilder<> at(block_of(f_.function), block_of(f_.function)->begin());
     Value* closure = at.CreateAlloca(
@@ -373,21 +360,6 @@ class Emitter {
     if (f_.streams) b_.CreateIntrinsic(b_.getVoidTy(), llvm::Intrinsic::x86_sse_sfence, {});
     b_.CreateRetVoid();
   }
-  void collect_buffers(const Stmt& s, std::vector<const BufferNode*>& out) {
-    auto add = [&](const Buffer& x) {
-      if (f_.buffers.count(x.get()) && std::find(out.begin(), out.end(), x.get()) == out.end())
-        out.push_back(x.get());
-    };
-    for_each_stmt(s, [&](const Stmt& x) {
-      if (const auto* st = x.as<Store>()) add(st->buffer);
-      if (const auto* t = x.as<DotTile>())
-        for (const TileOperand* o : {&t->sum, &t->a, &t->b}) add(o->buffer);
-    });
-    for_each_expr(s, [&](const Expr& e) {
-      if (const auto* l = e.as<Load>()) add(l->buffer);
-    });
-  }
-
   const Kernel& kernel_;
   const MachineDescription& machine_;
   llvm::Module& module_;

@@ -211,10 +211,7 @@ class DefaultSchedule {
       if (worth_a_tile(*p.block) || !reduces_along_rows(*p.block)) return false;
     }
     if (!reduction) return false;
-    const auto mark = s_.mark();
-    if (rows_rule(s_, names)) return true;
-    s_.restore(mark);
-    return false;
+    return s_.all_or_nothing([&] { return rows_rule(s_, names); });
   }
 
   // Is there nothing to compute of some value? No rule has to divide such an extent.

@@ -116,14 +116,14 @@ TEST_P(SimplifyLaws, BoundsHold) {
     const Interval range = interval(e, ranges_);
     const Expr low = lower_bound(e, ranges_), high = upper_bound(e, ranges_);
     for_values(e, [&](const IntValues& v, int64_t value) {
-      if (range.low) EXPECT_LE(*range.low, value) << to_text(e) << "\n" << shown(v);
-      if (range.high) EXPECT_GE(*range.high, value) << to_text(e) << "\n" << shown(v);
-      if (low)
-        if (auto l = evaluate_int(low, v))
-          EXPECT_LE(*l, value) << to_text(e) << " >= " << to_text(low) << "\n" << shown(v);
-      if (high)
-        if (auto h = evaluate_int(high, v))
-          EXPECT_GE(*h, value) << to_text(e) << " <= " << to_text(high) << "\n" << shown(v);
+      if (range.low) { EXPECT_LE(*range.low, value) << to_text(e) << "\n" << shown(v); }
+      if (range.high) { EXPECT_GE(*range.high, value) << to_text(e) << "\n" << shown(v); }
+      if (const auto l = low ? evaluate_int(low, v) : std::nullopt) {
+        EXPECT_LE(*l, value) << to_text(e) << " >= " << to_text(low) << "\n" << shown(v);
+      }
+      if (const auto h = high ? evaluate_int(high, v) : std::nullopt) {
+        EXPECT_GE(*h, value) << to_text(e) << " <= " << to_text(high) << "\n" << shown(v);
+      }
     });
   }
 }

@@ -27,7 +27,7 @@ Tensors run(const std::string& text, const Tensors& inputs) {
     return {};
   }
   Tensors first;
-  for (const CompiledForm form : {CompiledForm{true, true}, CompiledForm{false, false}}) {
+  for (const CompiledForm& form : {CompiledForm{true, true}, CompiledForm{false, false}}) {
     auto runs = run_compiled(*graph, inputs, form, {1});
     if (!runs.ok()) {
       ADD_FAILURE() << runs.error().to_string();

@@ -46,7 +46,7 @@ class MatrixProducts : public testing::Test {
     const AmxEmulator emulator;
     auto runs = run_compiled(call.graph, call.inputs, f, {1, 3});
     ASSERT_TRUE(runs.ok()) << runs.error().to_string();
-    if (!runs_here("sapphirerapids")) EXPECT_GT(emulator.products(), 0);
+    if (!runs_here("sapphirerapids")) { EXPECT_GT(emulator.products(), 0); }
     for (const Tensors& run : *runs)
       for (size_t p = 0; p < run.size(); ++p)
         for (int64_t i = 0; i < run[p].size(); ++i) {

@@ -20,10 +20,7 @@ class ColumnsRule {
     const BlockPlace place = s_.place(m_);
     block_ = *place.block;
     if (place.loops.size() != block_.axes.size() || !reads_rows()) return false;
-    const auto mark = s_.mark();
-    if (build()) return true;
-    s_.restore(mark);
-    return false;
+    return s_.all_or_nothing([&] { return build(); });
   }
 
  private:

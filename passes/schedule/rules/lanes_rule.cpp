@@ -52,12 +52,11 @@ bool lanes_rule(ScheduleState& s, const std::string& block) {
   order.push_back(parts);
   order.insert(order.end(), terms.begin(), terms.end());
   order.push_back(vector);
-  const auto mark = s.mark();
-  if (!s.apply("split", {loop_of_axis(b, lane), parts, vector}, {lanes}) ||
-      !s.apply("reorder", order) || !s.apply("vectorize", {vector})) {
-    s.restore(mark);
+  if (!s.all_or_nothing([&] {
+        return s.apply("split", {loop_of_axis(b, lane), parts, vector}, {lanes}) &&
+               s.apply("reorder", order) && s.apply("vectorize", {vector});
+      }))
     return false;
-  }
   s.note(block + ": a result in each lane of a vector, over all terms");
   if (instances(b) < kParallelWork) return true;
   outer.push_back(parts);

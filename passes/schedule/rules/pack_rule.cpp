@@ -11,24 +11,12 @@ using namespace ir;
 
 namespace {
 
-class PackRule {
+class PackRule : public BlockRule {
  public:
-  PackRule(ScheduleState& s, std::string block) : s_(s), name_(std::move(block)) {}
-
-  bool run() {
-    block_ = *s_.place(name_).block;
-    if (!find_axes()) return false;
-    const auto mark = s_.mark();
-    if (build()) return true;
-    s_.restore(mark);
-    return false;
-  }
+  using BlockRule::BlockRule;
 
  private:
-  std::string loop(const char* part) const { return name_ + "." + part; }
-  int64_t extent(size_t axis) const { return extent_or(block_.axes[axis].extent, kUnknownExtent); }
-
-  bool find_axes() {
+  bool find_axes() override {
     const auto accesses = block_accesses(block_);
     const BlockAccess& store = accesses.back();
     const Layout& layout = store.buffer->layout;
@@ -60,7 +48,7 @@ class PackRule {
 
   // Outer axes, blocks of columns, runs of groups; inside: a line of columns by a group of terms
   // or, where terms lie side by side in what is read, a square.
-  bool build() {
+  bool build() override {
     const int64_t line = kLineBytes / (lanes_ * widest_),
                   blocks = reads_down_ ? 1
                                        : std::clamp<int64_t>(
@@ -100,9 +88,6 @@ class PackRule {
 
   static constexpr int64_t kLineBytes = 64, kRun = 16;  // groups, or squares, of one run
 
-  ScheduleState& s_;
-  std::string name_;
-  Block block_;
   size_t down_ = 0, across_ = 0;  // axes: along the terms, along the columns
   int64_t terms_ = 1, lanes_ = 1;
   bool reads_down_ = false;

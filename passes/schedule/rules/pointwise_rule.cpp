@@ -36,9 +36,8 @@ std::vector<Axis> store_order(const Block& b, const BlockAccess& store) {
 
 // Where the first `outer` axes take steps of whole lines anyway, memory is read in the order in
 // which it lies: stores past the caches wait for nothing, reads do.
-void order_by_reads(ScheduleState& s, const std::string& block,
-                    const std::vector<BlockAccess>& accesses, std::vector<Axis>& axes,
-                    size_t outer) {
+void order_by_reads(ScheduleState& s, const std::vector<BlockAccess>& accesses,
+                    std::vector<Axis>& axes, size_t outer) {
   constexpr int64_t kLine = 64;
   const BlockAccess* most = nullptr;
   for (const BlockAccess& a : accesses)
@@ -145,7 +144,7 @@ void pointwise_rule(ScheduleState& s, const std::string& block) {
     --last;
   }
 
-  if (exceeds_caches(s, *accesses.back().buffer)) order_by_reads(s, block, accesses, axes, last);
+  if (exceeds_caches(s, *accesses.back().buffer)) order_by_reads(s, accesses, axes, last);
 
   int bytes = 1;
   for (const BlockAccess& a : accesses) bytes = std::max(bytes, byte_size(a.buffer->dtype));

@@ -45,10 +45,7 @@ std::string resampled_rows_rule(ScheduleState& s, const std::string& block) {
       !reads_own_row(*reader, st->buffer.get()))
     return "";
   const std::string name = reader->name;
-  const auto mark = s.mark();
-  if (rows_rule(s, {block, name})) return name;
-  s.restore(mark);
-  return "";
+  return s.all_or_nothing([&] { return rows_rule(s, {block, name}); }) ? name : "";
 }
 
 }  // namespace tilewright::passes

@@ -59,10 +59,11 @@ void join_reduction(ScheduleState& s, const std::string& name) {
         is_one(b.axes[inner].extent) ||
         !runs_on(block_accesses(b), outer, inner, b.axes[inner].extent))
       return;
-    const auto mark = s.mark();
-    more = s.apply("fuse_axes", {around, inside, inside + "_on"}) &&
-           s.apply("join_axes", {name}, {static_cast<int64_t>(outer), static_cast<int64_t>(inner)});
-    if (!more) s.restore(mark);
+    more = s.all_or_nothing([&] {
+      return s.apply("fuse_axes", {around, inside, inside + "_on"}) &&
+             s.apply("join_axes", {name},
+                     {static_cast<int64_t>(outer), static_cast<int64_t>(inner)});
+    });
   }
 }
 

@@ -32,15 +32,15 @@ class ScheduleState {
   BlockPlace place(const std::string& block) const {
     return find_block(kernel_.body, block).value();
   }
-  // To go back to when a rule does not work out.
-  struct Mark {
-    ir::Kernel kernel;
-    size_t steps;
-  };
-  Mark mark() const { return {kernel_, trace_.size()}; }
-  void restore(const Mark& m) {
-    kernel_ = m.kernel;
-    trace_.resize(m.steps);
+  // Runs steps that belong together: where they return false, none of them is left.
+  template <typename Steps>
+  bool all_or_nothing(Steps&& steps) {
+    const ir::Kernel before = kernel_;
+    const size_t taken = trace_.size();
+    if (steps()) return true;
+    kernel_ = before;
+    trace_.resize(taken);
+    return false;
   }
 
  private:
@@ -59,6 +59,28 @@ int64_t instances(const ir::Block& block);
 constexpr int64_t kUnknownExtent = 64;  // what symbolic extents are taken for
 constexpr int64_t kParallelWork =
     16384;  // instances of pointwise work below which a fork does not pay
+
+// What rules for one block have in common: they look for the axes that they need, then take steps,
+// all or none of them.
+class BlockRule {
+ public:
+  BlockRule(ScheduleState& s, std::string block) : s_(s), name_(std::move(block)) {}
+  virtual ~BlockRule() = default;
+  bool run() {
+    block_ = *s_.place(name_).block;
+    return find_axes() && s_.all_or_nothing([&] { return build(); });
+  }
+
+ protected:
+  virtual bool find_axes() = 0;
+  virtual bool build() = 0;
+  std::string loop(const char* part) const { return name_ + "." + part; }
+  int64_t extent(size_t axis) const { return extent_or(block_.axes[axis].extent, kUnknownExtent); }
+
+  ScheduleState& s_;
+  std::string name_;
+  ir::Block block_;
+};
 
 // Does a value take a long chain of instructions, as exp does?
 bool is_long_chain(const ir::Block& b);

@@ -136,28 +136,26 @@ bool TileRule::stage_padding() {
   if (bytes <= s_.machine().l2_bytes / 2 ||
       tasks < std::max<int64_t>(kFewestTasks, 4 * s_.machine().threads))
     return false;
-  const auto mark = s_.mark();
   std::vector<std::string> around;
   for (size_t i = 0; i < outer_count_; ++i) around.push_back(p.loops[i]->var.name());
-  bool done = true;
   // Neighbouring rows read much of the same.
   const int64_t group =
       rows_of_a_copy(extent_or(p.loops[outer_count_ - 1]->extent, 1), tasks, bytes);
-  if (group > 1) {
-    done = s_.apply("split", {around.back(), name(m_, "go"), name(m_, "gi")}, {group});
-    around.back() = name(m_, "go");
-  }
-  std::string rows = around[0];
-  for (size_t i = 1; done && i < around.size(); ++i) {
-    const std::string fused = m_ + ".rows" + std::to_string(i);
-    done = s_.apply("fuse_axes", {rows, around[i], fused});
-    rows = fused;
-  }
-  done = done && s_.apply("stage_at", {padding, rows}) && s_.apply("parallelize", {rows});
-  if (!done) {
-    s_.restore(mark);
-    return false;
-  }
+  const bool done = s_.all_or_nothing([&] {
+    if (group > 1) {
+      if (!s_.apply("split", {around.back(), name(m_, "go"), name(m_, "gi")}, {group}))
+        return false;
+      around.back() = name(m_, "go");
+    }
+    std::string rows = around[0];
+    for (size_t i = 1; i < around.size(); ++i) {
+      const std::string fused = m_ + ".rows" + std::to_string(i);
+      if (!s_.apply("fuse_axes", {rows, around[i], fused})) return false;
+      rows = fused;
+    }
+    return s_.apply("stage_at", {padding, rows}) && s_.apply("parallelize", {rows});
+  });
+  if (!done) return false;
   s_.note(padding +
           ": the padded copy is larger than the cache: each task pads what its rows read");
   const For* inner = s_.place(padding).loops.back();

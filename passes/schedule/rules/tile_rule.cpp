@@ -16,10 +16,7 @@ bool TileRule::run() {
     if (loop_of_axis(block_, i).empty()) return false;
   if (place.loops.size() < block_.axes.size()) return false;
   outer_loops_ = place.loops.size() - block_.axes.size();
-  const auto mark = s_.mark();
-  if (build()) return true;
-  s_.restore(mark);
-  return false;
+  return s_.all_or_nothing([&] { return build(); });
 }
 
 bool TileRule::build() {

@@ -10,26 +10,15 @@ using namespace ir;
 
 namespace {
 
-class TransposeRule {
+class TransposeRule : public BlockRule {
  public:
-  TransposeRule(ScheduleState& s, std::string block) : s_(s), name_(std::move(block)) {}
-
-  bool run() {
-    block_ = *s_.place(name_).block;
-    if (!find_axes()) return false;
-    const auto mark = s_.mark();
-    if (build()) return true;
-    s_.restore(mark);
-    return false;
-  }
+  using BlockRule::BlockRule;
 
  private:
-  std::string loop(const char* part) const { return name_ + "." + part; }
-  int64_t extent(size_t axis) const { return extent_or(block_.axes[axis].extent, kUnknownExtent); }
   static bool is_unit(const Expr& stride) { return stride && is_one(stride); }
 
   // across_: along the result; down_: along what is read.
-  bool find_axes() {
+  bool find_axes() override {
     bool conditional = false;
     for_each_expr(block_.body, [&](const Expr& e) { conditional |= e.as<Select>() != nullptr; });
     accesses_ = block_accesses(block_);
@@ -77,7 +66,7 @@ class TransposeRule {
     return inner;
   }
 
-  bool build() {
+  bool build() override {
     std::vector<bool> used(block_.axes.size());
     used[across_] = used[down_] = true;
     const std::vector<size_t> down = with_outer(down_, used), across = with_outer(across_, used);
@@ -159,9 +148,6 @@ class TransposeRule {
 
   static constexpr int64_t kFewest = 4, kTogether = 16, kPageBytes = 4096, kAhead = 32;
 
-  ScheduleState& s_;
-  std::string name_;
-  Block block_;
   std::vector<BlockAccess> accesses_;
   size_t across_ = 0, down_ = 0;
 };

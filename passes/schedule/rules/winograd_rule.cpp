@@ -20,10 +20,7 @@ class WinogradRule {
     for (const char* name :
          {kWinogradRows, kWinogradInput, kWinogradProduct, kWinogradColumns, kWinogradOutput})
       if (!s_.has_block(name)) return false;
-    const auto mark = s_.mark();
-    if (build()) return true;
-    s_.restore(mark);
-    return false;
+    return s_.all_or_nothing([&] { return build(); });
   }
 
  private:

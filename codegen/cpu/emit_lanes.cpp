@@ -1,0 +1,110 @@
+// What combines the lanes of vectors.
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <vector>
+
+#include "codegen/cpu/emit_arithmetic.h"
+#include "codegen/cpu/vector_math.h"
+
+namespace tilewright::cpu {
+
+using namespace ir;
+
+namespace {
+
+using llvm::Value;
+
+class Lanes {
+ public:
+  explicit Lanes(llvm::IRBuilderBase& builder) : b_(builder) {}
+
+  Value* reduce(const ReduceLanes& r, Value* v) {
+    const DType t = r.type.dtype;
+    if (is_float(t) && r.value.lanes() > 1 && (r.op == BinaryOp::kMax || r.op == BinaryOp::kMin))
+      return extremum(v, r.value.lanes(), r.op == BinaryOp::kMax);
+    for (int lanes = r.value.lanes(); lanes > 1;) {
+      const int half = lanes / 2;
+      Value* folded = combine(r.op, part(v, 0, half), part(v, half, half), t);
+      if (lanes % 2 != 0) {  // an odd lane joins the first
+        Value* last = b_.CreateExtractElement(v, static_cast<uint64_t>(lanes - 1));
+        if (half == 1)
+          folded = combine(r.op, folded, last, t);
+        else
+          folded = b_.CreateInsertElement(
+              folded, combine(r.op, b_.CreateExtractElement(folded, uint64_t{0}), last, t),
+              uint64_t{0});
+      }
+      v = folded;
+      lanes = half;
+    }
+    return v;
+  }
+
+ private:
+  // n lanes, or an element.
+  Value* part(Value* v, int from, int n) {
+    std::vector<int> at;
+    for (int i = 0; i < n; ++i) at.push_back(from + i);
+    return n == 1 ? b_.CreateExtractElement(v, static_cast<uint64_t>(from))
+                  : b_.CreateShuffleVector(v, at);
+  }
+  // Asks once whether a lane is NaN, beside the extremum of the others rather than at each step.
+  Value* extremum(Value* v, int lanes, bool largest) {
+    const int half = (lanes + 1) / 2;  // of an odd number, both halves hold the lane in the middle
+    Value* unordered = b_.CreateFCmpUNO(part(v, 0, half), part(v, lanes - half, half));
+    Value* nan = half == 1 ? unordered : b_.CreateOrReduce(unordered);
+    while (lanes > 1) {
+      const int n = (lanes + 1) / 2;
+      Value *a = part(v, 0, n), *y = part(v, lanes - n, n);
+      v = b_.CreateSelect(largest ? b_.CreateFCmpOGT(a, y) : b_.CreateFCmpOLT(a, y), a, y);
+      lanes = n;
+    }
+    return b_.CreateSelect(nan, llvm::ConstantFP::getNaN(v->getType()), v);
+  }
+  Value* combine(BinaryOp op, Value* a, Value* y, DType t) {
+    const bool is_u = is_unsigned(t);
+    switch (op) {
+      case BinaryOp::kAdd: return is_float(t) ? b_.CreateFAdd(a, y) : b_.CreateAdd(a, y);
+      case BinaryOp::kMul: return is_float(t) ? b_.CreateFMul(a, y) : b_.CreateMul(a, y);
+      case BinaryOp::kMax:
+        return b_.CreateBinaryIntrinsic(is_u ? llvm::Intrinsic::umax : llvm::Intrinsic::smax, a, y);
+      case BinaryOp::kMin:
+        return b_.CreateBinaryIntrinsic(is_u ? llvm::Intrinsic::umin : llvm::Intrinsic::smin, a, y);
+      case BinaryOp::kAnd: return b_.CreateAnd(a, y);
+      case BinaryOp::kOr: return b_.CreateOr(a, y);
+      default: break;
+    }
+    TW_CHECK(!"no combiner");
+    return nullptr;
+  }
+
+  llvm::IRBuilderBase& b_;
+};
+
+}  // namespace
+
+Value* emit_reduce_lanes(llvm::IRBuilderBase& b, const MachineDescription& m, const ReduceLanes& e,
+                         Value* v) {
+  const DType t = e.type.dtype;
+  if (!emulates_halves(m, t)) return Lanes(b).reduce(e, v);
+  ReduceLanes wide = e;
+  wide.type.dtype = DType::kFloat32;
+  wide.value = Var("x", {DType::kFloat32, e.value.lanes()});
+  return narrow_half(b, Lanes(b).reduce(wide, widen_half(b, v, t)), t);
+}
+
+Value* emit_joined(llvm::IRBuilderBase& b, const std::vector<Value*>& parts) {
+  llvm::Type* type = parts[0]->getType();
+  const unsigned bits = type->getScalarSizeInBits(), count = static_cast<unsigned>(parts.size());
+  auto* narrow = llvm::VectorType::getInteger(llvm::cast<llvm::VectorType>(type));
+  llvm::Type* wide = narrow->getWithNewBitWidth(bits * count);
+  Value* all = llvm::Constant::getNullValue(wide);
+  for (unsigned k = 0; k < count; ++k) {
+    Value* part = b.CreateZExt(b.CreateBitCast(parts[k], narrow), wide);
+    all = b.CreateOr(all, b.CreateShl(part, uint64_t{bits} * k));
+  }
+  return all;
+}
+
+}  // namespace tilewright::cpu
