@@ -1,5 +1,9 @@
 // Padding of convolutions as nodes of their own, where the kernel that makes the operand can store
 // it amid the padding: then nothing but the padding itself is written.
+#include <limits>
+#include <map>
+#include <set>
+
 #include "ir/ops/window.h"
 #include "passes/graph/rewrite_graph.h"
 
@@ -15,6 +19,8 @@ class SeparatePadding : public GraphRewriter {
  public:
   using GraphRewriter::GraphRewriter;
   Graph run() {
+    for (const Node& n : old_)
+      if (auto p = padding_of(n)) ways_[n.inputs[0]].insert(*p);
     for (Node& n : old_) {
       follow(n);
       if (!rewrite(n)) push(std::move(n));
@@ -23,51 +29,90 @@ class SeparatePadding : public GraphRewriter {
   }
 
  private:
+  struct Padding {
+    std::vector<int64_t> amounts;  // of all dimensions, as the operator pad takes them
+    ValueId value = kNone;
+    auto operator<=>(const Padding&) const = default;
+  };
+
   bool rewrite(const Node& n) {
-    // For results of one channel the padded copy is laid out anew.
-    if (n.op->name != "conv" || is_one(type(n.outputs[0]).dims[1]) ||
-        !is_made_for_this(n.inputs[0]))
-      return false;
-    const auto pads = pads_of(n);
-    // Around x stands its padding value, its zero point, or 0.
-    const ValueId value = input(n, 4) != kNone ? input(n, 4) : input(n, 2);
-    if (!pads || (value != kNone && !is_scalar(value))) return false;
-    const auto count = static_cast<int64_t>(pads->size());
-    const ValueId amounts =
-        graph_.add_constant("", make_constant_of<int64_t>(DType::kInt64, {count}, *pads));
+    const auto padding = padding_of(n);
+    if (!padding || !may_lie_amid_padding(n.inputs[0])) return false;
+    const std::optional<Padding> widest = that_holds_all(ways_[n.inputs[0]]);
+    if (!widest) return false;
     std::vector<ValueId> inputs = n.inputs;
-    inputs[0] = op("pad", {n.inputs[0], amounts, value}, {{"mode", std::string("constant")}});
+    inputs[0] = part(padded(n.inputs[0], *widest), *widest, *padding);
     Attributes attributes = n.attributes;
     attributes.erase("auto_pad");
-    attributes["pads"] = std::vector<int64_t>(static_cast<size_t>(count) - 4, 0);
+    attributes["pads"] = std::vector<int64_t>(padding->amounts.size() - 4, 0);
     replace(n.outputs[0], op("conv", std::move(inputs), std::move(attributes)));
     return true;
   }
-  bool is_made_for_this(ValueId v) const {
+  // A value can lie amid one padding, of which its readers take as much as they want.
+  static std::optional<Padding> that_holds_all(const std::set<Padding>& ways) {
+    Padding widest = *ways.begin();
+    for (const Padding& p : ways) {
+      if (p.value != widest.value) return std::nullopt;
+      for (size_t i = 0; i < p.amounts.size(); ++i)
+        widest.amounts[i] = std::max(widest.amounts[i], p.amounts[i]);
+    }
+    return widest;
+  }
+  ValueId padded(ValueId v, const Padding& p) {
+    const auto [known, is_new] = padded_.try_emplace(v, kNone);
+    if (is_new)
+      known->second =
+          op("pad", {v, integers(p.amounts), p.value}, {{"mode", std::string("constant")}});
+    return known->second;
+  }
+  ValueId part(ValueId v, const Padding& has, const Padding& wants) {
+    if (has == wants) return v;
+    const size_t rank = has.amounts.size() / 2;
+    std::vector<int64_t> starts, ends;
+    for (size_t d = 0; d < rank; ++d) {
+      const int64_t after = has.amounts[rank + d] - wants.amounts[rank + d];
+      starts.push_back(has.amounts[d] - wants.amounts[d]);
+      ends.push_back(after > 0 ? -after : std::numeric_limits<int64_t>::max());
+    }
+    return op("slice", {v, integers(starts), integers(ends)});
+  }
+  ValueId integers(const std::vector<int64_t>& values) {
+    return graph_.add_constant(
+        "",
+        make_constant_of<int64_t>(DType::kInt64, {static_cast<int64_t>(values.size())}, values));
+  }
+  bool may_lie_amid_padding(ValueId v) const {
     const Node* maker = producer(v);
     return maker && maker->op->compute && maker->op->name != "reshape" &&
-           maker->op->name != "transpose" && maker->defined_symbols.empty() && used_once(v) &&
+           maker->op->name != "transpose" && maker->defined_symbols.empty() &&
            type(v).rank() >= 3 && as_int(type(v).dims[1]).value_or(0) >= kFewestChannels;
   }
-  // Of all dimensions, as the operator pad takes them; nothing where there are none, or where they
-  // depend on symbols.
-  std::optional<std::vector<int64_t>> pads_of(const Node& n) const {
+  // Nothing where there is none, where it depends on symbols, and for results of one channel, whose
+  // padded copy is laid out anew.
+  std::optional<Padding> padding_of(const Node& n) const {
+    if (n.op->name != "conv" || is_one(type(n.outputs[0]).dims[1])) return std::nullopt;
     const TensorType &x = type(n.inputs[0]), &w = type(n.inputs[1]);
-    std::vector<int64_t> kernel, pads;
+    std::vector<int64_t> kernel;
     for (size_t d = 2; d < w.dims.size(); ++d) kernel.push_back(as_int(w.dims[d]).value_or(0));
     const auto g = window_geometry(NodeView(graph_, n), x.dims, kernel);
     if (!g.ok()) return std::nullopt;
+    // Around x stands its padding value, its zero point, or 0.
+    Padding p{{}, input(n, 4) != kNone ? input(n, 4) : input(n, 2)};
+    if (p.value != kNone && !is_scalar(p.value)) return std::nullopt;
     int64_t all = 0;
     for (const auto* side : {&g->pads_begin, &g->pads_end}) {
-      pads.insert(pads.end(), {0, 0});
+      p.amounts.insert(p.amounts.end(), {0, 0});
       for (const Expr& e : *side) {
         if (!as_int(e)) return std::nullopt;
-        pads.push_back(*as_int(e));
-        all += pads.back();
+        p.amounts.push_back(*as_int(e));
+        all += p.amounts.back();
       }
     }
-    return all > 0 ? std::optional(pads) : std::nullopt;
+    return all > 0 ? std::optional(p) : std::nullopt;
   }
+
+  std::map<ValueId, std::set<Padding>> ways_;  // in which convolutions pad a value
+  std::map<ValueId, ValueId> padded_;
 };
 
 }  // namespace

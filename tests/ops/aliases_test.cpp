@@ -55,6 +55,18 @@ class Aliases : public testing::Test {
         EXPECT_LE(difference(run[k], expected->outputs[k]), bound) << "output " << k;
     EXPECT_EQ((*runs)[0][0].bytes, (*runs)[1][0].bytes);
   }
+  // Kernels that write paddings, which need nothing of what they surround.
+  void expect_borders(int count) {
+    auto program = lower_graph_for(call_.graph, {true, true, true});
+    ASSERT_TRUE(program.ok());
+    int borders = 0;
+    for (const ir::Kernel& k : program->kernels) {
+      if (k.name.find("_pad") == std::string::npos) continue;
+      ++borders;
+      EXPECT_EQ(k.params.size(), 1u) << k.name;
+    }
+    EXPECT_EQ(borders, count);
+  }
 
   GraphCall call_;
   std::mt19937_64 random_{3};
@@ -76,22 +88,31 @@ TEST_F(Aliases, PaddingIsWrittenAroundWhatAConvolutionStores) {
   call_.output(call_.op("conv", {a, weights({24, 1, 3, 3})},
                         {{"pads", std::vector<int64_t>{1, 0, 2, 1}}, {"group", int64_t{24}}}));
   expect_copies(0);
-  auto program = lower_graph_for(call_.graph, {true, true, true});
-  ASSERT_TRUE(program.ok());
-  int borders = 0;
-  for (const ir::Kernel& k : program->kernels) {
-    if (k.name.find("_pad") == std::string::npos) continue;
-    ++borders;
-    EXPECT_EQ(k.params.size(), 1u) << "the border needs nothing of what it surrounds";
-  }
-  EXPECT_EQ(borders, 1);
+  expect_borders(1);
 }
-TEST_F(Aliases, PaddingWithAnOperandThatOthersReadIsCopied) {
+// The wider one serves both convolutions, and the sum reads amid it.
+TEST_F(Aliases, ReadersShareAPadding) {
   const ir::ValueId x = input({1, 8, 9, 11});
   const ir::ValueId a = call_.op("relu", {call_.op("conv", {x, weights({24, 8, 1, 1})})});
-  const ir::ValueId b =
-      call_.op("conv", {a, weights({24, 24, 5, 5})}, {{"pads", std::vector<int64_t>{2, 2, 2, 2}}});
+  const ir::ValueId b = call_.op("conv", {a, weights({24, 24, 5, 5})},
+                                 {{"pads", std::vector<int64_t>{2, 2, 2, 2}}}),
+                    c = call_.op("conv", {a, weights({24, 1, 3, 2})},
+                                 {{"pads", std::vector<int64_t>{1, 0, 3, 1}},
+                                  {"strides", std::vector<int64_t>{2, 1}},
+                                  {"group", int64_t{24}}});
   call_.output(call_.op("add", {a, b}));
+  call_.output(c);
+  expect_copies(0);
+  expect_borders(1);
+}
+TEST_F(Aliases, PaddingsOfDifferentValuesAreNotShared) {
+  const ir::ValueId x = call_.input(random_bytes(DType::kUInt8, {1, 16, 9, 11}, random_)),
+                    w = call_.constant(random_bytes(DType::kInt8, {16, 16, 3, 3}, random_)),
+                    a = call_.op("max_pool", {x}, {{"kernel_shape", std::vector<int64_t>{2, 2}}});
+  for (const double zero : {3.0, 7.0})
+    call_.output(
+        call_.op("conv", {a, w, call_.constant(repeated(DType::kUInt8, {}, {zero}))},
+                 {{"pads", std::vector<int64_t>{1, 1, 1, 1}}, {"out_dtype", std::string("i32")}}));
   expect_copies(0);
 }
 TEST_F(Aliases, AConcatOfConcatsIsOne) {
