@@ -105,7 +105,10 @@ class TransposeRule : public BlockRule {
     // Where each row of results has pages of its own, a few lines of a row are stored together, so
     // that pages change less often. Elsewhere, the fewer rows are read at a time, the better.
     const auto pitch = accesses_.back().stride(down_);
-    const int64_t most = !pitch || *pitch * bytes < kPageBytes ? 1 : kTogether,
+    const int64_t rows_read = rows_in_a_stretch(),
+                  most = !pitch || *pitch * bytes < kPageBytes ? 1
+                         : rows_read > 0 ? std::clamp<int64_t>(rows_read / side, 2, kTogether)
+                                         : kTogether,
                   together = std::min<int64_t>(most, std::max<int64_t>(wide / side, 1));
     if (!s_.apply("split", {columns, loop("ab"), loop("at")}, {together * side}) ||
         !s_.apply("split", {loop("at"), loop("ao"), loop("av")}, {side}) ||
@@ -121,14 +124,30 @@ class TransposeRule : public BlockRule {
     return true;
   }
 
-  // Rows that lie in pages of their own come in lines that no row before announces.
+  // Of short rows that are read and lie one behind the other: those that fill the stretch of memory
+  // which is read and brought near at a time. 0 for longer rows, and for those that lie apart.
+  int64_t rows_in_a_stretch() const {
+    constexpr int64_t kLongestRow = 1024;  // bytes
+    for (const BlockAccess& a : accesses_) {
+      if (a.write || !is_unit(a.strides[down_])) continue;
+      const auto pitch = a.stride(across_);
+      const int64_t row = pitch ? *pitch * byte_size(a.buffer->dtype) : 0;
+      return pitch && *pitch == extent(down_) && row <= kLongestRow ? kRowsAhead / row : 0;
+    }
+    return 0;
+  }
+
+  // Lines of rows that lie in pages of their own are announced by no row before.
   void prefetch() {
     if (!exceeds_caches(s_, *accesses_.back().buffer)) return;
-    for (const BlockAccess& a : accesses_)
-      if (!a.write && is_unit(a.strides[down_]) &&
-          s_.apply("prefetch", {name_, a.buffer->name}, {kAhead}))
-        s_.note(name_ + ": brings the squares near that come " + std::to_string(kAhead) +
-                " elements later in the rows that are read");
+    const bool stretches = rows_in_a_stretch() > 0;
+    for (const BlockAccess& a : accesses_) {
+      if (a.write || !is_unit(a.strides[down_])) continue;
+      const int64_t ahead = stretches ? kRowsAhead / byte_size(a.buffer->dtype) : kAhead;
+      if (s_.apply("prefetch", {name_, a.buffer->name}, {ahead}))
+        s_.note(name_ + ": brings near what lies " + std::to_string(ahead) + " elements later" +
+                (stretches ? "" : " in the rows that are read"));
+    }
   }
 
   void parallelize(const std::vector<size_t>& outer) {
