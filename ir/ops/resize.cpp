@@ -175,9 +175,9 @@ Expr is_outside(const std::vector<AxisTables>& tables, const Axes& i) {
   return outside;
 }
 
-int taps_of(const std::vector<AxisTables>& tables) {
-  int taps = 1;
-  for (const AxisTables& t : tables) taps *= t.taps;
+int64_t taps_of(const std::vector<AxisTables>& tables) {
+  int64_t taps = 1;
+  for (const AxisTables& t : tables) taps = std::min<int64_t>(taps * t.taps, INT32_MAX);
   return taps;
 }
 // x, or what remains of it to be summed up once the taps of `tables` are few enough.

@@ -15,9 +15,12 @@ Expr f64(const Expr& e) { return cast(DType::kFloat64, e); }
 // floor(extent * scale), in f32 as the scales are: 40 * 3.3f is 132. Null when that is no integer
 // expression.
 Expr scaled_extent(const Expr& extent, double scale) {
-  if (auto n = as_int(extent))
-    return Expr(
-        static_cast<int64_t>(std::floor(static_cast<float>(*n) * static_cast<float>(scale))));
+  constexpr double kLargest = 0x1p40;
+  if (!(scale < kLargest)) return nullptr;
+  if (auto n = as_int(extent)) {
+    const float exact = static_cast<float>(*n) * static_cast<float>(scale);
+    return exact < kLargest ? Expr(static_cast<int64_t>(std::floor(exact))) : nullptr;
+  }
   if (scale == std::floor(scale)) return simplify(extent * Expr(static_cast<int64_t>(scale)));
   // A dyadic fraction.
   for (int64_t divisor = 2; divisor <= 64; divisor *= 2)
@@ -91,6 +94,9 @@ Result<std::vector<ResizeAxis>> resize_axes(const NodeView& c) {
       a.known = (*scales)[k];
       if (!(*a.known > 0)) return invalid("scale " + std::to_string(*a.known));
       a.out = scaled_extent(a.in, *a.known);
+      if (!a.out && as_int(a.in))
+        return invalid("scale " + std::to_string(*a.known) + " of extent " +
+                       std::to_string(*as_int(a.in)) + ": too large");
       if (!a.out)
         return unsupported("scale " + std::to_string(*a.known) +
                            " of an extent that is not known at compile time");
@@ -106,6 +112,7 @@ Result<std::vector<ResizeAxis>> resize_axes(const NodeView& c) {
 }  // namespace
 
 Result<ResizePlan> resize_plan(const NodeView& c) {
+  constexpr double kLeastScale = 0x1p-16;  // a result sums up some elements over the scale
   ResizePlan p;
   p.dims = c.type(0).dims;
   p.mode = c.attr_string("mode", "nearest");
@@ -132,6 +139,9 @@ Result<ResizePlan> resize_plan(const NodeView& c) {
     a.scale = a.known ? f64(*a.known) : f64(a.out) / f64(a.in);
     if (p.antialias && !a.known)
       return unsupported("antialias with a scale that is not known at compile time");
+    if (p.antialias && *a.known < kLeastScale)
+      return unsupported("antialias with scale " + std::to_string(*a.known) + ", less than " +
+                         std::to_string(kLeastScale));
     p.axes.push_back(std::move(a));
   }
   return p;

@@ -122,13 +122,15 @@ struct TapTables {
 // Offsets of one channel are added up in 32 bits where these surely suffice. Outside x they are
 // `outside`, so that a sum with one of these is below 0.
 struct OffsetType {
-  DType dtype = DType::kInt64;
-  int64_t outside = -(int64_t{1} << 60);
+  DType dtype;
+  int64_t outside;
 };
-OffsetType offset_type(const Expr& elements) {
-  constexpr int64_t kNear = int64_t{1} << 29;  // three of these still fit
-  if (as_int(elements).value_or(kNear) >= kNear) return {};
-  return {DType::kInt32, -kNear};
+// `elements` of a channel of so many dimensions.
+OffsetType offset_type(const Expr& elements, size_t dims) {
+  const auto n = static_cast<int64_t>(dims);
+  const int64_t near = (int64_t{1} << 31) / n;  // as many of these as dimensions still fit
+  if (as_int(elements).value_or(near) < near) return {DType::kInt32, -near};
+  return {DType::kInt64, -((int64_t{1} << 62) / n)};
 }
 
 TapTables fill_taps(ComputeContext& c, const GridSample& s, size_t r) {
@@ -145,7 +147,7 @@ TapTables fill_taps(ComputeContext& c, const GridSample& s, size_t r) {
     if (d == r) behind = elements;
     elements = elements * s.borders[d].extent;
   }
-  const OffsetType offset = offset_type(elements);
+  const OffsetType offset = offset_type(elements, s.borders.size());
   TapTables t;
   const size_t taps = s.mode == "nearest" ? 1 : s.mode == "linear" ? 2 : 4;
   for (size_t k = 0; k < taps; ++k) {

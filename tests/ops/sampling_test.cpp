@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/graph/infer.h"
 #include "tests/ops/kernel_test.h"
 
 namespace tilewright {
@@ -50,6 +51,53 @@ TEST_P(Sampling, GridsLeaveInfinitiesOutside) {
                       {x, call.input(repeated(DType::kFloat32, {1, 3, 19, 2}, {-3, 0.1, 3}))},
                       {{"padding_mode", std::string("zeros")}}));
   expect_equal(call, 0);
+}
+
+// More dimensions are outside than offsets of 32 bits could add up at their full range.
+TEST_P(Sampling, GridsOfFiveDimensions) {
+  GraphCall call;
+  for (const char* padding : {"zeros", "border"})
+    call.output(
+        call.op("grid_sample",
+                {call.input(random(DType::kFloat32, {1, 1, 2, 3, 2, 2, 3})),
+                 call.input(repeated(DType::kFloat32, {1, 1, 1, 2, 3, 5, 5},
+                                     {-9, -9, -9, -9, -9, 0.1, -0.2, 0.3, 9, 0.5, 0.7, 0.2, NAN}))},
+                {{"mode", std::string("nearest")}, {"padding_mode", std::string(padding)}}));
+  expect_equal(call, 0);
+}
+
+// Boxes that are no numbers, or without an end, read nothing outside x.
+TEST_P(Sampling, RegionsThatAreNoNumbers) {
+  for (const char* mode : {"avg", "max"})
+    for (const int64_t ratio : {0, 2}) {
+      GraphCall call;
+      const auto x = call.input(random(DType::kFloat32, {2, 3, 5, 7})),
+                 rois = call.input(repeated(
+                     DType::kFloat32, {5, 4},
+                     {NAN, 1, 2, 3, 0, NAN, 4, HUGE_VAL, -HUGE_VAL, 0, HUGE_VAL, 2, 1, 1, -3})),
+                 batch = call.input(repeated(DType::kInt64, {5}, {0, 1, 1, 0, 1}));
+      call.output(call.op("roi_align", {x, rois, batch},
+                          {{"mode", std::string(mode)},
+                           {"sampling_ratio", ratio},
+                           {"output_height", int64_t{2}},
+                           {"output_width", int64_t{3}}}));
+      auto runs = run_compiled(call.graph, call.inputs, {.cpu = GetParam()}, {1, 3});
+      ASSERT_TRUE(runs.ok()) << runs.error().to_string();
+      EXPECT_EQ((*runs)[0][0].bytes, (*runs)[1][0].bytes);
+    }
+}
+
+TEST(SamplingTypes, ScalesBeyondReasonAreRefused) {
+  for (const auto& [scale, phrase] : {std::pair{1e30, "too large"}, {1e-9, "less than"}}) {
+    GraphCall call;
+    const auto x = call.input(repeated(DType::kFloat32, {1, 1, 40, 3}, {1})),
+               scales = call.constant(repeated(DType::kFloat32, {4}, {1, 1, scale, 1}));
+    auto made = ir::add_node(call.graph, "resize", {x, ir::kNone, scales},
+                             {{"mode", std::string("linear")}, {"antialias", int64_t{1}}}, 1, "r",
+                             {"test"});
+    ASSERT_FALSE(made.ok());
+    EXPECT_NE(made.error().to_string().find(phrase), std::string::npos) << made.error().to_string();
+  }
 }
 
 TEST_P(Sampling, Resizes) {
