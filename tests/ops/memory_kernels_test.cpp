@@ -30,6 +30,19 @@ TEST_P(MemoryKernels, TransposesOfEveryWidth) {
   }
 }
 
+// Rows of results that have pages of their own; short and long rows that are read.
+TEST_P(MemoryKernels, TransposesToLongRows) {
+  GraphCall call;
+  for (const int64_t m : {1040, 1031})
+    for (const int64_t n : {8, 24, 37, 64, 150, 259})
+      call.output(call.op("transpose", {call.input(random(DType::kFloat32, {m, n}))},
+                          {{"perm", std::vector<int64_t>{1, 0}}}));
+  for (const Shape& shape : {Shape{2, 36, 32, 19}, Shape{3, 1040, 5, 31}})
+    call.output(call.op("transpose", {call.input(random(DType::kFloat32, shape))},
+                        {{"perm", std::vector<int64_t>{0, 3, 1, 2}}}));
+  expect_equal(call, 0);
+}
+
 TEST_P(MemoryKernels, TransposesOfFourDimensions) {
   GraphCall call;
   for (const std::vector<int64_t>& perm :

@@ -94,34 +94,55 @@ class TransposeRule : public BlockRule {
     int bytes = 4;
     for (const BlockAccess& a : accesses_) bytes = std::max(bytes, byte_size(a.buffer->dtype));
     const BlockPlace p = s_.place(name_);
-    int64_t side = s_.machine().lanes(bytes), wide = 0;
+    int64_t side = s_.machine().lanes(bytes), wide = 0, tall = 0;
     for (const For* f : p.loops)
       if (f->var.name() == rows || f->var.name() == columns) {
         const int64_t n = extent_or(f->extent, kUnknownExtent);
         while (side > n) side /= 2;
-        if (f->var.name() == columns) wide = n;
+        (f->var.name() == columns ? wide : tall) = n;
       }
     if (side < kFewest) return false;
-    // Where each row of results has pages of its own, a few lines of a row are stored together, so
-    // that pages change less often. Elsewhere, the fewer rows are read at a time, the better.
-    const auto pitch = accesses_.back().stride(down_);
-    const int64_t rows_read = rows_in_a_stretch(),
-                  most = !pitch || *pitch * bytes < kPageBytes ? 1
-                         : rows_read > 0 ? std::clamp<int64_t>(rows_read / side, 2, kTogether)
-                                         : kTogether,
-                  together = std::min<int64_t>(most, std::max<int64_t>(wide / side, 1));
+    const auto [together, columns_read] = squares_at_a_time(bytes, side, wide / side, tall / side);
+    std::string down = rows;
+    std::vector<std::string> order{loop("ab"), loop("do"), loop("ao"), loop("di"), loop("av")};
+    if (columns_read > 0) {
+      down = loop("dt");
+      order = {loop("ab"), loop("db"), loop("ao"), loop("do"), loop("di"), loop("av")};
+      if (!s_.apply("split", {rows, loop("db"), down}, {columns_read * side})) return false;
+    }
     if (!s_.apply("split", {columns, loop("ab"), loop("at")}, {together * side}) ||
         !s_.apply("split", {loop("at"), loop("ao"), loop("av")}, {side}) ||
-        !s_.apply("split", {rows, loop("do"), loop("di")}, {side}) ||
-        !s_.apply("reorder", {loop("ab"), loop("do"), loop("ao"), loop("di"), loop("av")}) ||
+        !s_.apply("split", {down, loop("do"), loop("di")}, {side}) || !s_.apply("reorder", order) ||
         !s_.apply("unroll", {loop("di")}) || !s_.apply("vectorize", {loop("av")}))
       return false;
     s_.note(name_ + ": squares of " + std::to_string(side) + " x " + std::to_string(side) +
             " elements, read along their rows and stored along their columns");
     parallelize(outer);
     stream_rule(s_, name_);
-    prefetch();
+    prefetch(columns_read * side);
     return true;
+  }
+
+  // How many squares along a row of results are made one after the other, and how many along the
+  // rows that are read before the next such rows are read; 0: all.
+  struct Together {
+    int64_t along_result, along_rows;
+  };
+  // `wide`, `tall`: squares along a row of results, and along a row that is read.
+  Together squares_at_a_time(int bytes, int64_t side, int64_t wide, int64_t tall) const {
+    const BlockAccess& store = accesses_.back();
+    const auto pitch = store.stride(down_);
+    auto at_most = [&](int64_t n) { return std::min(n, std::max<int64_t>(wide, 1)); };
+    // Where rows of results share pages, the fewer rows are read at a time, the better.
+    if (!pitch || *pitch * bytes < kPageBytes) return {1, 0};
+    if (const int64_t rows = rows_in_a_stretch(); rows > 0)
+      return {at_most(std::clamp<int64_t>(rows / side, 2, kTogether)), 0};
+    // Where each row of results has pages of its own, some lines of a row are stored together, so
+    // that pages change less often. From memory, few columns are read at a time: the rows are then
+    // read in order, and what is stored soon fills lines that lie side by side.
+    if (!exceeds_caches(s_, *store.buffer) || *pitch * bytes % kLineBytes != 0 || tall <= kColumns)
+      return {at_most(kTogether), 0};
+    return {at_most(2 * kTogether), kColumns};
   }
 
   // Of short rows that are read and lie one behind the other: those that fill the stretch of memory
@@ -138,12 +159,14 @@ class TransposeRule : public BlockRule {
   }
 
   // Lines of rows that lie in pages of their own are announced by no row before.
-  void prefetch() {
+  void prefetch(int64_t columns_read) {
     if (!exceeds_caches(s_, *accesses_.back().buffer)) return;
     const bool stretches = rows_in_a_stretch() > 0;
     for (const BlockAccess& a : accesses_) {
       if (a.write || !is_unit(a.strides[down_])) continue;
-      const int64_t ahead = stretches ? kRowsAhead / byte_size(a.buffer->dtype) : kAhead;
+      const int64_t ahead = stretches          ? kRowsAhead / byte_size(a.buffer->dtype)
+                            : columns_read > 0 ? columns_read
+                                               : kAhead;
       if (s_.apply("prefetch", {name_, a.buffer->name}, {ahead}))
         s_.note(name_ + ": brings near what lies " + std::to_string(ahead) + " elements later" +
                 (stretches ? "" : " in the rows that are read"));
@@ -165,7 +188,8 @@ class TransposeRule : public BlockRule {
     s_.apply("parallelize", {parallel});
   }
 
-  static constexpr int64_t kFewest = 4, kTogether = 16, kPageBytes = 4096, kAhead = 32;
+  static constexpr int64_t kFewest = 4, kTogether = 16, kColumns = 3, kPageBytes = 4096,
+                           kLineBytes = 64, kAhead = 32;
 
   std::vector<BlockAccess> accesses_;
   size_t across_ = 0, down_ = 0;
