@@ -19,8 +19,12 @@ class SeparatePadding : public GraphRewriter {
  public:
   using GraphRewriter::GraphRewriter;
   Graph run() {
-    for (const Node& n : old_)
+    for (const Node& n : old_) {
       if (auto p = padding_of(n)) ways_[n.inputs[0]].insert(*p);
+      if (!n.op->compute || n.op->name == "reshape" || n.op->name == "transpose")
+        placed_.insert(n.inputs.begin(), n.inputs.end());
+    }
+    placed_.insert(graph_.outputs.begin(), graph_.outputs.end());
     for (Node& n : old_) {
       follow(n);
       if (!rewrite(n)) push(std::move(n));
@@ -85,7 +89,8 @@ class SeparatePadding : public GraphRewriter {
     const Node* maker = producer(v);
     return maker && maker->op->compute && maker->op->name != "reshape" &&
            maker->op->name != "transpose" && maker->defined_symbols.empty() &&
-           type(v).rank() >= 3 && as_int(type(v).dims[1]).value_or(0) >= kFewestChannels;
+           placed_.count(v) == 0 && type(v).rank() >= 3 &&
+           as_int(type(v).dims[1]).value_or(0) >= kFewestChannels;
   }
   // Nothing where there is none, where it depends on symbols, and for results of one channel, whose
   // padded copy is laid out anew.
@@ -111,6 +116,7 @@ class SeparatePadding : public GraphRewriter {
     return all > 0 ? std::optional(p) : std::nullopt;
   }
 
+  std::set<ValueId> placed_;  // must lie row by row: results of the graph, operands of views
   std::map<ValueId, std::set<Padding>> ways_;  // in which convolutions pad a value
   std::map<ValueId, ValueId> padded_;
 };

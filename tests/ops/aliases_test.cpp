@@ -105,6 +105,16 @@ TEST_F(Aliases, ReadersShareAPadding) {
   expect_copies(0);
   expect_borders(1);
 }
+// It has to lie row by row, so the convolution pads what it reads.
+TEST_F(Aliases, AResultOfTheGraphIsNotPaddedApart) {
+  const ir::ValueId x = input({1, 8, 9, 11});
+  const ir::ValueId a = call_.op("relu", {call_.op("conv", {x, weights({24, 8, 1, 1})})});
+  call_.output(a);
+  call_.output(
+      call_.op("conv", {a, weights({24, 24, 5, 5})}, {{"pads", std::vector<int64_t>{2, 2, 2, 2}}}));
+  expect_copies(0);
+  expect_borders(0);
+}
 TEST_F(Aliases, PaddingsOfDifferentValuesAreNotShared) {
   const ir::ValueId x = call_.input(random_bytes(DType::kUInt8, {1, 16, 9, 11}, random_)),
                     w = call_.constant(random_bytes(DType::kInt8, {16, 16, 3, 3}, random_)),
