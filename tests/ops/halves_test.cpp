@@ -19,7 +19,8 @@ struct Case {
 class Halves : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    if (!runs_here(GetParam().cpu)) GTEST_SKIP() << "this machine lacks what it needs";
+    if (!runs_here(GetParam().cpu))
+      GTEST_SKIP() << "this machine lacks what " << GetParam().cpu << " has";
   }
   // The same bits, but that any NaN is as good as another.
   void expect_equal(const GraphCall& call) {
