@@ -21,8 +21,7 @@ class SeparatePadding : public GraphRewriter {
   Graph run() {
     for (const Node& n : old_) {
       if (auto p = padding_of(n)) ways_[n.inputs[0]].insert(*p);
-      if (!n.op->compute || n.op->name == "reshape" || n.op->name == "transpose")
-        placed_.insert(n.inputs.begin(), n.inputs.end());
+      if (!n.op->compute || may_be_view(n)) placed_.insert(n.inputs.begin(), n.inputs.end());
     }
     placed_.insert(graph_.outputs.begin(), graph_.outputs.end());
     for (Node& n : old_) {
@@ -85,10 +84,12 @@ class SeparatePadding : public GraphRewriter {
         "",
         make_constant_of<int64_t>(DType::kInt64, {static_cast<int64_t>(values.size())}, values));
   }
+  static bool may_be_view(const Node& n) {
+    return n.op->name == "reshape" || n.op->name == "transpose";
+  }
   bool may_lie_amid_padding(ValueId v) const {
     const Node* maker = producer(v);
-    return maker && maker->op->compute && maker->op->name != "reshape" &&
-           maker->op->name != "transpose" && maker->defined_symbols.empty() &&
+    return maker && maker->op->compute && !may_be_view(*maker) && maker->defined_symbols.empty() &&
            placed_.count(v) == 0 && type(v).rank() >= 3 &&
            as_int(type(v).dims[1]).value_or(0) >= kFewestChannels;
   }
