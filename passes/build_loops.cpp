@@ -181,8 +181,8 @@ std::vector<Var> kernel_scalars(const Kernel& k) {
 class GroupBuilder {
  public:
   GroupBuilder(const Graph& graph, const std::vector<size_t>& nodes, const std::vector<int>& uses,
-               const Aliases& aliases)
-      : graph_(graph), nodes_(nodes), uses_(uses), aliases_(aliases) {}
+               const Aliases& aliases, const std::set<ValueId>& apart = {})
+      : graph_(graph), nodes_(nodes), uses_(uses), aliases_(aliases), apart_(apart) {}
 
   GroupKernel build() {
     count_inner_uses();
@@ -227,7 +227,7 @@ class GroupBuilder {
     Buffer b = make_buffer(builder_.unique(name), value.type.dtype, value.type.dims, Scope::kParam,
                            value.layout);
     buffers_[v] = b;
-    if (Expr s = scalar_constant(value)) scalars_[b.get()] = s;
+    if (Expr s = scalar_constant(value); s && !apart_.count(v)) scalars_[b.get()] = s;
     if (const auto it = aliases_.find(v); it != aliases_.end()) {
       const Value& whole = graph_.value(it->second.in);
       placed_[b.get()] = {
@@ -370,6 +370,7 @@ class GroupBuilder {
   const std::vector<size_t>& nodes_;
   const std::vector<int>& uses_;
   const Aliases& aliases_;
+  const std::set<ValueId> apart_;
   LoopsBuilder builder_;
   std::map<ValueId, int> inner_uses_;
   std::set<ValueId> made_here_;
@@ -382,8 +383,9 @@ class GroupBuilder {
 }  // namespace
 
 GroupKernel build_group_kernel(const Graph& graph, const std::vector<size_t>& nodes,
-                               const std::vector<int>& uses, const Aliases& aliases) {
-  return GroupBuilder(graph, nodes, uses, aliases).build();
+                               const std::vector<int>& uses, const Aliases& aliases,
+                               const std::set<ValueId>& apart) {
+  return GroupBuilder(graph, nodes, uses, aliases, apart).build();
 }
 GroupKernel build_symbol_kernel(const Graph& graph, size_t node, const Aliases& aliases) {
   const std::vector<size_t> nodes{node};

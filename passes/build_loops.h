@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 
 #include "ir/graph/graph.h"
 #include "ir/loops/nodes.h"
@@ -18,9 +19,11 @@ struct GroupKernel {
 
 // nodes: positions in graph.nodes, in order. Results used outside the group are outputs. The
 // parameter of a value that lies in another is the whole of the other; what lies where it belongs
-// already is not copied, and the kernel of a node that would do nothing else is empty.
+// already is not copied, and the kernel of a node that would do nothing else is empty. Constants of
+// one element become numbers in the kernel but for those in `apart`, which are parameters.
 GroupKernel build_group_kernel(const ir::Graph& graph, const std::vector<size_t>& nodes,
-                               const std::vector<int>& uses, const Aliases& aliases = {});
+                               const std::vector<int>& uses, const Aliases& aliases = {},
+                               const std::set<ir::ValueId>& apart = {});
 
 // The kernel that computes the symbols a node defines: one int64 output with one element per
 // symbol.

@@ -99,6 +99,7 @@ Result<Program> Planner::run(const Graph& graph) {
 
 Status Planner::write_block(GraphPlan& g) {
   g.steps = collect_steps(g.graph, g.uses, g.aliases);
+  share_kernels(g);
   for (PlanStep& s : g.steps) TW_RETURN_IF_ERROR(emit(g, s));
   return {};
 }

@@ -61,6 +61,7 @@ class Steps {
       s.group.num_inputs = s.group.params.size();
       s.group.params.push_back(last.outputs[0]);
     } else {
+      s.nodes = nodes;
       s.group = build_group_kernel(graph_, nodes, uses_, aliases_);
       if (nodes.size() == 1)
         std::copy_if(last.inputs.begin(), last.inputs.end(), std::back_inserter(s.after),

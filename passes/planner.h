@@ -12,7 +12,8 @@ namespace tilewright::passes {
 struct PlanStep {
   // kPlaced: nothing to do, as the results lie where they belong already.
   enum Kind { kKernel, kView, kPlaced, kSymbols, kControl } kind = kKernel;
-  size_t node = 0;  // the last of its group
+  size_t node = 0;            // the last of its group
+  std::vector<size_t> nodes;  // of a kernel
   GroupKernel group;
   std::vector<ir::ValueId> after;  // values that lie in the result, and are made before
 };
@@ -84,6 +85,8 @@ class Planner {
 // needs.
 std::vector<PlanStep> collect_steps(const ir::Graph& graph, const std::vector<int>& uses,
                                     const Aliases& aliases);
+// passes/share_kernels.cpp: gives the steps whose kernels differ in numbers alone one kernel.
+void share_kernels(GraphPlan& g);
 // First and last use of every buffer, as instructions of the main block.
 void set_lifetimes(ir::Program& program);
 
