@@ -109,7 +109,12 @@ class InlineScalars : public Rewriter {
   Expr rewrite(const Expr& e) override {
     if (const auto* l = e.as<Load>())
       if (auto it = scalars_.find(l->buffer.get()); it != scalars_.end()) return it->second;
-    return Rewriter::rewrite(e);
+    Expr inside = Rewriter::rewrite(e);
+    // Without a zero point nothing is added: integers have no sign of zero that it would change.
+    const auto* c = inside.as<Cast>();
+    const auto* sum = c && !is_float(c->type.dtype) ? c->value.as<Binary>() : nullptr;
+    const auto* zero = sum && sum->op == BinaryOp::kAdd ? sum->b.as<FloatImm>() : nullptr;
+    return zero && zero->value == 0 ? cast(c->type.dtype, sum->a) : inside;
   }
 
  private:

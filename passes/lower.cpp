@@ -18,6 +18,19 @@ Result<Graph> fold(Graph g, const LowerOptions& o) {
   return fold_constants(std::move(g), o.run_constants, o.free_fold_bytes);
 }
 
+template <Graph (*pass)(Graph)>
+Result<Graph> always(Graph g, const LowerOptions&) {
+  return pass(std::move(g));
+}
+template <Graph (*pass)(Graph)>
+Result<Graph> if_folding(Graph g, const LowerOptions& o) {
+  return o.fold ? pass(std::move(g)) : std::move(g);
+}
+template <Graph (*pass)(Graph)>
+Result<Graph> if_fusing(Graph g, const LowerOptions& o) {
+  return o.fuse ? pass(std::move(g)) : std::move(g);
+}
+
 // The bodies of control flow go through the same passes. They share one budget of folded bytes: it
 // is the model's, however many bodies it has.
 Result<Graph> lower_regions(Graph g, const LowerOptions& o) {
@@ -39,18 +52,9 @@ std::span<const GraphPass> graph_passes() {
   static constexpr GraphPass kPasses[] = {
       {"lower_regions", lower_regions},
       // Results that nobody uses are gone, and each computation is there once.
-      {"eliminate_dead_nodes",
-       [](Graph g, const LowerOptions&) -> Result<Graph> {
-         return eliminate_dead_nodes(std::move(g));
-       }},
-      {"eliminate_common_nodes",
-       [](Graph g, const LowerOptions&) -> Result<Graph> {
-         return eliminate_common_nodes(std::move(g));
-       }},
-      {"find_quantized",
-       [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.fold ? find_quantized(std::move(g)) : std::move(g);
-       }},
+      {"eliminate_dead_nodes", always<eliminate_dead_nodes>},
+      {"eliminate_common_nodes", always<eliminate_common_nodes>},
+      {"find_quantized", if_folding<find_quantized>},
       // What depends on constants alone is a constant; quantised weights are still as they are
       // stored.
       {"fold_constants",
@@ -59,24 +63,15 @@ std::span<const GraphPass> graph_passes() {
                        : std::move(g);
        }},
       // Interleaved results are finished before they are interleaved.
-      {"sink_interleaving",
-       [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.fuse ? sink_interleaving(std::move(g)) : std::move(g);
-       }},
+      {"sink_interleaving", if_fusing<sink_interleaving>},
       // Products of quantised operands are sums in i32 of products of bytes.
-      {"quantize_contractions",
-       [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.fold ? quantize_contractions(std::move(g)) : std::move(g);
-       }},
+      {"quantize_contractions", if_folding<quantize_contractions>},
       // And products of floats with weights of bytes, sums of products of 16 by 8 bits.
       {"round_activations",
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return o.fold && !o.precise ? round_activations(std::move(g), o.machine) : std::move(g);
        }},
-      {"expand_zero_points",
-       [](Graph g, const LowerOptions&) -> Result<Graph> {
-         return expand_zero_points(std::move(g));
-       }},
+      {"expand_zero_points", always<expand_zero_points>},
       {"fold_dequantized", fold},
       // Factors per channel are in the weights; the products this leaves are constants again.
       {"simplify_graph",
@@ -109,6 +104,8 @@ std::span<const GraphPass> graph_passes() {
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return o.fuse ? fuse_operators(std::move(g)) : leave_unfused(std::move(g));
        }},
+      // What is stored in few bytes is widened by those who read it.
+      {"repeat_widening", if_fusing<repeat_widening>},
   };
   return kPasses;
 }

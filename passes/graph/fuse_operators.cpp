@@ -79,12 +79,7 @@ class Fuse {
     if (n.defined_symbols.empty() && !is_view(graph_, n) &&
         (!changes_layout(graph_, n) || packs(graph_, n)) && kind != FusionKind::kOpaque &&
         kind != FusionKind::kContraction && single_output(n)) {
-      // The latest anchored producer is the one whose epilogue this can be.
-      int anchor = -1;
-      for (ValueId v : n.inputs)
-        if (int g = producer_group(v);
-            g >= 0 && may_join(i, v, g) && groups_[static_cast<size_t>(g)].anchored)
-          anchor = std::max(anchor, g);
+      const int anchor = anchor_for(i);
       for (ValueId v : n.inputs) {
         int g = producer_group(v);
         if (g < 0 || !may_join(i, v, g)) continue;
@@ -95,6 +90,17 @@ class Fuse {
       }
     }
     merge(i, join);
+  }
+  // The latest anchored producer whose epilogue node i can be; -1: none.
+  int anchor_for(size_t i) const {
+    int anchor = -1;
+    for (ValueId v : graph_.nodes[i].inputs) {
+      const int g = producer_group(v);
+      if (g > anchor && may_join(i, v, g) && groups_[static_cast<size_t>(g)].anchored &&
+          compatible(i, {g}) && !makes_cycle(i, {g}))
+        anchor = g;
+    }
+    return anchor;
   }
   static bool single_output(const Node& n) { return n.outputs.size() == 1; }
   int producer_group(ValueId v) const {

@@ -55,6 +55,8 @@ ir::Graph separate_padding(ir::Graph graph);
 ir::Graph fuse_operators(ir::Graph graph);
 ir::Graph leave_unfused(ir::Graph graph);  // every node alone
 bool is_view(const ir::Graph& graph, const ir::Node& node);
+// What groups store in few bytes is widened in the groups that read it, not before.
+ir::Graph repeat_widening(ir::Graph graph);
 
 // Chooses the memory layout of intermediate values: channels innermost around convolutions,
 // operands of products as their kernels read them.

@@ -1,0 +1,158 @@
+// Which nodes share a kernel, and which are computed again in several.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tests/passes/graph_check.h"
+
+namespace tilewright::passes {
+namespace {
+
+// The groups of the nodes, numbered by first appearance.
+std::vector<int> groups_of(const ir::Graph& g) {
+  std::vector<int> groups, seen;
+  for (const ir::Node& n : g.nodes) {
+    auto it = std::find(seen.begin(), seen.end(), n.group);
+    groups.push_back(static_cast<int>(it - seen.begin()));
+    if (it == seen.end()) seen.push_back(n.group);
+  }
+  return groups;
+}
+void expect_groups(const std::string& lines, const std::vector<int>& groups) {
+  const ir::Graph g = parsed_graph(lines), fused = fuse_operators(g);
+  EXPECT_EQ(groups_of(fused), groups) << ir::to_text(fused);
+  expect_same_graph_results(g, fused);
+  const ir::Graph apart = leave_unfused(g);
+  EXPECT_EQ(std::set<int>(groups.begin(), groups.end()).size() <= apart.nodes.size(), true);
+  expect_same_graph_results(g, apart);
+}
+
+TEST(FuseOperators, EpilogueJoinsItsAnchor) {
+  expect_groups(R"(  input x: f32[3, 5]
+  input w: f32[5, 4]
+  input b: f32[4]
+  p: f32[3, 4] = matmul(x, w)
+  s: f32[3, 4] = add(p, b)
+  y: f32[3, 4] = relu(s)
+  output y as "y"
+)",
+                {0, 0, 0});
+}
+TEST(FuseOperators, OneAnchorInAGroup) {
+  expect_groups(R"(  input x: f32[3, 5]
+  input w: f32[5, 4]
+  input v: f32[4, 2]
+  p: f32[3, 4] = matmul(x, w)
+  r: f32[3, 4] = relu(p)
+  q: f32[3, 2] = matmul(r, v)
+  n: f32[3, 2] = neg(q)
+  z: f32[3, 1] = reduce_sum(n) {axes = [1]}
+  output z as "z"
+)",
+                {0, 0, 1, 1, 2});
+}
+TEST(FuseOperators, AReductionTakesItsPrologue) {
+  expect_groups(R"(  input x: f32[3, 5]
+  a: f32[3, 5] = mul(x, x)
+  z: f32[3, 1] = reduce_sum(a) {axes = [1]}
+  s: f32[3, 1] = sqrt(z)
+  y: f32[3, 5] = div(x, s)
+  output y as "y"
+)",
+                {0, 0, 0, 1});
+}
+TEST(FuseOperators, TheLatestAnchorThatCanTakeIt) {
+  // The sum cannot join the softmax, whose result the product reads, though that is read last.
+  expect_groups(R"(  input x: f32[3, 4]
+  input w: f32[4, 4]
+  s: f32[3, 4] = softmax(x) {axis = 1}
+  p: f32[3, 4] = matmul(s, w)
+  r: f32[3, 4] = relu(s)
+  y: f32[3, 4] = add(r, p)
+  output y as "y"
+)",
+                {0, 1, 0, 1});
+}
+TEST(FuseOperators, AViewIsAlone) {
+  expect_groups(R"(  input x: f32[3, 4]
+  const n: i64[2] = [2, 6]
+  a: f32[3, 4] = relu(x)
+  v: f32[2, 6] = reshape(a, n)
+  y: f32[2, 6] = neg(v)
+  output y as "y"
+)",
+                {0, 1, 2});
+}
+TEST(FuseOperators, NoCycles) {
+  // relu and add would be one group, but the softmax between them must run after one, before the
+  // other.
+  const ir::Graph fused = fuse_operators(parsed_graph(R"(  input x: f32[3, 5]
+  a: f32[3, 5] = relu(x)
+  b: f32[3, 5] = softmax(a) {axis = 1}
+  y: f32[3, 5] = add(a, b)
+  output y as "y"
+)"));
+  EXPECT_FALSE(fused.nodes[0].group == fused.nodes[2].group &&
+               fused.nodes[1].group != fused.nodes[0].group)
+      << ir::to_text(fused);
+  expect_same_graph_results(leave_unfused(fused), fused);
+}
+
+// The operators of each group's nodes, after fusion and repeated widening.
+std::string repeated(const std::string& lines) {
+  const ir::Graph fused = fuse_operators(parsed_graph(lines)), after = repeat_widening(fused);
+  expect_same_graph_results(fused, after);
+  std::map<int32_t, std::string> groups;
+  for (const ir::Node& n : after.nodes) groups[n.group] += std::string(n.op->name) + " ";
+  std::string all;
+  for (const auto& [group, names] : groups) all += names + "| ";
+  return all;
+}
+
+TEST(RepeatWidening, BytesAreReadByThoseWhoWantFloats) {
+  // The second product reads bytes of the first group; the sum reads floats, in the second group.
+  EXPECT_EQ(repeated(R"(  input x: f32[3, 4]
+  input w: f32[4, 4]
+  input b: i8[4, 4]
+  const s: f32[] = [0.25]
+  const z: u8[] = [7]
+  p: f32[3, 4] = matmul(x, w)
+  q: u8[3, 4] = quantize(p, s, z) {to = "u8"}
+  d: f32[3, 4] = dequantize(q, s, z)
+  m: i32[3, 4] = matmul(q, b) {out_dtype = "i32"}
+  f: f32[3, 4] = cast(m) {to = "f32"}
+  y: f32[3, 4] = add(d, f)
+  output y as "y"
+)"),
+            "matmul quantize | matmul cast dequantize add | ");
+}
+TEST(RepeatWidening, OnceInAGroupAndWhereItIsAResult) {
+  EXPECT_EQ(repeated(R"(  input x: f32[3, 4]
+  input u: f32[3, 1]
+  h: f16[3, 4] = cast(x) {to = "f16"}
+  d: f32[3, 4] = cast(h) {to = "f32"}
+  t: f32[3, 1] = reduce_sum(d) {axes = [1]}
+  a: f32[3, 4] = add(d, t)
+  y: f32[3, 4] = mul(a, d)
+  output y as "y"
+  output d as "d"
+)"),
+            "cast cast | reduce_sum | cast add mul | ");
+}
+TEST(RepeatWidening, NarrowingAndBroadcastsStay) {
+  EXPECT_EQ(repeated(R"(  input x: f64[3, 4]
+  input b: i8[4]
+  c: f32[4] = cast(b) {to = "f32"}
+  n: f32[3, 4] = cast(x) {to = "f32"}
+  s: f32[3, 4] = softmax(n) {axis = 1}
+  a: f32[3, 4] = add(s, c)
+  t: f32[3, 4] = softmax(a) {axis = 1}
+  m: f32[3, 4] = mul(t, c)
+  y: f32[3, 4] = add(m, n)
+  output y as "y"
+)"),
+            "cast | cast | softmax add | softmax mul add | ");
+}
+
+}  // namespace
+}  // namespace tilewright::passes
