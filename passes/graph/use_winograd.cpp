@@ -25,10 +25,16 @@ class UseWinograd : public GraphRewriter {
  private:
   bool rewrite(const Node& n) {
     const auto pads = pads_of_3x3(n);
-    const int64_t tile = pads ? winograd_tile(machine_, sizes(n)) : 0;
-    if (tile == 0) return false;
-    const ValueId u = op("winograd_weights", {n.inputs[1]}, {{"tile", tile}});
-    replace(n.outputs[0], op("winograd_conv", {n.inputs[0], u}, {{"pads", *pads}}));
+    if (!pads) return false;
+    const TensorType& y = type(n.outputs[0]);
+    const bool assumed = !as_int(y.dims[2]) || !as_int(y.dims[3]);
+    const auto plan = assumed ? faster_winograd(machine_, assume(sizes(n), y.dims[2], y.dims[3]))
+                              : faster_winograd(machine_, sizes(n));
+    if (!plan) return false;
+    const ValueId u = op("winograd_weights", {n.inputs[1]}, {{"tile", plan->m}});
+    Attributes attributes{{"pads", *pads}};
+    if (assumed) attributes["block"] = std::vector<int64_t>{plan->down, plan->across};
+    replace(n.outputs[0], op("winograd_conv", {n.inputs[0], u}, std::move(attributes)));
     return true;
   }
   // Constants, and those that simplify_graph has scaled: folding makes constants of these.
@@ -49,8 +55,9 @@ class UseWinograd : public GraphRewriter {
     if (!g.ok() || g->strides != std::vector<int64_t>{1, 1} ||
         g->dilations != std::vector<int64_t>{1, 1})
       return std::nullopt;
-    for (int d : {1, 2, 3})
-      if (as_int(y.dims[static_cast<size_t>(d)]).value_or(0) < 1) return std::nullopt;
+    for (const Expr& e : y.dims)
+      if (as_int(e).value_or(1) < 1) return std::nullopt;
+    if (!as_int(w.dims[0]) || !as_int(w.dims[1])) return std::nullopt;
     std::vector<int64_t> pads;
     for (const auto* side : {&g->pads_begin, &g->pads_end})
       for (const Expr& e : *side) {
@@ -65,8 +72,8 @@ class UseWinograd : public GraphRewriter {
     return {.images = 1,
             .in_channels = *as_int(w.dims[1]),
             .out_channels = *as_int(w.dims[0]),
-            .height = *as_int(y.dims[2]),
-            .width = *as_int(y.dims[3])};
+            .height = as_int(y.dims[2]).value_or(1),
+            .width = as_int(y.dims[3]).value_or(1)};
   }
   const MachineDescription& machine_;
 };

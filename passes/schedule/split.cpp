@@ -35,8 +35,7 @@ Result<Kernel> split(const Kernel& k, const Step& step) {
   if (factor < 1) return invalid("factor " + std::to_string(factor));
   Var outer(step.names[1]), inner(step.names[2]);
   const Expr index = outer * Expr(factor) + inner;
-  const auto extent = as_int(loop->extent);
-  const bool exact = factor == 1 || (extent && *extent % factor == 0);
+  const bool exact = factor == 1 || is_multiple(loop->extent, factor);
   return with_body(k, replace_loop(k.body, loop, [&](const For& f) {
                      Stmt body = substitute(f.body, {{f.var.get(), index}});
                      if (!exact) body = AddPredicate(index < f.extent).rewrite(body);

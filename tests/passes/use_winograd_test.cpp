@@ -66,9 +66,7 @@ TEST(UseWinograd, OtherWindowsStay) {
                    zeros(DType::kFloat64, {64, 64, 3, 3})));
 }
 
-TEST(UseWinograd, UnknownImagesAndWeightsStay) {
-  EXPECT_FALSE(is_rewritten(
-      conv_lines("f32[1, 64, h, 56]", "f32[64, 64, 3, 3]", "f32[1, 64, h, 56]"), kWeights));
+TEST(UseWinograd, UnknownWeightsStay) {
   const ir::Graph g = parsed_graph(
       "  input x: f32[1, 64, 56, 56]\n  input w: f32[64, 64, 3, 3]\n  y: f32[1, 64, 56, 56] = "
       "conv(x, w) {pads = [1, 1, 1, 1]}\n  output y as \"y\"\n");
@@ -103,6 +101,12 @@ TEST(UseWinograd, NotWhenPlainSumsAreAskedFor) {
   }
 }
 
+// The tile of the form that is faster; 0: the direct one is.
+int64_t tile_of(const ir::MachineDescription& machine, const WindowedProduct& p) {
+  const auto plan = faster_winograd(machine, p);
+  return plan ? plan->m : 0;
+}
+
 TEST(WinogradCost, PlansHoldWholeBlocksAndPanels) {
   for (int64_t extent : {1, 4, 7, 13, 28, 56, 113})
     for (int64_t channels : {1, 16, 48, 100, 512}) {
@@ -133,10 +137,44 @@ TEST(WinogradCost, ThreadsAndImagesHaveNoSay) {
         EXPECT_EQ(plan.down, of_many.down);
         EXPECT_EQ(plan.tile.best.vectors, of_many.tile.best.vectors);
       }
-      const int64_t tile = winograd_tile(machine, p);
+      const int64_t tile = tile_of(machine, p);
       machine.threads = 8;
-      EXPECT_EQ(winograd_tile(machine, p), tile);
+      EXPECT_EQ(tile_of(machine, p), tile);
     }
+}
+
+TEST(WinogradCost, UnknownSizesSuitSmallImagesToo) {
+  const ir::MachineDescription machine;
+  const ir::Var h("h"), w("w");
+  const WindowedProduct p{1, 64, 64, 0, 0};
+  const AssumedProduct half = assume(p, floordiv(h + 1, 2), floordiv(w + 1, 2));
+  EXPECT_EQ(half.usual.height, 128);
+  EXPECT_EQ(half.small.width, 32);
+  const auto plan = faster_winograd(machine, half);
+  ASSERT_TRUE(plan.has_value());
+  const WinogradPlan again = plan_blocks(machine, half, plan->m);
+  EXPECT_EQ(std::pair(plan->down, plan->across), std::pair(again.down, again.across));
+  EXPECT_LT(plan_winograd(machine, half.usual, plan->m).cost.total(),
+            direct_cost(machine, half.usual).total());
+  // A result of small images would be one tile, most of it cut off.
+  EXPECT_FALSE(faster_winograd(machine, assume(p, floordiv(h, 64), floordiv(w, 64))));
+}
+// Convolutions of images of any size take the form, in blocks.
+TEST(UseWinograd, SymbolicSizes) {
+  const std::vector<ir::ConstantRef> weights{ir::make_constant_of<float>(
+      DType::kFloat32, {64, 64, 3, 3}, std::vector<float>(64 * 64 * 9, 0.5f))};
+  const ir::Graph g = use_winograd(parsed_graph(R"(  input x: f32[n, 64, h, w]
+  const k: f32[64, 64, 3, 3] = #0
+  y: f32[n, 64, h, w] = conv(x, k) {pads = [1, 1, 1, 1]}
+  output y as "y"
+)",
+                                                weights),
+                                   ir::MachineDescription{});
+  ASSERT_EQ(g.nodes.size(), 2u);
+  EXPECT_EQ(g.nodes[1].op->name, "winograd_conv");
+  EXPECT_TRUE(is_rewritten(
+      conv_lines("f32[1, 64, h, 56]", "f32[64, 64, 3, 3]", "f32[1, 64, h, 56]"), kWeights));
+  EXPECT_TRUE(g.nodes[1].attributes.count("block")) << ir::to_text(g);
 }
 
 TEST(WinogradCost, KernelsSayWhatBothFormsCost) {
@@ -158,10 +196,10 @@ TEST(WinogradCost, KernelsSayWhatBothFormsCost) {
 
 TEST(WinogradCost, WeightsOutweighFewTiles) {
   const ir::MachineDescription machine;
-  EXPECT_EQ(winograd_tile(machine, {1, 64, 64, 56, 56}), 4);
-  EXPECT_EQ(winograd_tile(machine, {1, 128, 128, 28, 28}), 4);
-  EXPECT_NE(winograd_tile(machine, {1, 512, 512, 7, 7}), 4);
-  EXPECT_EQ(winograd_tile(machine, {1, 64, 64, 3, 3}), 0);
+  EXPECT_EQ(tile_of(machine, {1, 64, 64, 56, 56}), 4);
+  EXPECT_EQ(tile_of(machine, {1, 128, 128, 28, 28}), 4);
+  EXPECT_NE(tile_of(machine, {1, 512, 512, 7, 7}), 4);
+  EXPECT_EQ(tile_of(machine, {1, 64, 64, 3, 3}), 0);
 }
 
 }  // namespace

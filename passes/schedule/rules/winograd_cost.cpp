@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
+
+#include "ir/loops/rewrite.h"
+#include "ir/loops/simplify.h"
 
 namespace tilewright::passes {
 
-using ir::MachineDescription;
-using ir::MachineSpeed;
+using namespace ir;
 
 namespace {
 
@@ -72,9 +75,11 @@ double vectors(int64_t channels, int64_t lanes) {
 
 WinogradCost cost_of(const MachineDescription& m, const WindowedProduct& p,
                      const WinogradPlan& plan) {
-  const double rows = static_cast<double>(plan.down * p.tiles_across(plan.m)),
+  const int64_t blocks_down = (p.tiles_down(plan.m) + plan.down - 1) / plan.down,
+                blocks_across = (p.tiles_across(plan.m) + plan.across - 1) / plan.across;
+  const double rows = static_cast<double>(plan.down * plan.across),
                c = static_cast<double>(p.in_channels), o = static_cast<double>(p.out_channels);
-  const double blocks = static_cast<double>(p.images * (p.tiles_down(plan.m) / plan.down)),
+  const double blocks = static_cast<double>(p.images * blocks_down * blocks_across),
                tiles = blocks * rows;
   const double width = static_cast<double>(plan.tile.best.vectors * plan.lanes);
   const double panels = std::ceil(o / width),
@@ -124,7 +129,7 @@ WinogradPlan plan_winograd(const MachineDescription& machine, const WindowedProd
   const int64_t lanes = lanes_for(machine, p.out_channels);
   for (int64_t down = 1; down <= p.tiles_down(m); ++down) {
     if (p.tiles_down(m) % down) continue;
-    WinogradPlan plan{.m = m, .down = down, .lanes = lanes};
+    WinogradPlan plan{.m = m, .down = down, .across = p.tiles_across(m), .lanes = lanes};
     plan.tile = choose_tile(machine, down * p.tiles_across(m), p.out_channels, lanes, 0);
     plan = with_panels(machine, one, plan);
     if (down == 1 || plan.cost.total() < best.cost.total()) best = plan;
@@ -170,10 +175,76 @@ std::string explain(const WinogradCost& c, int64_t m) {
 
 }  // namespace
 
-int64_t winograd_tile(const MachineDescription& machine, const WindowedProduct& p) {
+AssumedProduct assume(const WindowedProduct& p, const Expr& height, const Expr& width) {
+  auto with = [&](int64_t symbol) {
+    auto extent = [&](const Expr& e) {
+      VarMap values;
+      for (const Var& v : free_vars_in_order(e)) values[v.get()] = Expr(symbol);
+      return std::max<int64_t>(as_int(simplify(substitute(e, values))).value_or(symbol), 1);
+    };
+    WindowedProduct q = p;
+    q.images = 1;
+    q.height = extent(height);
+    q.width = extent(width);
+    return q;
+  };
+  constexpr int64_t kUsual = 256, kSmall = 64;
+  return {with(kUsual), with(kSmall)};
+}
+
+namespace {
+
+// Of the direct form's cost.
+struct Shares {
+  double usual, small;
+};
+Shares shares_of(const MachineDescription& machine, const AssumedProduct& p,
+                 const WinogradPlan& plan) {
+  auto share = [&](const WindowedProduct& q) {
+    return with_panels(machine, q, plan).cost.total() / direct_cost(machine, q).total();
+  };
+  return {share(p.usual), share(p.small)};
+}
+
+}  // namespace
+
+WinogradPlan plan_blocks(const MachineDescription& machine, const AssumedProduct& p, int64_t m) {
+  const MachineDescription one = nominal(machine);
+  const int64_t lanes = lanes_for(machine, p.usual.out_channels);
+  WinogradPlan best;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t down : {1, 2, 4})
+    for (int64_t across : {1, 2, 4, 8, 16}) {
+      WinogradPlan plan{.m = m, .down = down, .across = across, .lanes = lanes};
+      plan.tile = choose_tile(one, down * across, p.usual.out_channels, lanes, 0);
+      const Shares s = shares_of(one, p, plan);
+      if (s.usual + s.small >= least) continue;
+      least = s.usual + s.small;
+      best = plan;
+    }
+  return with_panels(machine, p.usual, best);
+}
+
+std::optional<WinogradPlan> faster_winograd(const MachineDescription& machine,
+                                            const WindowedProduct& p) {
   const MachineDescription one = nominal(machine);
   const WinogradPlan plan = plan_winograd(one, p);
-  return plan.cost.total() < kSurely * direct_cost(one, p).total() ? plan.m : 0;
+  if (plan.cost.total() >= kSurely * direct_cost(one, p).total()) return std::nullopt;
+  return plan;
+}
+std::optional<WinogradPlan> faster_winograd(const MachineDescription& machine,
+                                            const AssumedProduct& p) {
+  const MachineDescription one = nominal(machine);
+  std::optional<WinogradPlan> best;
+  double least = kSurely;
+  for (int64_t m : {2, 4}) {
+    const WinogradPlan plan = plan_blocks(one, p, m);
+    const Shares s = shares_of(one, p, plan);
+    if (s.usual >= least || s.small > 1) continue;
+    least = s.usual;
+    best = plan;
+  }
+  return best;
 }
 
 std::string explain(const MachineDescription& machine, const WindowedProduct& p) {

@@ -2,8 +2,10 @@
 // costs with named terms.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "ir/loops/handles.h"
 #include "ir/machine.h"
 #include "passes/schedule/rules/tile_choice.h"
 
@@ -25,10 +27,10 @@ struct WinogradCost {
   double weights = 0;   // reading the weights, (m + 2)^2 for 9, anew for each block of tiles
   double total() const { return products + input + output + exchange + weights; }
 };
-// Tiles have m x m results. A task is a block of `down` rows of tiles of one image by `panels`
+// Tiles have m x m results. A task is a block of down x across tiles of one image by `panels`
 // panels of results' channels, each as wide as the tile in registers.
 struct WinogradPlan {
-  int64_t m = 4, down = 1, panels = 1, lanes = 1;
+  int64_t m = 4, down = 1, across = 1, panels = 1, lanes = 1;
   TileChoice tile;
   WinogradCost cost;
 };
@@ -37,6 +39,13 @@ struct WinogradPlan {
 WinogradPlan plan_winograd(const ir::MachineDescription& machine, const WindowedProduct& p,
                            int64_t m);
 WinogradPlan plan_winograd(const ir::MachineDescription& machine, const WindowedProduct& p);
+// Where height or width depend on symbols: with the extents of usual images and those of small
+// ones. Blocks are of a size that suits both and depends on neither threads nor measurements.
+struct AssumedProduct {
+  WindowedProduct usual, small;
+};
+AssumedProduct assume(const WindowedProduct& p, const ir::Expr& height, const ir::Expr& width);
+WinogradPlan plan_blocks(const ir::MachineDescription& machine, const AssumedProduct& p, int64_t m);
 
 struct DirectCost {
   double products = 0, weights = 0;
@@ -44,11 +53,15 @@ struct DirectCost {
 };
 DirectCost direct_cost(const ir::MachineDescription& machine, const WindowedProduct& p);
 
-// The m of the form that is surely faster than the direct one on one thread; 0: there is none. The
-// rounding of results depends on it, so that neither the number of threads nor what was measured of
-// the machine has a say.
-int64_t winograd_tile(const ir::MachineDescription& machine, const WindowedProduct& p);
-// The costs by which winograd_tile decides, by their terms, one line each.
+// The plan that is surely faster than the direct form on one thread; nothing when there is none.
+// The rounding of results depends on its m, so that neither the number of threads nor what was
+// measured of the machine has a say.
+std::optional<WinogradPlan> faster_winograd(const ir::MachineDescription& machine,
+                                            const WindowedProduct& p);
+// And not slower for small images.
+std::optional<WinogradPlan> faster_winograd(const ir::MachineDescription& machine,
+                                            const AssumedProduct& p);
+// The costs by which that is decided, by their terms, one line each.
 std::string explain(const ir::MachineDescription& machine, const WindowedProduct& p);
 
 }  // namespace tilewright::passes

@@ -67,25 +67,28 @@ class WinogradRule {
 
   bool choose() {
     const Block &product = *s_.place(kWinogradProduct).block, &y = *s_.place(y_).block;
-    int64_t extents[5];
-    for (size_t i = 0; i < 4; ++i) extents[i] = as_int(y.axes[i].extent).value_or(i == 0 ? 1 : 0);
-    extents[4] = as_int(product.axes.back().extent).value_or(0);
-    for (int64_t e : extents)
-      if (e < 1) return false;
-    sizes_ = {.images = extents[0],
-              .in_channels = extents[4],
-              .out_channels = extents[1],
-              .height = extents[2],
-              .width = extents[3]};
+    for (size_t i = 1; i < 4; ++i)
+      if (as_int(y.axes[i].extent).value_or(i == 1 ? 0 : 1) < 1) return false;
+    sizes_ = {.images = std::max<int64_t>(as_int(y.axes[0].extent).value_or(1), 1),
+              .in_channels = as_int(product.axes.back().extent).value_or(0),
+              .out_channels = *as_int(y.axes[1].extent),
+              .height = as_int(y.axes[2].extent).value_or(0),
+              .width = as_int(y.axes[3].extent).value_or(0)};
+    if (sizes_.in_channels < 1) return false;
     m_ = as_int(product.axes[0].extent).value_or(6) - 2;
-    plan_ = plan_winograd(s_.machine(), sizes_, m_);
+    blocks_ = as_int(product.axes[3].extent) != sizes_.tiles_down(m_) ||
+              as_int(product.axes[4].extent) != sizes_.tiles_across(m_);
+    const AssumedProduct assumed = assume(sizes_, y.axes[2].extent, y.axes[3].extent);
+    plan_ =
+        blocks_ ? plan_blocks(s_.machine(), assumed, m_) : plan_winograd(s_.machine(), sizes_, m_);
+    if (blocks_) sizes_ = assumed.usual;
     width_ = plan_.tile.best.vectors * plan_.lanes;
     WindowedProduct one = sizes_;
     one.images = 1;
     const std::string block = std::string(kWinogradProduct) + ": ";
     s_.note(block + "Winograd's form: " + explain(s_.machine(), one));
     s_.note(block + "a task takes " + std::to_string(plan_.down) + " x " +
-            std::to_string(sizes_.tiles_across(m_)) + " tiles of " + std::to_string(m_) + " x " +
+            std::to_string(plan_.across) + " tiles of " + std::to_string(m_) + " x " +
             std::to_string(m_) + " results through all steps, and " + std::to_string(plan_.panels) +
             " panels of channels");
     s_.note(block + explain(plan_.tile, plan_.lanes, s_.machine().vector_registers));
@@ -109,6 +112,12 @@ class WinogradRule {
     return split(name(b, "jt"), name(b, "jc"), name(b, "jv"), plan_.lanes);
   }
 
+  // The tiles, axes 3 and 4, into blocks and those of a block.
+  bool split_tiles(const std::string& b) {
+    return split(loop(b, 3), name(b, "tb"), name(b, "ty"), plan_.down) &&
+           split(loop(b, 4), name(b, "wr"), name(b, "tx"), plan_.across);
+  }
+
   // Results: [n, o, h, w].
   bool tile_results() {
     if (!tile_results_of(y_)) return false;
@@ -119,35 +128,35 @@ class WinogradRule {
     const std::string n = loop(b, 0), h = loop(b, 2), w = loop(b, 3);
     return split(h, name(b, "tb"), name(b, "hr"), plan_.down * m_) &&
            split(name(b, "hr"), name(b, "ty"), name(b, "hi"), m_) &&
-           split(w, name(b, "tx"), name(b, "wi"), m_) && split_channels(b, 1) && split_panel(b) &&
+           split(w, name(b, "wr"), name(b, "wx"), plan_.across * m_) &&
+           split(name(b, "wx"), name(b, "tx"), name(b, "wi"), m_) && split_channels(b, 1) &&
+           split_panel(b) &&
            s_.apply("reorder",
-                    {n, name(b, "tb"), name(b, "jg"), name(b, "jo"), name(b, "ty"), name(b, "tx"),
-                     name(b, "jc"), name(b, "hi"), name(b, "wi"), name(b, "jv")}) &&
+                    {n, name(b, "tb"), name(b, "wr"), name(b, "jg"), name(b, "jo"), name(b, "ty"),
+                     name(b, "tx"), name(b, "jc"), name(b, "hi"), name(b, "wi"), name(b, "jv")}) &&
            s_.apply("vectorize", {name(b, "jv")}) && s_.apply("unroll", {name(b, "hi")}) &&
            s_.apply("unroll", {name(b, "wi")});
   }
   // columns: [m, p, n, down, across, o], made for each tile and vector of channels.
   bool tile_columns() {
     const std::string b = kWinogradColumns;
-    const std::string i = loop(b, 0), point = loop(b, 1), n = loop(b, 2), across = loop(b, 4);
-    return split(loop(b, 3), name(b, "tb"), name(b, "ty"), plan_.down) && split_channels(b, 5) &&
-           split_panel(b) &&
-           s_.apply("reorder", {n, name(b, "tb"), name(b, "jg"), name(b, "jo"), name(b, "ty"),
-                                across, name(b, "jc"), point, i, name(b, "jv")}) &&
+    const std::string i = loop(b, 0), point = loop(b, 1), n = loop(b, 2);
+    return split_tiles(b) && split_channels(b, 5) && split_panel(b) &&
+           s_.apply("reorder",
+                    {n, name(b, "tb"), name(b, "wr"), name(b, "jg"), name(b, "jo"), name(b, "ty"),
+                     name(b, "tx"), name(b, "jc"), point, i, name(b, "jv")}) &&
            s_.apply("compute_at", {b, name(y_, "jc")}) && s_.apply("vectorize", {name(b, "jv")}) &&
            s_.apply("unroll", {point}) && s_.apply("unroll", {i});
   }
   // products and their sums: [p, p, n, down, across, o], made for each panel.
   bool place_products() {
     for (const std::string& b : {std::string(kSums), std::string(kWinogradProduct)}) {
-      std::vector<std::string> order{loop(b, 2),    name(b, "tb"), name(b, "jg"),
-                                     name(b, "jo"), loop(b, 0),    loop(b, 1),
-                                     name(b, "ty"), loop(b, 4),    name(b, "jt")};
+      std::vector<std::string> order{loop(b, 2),    name(b, "tb"), name(b, "wr"), name(b, "jg"),
+                                     name(b, "jo"), loop(b, 0),    loop(b, 1),    name(b, "ty"),
+                                     name(b, "tx"), name(b, "jt")};
       const bool main = b == kWinogradProduct;
       if (main) order.push_back(loop(b, 6));
-      if (!split(loop(b, 3), name(b, "tb"), name(b, "ty"), plan_.down) || !split_channels(b, 5) ||
-          !s_.apply("reorder", order))
-        return false;
+      if (!split_tiles(b) || !split_channels(b, 5) || !s_.apply("reorder", order)) return false;
       if (!s_.apply("compute_at", {b, main ? loop(kSums, 1) : name(y_, "jo")})) return false;
     }
     return true;
@@ -155,7 +164,8 @@ class WinogradRule {
   // Images, blocks of tiles and groups of panels are the tasks.
   bool share_out() {
     task_ = name(y_, "task");
-    return s_.apply("fuse_axes", {loop(y_, 0), name(y_, "tb"), name(y_, "blocks")}) &&
+    return s_.apply("fuse_axes", {loop(y_, 0), name(y_, "tb"), name(y_, "rows")}) &&
+           s_.apply("fuse_axes", {name(y_, "rows"), name(y_, "wr"), name(y_, "blocks")}) &&
            s_.apply("fuse_axes", {name(y_, "blocks"), name(y_, "jg"), task_}) &&
            s_.apply("parallelize", {task_});
   }
@@ -180,7 +190,7 @@ class WinogradRule {
   bool tile_products() {
     const std::string m = kWinogradProduct, reduce = loop(m, 6);
     for (const std::string& b : {std::string(kSums), m}) {
-      if (!s_.apply("fuse_axes", {name(b, "ty"), across_of(b), name(b, "i")}) ||
+      if (!s_.apply("fuse_axes", {name(b, "ty"), name(b, "tx"), name(b, "i")}) ||
           !split(name(b, "i"), name(b, "io"), name(b, "ii"), plan_.tile.best.rows) ||
           !split_panel(b))
         return false;
@@ -201,20 +211,14 @@ class WinogradRule {
     s_.apply("unroll", {name(b, "jc") + init});
     s_.apply("unroll", {name(b, "ii") + init});
   }
-  // The loop across tiles, directly inside the one down.
-  std::string across_of(const std::string& b) const {
-    const auto& loops = s_.place(b).loops;
-    for (size_t i = 0; i + 1 < loops.size(); ++i)
-      if (loops[i]->var.name() == name(b, "ty")) return loops[i + 1]->var.name();
-    return "";
-  }
 
   static constexpr const char* kSums = "winograd_sums";
   ScheduleState& s_;
   WindowedProduct sizes_;
   WinogradPlan plan_;
-  int64_t m_ = 4;      // results of a tile along one dimension
-  int64_t width_ = 1;  // of a panel
+  int64_t m_ = 4;        // results of a tile along one dimension
+  int64_t width_ = 1;    // of a panel
+  bool blocks_ = false;  // of a size that does not depend on height and width
   std::string y_, task_;
 };
 
