@@ -25,6 +25,11 @@ std::string loop_of_axis(const Block& block, size_t axis) {
   return v ? v->name : "";
 }
 int64_t extent_or(const Expr& e, int64_t fallback) { return as_int(e).value_or(fallback); }
+int64_t least_extent(const Expr& e) {
+  VarMap ones;
+  for (const Var& v : free_vars_in_order(e)) ones[v.get()] = Expr(1);
+  return as_int(simplify(substitute(e, ones))).value_or(1);
+}
 int64_t instances(const Block& block) {
   int64_t n = 1;
   for (const BlockAxis& a : block.axes)

@@ -40,13 +40,12 @@ void TileRule::parallelize() {
   std::vector<std::string> rest;
   for (size_t i = 1; i <= outer_count_ && i < p.loops.size(); ++i)
     rest.push_back(p.loops[i]->var.name());
-  int64_t tasks = extent_or(p.loops[0]->extent, kUnknownExtent);
   for (const std::string& next : rest) {
     const std::string fused = m_ + ".par" + next.substr(next.rfind('.') + 1);
     if (!s_.apply("fuse_axes", {parallel, next, fused})) break;
     parallel = fused;
   }
-  tasks = extent_or(s_.place(m_).loops[0]->extent, kUnknownExtent);
+  const int64_t tasks = least_extent(s_.place(m_).loops[0]->extent);
   const int64_t threads = std::max(s_.machine().threads, 1);
   // Too few tasks to balance: the row tiles are dealt out too, when no row is left over.
   const auto rows = as_int(row_extent_);
