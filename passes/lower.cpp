@@ -118,7 +118,7 @@ std::span<const KernelPass> schedule_passes() {
          return k;
        }},
       {"hoist_inits", Stage::kScheduled,
-       [](Kernel k, const KernelContext&) -> Result<Kernel> { return hoist_inits(std::move(k)); }},
+       [](Kernel k, const KernelContext&) { return hoist_inits(std::move(k)); }},
   };
   return kPasses;
 }

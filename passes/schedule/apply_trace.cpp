@@ -7,7 +7,7 @@
 namespace tilewright::passes {
 
 namespace {
-constexpr std::array<Primitive, 19> kPrimitives{{
+constexpr std::array<Primitive, 20> kPrimitives{{
     {"split", "names: loop, outer, inner; numbers: factor", 3, 1, split},
     {"reorder", "names: loops, outermost first", kAny, 0, reorder},
     {"fuse_axes", "names: outer, inner, fused", 3, 0, fuse_axes},
@@ -20,6 +20,7 @@ constexpr std::array<Primitive, 19> kPrimitives{{
     {"transform_layout", "names: buffer; numbers: dim, divisor, modulus of each physical axis", 1,
      kAny, transform_layout},
     {"decompose_reduction", "names: block, loop", 2, 0, decompose_reduction},
+    {"compose_init", "names: block, init block", 2, 0, compose_init},
     {"rfactor", "names: block, partial block; numbers: axis, factor", 2, 2, rfactor},
     {"split_reduction", "names: block, partial block; numbers: axis, parts", 2, 2, split_reduction},
     {"unroll", "names: loop", 1, 0, unroll},

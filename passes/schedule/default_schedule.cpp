@@ -72,7 +72,9 @@ class DefaultSchedule {
   explicit DefaultSchedule(ScheduleState& s) : s_(s) {}
 
   void run() {
-    if (has_empty_block() || winograd_rule(s_)) return;
+    if (has_empty_block()) return;
+    compose_inits();
+    if (winograd_rule(s_)) return;
     inline_rule(s_);
     std::vector<std::string> names;
     for (const BlockPlace& p : all_blocks(s_.kernel().body)) names.push_back(p.block->name);
@@ -115,6 +117,14 @@ class DefaultSchedule {
   }
 
  private:
+  // What writes the init of a reduction that may be over nothing would keep rules from taking the
+  // reduction for one.
+  void compose_inits() {
+    std::vector<std::string> names;
+    for (const BlockPlace& p : all_blocks(s_.kernel().body)) names.push_back(p.block->name);
+    for (size_t i = 1; i < names.size(); ++i)
+      if (s_.place(names[i]).block->init) s_.apply("compose_init", {names[i], names[i - 1]});
+  }
   // Blocks within one of parallel axes: its points are the tasks.
   void parallel_tasks() {
     const Stmt* s = &s_.kernel().body;
@@ -243,7 +253,7 @@ Trace default_schedule(Kernel& kernel, const ScheduleInput& input) {
   return state.trace();
 }
 
-Kernel hoist_inits(Kernel kernel) {
+Result<Kernel> hoist_inits(Kernel kernel) {
   std::vector<Step> steps;
   for (const BlockPlace& p : all_blocks(kernel.body)) {
     if (!p.block->init) continue;
@@ -261,6 +271,10 @@ Kernel hoist_inits(Kernel kernel) {
     auto next = decompose_reduction(kernel, step);
     if (next.ok()) kernel = std::move(next).value();
   }
+  for (const BlockPlace& p : all_blocks(kernel.body))
+    for (const BlockAxis& a : p.block->axes)
+      if (p.block->init && a.kind == AxisKind::kReduce && !as_int(a.extent))
+        return internal_error("block '" + p.block->name + "' may be over nothing and keeps its init");
   return kernel;
 }
 

@@ -21,6 +21,6 @@ struct ScheduleInput {
 Trace default_schedule(ir::Kernel& kernel, const ScheduleInput& input);
 
 // Inits of reductions that no rule has taken out become nests before their loops.
-ir::Kernel hoist_inits(ir::Kernel kernel);
+Result<ir::Kernel> hoist_inits(ir::Kernel kernel);
 
 }  // namespace tilewright::passes

@@ -1,5 +1,6 @@
 // decompose_reduction, rfactor and split_reduction.
 #include "ir/loops/blocks.h"
+#include "ir/loops/compare.h"
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/primitives.h"
 #include "passes/schedule/tree.h"
@@ -63,6 +64,37 @@ Result<Kernel> decompose_reduction(const Kernel& k, const Step& step) {
   return with_body(k, replace_loop(body, loop, [&](const For& f) {
                      return seq({nest, for_loop(f.var, f.extent, f.body, f.loop_kind)});
                    }));
+}
+
+Result<Kernel> compose_init(const Kernel& k, const Step& step) {
+  TW_ASSIGN(BlockPlace place, find_block(k.body, step.names[0]));
+  TW_ASSIGN(BlockPlace before, find_block(k.body, step.names[1]));
+  const Block &b = *place.block, &init = *before.block;
+  if (!b.init) return invalid("block '" + b.name + "' has no init");
+  std::vector<const BlockAxis*> results;
+  for (const BlockAxis& a : b.axes)
+    if (a.kind != AxisKind::kReduce) results.push_back(&a);
+  const auto* st = init.body.as<Store>();
+  bool same = st && init.axes.size() == results.size() && !init.init && !init.predicate;
+  VarMap axes;
+  for (size_t i = 0; same && i < results.size(); ++i) {
+    same = can_prove_equal(init.axes[i].extent, results[i]->extent);
+    axes[init.axes[i].var.get()] = results[i]->var;
+  }
+  const Stmt nest = nest_of(k.body, step.names[1]);
+  if (!same || !nest || !structurally_equal(substitute(init.body, axes), b.init))
+    return invalid("block '" + init.name + "' is not the init of block '" + b.name + "'");
+  // One after the other, and no loop around goes back to the first.
+  const Stmt* outermost = &k.body;
+  while (const auto* a = outermost->as<Allocate>()) outermost = &a->body;
+  const auto* all = outermost->as<Seq>();
+  const Stmt sums = nest_of(k.body, step.names[0]);
+  bool follows = false;
+  for (size_t i = 1; all && i < all->stmts.size(); ++i)
+    follows |= all->stmts[i - 1].same_as(nest) && all->stmts[i].same_as(sums);
+  if (!follows)
+    return invalid("block '" + b.name + "' does not follow block '" + init.name + "' directly");
+  return with_body(k, replace_stmt(k.body, nest, seq({})));
 }
 
 namespace {
