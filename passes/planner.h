@@ -56,8 +56,9 @@ class Planner {
   Status emit_symbols(GraphPlan& g, PlanStep& s);
   Status define_symbols(GraphPlan& g, GroupKernel& kernel, ir::CallInstruction call,
                         const std::vector<ir::Var>& symbols);
-  void push(const GraphPlan& g, ir::ProgramInstruction i) {
-    program_.blocks[static_cast<size_t>(g.block)].push_back(std::move(i));
+  template <typename Instruction>
+  void push(const GraphPlan& g, Instruction i) {
+    program_.blocks[static_cast<size_t>(g.block)].emplace_back(std::move(i));
   }
   Status add_call(const ir::Graph& graph, GroupKernel& g, ir::CallInstruction& call);
   void add_profile(const ir::Graph& graph, const GroupKernel& g, ir::CallInstruction& call);

@@ -23,6 +23,7 @@ class FindFixed : public Visitor {
     if (const auto* st = s.as<Store>()) {
       visit_in(st->value, !sums_);
       for (const Expr& i : st->indices) visit_in(i, false);
+      if (st->mask) visit_in(st->mask, false);
       return;
     }
     const auto* b = s.as<Block>();
@@ -36,6 +37,7 @@ class FindFixed : public Visitor {
     if (const auto* l = e.as<Load>()) {
       if (!here) fixed.insert(l->buffer.get());
       for (const Expr& i : l->indices) visit_in(i, false);
+      if (l->mask) visit_in(l->mask, false);
     } else if (const auto* b = e.as<Binary>(); b && is_plain(*b)) {
       visit_in(b->a, !sums_);
       visit_in(b->b, !sums_);
