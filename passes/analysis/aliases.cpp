@@ -1,4 +1,5 @@
 #include "passes/analysis/aliases.h"
+#include "passes/analysis/view_layouts.h"
 
 #include <algorithm>
 #include <set>

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ir/graph/op.h"
+#include "passes/analysis/view_layouts.h"
 #include "passes/build_loops.h"
 #include "passes/graph/pack_operands.h"
 #include "passes/graph/rewrite_graph.h"

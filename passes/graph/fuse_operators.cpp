@@ -5,6 +5,7 @@
 
 #include "ir/graph/op.h"
 #include "ir/loops/linear.h"
+#include "passes/analysis/view_layouts.h"
 #include "passes/build_loops.h"
 #include "passes/graph/graph_passes.h"
 #include "passes/graph/pack_operands.h"

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "passes/analysis/view_layouts.h"
 #include "passes/build_loops.h"
 #include "tests/passes/graph_check.h"
 
