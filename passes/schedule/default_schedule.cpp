@@ -25,10 +25,10 @@ std::string loop_of_axis(const Block& block, size_t axis) {
   return v ? v->name : "";
 }
 int64_t extent_or(const Expr& e, int64_t fallback) { return as_int(e).value_or(fallback); }
-int64_t least_extent(const Expr& e) {
-  VarMap ones;
-  for (const Var& v : free_vars_in_order(e)) ones[v.get()] = Expr(1);
-  return as_int(simplify(substitute(e, ones))).value_or(1);
+int64_t extent_with(const Expr& e, int64_t symbol) {
+  VarMap values;
+  for (const Var& v : free_vars_in_order(e)) values[v.get()] = Expr(symbol);
+  return std::max<int64_t>(as_int(simplify(substitute(e, values))).value_or(symbol), 1);
 }
 int64_t instances(const Block& block) {
   int64_t n = 1;
@@ -274,7 +274,8 @@ Result<Kernel> hoist_inits(Kernel kernel) {
   for (const BlockPlace& p : all_blocks(kernel.body))
     for (const BlockAxis& a : p.block->axes)
       if (p.block->init && a.kind == AxisKind::kReduce && !as_int(a.extent))
-        return internal_error("block '" + p.block->name + "' may be over nothing and keeps its init");
+        return internal_error("block '" + p.block->name +
+                              "' may be over nothing and keeps its init");
   return kernel;
 }
 

@@ -53,7 +53,7 @@ class ScheduleState {
 // than that.
 std::string loop_of_axis(const ir::Block& block, size_t axis);
 int64_t extent_or(const ir::Expr& e, int64_t fallback);
-int64_t least_extent(const ir::Expr& e);  // with each symbol 1, as of a single image or row
+int64_t extent_with(const ir::Expr& e, int64_t symbol);  // at least 1; what each symbol is
 // Work of one nest in block instances, symbolic extents taken as 64.
 int64_t instances(const ir::Block& block);
 

@@ -8,6 +8,10 @@ namespace tilewright::passes {
 
 using namespace ir;
 
+namespace {
+constexpr int64_t kMostTileRows = 14;
+}  // namespace
+
 bool TileRule::find_axes() {
   const BlockPlace e = s_.place(e_);
   const auto accesses = block_accesses(*e.block);
@@ -45,10 +49,11 @@ bool TileRule::find_axes() {
   // than tiles of one.
   const int64_t inner = rows_.empty() ? 1 : extent_or(extent, 1);
   bool fits = false;
-  for (int64_t r = 4; r <= 14; ++r) fits |= inner % r == 0 || r % inner == 0;
+  for (int64_t r = 4; r <= kMostTileRows; ++r) fits |= inner % r == 0 || r % inner == 0;
   // Rows enough of a known number are not made a number that nothing is known of.
   auto enough = [&] {
-    return extent_or(extent, 0) >= 14 && !as_int(block_.axes[parallel_[rows_[joined]]].extent);
+    return extent_or(extent, 0) >= kMostTileRows &&
+           !as_int(block_.axes[parallel_[rows_[joined]]].extent);
   };
   while (fits && joined < rows_.size() && !enough() &&
          runs_on(of_block, parallel_[rows_[joined]], parallel_[rows_[0]], extent) &&
@@ -156,7 +161,7 @@ std::vector<int64_t> TileRule::row_spans() const {
 int64_t TileRule::outer_tiles() const {
   if (outer_loops_ > 0 || instances(block_) < kParallelWork * 4) return 0;
   int64_t n = 1;
-  for (size_t k : outer_) n *= std::max<int64_t>(least_extent(block_.axes[parallel_[k]].extent), 1);
+  for (size_t k : outer_) n *= extent_with(block_.axes[parallel_[k]].extent, 1);
   return n;
 }
 

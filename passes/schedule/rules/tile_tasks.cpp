@@ -45,7 +45,7 @@ void TileRule::parallelize() {
     if (!s_.apply("fuse_axes", {parallel, next, fused})) break;
     parallel = fused;
   }
-  const int64_t tasks = least_extent(s_.place(m_).loops[0]->extent);
+  const int64_t tasks = extent_with(s_.place(m_).loops[0]->extent, 1);
   const int64_t threads = std::max(s_.machine().threads, 1);
   // Too few tasks to balance: the row tiles are dealt out too, when no row is left over.
   const auto rows = as_int(row_extent_);

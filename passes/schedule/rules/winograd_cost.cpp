@@ -5,8 +5,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "ir/loops/rewrite.h"
-#include "ir/loops/simplify.h"
+#include "passes/schedule/rules/rule.h"
 
 namespace tilewright::passes {
 
@@ -177,15 +176,10 @@ std::string explain(const WinogradCost& c, int64_t m) {
 
 AssumedProduct assume(const WindowedProduct& p, const Expr& height, const Expr& width) {
   auto with = [&](int64_t symbol) {
-    auto extent = [&](const Expr& e) {
-      VarMap values;
-      for (const Var& v : free_vars_in_order(e)) values[v.get()] = Expr(symbol);
-      return std::max<int64_t>(as_int(simplify(substitute(e, values))).value_or(symbol), 1);
-    };
     WindowedProduct q = p;
     q.images = 1;
-    q.height = extent(height);
-    q.width = extent(width);
+    q.height = extent_with(height, symbol);
+    q.width = extent_with(width, symbol);
     return q;
   };
   constexpr int64_t kUsual = 256, kSmall = 64;
