@@ -41,8 +41,10 @@ class FindFixed : public Visitor {
     } else if (const auto* b = e.as<Binary>(); b && is_plain(*b)) {
       visit_in(b->a, !sums_);
       visit_in(b->b, !sums_);
-      if (const auto* by = b->op == BinaryOp::kDiv ? b->b.as<Load>() : nullptr)
-        divisors.insert(by->buffer.get());
+      Expr by = b->b;
+      while (const auto* c = by.as<Cast>()) by = c->value;
+      if (const auto* l = b->op == BinaryOp::kDiv ? by.as<Load>() : nullptr)
+        divisors.insert(l->buffer.get());
     } else if (e.kind() == NodeKind::kCast) {
       Visitor::visit(e);
     } else {

@@ -1,6 +1,7 @@
 // What is stored in few bytes is widened where it is read: the bytes are a quarter of the floats,
 // and often in memory for other readers already.
 #include <map>
+#include <set>
 
 #include "ir/graph/op.h"
 #include "ir/loops/linear.h"
@@ -57,13 +58,13 @@ class RepeatWidening : public GraphRewriter {
   }
   void drop_unread() {
     const std::vector<int> uses = graph_.use_counts();
+    std::set<ValueId> unread;
+    for (const auto& [from, to] : made_)
+      if (uses[static_cast<size_t>(from.first)] == 0) unread.insert(from.first);
     std::vector<Node> all = std::move(graph_.nodes);
     graph_.nodes.clear();
-    for (Node& n : all) {
-      bool copied = false;
-      for (const auto& [from, to] : made_) copied |= n.outputs[0] == from.first;
-      if (!copied || uses[static_cast<size_t>(n.outputs[0])] > 0) push(std::move(n));
-    }
+    for (Node& n : all)
+      if (n.outputs.empty() || !unread.count(n.outputs[0])) push(std::move(n));
   }
 
   std::map<std::pair<ValueId, int32_t>, ValueId> made_;
