@@ -138,6 +138,7 @@ class Arithmetic {
       case BinaryOp::kDiv: return b_.CreateFDiv(a, y);
       case BinaryOp::kMin: return float_extremum(a, y, false);
       case BinaryOp::kMax: return float_extremum(a, y, true);
+      case BinaryOp::kMaxNumber: return b_.CreateSelect(b_.CreateFCmpOGT(y, a), y, a);
       case BinaryOp::kFloorDiv:
         return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(a, y));
       case BinaryOp::kTruncMod:
@@ -218,6 +219,7 @@ class Arithmetic {
       case BinaryOp::kLe: return is_u ? b_.CreateICmpULE(a, y) : b_.CreateICmpSLE(a, y);
       case BinaryOp::kGt: return is_u ? b_.CreateICmpUGT(a, y) : b_.CreateICmpSGT(a, y);
       case BinaryOp::kGe: return is_u ? b_.CreateICmpUGE(a, y) : b_.CreateICmpSGE(a, y);
+      case BinaryOp::kMaxNumber: break;
     }
     return nullptr;
   }

@@ -23,6 +23,11 @@ class Lanes {
     const DType t = r.type.dtype;
     if (is_float(t) && r.value.lanes() > 1 && (r.op == BinaryOp::kMax || r.op == BinaryOp::kMin))
       return extremum(v, r.value.lanes(), r.op == BinaryOp::kMax);
+    if (r.op == BinaryOp::kMaxNumber) {
+      auto* lowest = llvm::ConstantFP::getInfinity(v->getType(), /*Negative=*/true);
+      return extremum_of_numbers(b_.CreateSelect(b_.CreateFCmpOGT(v, lowest), v, lowest),
+                                 r.value.lanes(), true);
+    }
     for (int lanes = r.value.lanes(); lanes > 1;) {
       const int half = lanes / 2;
       Value* folded = combine(r.op, part(v, 0, half), part(v, half, half), t);
@@ -54,13 +59,17 @@ class Lanes {
     const int half = (lanes + 1) / 2;  // of an odd number, both halves hold the lane in the middle
     Value* unordered = b_.CreateFCmpUNO(part(v, 0, half), part(v, lanes - half, half));
     Value* nan = half == 1 ? unordered : b_.CreateOrReduce(unordered);
+    v = extremum_of_numbers(v, lanes, largest);
+    return b_.CreateSelect(nan, llvm::ConstantFP::getNaN(v->getType()), v);
+  }
+  Value* extremum_of_numbers(Value* v, int lanes, bool largest) {
     while (lanes > 1) {
       const int n = (lanes + 1) / 2;
       Value *a = part(v, 0, n), *y = part(v, lanes - n, n);
       v = b_.CreateSelect(largest ? b_.CreateFCmpOGT(a, y) : b_.CreateFCmpOLT(a, y), a, y);
       lanes = n;
     }
-    return b_.CreateSelect(nan, llvm::ConstantFP::getNaN(v->getType()), v);
+    return v;
   }
   Value* combine(BinaryOp op, Value* a, Value* y, DType t) {
     const bool is_u = is_unsigned(t);

@@ -8,7 +8,8 @@ Expr neutral(Combiner c, DType t) {
     case Combiner::kOr: return constant(0, t);
     case Combiner::kProduct:
     case Combiner::kAnd: return constant(1, t);
-    case Combiner::kMax: return lowest(t);
+    case Combiner::kMax:
+    case Combiner::kMaxNumber: return lowest(t);
     case Combiner::kMin: return highest(t);
   }
   return nullptr;
@@ -18,6 +19,7 @@ Expr combine(Combiner c, Expr a, Expr b) {
     case Combiner::kSum: return binary(BinaryOp::kAdd, std::move(a), std::move(b));
     case Combiner::kProduct: return binary(BinaryOp::kMul, std::move(a), std::move(b));
     case Combiner::kMax: return binary(BinaryOp::kMax, std::move(a), std::move(b));
+    case Combiner::kMaxNumber: return binary(BinaryOp::kMaxNumber, std::move(a), std::move(b));
     case Combiner::kMin: return binary(BinaryOp::kMin, std::move(a), std::move(b));
     case Combiner::kAnd: return binary(BinaryOp::kAnd, std::move(a), std::move(b));
     case Combiner::kOr: return binary(BinaryOp::kOr, std::move(a), std::move(b));

@@ -14,7 +14,7 @@ namespace tilewright::ir {
 
 using Axes = std::vector<Expr>;  // one index per dimension
 
-enum class Combiner : uint8_t { kSum, kProduct, kMax, kMin, kAnd, kOr };
+enum class Combiner : uint8_t { kSum, kProduct, kMax, kMaxNumber, kMin, kAnd, kOr };
 Expr neutral(Combiner c, DType dtype);
 Expr combine(Combiner c, Expr a, Expr b);
 

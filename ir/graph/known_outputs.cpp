@@ -27,6 +27,7 @@ Expr fold_floats(BinaryOp op, double a, double b, DType t) {
     case BinaryOp::kPow: return float_imm(std::pow(a, b), t);
     case BinaryOp::kMin: return float_imm(std::isnan(a) || a < b ? a : b, t);
     case BinaryOp::kMax: return float_imm(std::isnan(a) || a > b ? a : b, t);
+    case BinaryOp::kMaxNumber: return float_imm(b > a ? b : a, t);
     case BinaryOp::kEq: return bool_imm(a == b);
     case BinaryOp::kNe: return bool_imm(a != b);
     case BinaryOp::kLt: return bool_imm(a < b);

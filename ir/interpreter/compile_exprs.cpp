@@ -217,6 +217,9 @@ uint32_t Compiler::compile(const Dot& n, ScalarType t) {
 }
 uint32_t Compiler::compile(const ReduceLanes& n, ScalarType t) {
   uint32_t value = expr(n.value);
+  if (n.op == BinaryOp::kMaxNumber)
+    value = binary_of(n.op, t.dtype, expr(broadcast(lowest(t.dtype), n.value.lanes())), value,
+                      n.value.lanes());
   for (int lanes = n.value.lanes();
        lanes > 1;) {  // the upper half onto the lower one; an odd lane in the middle stays
     const int half = (lanes + 1) / 2;

@@ -105,6 +105,7 @@ constexpr bool has_meaning(BinaryOp op, DType t) {
     case BinaryOp::kLe:
     case BinaryOp::kGt:
     case BinaryOp::kGe: return true;
+    case BinaryOp::kMaxNumber: return is_float(t);
     case BinaryOp::kDiv:
     case BinaryOp::kFloorDiv:
     case BinaryOp::kFloorMod:
@@ -222,6 +223,8 @@ ValueOf<T> apply(ValueOf<T> a, ValueOf<T> b) {  // all but comparisons
     return a < b || a != a ? a : b;
   else if constexpr (Op == BinaryOp::kMax)
     return a > b || a != a ? a : b;
+  else if constexpr (Op == BinaryOp::kMaxNumber)
+    return b > a ? b : a;
   else if constexpr (Op == BinaryOp::kPow) {
     if constexpr (kFloat)
       return rounded<T>(std::pow(static_cast<double>(a), static_cast<double>(b)));

@@ -115,7 +115,8 @@ struct Broadcast : ExprNode {  // a scalar in all lanes, or a short vector over 
     f("value", value);
   }
 };
-// All lanes of a vector combined by op (a tree of halves: fixed order); result is a scalar.
+// All lanes of a vector combined by op (a tree of halves: fixed order); result is a scalar. For
+// max_number, lanes that are NaN count as the lowest number.
 struct ReduceLanes : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kReduceLanes;
   BinaryOp op = BinaryOp::kAdd;

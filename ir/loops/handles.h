@@ -161,7 +161,8 @@ enum class BinaryOp : uint8_t {
   kTruncMod,  // sign of the dividend (C's % and fmod)
   kPow,
   kMin,
-  kMax,  // floats: NaN when either is
+  kMax,        // floats: NaN when either is
+  kMaxNumber,  // floats only: b where it is larger than a, else a: a NaN in b is passed over
   kAnd,
   kOr,
   kXor,  // bool: logical, integers: bitwise

@@ -13,9 +13,10 @@ std::string_view name(UnaryOp op) {
   return kNames[static_cast<size_t>(op)];
 }
 std::string_view name(BinaryOp op) {
-  static constexpr std::array<std::string_view, 20> kNames{
-      "+",   "-",  "*",   "/",   "floordiv", "floormod", "truncmod", "pow", "min", "max",
-      "and", "or", "xor", "shl", "shr",      "==",       "!=",       "<",   "<=",  ">"};
+  static constexpr std::array<std::string_view, 21> kNames{
+      "+",   "-",   "*",   "/",          "floordiv", "floormod", "truncmod",
+      "pow", "min", "max", "max_number", "and",      "or",       "xor",
+      "shl", "shr", "==",  "!=",         "<",        "<=",       ">"};
   return op == BinaryOp::kGe ? ">=" : kNames[static_cast<size_t>(op)];
 }
 std::string_view name(LoopKind kind) {

@@ -68,6 +68,7 @@ Expr fold_integers(BinaryOp op, int64_t a, int64_t b, DType t) {
     case BinaryOp::kLe: return bool_imm(less || a == b);
     case BinaryOp::kGt: return bool_imm(!less && a != b);
     case BinaryOp::kGe: return bool_imm(!less);
+    case BinaryOp::kMaxNumber:
     case BinaryOp::kPow:
     case BinaryOp::kShl:
     case BinaryOp::kShr: return nullptr;

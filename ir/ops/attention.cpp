@@ -96,7 +96,7 @@ class Attention {
 
   void at_once() {
     score(0);
-    b_.reduce(largest_, {Expr(key_block_)}, Combiner::kMax, row_of(scores_), "largest");
+    b_.reduce(largest_, {Expr(key_block_)}, Combiner::kMaxNumber, row_of(scores_), "largest");
     weigh(largest_);
     b_.reduce(total_, {Expr(key_block_)}, Combiner::kSum, row_of(weights_), "total");
     const Buffer sums = temp("sums", {row_block_, values()}), factor = factor_of_rows();
@@ -117,7 +117,8 @@ class Attention {
     b_.ordered(simplify(ceildiv(keys_, Expr(key_block_))), [&](const Expr& block) {
       const Expr first = block * Expr(key_block_);
       score(first);
-      b_.reduce(block_largest, {Expr(key_block_)}, Combiner::kMax, row_of(scores_), "largest");
+      b_.reduce(block_largest, {Expr(key_block_)}, Combiner::kMaxNumber, row_of(scores_),
+                "largest");
       b_.compute(
           scale,
           [&](const Axes& i) {

@@ -51,7 +51,7 @@ void compute_softmax(ComputeContext& c) {
                        : e;
   };
   c.b.reduce(
-      largest, along, Combiner::kMax,
+      largest, along, Combiner::kMaxNumber,
       [&](const Axes& i, const Axes& r) { return at(insert(i, axis, r[0])); }, "max");
   if (logarithm) {
     c.b.reduce(

@@ -29,6 +29,7 @@ constexpr int precedence(BinaryOp op) {
     case BinaryOp::kPow:
     case BinaryOp::kMin:
     case BinaryOp::kMax:
+    case BinaryOp::kMaxNumber:
     case BinaryOp::kXor:
     case BinaryOp::kShl:
     case BinaryOp::kShr: return 0;

@@ -134,7 +134,8 @@ class Vectorize : public Rewriter {
   static Expr neutral_of(BinaryOp op, DType t) {
     switch (op) {
       case BinaryOp::kMul: return constant(1, t);
-      case BinaryOp::kMax: return lowest(t);
+      case BinaryOp::kMax:
+      case BinaryOp::kMaxNumber: return lowest(t);
       case BinaryOp::kMin: return highest(t);
       case BinaryOp::kAnd: return t == DType::kBool ? bool_imm(true) : int_imm(-1, t);
       default: return constant(0, t);

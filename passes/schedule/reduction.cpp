@@ -122,6 +122,7 @@ bool may_repeat(BinaryOp op, const Expr& start) {
     case BinaryOp::kAdd: return f ? f->value == 0 : n == 0;
     case BinaryOp::kMul: return f ? f->value == 1 : n == 1;
     case BinaryOp::kMax:
+    case BinaryOp::kMaxNumber:
     case BinaryOp::kMin:
     case BinaryOp::kAnd:
     case BinaryOp::kOr: return true;

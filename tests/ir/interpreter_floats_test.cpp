@@ -43,6 +43,7 @@ TYPED_TEST(Floats, BinaryIsIeee) {
   check(BinaryOp::kPow, [](T x, T y) {
     return static_cast<T>(std::pow(static_cast<double>(x), static_cast<double>(y)));
   });
+  check(BinaryOp::kMaxNumber, [](T x, T y) { return y > x ? y : x; });
   const auto low = binary_of(BinaryOp::kMin, a, b), high = binary_of(BinaryOp::kMax, a, b);
   for (size_t i = 0; i < a.size(); ++i) {
     const bool nan = std::isnan(a[i]) || std::isnan(b[i]);

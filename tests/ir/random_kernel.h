@@ -46,7 +46,9 @@ class RandomKernel {
                            : leaf(t);
       case 6:
         return t.lanes > 1 ? broadcast_of(t, depth)
-                           : reduce_lanes(BinaryOp::kMax, expr({t.dtype, 4}, depth - 1));
+                           : reduce_lanes(is_float(t.dtype) && pick(2) == 0 ? BinaryOp::kMaxNumber
+                                                                            : BinaryOp::kMax,
+                                          expr({t.dtype, 4}, depth - 1));
       case 7:
         return t.dtype == DType::kInt32 || t.dtype == DType::kFloat32 ? dot_of(t, depth)
                                                                       : binary_of(t, depth);

@@ -200,6 +200,24 @@ TEST_P(MemoryKernels, ExtremesOfRowsWithNaN) {
   expect_equal(call, 0);
 }
 
+// The maximum passes over NaN; all of the row is NaN all the same, other rows are as ever.
+TEST_P(MemoryKernels, SoftmaxOfRowsWithNaN) {
+  GraphCall call;
+  for (const int64_t columns : {1, 5, 16, 131, 515, 1024})
+    for (const char* op : {"softmax", "log_softmax"}) {
+      std::vector<double> values(static_cast<size_t>(columns) * 7);
+      for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 37 % 101) - 50;
+      auto row = [&](int64_t r) { return values.begin() + r * columns; };
+      row(1)[0] = row(2)[columns - 1] = row(3)[columns / 2] = NAN;
+      std::fill(row(4), row(5), NAN);
+      std::fill(row(5), row(6), -HUGE_VAL);
+      row(6)[columns / 2] = HUGE_VAL;
+      call.output(call.op(op, {call.input(repeated(DType::kFloat32, {7, columns}, values))},
+                          {{"axis", int64_t{-1}}}));
+    }
+  expect_equal(call, 1100);
+}
+
 INSTANTIATE_TEST_SUITE_P(Cpus, MemoryKernels,
                          testing::Values("native", "x86-64-v4", "x86-64-v3", "x86-64"),
                          [](const auto& info) {
