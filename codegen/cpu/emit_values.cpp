@@ -148,16 +148,17 @@ void ValueEmitter::store_if(Value* condition, const Store& s, Value* stored) {
   b_.SetInsertPoint(exit);
 }
 
-// Brings the lines `ahead` of a contiguous load that starts at p into the caches.
+// Brings the lines `ahead` of a contiguous load that starts at p into the first cache, past those
+// where they would only displace what is read again.
 void ValueEmitter::prefetch(const Load& l, Value* p) {
   if (!l.ahead) return;
   constexpr int64_t kLine = 64;
-  constexpr uint32_t kAllCaches = 3;
+  constexpr uint32_t kReadOnce = 0;
   const int64_t each = byte_size(l.type.dtype), from = l.ahead * each;
   for (int64_t at = from; at < from + l.type.lanes * each; at += kLine) {
     Value* line = b_.CreateGEP(b_.getInt8Ty(), p, b_.getInt64(static_cast<uint64_t>(at)));
     b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {line->getType()},
-                       {line, b_.getInt32(0), b_.getInt32(kAllCaches), b_.getInt32(1)});
+                       {line, b_.getInt32(0), b_.getInt32(kReadOnce), b_.getInt32(1)});
   }
 }
 
