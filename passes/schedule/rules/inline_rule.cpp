@@ -140,7 +140,7 @@ bool should_inline(const ScheduleState& s, const BlockPlace& p) {
       return false;
     // A contraction reads each element many times: what it reads is laid out once.
     if (reduction && instances(*q.block) > 2 * mine) return false;
-    if (costly && (reduction || instances(*q.block) > mine)) return false;
+    if (costly && (reduction || 2 * instances(*q.block) > 3 * mine)) return false;
     if (is_lookup_table(*st, *q.block, mine) || multiplies_lookups(*st, *q.block)) return false;
   }
   return readers > 0 && (readers == 1 || (!costly && !is_epilogue(s, p)));

@@ -58,7 +58,8 @@ class PackRule : public BlockRule {
     std::vector<std::string> order;
     for (size_t i = 0; i < block_.axes.size(); ++i)
       if (i != down_ && i != across_) order.push_back(loop_of_axis(block_, i));
-    const std::vector<std::string> outer = order;
+    std::vector<std::string> tasks = order;
+    tasks.insert(tasks.end(), {loop("nb"), loop("kb")});
     order.insert(order.end(),
                  {loop("nb"), loop("kb"), loop("kr"), loop("ni"), loop("kt"), loop("nv")});
     if (!s_.apply("split", {loop_of_axis(block_, across_), loop("nb"), loop("nt")},
@@ -71,19 +72,8 @@ class PackRule : public BlockRule {
       return false;
     s_.note(name_ + ": packed for dot products, " + std::to_string(lanes_) + " columns by " +
             std::to_string(terms_) + " terms side by side");
-    parallelize(outer);
+    share_out(tasks);
     return true;
-  }
-  void parallelize(std::vector<std::string> loops) {
-    if (instances(block_) < kParallelWork) return;
-    loops.insert(loops.end(), {loop("nb"), loop("kb")});
-    std::string parallel = loops[0];
-    for (size_t i = 1; i < loops.size(); ++i) {
-      const std::string name = loop("p") + std::to_string(i);
-      if (!s_.apply("fuse_axes", {parallel, loops[i], name})) break;
-      parallel = name;
-    }
-    s_.apply("parallelize", {parallel});
   }
 
   static constexpr int64_t kLineBytes = 64, kRun = 16;  // groups, or squares, of one run

@@ -115,7 +115,7 @@ int64_t vectors_at_once(const ScheduleState& s, const Block& b, int64_t extent, 
 }
 
 void pointwise_rule(ScheduleState& s, const std::string& block) {
-  if (pack_rule(s, block) || transpose_rule(s, block)) return;
+  if (pack_rule(s, block) || interleave_rule(s, block) || transpose_rule(s, block)) return;
   const BlockPlace p = s.place(block);
   const Block b = *p.block;
   const auto accesses = block_accesses(b);

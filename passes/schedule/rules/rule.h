@@ -77,6 +77,15 @@ class BlockRule {
   virtual bool build() = 0;
   std::string loop(const char* part) const { return name_ + "." + part; }
   int64_t extent(size_t axis) const { return extent_or(block_.axes[axis].extent, kUnknownExtent); }
+  // The axes, not yet in use, whose addresses run on from those of `inner` in every access; the
+  // innermost first.
+  std::vector<size_t> with_outer(size_t inner, std::vector<bool>& used,
+                                 const std::vector<BlockAccess>& accesses) const;
+  // One loop for axes that run on; empty where they cannot be joined.
+  std::string fuse(const std::vector<size_t>& axes, const char* label);
+  // Makes tasks of loops that stand around each other, the outermost first, where the work is worth
+  // a second thread: of as few of them as give enough tasks.
+  void share_out(const std::vector<std::string>& loops);
 
   ScheduleState& s_;
   std::string name_;
@@ -136,6 +145,9 @@ bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inne
 // Squares in registers, where what is read lies across what is stored. False, and nothing changes,
 // where it does not.
 bool transpose_rule(ScheduleState& s, const std::string& block);
+// Vectors along each of a few planes whose elements are stored side by side. False, and nothing
+// changes, for others.
+bool interleave_rule(ScheduleState& s, const std::string& block);
 // Copies to a layout of blocks of columns by groups of terms (graph/pack_operands.h). False, and
 // nothing changes, for others.
 bool pack_rule(ScheduleState& s, const std::string& block);

@@ -38,38 +38,11 @@ class TransposeRule : public BlockRule {
     return down_ != block_.axes.size();
   }
 
-  // The axes, not yet in use, whose addresses run on from those of `inner` in every access; the
-  // innermost first.
-  std::vector<size_t> with_outer(size_t inner, std::vector<bool>& used) {
-    std::vector<size_t> axes{inner};
-    Expr joined = block_.axes[inner].extent;
-    for (bool more = true; more;) {
-      more = false;
-      for (size_t i = 0; i < block_.axes.size() && !more; ++i) {
-        if (used[i] || is_one(block_.axes[i].extent) || !runs_on(accesses_, i, inner, joined))
-          continue;
-        joined = simplify(joined * block_.axes[i].extent);
-        axes.push_back(i);
-        used[i] = more = true;
-      }
-    }
-    return axes;
-  }
-  // One loop for axes that run on.
-  std::string fuse(const std::vector<size_t>& axes, const char* label) {
-    std::string inner = loop_of_axis(block_, axes[0]);
-    for (size_t k = 1; k < axes.size(); ++k) {
-      const std::string name = loop(label) + std::to_string(k);
-      if (!s_.apply("fuse_axes", {loop_of_axis(block_, axes[k]), inner, name})) return "";
-      inner = name;
-    }
-    return inner;
-  }
-
   bool build() override {
     std::vector<bool> used(block_.axes.size());
     used[across_] = used[down_] = true;
-    const std::vector<size_t> down = with_outer(down_, used), across = with_outer(across_, used);
+    const std::vector<size_t> down = with_outer(down_, used, accesses_),
+                              across = with_outer(across_, used, accesses_);
     std::vector<size_t> outer;
     for (size_t i = 0; i < block_.axes.size(); ++i)
       if (!used[i]) outer.push_back(i);
@@ -117,7 +90,10 @@ class TransposeRule : public BlockRule {
       return false;
     s_.note(name_ + ": squares of " + std::to_string(side) + " x " + std::to_string(side) +
             " elements, read along their rows and stored along their columns");
-    parallelize(outer);
+    std::vector<std::string> tasks;
+    for (size_t i : outer) tasks.push_back(loop_of_axis(block_, i));
+    tasks.push_back(loop("ab"));
+    share_out(tasks);
     stream_rule(s_, name_);
     prefetch(columns_read * side);
     return true;
@@ -171,21 +147,6 @@ class TransposeRule : public BlockRule {
         s_.note(name_ + ": brings near what lies " + std::to_string(ahead) + " elements later" +
                 (stretches ? "" : " in the rows that are read"));
     }
-  }
-
-  void parallelize(const std::vector<size_t>& outer) {
-    if (instances(block_) < kParallelWork) return;
-    constexpr int64_t kTasks = 64;
-    std::string parallel = outer.empty() ? loop("ab") : loop_of_axis(block_, outer[0]);
-    int64_t tasks = outer.empty() ? kTasks : extent(outer[0]);
-    for (size_t i = 1; i <= outer.size() && tasks < kTasks; ++i) {
-      const std::string name = loop("p") + std::to_string(i),
-                        next = i < outer.size() ? loop_of_axis(block_, outer[i]) : loop("ab");
-      if (!s_.apply("fuse_axes", {parallel, next, name})) break;
-      parallel = name;
-      tasks *= i < outer.size() ? extent(outer[i]) : 1;
-    }
-    s_.apply("parallelize", {parallel});
   }
 
   static constexpr int64_t kFewest = 4, kTogether = 16, kColumns = 3, kPageBytes = 4096,

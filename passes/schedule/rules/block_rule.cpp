@@ -1,0 +1,56 @@
+#include "ir/loops/simplify.h"
+#include "passes/schedule/rules/rule.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+std::vector<size_t> BlockRule::with_outer(size_t inner, std::vector<bool>& used,
+                                          const std::vector<BlockAccess>& accesses) const {
+  std::vector<size_t> axes{inner};
+  Expr joined = block_.axes[inner].extent;
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = 0; i < block_.axes.size() && !more; ++i) {
+      if (used[i] || is_one(block_.axes[i].extent) || !runs_on(accesses, i, inner, joined))
+        continue;
+      joined = simplify(joined * block_.axes[i].extent);
+      axes.push_back(i);
+      used[i] = more = true;
+    }
+  }
+  return axes;
+}
+
+std::string BlockRule::fuse(const std::vector<size_t>& axes, const char* label) {
+  std::string inner = loop_of_axis(block_, axes[0]);
+  for (size_t k = 1; k < axes.size(); ++k) {
+    const std::string name = loop(label) + std::to_string(k);
+    if (!s_.apply("fuse_axes", {loop_of_axis(block_, axes[k]), inner, name})) return "";
+    inner = name;
+  }
+  return inner;
+}
+
+void BlockRule::share_out(const std::vector<std::string>& loops) {
+  if (loops.empty() || instances(block_) < kParallelWork) return;
+  constexpr int64_t kTasks = 64;
+  const BlockPlace place = s_.place(name_);
+  auto extent_of = [&](const std::string& name) {
+    for (const For* f : place.loops)
+      if (f->var.name() == name) return extent_or(f->extent, kUnknownExtent);
+    return int64_t{1};
+  };
+  std::string parallel = loops[0];
+  int64_t tasks = extent_of(parallel);
+  for (size_t i = 1; i < loops.size() && tasks < kTasks; ++i) {
+    const std::string name = loop("p") + std::to_string(i);
+    const int64_t more = extent_of(loops[i]);
+    if (!s_.apply("fuse_axes", {parallel, loops[i], name})) break;
+    parallel = name;
+    tasks *= more;
+  }
+  s_.apply("parallelize", {parallel});
+}
+
+}  // namespace tilewright::passes

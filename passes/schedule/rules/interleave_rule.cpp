@@ -1,0 +1,98 @@
+// A few planes whose elements come to lie side by side: images stored planar, read or quantised to
+// channels last.
+#include <bit>
+
+#include "ir/loops/rewrite.h"
+#include "passes/schedule/rules/rule.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+class InterleaveRule : public BlockRule {
+ public:
+  using BlockRule::BlockRule;
+
+ private:
+  // plane_: the few elements that are stored side by side; along_: the axis along which they are
+  // read, whose step in the result is one such group.
+  bool find_axes() override {
+    constexpr int64_t kGroupBytes = 8;  // codegen/cpu/strided_stores.h
+    accesses_ = block_accesses(block_);
+    const BlockAccess& store = accesses_.back();
+    plane_ = along_ = block_.axes.size();
+    for (size_t i = 0; i < block_.axes.size(); ++i) {
+      if (loop_of_axis(block_, i).empty()) return false;
+      if (store.stride(i) == 1 && !is_one(block_.axes[i].extent)) plane_ = i;
+    }
+    if (plane_ == block_.axes.size()) return false;
+    planes_ = as_int(block_.axes[plane_].extent).value_or(0);
+    if (planes_ < 2 || planes_ * byte_size(store.buffer->dtype) > kGroupBytes ||
+        !std::has_single_bit(static_cast<uint64_t>(planes_)))
+      return false;
+    for (size_t i = 0; i < block_.axes.size(); ++i)
+      if (store.stride(i) == planes_ && !is_one(block_.axes[i].extent)) along_ = i;
+    return along_ != block_.axes.size() && reads_planes();
+  }
+  // Is all that changes along a plane read element by element, and some of it in planes?
+  bool reads_planes() const {
+    bool planar = false;
+    for (const BlockAccess& a : accesses_) {
+      if (a.write) continue;
+      const auto step = a.stride(along_), next = a.stride(plane_);
+      if (!step || !next || *step < 0 || *step > 1) return false;
+      planar |= *step == 1 && *next != 1;
+    }
+    return planar;
+  }
+
+  bool build() override {
+    std::vector<bool> used(block_.axes.size());
+    used[plane_] = used[along_] = true;
+    bool conditional = false;
+    for_each_expr(block_.body, [&](const Expr& e) { conditional |= e.as<Select>() != nullptr; });
+    // Joined axes would have to be divided out again in each condition.
+    const std::vector<size_t> along =
+        conditional ? std::vector{along_} : with_outer(along_, used, accesses_);
+    std::vector<std::string> order;
+    for (size_t i = 0; i < block_.axes.size(); ++i)
+      if (!used[i]) order.push_back(loop_of_axis(block_, i));
+    std::vector<std::string> tasks = order;
+    tasks.push_back(loop("o"));
+    for (size_t k = along.size(); k-- > 0;) order.push_back(loop_of_axis(block_, along[k]));
+    order.push_back(loop_of_axis(block_, plane_));
+    if (!s_.apply("reorder", order)) return false;
+    const std::string elements = fuse(along, "a"), plane = loop_of_axis(block_, plane_);
+    if (elements.empty() || !s_.apply("split", {elements, loop("o"), loop("v")}, {lanes(along)}) ||
+        !s_.apply("reorder", {loop("o"), plane, loop("v")}) || !s_.apply("unroll", {plane}) ||
+        !s_.apply("vectorize", {loop("v")}))
+      return false;
+    s_.note(name_ + ": " + std::to_string(planes_) +
+            " planes, vectors along each, stored side by side");
+    share_out(tasks);
+    return true;
+  }
+  int64_t lanes(const std::vector<size_t>& along) const {
+    int bytes = 1;
+    int64_t elements = 1;
+    for (const BlockAccess& a : accesses_) bytes = std::max(bytes, byte_size(a.buffer->dtype));
+    for (size_t i : along) elements *= extent(i);
+    int64_t n = s_.machine().lanes(bytes);
+    while (n > 4 && elements <= n / 2) n /= 2;
+    return n;
+  }
+
+  std::vector<BlockAccess> accesses_;
+  size_t plane_ = 0, along_ = 0;
+  int64_t planes_ = 0;
+};
+
+}  // namespace
+
+bool interleave_rule(ScheduleState& s, const std::string& block) {
+  return InterleaveRule(s, block).run();
+}
+
+}  // namespace tilewright::passes
