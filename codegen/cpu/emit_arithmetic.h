@@ -29,5 +29,11 @@ llvm::Value* emit_reduce_lanes(llvm::IRBuilderBase& b, const ir::MachineDescript
                                const ir::ReduceLanes& e, llvm::Value* value);
 // Integers of which number i holds lane i of every part, the first part lowest.
 llvm::Value* emit_joined(llvm::IRBuilderBase& b, const std::vector<llvm::Value*>& parts);
+// Lane 0 of every part, then lane 1 of every part, ...
+llvm::Value* emit_interleaved(llvm::IRBuilderBase& b, const std::vector<llvm::Value*>& parts);
+// Lanes first, first + n, first + 2n, ...
+llvm::Value* emit_every(llvm::IRBuilderBase& b, llvm::Value* v, int first, int n);
+// Each lane n times.
+llvm::Value* each_repeated(llvm::IRBuilderBase& b, llvm::Value* v, int n);
 
 }  // namespace tilewright::cpu

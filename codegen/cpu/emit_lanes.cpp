@@ -2,6 +2,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <bit>
 #include <vector>
 
 #include "codegen/cpu/emit_arithmetic.h"
@@ -114,6 +115,57 @@ Value* emit_joined(llvm::IRBuilderBase& b, const std::vector<Value*>& parts) {
     all = b.CreateOr(all, b.CreateShl(part, uint64_t{bits} * k));
   }
   return all;
+}
+
+namespace {
+
+int lanes_of(const Value* v) {
+  return static_cast<int>(llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements());
+}
+template <typename F>
+Value* shuffled(llvm::IRBuilderBase& b, Value* x, Value* y, int lanes, F&& lane) {
+  std::vector<int> from;
+  for (int i = 0; i < lanes; ++i) from.push_back(lane(i));
+  return b.CreateShuffleVector(x, y, from);
+}
+// Side by side, and lanes of any value up to a power of two of parts.
+Value* side_by_side(llvm::IRBuilderBase& b, std::vector<Value*> parts, size_t count) {
+  while (parts.size() < count) parts.push_back(llvm::PoisonValue::get(parts[0]->getType()));
+  while (parts.size() > 1) {
+    std::vector<Value*> pairs;
+    for (size_t i = 0; i < parts.size(); i += 2)
+      pairs.push_back(shuffled(b, parts[i], parts[i + 1], 2 * lanes_of(parts[i]),
+                               [](int lane) { return lane; }));
+    parts = std::move(pairs);
+  }
+  return parts[0];
+}
+
+}  // namespace
+
+Value* emit_interleaved(llvm::IRBuilderBase& b, const std::vector<Value*>& parts) {
+  const size_t n = parts.size(), most = std::bit_floor(n);
+  const int lanes = lanes_of(parts[0]), count = static_cast<int>(n);
+  if (n == 1) return parts[0];
+  if (n == most) {
+    std::vector<Value*> even, odd;
+    for (size_t i = 0; i < n; ++i) (i % 2 == 0 ? even : odd).push_back(parts[i]);
+    Value *x = emit_interleaved(b, even), *y = emit_interleaved(b, odd);
+    const int half = lanes_of(x);
+    return shuffled(b, x, y, 2 * half, [&](int i) { return i / 2 + i % 2 * half; });
+  }
+  const auto middle = parts.begin() + static_cast<std::ptrdiff_t>(most);
+  Value *x = side_by_side(b, {parts.begin(), middle}, most),
+        *y = side_by_side(b, {middle, parts.end()}, most);
+  return shuffled(b, x, y, count * lanes, [&](int i) { return i % count * lanes + i / count; });
+}
+
+Value* emit_every(llvm::IRBuilderBase& b, Value* v, int first, int n) {
+  return shuffled(b, v, v, lanes_of(v) / n, [&](int i) { return first + i * n; });
+}
+
+Value* each_repeated(llvm::IRBuilderBase& b, Value* v, int n) {
+  return shuffled(b, v, v, lanes_of(v) * n, [&](int i) { return i / n; });
 }
 
 }  // namespace tilewright::cpu

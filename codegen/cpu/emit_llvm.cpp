@@ -162,10 +162,18 @@ class Emitter {
     }
   }
 
+  // The number of statements, from `first` on, that use what is loaded here.
+  size_t load_together(const std::vector<Stmt>& stmts, size_t first) {
+    values_.forget_columns();
+    if (const auto square = columns_of_square(stmts, first); !square.empty())
+      return values_.load_square(square);
+    const auto stretch = columns_of_stretch(stmts, first);
+    return stretch.empty() ? 0 : values_.load_stretch(stretch);
+  }
   void emit_seq(const std::vector<Stmt>& stmts) {
     size_t square_end = 0;
     for (size_t i = 0; i < stmts.size(); ++i) {
-      if (i >= square_end) square_end = i + values_.load_square(columns_of_square(stmts, i));
+      if (i >= square_end) square_end = i + load_together(stmts, i);
       if (const int n = stores_of_stretch(stmts, i)) {
         unit_.forget_operands();
         values_.store_stretch(stmts, i, n);
@@ -174,7 +182,7 @@ class Emitter {
         emit(stmts[i]);
       }
     }
-    values_.forget_squares();  // other places may share the loads, but not their values
+    values_.forget_columns();  // other places may share the loads, but not their values
   }
   void emit_for(const For& f) {
     Value* extent = values_.value(f.extent);

@@ -113,11 +113,17 @@ void ValueEmitter::store_stretch(const std::vector<Stmt>& stmts, size_t first, i
   std::vector<Value*> parts;
   for (size_t k = first; k < first + static_cast<size_t>(n); ++k)
     parts.push_back(splat(value(stmts[k].as<Store>()->value), index.type.lanes));
-  Value *all = emit_joined(b_, parts), *p = address(head.buffer, index.base);
-  if (head.mask)
-    b_.CreateMaskedStore(all, p, alignment(head.buffer), splat(value(head.mask), index.type.lanes));
-  else
+  // As wide numbers where there are such, which takes no shuffles.
+  const int bytes = n * byte_size(head.buffer->dtype);
+  const bool joins = bytes <= 8 && std::has_single_bit(static_cast<unsigned>(n));
+  Value *all = joins ? emit_joined(b_, parts) : emit_interleaved(b_, parts),
+        *p = address(head.buffer, index.base);
+  if (head.mask) {
+    Value* mask = splat(value(head.mask), index.type.lanes);
+    b_.CreateMaskedStore(all, p, alignment(head.buffer), joins ? mask : each_repeated(b_, mask, n));
+  } else {
     b_.CreateAlignedStore(all, p, alignment(head.buffer));
+  }
 }
 int ValueEmitter::register_bytes(ScalarType t) const {
   return std::min(t.lanes * byte_size(t.dtype), machine_.vector_bytes);
@@ -241,8 +247,6 @@ const Expr& ValueEmitter::keep(Expr e) {
 }
 
 size_t ValueEmitter::load_square(const std::vector<const Load*>& columns) {
-  loaded_.clear();
-  if (columns.empty()) return 0;
   const Load& first = *columns[0];
   const Ramp& index = *first.indices[0].as<Ramp>();
   memo_.clear();
@@ -264,6 +268,22 @@ size_t ValueEmitter::load_square(const std::vector<const Load*>& columns) {
   }
   for (size_t i = 0; i < columns.size(); ++i)
     loaded_[columns[i]] = from_memory(rows[i], first.type);
+  return columns.size();
+}
+
+size_t ValueEmitter::load_stretch(const std::vector<const Load*>& columns) {
+  memo_.clear();
+  const Load& first = *columns[0];
+  const int n = static_cast<int>(columns.size()), lanes = first.type.lanes;
+  Value *p = address(first.buffer, first.indices[0].as<Ramp>()->base), *mask = load_mask(first);
+  llvm::Type* type = type_of({first.type.dtype, n * lanes}, true);
+  Value* all =
+      mask ? static_cast<Value*>(b_.CreateMaskedLoad(type, p, alignment(first.buffer),
+                                                     each_repeated(b_, splat(mask, lanes), n),
+                                                     llvm::Constant::getNullValue(type)))
+           : b_.CreateAlignedLoad(type, p, alignment(first.buffer));
+  for (int k = 0; k < n; ++k)
+    loaded_[columns[static_cast<size_t>(k)]] = from_memory(emit_every(b_, all, k, n), first.type);
   return columns.size();
 }
 

@@ -46,7 +46,9 @@ class ValueEmitter {
   // Reads the rows of a square; its columns are then the values of these loads, where a gather for
   // each would take the elements one by one. Returns their number.
   size_t load_square(const std::vector<const ir::Load*>& columns);
-  void forget_squares() { loaded_.clear(); }
+  // Likewise of a stretch (columns_of_stretch).
+  size_t load_stretch(const std::vector<const ir::Load*>& columns);
+  void forget_columns() { loaded_.clear(); }
 
  private:
   llvm::Value* make(const ir::Expr& e);
@@ -77,7 +79,7 @@ class ValueEmitter {
   const ir::MachineDescription& machine_;
   Frame& f_;
   std::unordered_map<const ir::ExprNode*, llvm::Value*> memo_;
-  std::unordered_map<const ir::Load*, llvm::Value*> loaded_;  // by the square they are part of
+  std::unordered_map<const ir::Load*, llvm::Value*> loaded_;  // columns of what was read together
   std::deque<ir::Expr> made_;                                 // kept alive for memo_
   llvm::Value* guard_ = nullptr;  // loads are real only where it is true
 };

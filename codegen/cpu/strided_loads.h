@@ -14,4 +14,9 @@ namespace tilewright::cpu {
 std::vector<const ir::Load*> columns_of_square(const std::vector<ir::Stmt>& statements,
                                                size_t first);
 
+// Likewise load k reads elements k, k + n, k + 2n, ... of a stretch, all with the same lanes and
+// mask; an n of them is no wider than kWidestGroup (strided_stores.h).
+std::vector<const ir::Load*> columns_of_stretch(const std::vector<ir::Stmt>& statements,
+                                                size_t first);
+
 }  // namespace tilewright::cpu

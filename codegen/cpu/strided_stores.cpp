@@ -27,8 +27,8 @@ int stores_of_stretch(const std::vector<Stmt>& statements, size_t first) {
   const auto* head = statements[first].as<Store>();
   const Ramp* along = head ? ramp_of(*head) : nullptr;
   const int64_t n = along ? as_int(along->stride).value_or(0) : 0;
-  if (n < 2 || n * byte_size(head->buffer->dtype) > 8 || head->buffer->dtype == DType::kBool ||
-      first + static_cast<size_t>(n) > statements.size())
+  if (n < 2 || n * byte_size(head->buffer->dtype) > kWidestGroup ||
+      head->buffer->dtype == DType::kBool || first + static_cast<size_t>(n) > statements.size())
     return 0;
   for (int64_t k = 0; k < n; ++k) {
     const auto* st = statements[first + static_cast<size_t>(k)].as<Store>();

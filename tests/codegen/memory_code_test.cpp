@@ -102,7 +102,9 @@ TEST(StridedStores, FillAStretch) {
   EXPECT_EQ(stores(stretch(2, 1)), 2);
   EXPECT_EQ(stores(stretch(4, 4)), 0) << "the last leaves a gap";
   EXPECT_EQ(stores(stretch(4, 3, "C")), 0) << "what is stored may be read";
-  EXPECT_EQ(stores(stretch(16, 15)), 0) << "no integer holds 16 bytes";
+  EXPECT_EQ(stores(stretch(3, 2)), 3);
+  EXPECT_EQ(stores(stretch(kWidestGroup, kWidestGroup - 1)), kWidestGroup);
+  EXPECT_EQ(stores(stretch(kWidestGroup + 1, kWidestGroup)), 0);
 }
 
 TEST(StridedStores, BecomeOneStore) {
@@ -113,6 +115,27 @@ TEST(StridedStores, BecomeOneStore) {
       EXPECT_FALSE(has(code, "vpextrb")) << cpu << "\n" << code;
       EXPECT_FALSE(has(code, "scatter")) << cpu << "\n" << code;
     }
+}
+
+// Three planes and pixels of three bytes, one way and the other.
+TEST(Interleaving, TakesNeitherGathersNorScatters) {
+  auto copy = [](bool to_pixels, const std::string& mask) {
+    std::string text = "kernel k(A: u8[4096], C: u8[4096]) { ";
+    for (int k = 0; k < 3; ++k) {
+      const std::string plane = "[ramp(" + std::to_string(1024 * k) + ", 1, 16)" + mask + "]",
+                        pixels = "[ramp(" + std::to_string(k) + ", 3, 16)" + mask + "]";
+      text += "C" + (to_pixels ? pixels : plane) + " = A" + (to_pixels ? plane : pixels) + " ";
+    }
+    return text + "}";
+  };
+  for (const char* cpu : {"x86-64-v4", "x86-64-v3"})
+    for (const char* mask : {"", " where ramp(0, 1, 16) < broadcast(5, 16)"})
+      for (const bool to_pixels : {false, true}) {
+        const std::string code = code_for(copy(to_pixels, mask), cpu);
+        EXPECT_FALSE(has(code, "gather")) << cpu << "\n" << code;
+        EXPECT_FALSE(has(code, "scatter")) << cpu << "\n" << code;
+        if (!*mask) EXPECT_TRUE(has(code, "vpshufb")) << cpu << "\n" << code;
+      }
 }
 
 std::string load(const std::string& index) {

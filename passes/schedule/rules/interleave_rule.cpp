@@ -1,5 +1,5 @@
-// A few planes whose elements come to lie side by side: images stored planar, read or quantised to
-// channels last.
+// A few planes whose elements lie side by side in what is stored or in what is read: images that
+// change between planar and channels last.
 #include <bit>
 
 #include "ir/loops/rewrite.h"
@@ -16,36 +16,38 @@ class InterleaveRule : public BlockRule {
   using BlockRule::BlockRule;
 
  private:
-  // plane_: the few elements that are stored side by side; along_: the axis along which they are
-  // read, whose step in the result is one such group.
+  // plane_: the few elements that lie side by side, in what is stored or read; along_: the axis
+  // that steps over such groups there, and over elements elsewhere.
   bool find_axes() override {
-    constexpr int64_t kGroupBytes = 8;  // codegen/cpu/strided_stores.h
+    constexpr int64_t kMostBytes = 16;  // of a group (codegen/cpu/strided_stores.h)
     accesses_ = block_accesses(block_);
-    const BlockAccess& store = accesses_.back();
-    plane_ = along_ = block_.axes.size();
-    for (size_t i = 0; i < block_.axes.size(); ++i) {
-      if (loop_of_axis(block_, i).empty()) return false;
-      if (store.stride(i) == 1 && !is_one(block_.axes[i].extent)) plane_ = i;
-    }
-    if (plane_ == block_.axes.size()) return false;
-    planes_ = as_int(block_.axes[plane_].extent).value_or(0);
-    if (planes_ < 2 || planes_ * byte_size(store.buffer->dtype) > kGroupBytes ||
-        !std::has_single_bit(static_cast<uint64_t>(planes_)))
-      return false;
+    int bytes = 1;
+    for (const BlockAccess& a : accesses_) bytes = std::max(bytes, byte_size(a.buffer->dtype));
     for (size_t i = 0; i < block_.axes.size(); ++i)
-      if (store.stride(i) == planes_ && !is_one(block_.axes[i].extent)) along_ = i;
-    return along_ != block_.axes.size() && reads_planes();
-  }
-  // Is all that changes along a plane read element by element, and some of it in planes?
-  bool reads_planes() const {
-    bool planar = false;
-    for (const BlockAccess& a : accesses_) {
-      if (a.write) continue;
-      const auto step = a.stride(along_), next = a.stride(plane_);
-      if (!step || !next || *step < 0 || *step > 1) return false;
-      planar |= *step == 1 && *next != 1;
+      if (loop_of_axis(block_, i).empty()) return false;
+    for (plane_ = 0; plane_ < block_.axes.size(); ++plane_) {
+      planes_ = as_int(block_.axes[plane_].extent).value_or(0);
+      if (planes_ < 2 || planes_ * bytes > kMostBytes ||
+          (planes_ != 3 && !std::has_single_bit(static_cast<uint64_t>(planes_))))
+        continue;
+      for (along_ = 0; along_ < block_.axes.size(); ++along_)
+        if (along_ != plane_ && extent(along_) > planes_ && is_interleaved()) return true;
     }
-    return planar;
+    return false;
+  }
+  // Are the planes side by side in some accesses, and apart in others?
+  bool is_interleaved() const {
+    bool together = false, apart = false;
+    for (const BlockAccess& a : accesses_) {
+      const auto step = a.stride(along_), next = a.stride(plane_);
+      if (step == planes_ && next == 1)
+        together = true;
+      else if (step == 1 && next != 1)
+        apart = true;
+      else if (step != 0 || a.write)
+        return false;
+    }
+    return together && apart;
   }
 
   bool build() override {
@@ -70,7 +72,7 @@ class InterleaveRule : public BlockRule {
         !s_.apply("vectorize", {loop("v")}))
       return false;
     s_.note(name_ + ": " + std::to_string(planes_) +
-            " planes, vectors along each, stored side by side");
+            " planes, vectors along each, which lie side by side");
     share_out(tasks);
     return true;
   }
