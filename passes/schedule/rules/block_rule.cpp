@@ -1,3 +1,5 @@
+#include <unordered_map>
+
 #include "ir/loops/simplify.h"
 #include "passes/schedule/rules/rule.h"
 
@@ -33,24 +35,30 @@ std::string BlockRule::fuse(const std::vector<size_t>& axes, const char* label) 
 }
 
 void BlockRule::share_out(const std::vector<std::string>& loops) {
-  if (loops.empty() || instances(block_) < kParallelWork) return;
-  constexpr int64_t kTasks = 64;
-  const BlockPlace place = s_.place(name_);
-  auto extent_of = [&](const std::string& name) {
-    for (const For* f : place.loops)
-      if (f->var.name() == name) return extent_or(f->extent, kUnknownExtent);
-    return int64_t{1};
-  };
+  if (instances(block_) >= kParallelWork) passes::share_out(s_, name_, loops);
+}
+
+void share_out(ScheduleState& s, const std::string& block, const std::vector<std::string>& loops) {
+  constexpr int64_t kTasks = 64, kRun = 4;
+  std::unordered_map<std::string, int64_t> extents;
+  for (const For* f : s.place(block).loops)
+    extents[f->var.name()] = extent_or(f->extent, kUnknownExtent);
+  if (loops.empty()) return;
   std::string parallel = loops[0];
-  int64_t tasks = extent_of(parallel);
+  int64_t tasks = extents[parallel];
   for (size_t i = 1; i < loops.size() && tasks < kTasks; ++i) {
-    const std::string name = loop("p") + std::to_string(i);
-    const int64_t more = extent_of(loops[i]);
-    if (!s_.apply("fuse_axes", {parallel, loops[i], name})) break;
+    const std::string name = block + ".p" + std::to_string(i), runs = name + "o";
+    const int64_t extent = extents[loops[i]];
+    std::string joined = loops[i];
+    // Of a long loop, runs are shared out: within them addresses need no division.
+    int64_t run = extent * tasks / kTasks;
+    while (run >= kRun && extent % run != 0) --run;
+    if (run >= kRun && s.apply("split", {joined, runs, name + "i"}, {run})) joined = runs;
+    if (!s.apply("fuse_axes", {parallel, joined, name})) break;
     parallel = name;
-    tasks *= more;
+    tasks *= extent;
   }
-  s_.apply("parallelize", {parallel});
+  s.apply("parallelize", {parallel});
 }
 
 }  // namespace tilewright::passes

@@ -147,35 +147,27 @@ void pointwise_rule(ScheduleState& s, const std::string& block) {
   if (exceeds_caches(s, *accesses.back().buffer)) order_by_reads(s, accesses, axes, last);
 
   int bytes = 1;
-  for (const BlockAccess& a : accesses) bytes = std::max(bytes, byte_size(a.buffer->dtype));
+  for (const BlockAccess& a : accesses) {
+    const auto stride = a.stride(inner.index);
+    if (stride != 0) bytes = std::max(bytes, byte_size(a.buffer->dtype));
+  }
   int64_t lanes = s.machine().lanes(std::max(bytes, 4));
   while (as_int(extent) && lanes > 4 && inner.extent <= lanes / 2) lanes /= 2;
   lanes *= vectors_at_once(s, b, inner.extent, lanes);
   const int64_t work = instances(b);
   const bool tasks_pay = work >= kParallelWork && p.loops.size() == b.axes.size();
-  std::string parallel = inner.loop;
+  std::string innermost = inner.loop;
   if (inner.extent >= lanes / 2 || !as_int(extent)) {
     const std::string outer = block + ".o", vector = block + ".v";
     if (s.apply("split", {inner.loop, outer, vector}, {lanes}) && s.apply("vectorize", {vector}))
-      parallel = outer;
+      innermost = outer;
   }
-  // Outer loops make the tasks, as many as it takes to share them out; the rest stay loops, whose
-  // addresses need no division.
-  if (last > 0 && tasks_pay) {
-    constexpr int64_t kTasks = 64;
-    const std::string inside = parallel;
-    parallel = axes[0].loop;
-    int64_t tasks = axes[0].extent;
-    for (size_t i = 1; i <= last && tasks < kTasks; ++i) {
-      const std::string name = block + ".p" + std::to_string(i);
-      if (!s.apply("fuse_axes", {parallel, i < last ? axes[i].loop : inside, name})) break;
-      parallel = name;
-      tasks *= i < last ? axes[i].extent : 1;
-    }
-  }
+  std::vector<std::string> tasks;
+  for (size_t i = 0; i < last; ++i) tasks.push_back(axes[i].loop);
+  tasks.push_back(innermost);
   s.note(block + ": element by element, vectors along what lies side by side" +
          (tasks_pay ? "" : "; too little work for a second thread"));
-  if (tasks_pay) s.apply("parallelize", {parallel});
+  if (tasks_pay) share_out(s, block, tasks);
   stream_rule(s, block);
   if (is_long_chain(b) && exceeds_caches(s, *accesses.back().buffer))
     prefetch_rule(s, {block}, kStretchAhead);

@@ -61,6 +61,10 @@ constexpr int64_t kUnknownExtent = 64;  // what symbolic extents are taken for
 constexpr int64_t kParallelWork =
     16384;  // instances of pointwise work below which a fork does not pay
 
+// Makes tasks of the loops of a block that stand around each other, the outermost first: of as few
+// of them as give enough tasks.
+void share_out(ScheduleState& s, const std::string& block, const std::vector<std::string>& loops);
+
 // What rules for one block have in common: they look for the axes that they need, then take steps,
 // all or none of them.
 class BlockRule {
@@ -83,8 +87,7 @@ class BlockRule {
                                  const std::vector<BlockAccess>& accesses) const;
   // One loop for axes that run on; empty where they cannot be joined.
   std::string fuse(const std::vector<size_t>& axes, const char* label);
-  // Makes tasks of loops that stand around each other, the outermost first, where the work is worth
-  // a second thread: of as few of them as give enough tasks.
+  // Where the work is worth a second thread.
   void share_out(const std::vector<std::string>& loops);
 
   ScheduleState& s_;
