@@ -8,7 +8,6 @@
 #include "codegen/cpu/emit_arithmetic.h"
 #include "codegen/cpu/emit_dot.h"
 #include "codegen/cpu/lane_indices.h"
-#include "codegen/cpu/transpose_steps.h"
 #include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
 
@@ -19,10 +18,6 @@ using llvm::Value;
 
 namespace {
 
-llvm::Align alignment(const Buffer& x) {
-  return llvm::Align(static_cast<uint64_t>(byte_size(x->dtype)));
-}
-
 bool reads_memory(const Expr& e) {
   bool found = false;
   for_each_expr(e, [&](const Expr& x) { found |= x.kind() == NodeKind::kLoad; });
@@ -30,6 +25,10 @@ bool reads_memory(const Expr& e) {
 }
 
 }  // namespace
+
+llvm::Align ValueEmitter::alignment(const Buffer& x) {
+  return llvm::Align(static_cast<uint64_t>(byte_size(x->dtype)));
+}
 
 llvm::Type* ValueEmitter::type_of(ScalarType t, bool in_memory) {
   return llvm_type(b_, t, in_memory);
@@ -106,25 +105,6 @@ void ValueEmitter::store(const Store& s) {
   b_.CreateMaskedScatter(stored, pointers, alignment(s.buffer), mask);
 }
 
-void ValueEmitter::store_stretch(const std::vector<Stmt>& stmts, size_t first, int n) {
-  memo_.clear();
-  const Store& head = *stmts[first].as<Store>();
-  const Ramp& index = *head.indices[0].as<Ramp>();
-  std::vector<Value*> parts;
-  for (size_t k = first; k < first + static_cast<size_t>(n); ++k)
-    parts.push_back(splat(value(stmts[k].as<Store>()->value), index.type.lanes));
-  // As wide numbers where there are such, which takes no shuffles.
-  const int bytes = n * byte_size(head.buffer->dtype);
-  const bool joins = bytes <= 8 && std::has_single_bit(static_cast<unsigned>(n));
-  Value *all = joins ? emit_joined(b_, parts) : emit_interleaved(b_, parts),
-        *p = address(head.buffer, index.base);
-  if (head.mask) {
-    Value* mask = splat(value(head.mask), index.type.lanes);
-    b_.CreateMaskedStore(all, p, alignment(head.buffer), joins ? mask : each_repeated(b_, mask, n));
-  } else {
-    b_.CreateAlignedStore(all, p, alignment(head.buffer));
-  }
-}
 int ValueEmitter::register_bytes(ScalarType t) const {
   return std::min(t.lanes * byte_size(t.dtype), machine_.vector_bytes);
 }
@@ -179,7 +159,7 @@ Value* ValueEmitter::load_mask(const Load& l) {
 }
 
 Value* ValueEmitter::load(const Load& l) {
-  if (auto it = loaded_.find(&l); it != loaded_.end()) return it->second;
+  if (Value* v = loaded_before(l)) return v;
   const ScalarType t = l.type;
   llvm::Type* type = type_of(t, true);
   Value* mask = load_mask(l);
@@ -244,47 +224,6 @@ Value* ValueEmitter::read_shuffled(const Load& l) {
 const Expr& ValueEmitter::keep(Expr e) {
   made_.push_back(std::move(e));
   return made_.back();
-}
-
-size_t ValueEmitter::load_square(const std::vector<const Load*>& columns) {
-  const Load& first = *columns[0];
-  const Ramp& index = *first.indices[0].as<Ramp>();
-  memo_.clear();
-  Value *top = address(first.buffer, index.base), *stride = value(index.stride);
-  std::vector<Value*> rows;
-  for (size_t i = 0; i < columns.size(); ++i) {
-    Value* row = b_.CreateInBoundsGEP(type_of({first.buffer->dtype, 1}, true), top,
-                                      b_.CreateMul(stride, b_.getInt64(i)));
-    rows.push_back(b_.CreateAlignedLoad(type_of(first.type, true), row, alignment(first.buffer)));
-    prefetch(first, row);
-  }
-  const int n = first.type.lanes, part = std::min(n, 16 / byte_size(first.type.dtype));
-  for (const std::vector<Shuffle>& step : transpose_steps(n, part)) {
-    std::vector<Value*> next;
-    for (const Shuffle& s : step)
-      next.push_back(b_.CreateShuffleVector(rows[static_cast<size_t>(s.x)],
-                                            rows[static_cast<size_t>(s.y)], s.lanes));
-    rows = std::move(next);
-  }
-  for (size_t i = 0; i < columns.size(); ++i)
-    loaded_[columns[i]] = from_memory(rows[i], first.type);
-  return columns.size();
-}
-
-size_t ValueEmitter::load_stretch(const std::vector<const Load*>& columns) {
-  memo_.clear();
-  const Load& first = *columns[0];
-  const int n = static_cast<int>(columns.size()), lanes = first.type.lanes;
-  Value *p = address(first.buffer, first.indices[0].as<Ramp>()->base), *mask = load_mask(first);
-  llvm::Type* type = type_of({first.type.dtype, n * lanes}, true);
-  Value* all =
-      mask ? static_cast<Value*>(b_.CreateMaskedLoad(type, p, alignment(first.buffer),
-                                                     each_repeated(b_, splat(mask, lanes), n),
-                                                     llvm::Constant::getNullValue(type)))
-           : b_.CreateAlignedLoad(type, p, alignment(first.buffer));
-  for (int k = 0; k < n; ++k)
-    loaded_[columns[static_cast<size_t>(k)]] = from_memory(emit_every(b_, all, k, n), first.type);
-  return columns.size();
 }
 
 Value* ValueEmitter::value(const Expr& e) {

@@ -9,6 +9,7 @@
 #include "ir/machine.h"
 
 namespace llvm {
+struct Align;
 class Function;
 class IRBuilderBase;
 class Instruction;
@@ -56,6 +57,7 @@ class ValueEmitter {
   llvm::Value* make_select(const ir::Select& s);
   llvm::Value* guarded(llvm::Value* condition, const ir::Expr& e);
   llvm::Value* load(const ir::Load& l);
+  llvm::Value* loaded_before(const ir::Load& l) const;
   llvm::Value* load_mask(const ir::Load& l);
   llvm::Value* addresses(const ir::Buffer& x, const ir::Expr& index);
   llvm::Value* read_shuffled(const ir::Load& l);
@@ -66,6 +68,7 @@ class ValueEmitter {
   void mark_streamed(llvm::Instruction* store);
   int register_bytes(ir::ScalarType t) const;
 
+  static llvm::Align alignment(const ir::Buffer& x);
   llvm::Type* type_of(ir::ScalarType t, bool in_memory = false);
   llvm::Value* splat(llvm::Value* v, int lanes);
   llvm::Value* repeat(llvm::Value* v, int lanes);

@@ -54,52 +54,60 @@ class PartitionTails : public Rewriter {
   static constexpr int kMostDivisions = 2;
   Stmt divide_tasks(const For& f, const Stmt& body, int depth) {
     if (depth == 0) return body;
-    struct Division {
-      Expr condition, of_task, safe;
-    };
     std::optional<Division> found;
     const Ranges inside = ranges_below(f, body);
-    for_each_condition(body, [&](const Expr& p, const Binary& less) {
-      if (found) return;
-      const Linear left = to_linear(less.a - less.b);  // left < 0
-      Linear rest;
-      rest.constant = left.constant;
-      Expr of_task;
-      int64_t step = 0;
-      for (const LinearTerm& t : left.terms) {
-        const bool varies = std::any_of(t.factors.begin(), t.factors.end(),
-                                        [&](const Expr& x) { return uses_var(x, f.var); });
-        if (varies && (of_task || t.factors.size() != 1)) return;
-        if (varies) {
-          of_task = t.factors[0];
-          step = t.coefficient;
-        } else {
-          rest.terms.push_back(t);
-        }
-      }
-      if (!of_task || step <= 0) return;
-      const Expr most = upper_bound(to_expr(rest), inside);
-      if (!most) return;
-      const auto safe = as_int(simplify(floordiv(Expr(-1) - most, Expr(step)) + Expr(1)));
-      if (!safe || *safe <= 0) return;
-      found = Division{p, of_task, Expr(*safe)};
+    for_each_condition(body, [&](const Binary& less) {
+      if (!found) found = division(less, f, inside);
     });
     if (!found) return body;
-    Stmt main = divide_tasks(
-        f, Assume([&](const Expr& c) { return same_expr(c, found->condition); }).rewrite(body),
-        depth - 1);
-    return if_then(found->of_task < found->safe, main, clone_with_fresh_names(body, "_tail"));
+    auto holds = [&](const Expr& c) {
+      const auto* less = c.as<Binary>();
+      const auto d = less && less->op == BinaryOp::kLt ? division(*less, f, inside) : std::nullopt;
+      return d && same_expr(d->of_task, found->of_task) && d->safe >= found->safe;
+    };
+    Stmt main = divide_tasks(f, Assume(holds).rewrite(body), depth - 1);
+    return if_then(found->of_task < Expr(found->safe), main, clone_with_fresh_names(body, "_tail"));
+  }
+  // A condition holds while `of_task`, which follows from a task's number, is below `safe`.
+  struct Division {
+    Expr of_task;
+    int64_t safe = 0;
+  };
+  static std::optional<Division> division(const Binary& less, const For& f, const Ranges& inside) {
+    if (less.a.dtype() != DType::kInt64) return std::nullopt;
+    const Linear left = to_linear(less.a - less.b);  // left < 0
+    Linear rest;
+    rest.constant = left.constant;
+    Expr of_task;
+    int64_t step = 0;
+    for (const LinearTerm& t : left.terms) {
+      const bool varies = std::any_of(t.factors.begin(), t.factors.end(),
+                                      [&](const Expr& x) { return uses_var(x, f.var); });
+      if (varies && (of_task || t.factors.size() != 1)) return std::nullopt;
+      if (varies) {
+        of_task = t.factors[0];
+        step = t.coefficient;
+      } else {
+        rest.terms.push_back(t);
+      }
+    }
+    if (!of_task || step <= 0) return std::nullopt;
+    const Expr most = upper_bound(to_expr(rest), inside);
+    if (!most) return std::nullopt;
+    const auto safe = as_int(simplify(floordiv(Expr(-1) - most, Expr(step)) + Expr(1)));
+    if (!safe || *safe <= 0) return std::nullopt;
+    return Division{of_task, *safe};
   }
   // Each part `a < b` of the conditions of a statement.
   static void for_each_condition(const Stmt& body,
-                                 const std::function<void(const Expr&, const Binary&)>& visit) {
+                                 const std::function<void(const Binary&)>& visit) {
     for_each_stmt(body, [&](const Stmt& x) {
       const auto* i = x.as<If>();
       if (!i || i->otherwise) return;
       std::vector<Expr> parts;
       conjunction(i->condition, parts);
       for (const Expr& p : parts)
-        if (const auto* c = p.as<Binary>(); c && c->op == BinaryOp::kLt) visit(p, *c);
+        if (const auto* c = p.as<Binary>(); c && c->op == BinaryOp::kLt) visit(*c);
     });
   }
 

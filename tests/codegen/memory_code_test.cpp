@@ -134,7 +134,7 @@ TEST(Interleaving, TakesNeitherGathersNorScatters) {
         const std::string code = code_for(copy(to_pixels, mask), cpu);
         EXPECT_FALSE(has(code, "gather")) << cpu << "\n" << code;
         EXPECT_FALSE(has(code, "scatter")) << cpu << "\n" << code;
-        if (!*mask) EXPECT_TRUE(has(code, "vpshufb")) << cpu << "\n" << code;
+        EXPECT_TRUE(*mask || has(code, "vpshufb")) << cpu << "\n" << code;
       }
 }
 

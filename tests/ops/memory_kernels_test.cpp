@@ -170,6 +170,23 @@ TEST_P(MemoryKernels, RowsOfFewVectors) {
   expect_equal(call, 300);
 }
 
+// Many rows that are shorter than a vector: a row in each lane, in full vectors and tails.
+TEST_P(MemoryKernels, ShortRows) {
+  for (const DType t : {DType::kFloat32, DType::kFloat64, DType::kFloat16}) {
+    GraphCall call;
+    for (const int64_t n : {2, 3, 5, 8, 13})
+      for (const Shape& shape : {Shape{128, n}, Shape{2, 131, 1, n}}) {
+        const auto x = call.input(random(t, shape)), y = call.input(random(t, {n}));
+        for (const char* op : {"softmax", "log_softmax"})
+          call.output(call.op(op, {call.op("mul", {x, y})}, {{"axis", int64_t{-1}}}));
+        call.output(call.op("layer_norm", {x, y}, {{"axis", int64_t{-1}}, {"epsilon", 1e-3}}));
+        call.output(call.op("reduce_sum", {call.op("mul", {x, x})}, over({-1})));
+        call.output(call.op("reduce_max", {x}, over({-1})));
+      }
+    expect_equal(call, 300);
+  }
+}
+
 // Several rows at a time, the last of them too few, alone and among axes of one row each.
 TEST_P(MemoryKernels, RowsInGroups) {
   GraphCall call;

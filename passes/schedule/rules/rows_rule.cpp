@@ -157,6 +157,44 @@ int64_t rows_at_once(const ScheduleState& s, const std::vector<std::string>& blo
   return std::min(most, n);
 }
 
+// Rows too short for vectors, many of them behind each other: a vector takes one element of so many
+// rows. 0 where rows are longer, or few.
+int64_t rows_in_lanes(const ScheduleState& s, const std::vector<std::string>& blocks, size_t rows) {
+  constexpr int64_t kFewestVectors = 4, kUnknownLength = 512;
+  if (rows == 0) return 0;
+  int bytes = 4;
+  int64_t longest = 1;
+  for (const std::string& name : blocks) {
+    const Block& b = *s.place(name).block;
+    int64_t n = 1;
+    for (size_t i = rows; i < b.axes.size(); ++i)
+      n = std::min(n * extent_or(b.axes[i].extent, kUnknownLength), int64_t{1} << 30);
+    longest = std::max(longest, n);
+    for (const BlockAccess& a : block_accesses(b))
+      bytes = std::max(bytes, byte_size(a.buffer->dtype));
+  }
+  const Block& first = *s.place(blocks[0]).block;
+  const int64_t lanes = s.machine().lanes(bytes),
+                count = extent_or(first.axes[grouped_axis(first, rows)].extent, kUnknownExtent);
+  return longest < lanes && count >= kFewestVectors * lanes ? lanes : 0;
+}
+// The loop over the rows of a group becomes a vector, within those along a row.
+void put_in_lanes(ScheduleState& s, const std::string& name) {
+  const std::string lanes = name + ".ri";
+  std::vector<std::string> along;
+  bool inside = false;
+  for (const For* f : s.place(name).loops) {
+    if (inside) along.push_back(f->var.name());
+    inside |= f->var.name() == lanes;
+  }
+  std::vector<std::string> order = along;
+  order.push_back(lanes);
+  if (along.empty() || s.apply("reorder", order)) {
+    for (const std::string& loop : along) s.apply("unroll", {loop});
+    s.apply("vectorize", {lanes});
+  }
+}
+
 }  // namespace
 
 bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks) {
@@ -169,16 +207,17 @@ bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks) {
       row_count *= extent_or(first.block->axes[i].extent, kUnknownExtent);
     if (blocks.size() > 1 && rows == 0) return false;
   }
+  const int64_t lanes = rows_in_lanes(s, blocks, rows);
   std::vector<std::string> order;
   for (const std::string& name : blocks) {
-    if (s.place(name).block->init)
+    if (lanes == 0 && s.place(name).block->init)
       vectorize_reduction(s, name, order);
-    else
+    else if (lanes == 0)
       vectorize_inner(s, name, rows);
     order.push_back(name);
   }
   if (rows == 0) return true;
-  const int64_t group = order.size() > 1 ? rows_at_once(s, blocks, rows) : 1;
+  const int64_t group = lanes > 0 ? lanes : order.size() > 1 ? rows_at_once(s, blocks, rows) : 1;
   size_t around = rows;  // loops around all blocks
   if (group > 1) {
     around = grouped_axis(*s.place(blocks[0]).block, rows) + 1;
@@ -189,6 +228,8 @@ bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks) {
   const std::vector<std::string> target = loop_names(s.place(order[0]));
   for (size_t i = 1; i < order.size(); ++i)
     if (!s.apply("compute_at", {order[i], target[around - 1]})) return false;
+  if (lanes > 0)
+    for (const std::string& name : order) put_in_lanes(s, name);
   std::string parallel = target[0];
   for (size_t i = 1; i < around; ++i) {
     const std::string name = blocks[0] + ".rows" + std::to_string(i);
@@ -197,8 +238,8 @@ bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks) {
   }
   std::string names;
   for (const std::string& b : blocks) names += (names.empty() ? "" : ", ") + b;
-  s.note(names + ": over the same " + std::to_string(rows) +
-         " outer axes; sums along a row in vectors of partial sums" +
+  s.note(names + ": over the same " + std::to_string(rows) + " outer axes; " +
+         (lanes > 0 ? "a row in each lane" : "sums along a row in vectors of partial sums") +
          (group > 1 ? ", " + std::to_string(group) + " rows at a time" : ""));
   if (work >= kParallelWork && row_count > 1) s.apply("parallelize", {parallel});
   for (const std::string& name : blocks) stream_rule(s, name);
