@@ -86,7 +86,8 @@ std::vector<const Load*> columns_of_square(const std::vector<Stmt>& statements, 
 std::vector<const Load*> columns_of_stretch(const std::vector<Stmt>& statements, size_t first) {
   return columns_of(statements, first, [](const Load& head) -> size_t {
     const int64_t n = as_int(ramp_of(head).stride).value_or(0);
-    const bool fits = n >= 2 && n * byte_size(head.type.dtype) <= kWidestGroup;
+    const bool fits =
+        n >= 2 && n <= head.type.lanes && n * byte_size(head.type.dtype) <= kWidestGroup;
     return fits ? static_cast<size_t>(n) : 0;
   });
 }

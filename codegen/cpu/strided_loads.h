@@ -15,7 +15,8 @@ std::vector<const ir::Load*> columns_of_square(const std::vector<ir::Stmt>& stat
                                                size_t first);
 
 // Likewise load k reads elements k, k + n, k + 2n, ... of a stretch, all with the same lanes and
-// mask; an n of them is no wider than kWidestGroup (strided_stores.h).
+// mask; n is at most the number of lanes, and an n of them no wider than kWidestGroup
+// (strided_stores.h).
 std::vector<const ir::Load*> columns_of_stretch(const std::vector<ir::Stmt>& statements,
                                                 size_t first);
 

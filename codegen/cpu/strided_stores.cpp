@@ -27,7 +27,8 @@ int stores_of_stretch(const std::vector<Stmt>& statements, size_t first) {
   const auto* head = statements[first].as<Store>();
   const Ramp* along = head ? ramp_of(*head) : nullptr;
   const int64_t n = along ? as_int(along->stride).value_or(0) : 0;
-  if (n < 2 || n * byte_size(head->buffer->dtype) > kWidestGroup ||
+  const int64_t bytes = head ? n * byte_size(head->buffer->dtype) : 0;
+  if (n < 2 || bytes > kWidestGroup || (bytes > 8 && n > along->type.lanes) ||
       head->buffer->dtype == DType::kBool || first + static_cast<size_t>(n) > statements.size())
     return 0;
   for (int64_t k = 0; k < n; ++k) {

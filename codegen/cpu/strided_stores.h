@@ -11,7 +11,8 @@ constexpr int kWidestGroup = 64;  // bytes
 
 // The number n of statements, from `first` on, of which number k stores elements k, k + n, k + 2n,
 // ... of a stretch, all with the same lanes and mask; 0 where they are not of that form, an n of
-// them is wider than kWidestGroup, or one may read what an earlier one stores.
+// them is wider than kWidestGroup, or wider than 8 bytes and more than there are lanes, or one may
+// read what an earlier one stores.
 int stores_of_stretch(const std::vector<ir::Stmt>& statements, size_t first);
 
 }  // namespace tilewright::cpu
