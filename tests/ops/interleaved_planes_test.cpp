@@ -65,11 +65,7 @@ TEST_P(InterleavedPlanes, Padded) {
 
 INSTANTIATE_TEST_SUITE_P(Cpus, InterleavedPlanes,
                          testing::Values("native", "x86-64-v4", "x86-64-v3", "x86-64"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto& info) { return as_test_name(info.param); });
 
 }  // namespace
 }  // namespace tilewright

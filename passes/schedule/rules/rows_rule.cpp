@@ -126,10 +126,19 @@ size_t grouped_axis(const Block& b, size_t rows) {
   return axis;
 }
 
+// Elements of a row: all that lies beyond the axes that the blocks share.
+int64_t row_length(const Block& b, size_t rows) {
+  constexpr int64_t kUnknownLength = 512;
+  int64_t n = 1;
+  for (size_t i = rows; i < b.axes.size(); ++i)
+    n = std::min(n * extent_or(b.axes[i].extent, kUnknownLength), int64_t{1} << 30);
+  return n;
+}
+
 // Rows that go through each block together, so that the chains of operations along them overlap:
 // what is computed of one row alone (the combining of lanes, a division) waits for all before it.
 int64_t rows_at_once(const ScheduleState& s, const std::vector<std::string>& blocks, size_t rows) {
-  constexpr int64_t kMost = 8, kFewestGroups = 16, kUnknownLength = 512, kStretchOfMemory = 2048;
+  constexpr int64_t kMost = 8, kFewestGroups = 16, kStretchOfMemory = 2048;
   const Block& first = *s.place(blocks[0]).block;
   int64_t row_count = 1, length = 1;
   for (size_t i = 0; i < rows; ++i)
@@ -138,10 +147,7 @@ int64_t rows_at_once(const ScheduleState& s, const std::vector<std::string>& blo
   bool long_chain = false, from_memory = false;
   for (const std::string& name : blocks) {
     const Block& b = *s.place(name).block;
-    int64_t n = 1;
-    for (size_t i = rows; i < b.axes.size(); ++i)
-      n = std::min(n * extent_or(b.axes[i].extent, kUnknownLength), int64_t{1} << 30);
-    length = std::max(length, n);
+    length = std::max(length, row_length(b, rows));
     long_chain |= is_long_chain(b);
     for (const BlockAccess& a : block_accesses(b)) from_memory |= exceeds_caches(s, *a.buffer);
   }
@@ -160,16 +166,13 @@ int64_t rows_at_once(const ScheduleState& s, const std::vector<std::string>& blo
 // Rows too short for vectors, many of them behind each other: a vector takes one element of so many
 // rows. 0 where rows are longer, or few.
 int64_t rows_in_lanes(const ScheduleState& s, const std::vector<std::string>& blocks, size_t rows) {
-  constexpr int64_t kFewestVectors = 4, kUnknownLength = 512;
+  constexpr int64_t kFewestVectors = 4;
   if (rows == 0) return 0;
   int bytes = 4;
   int64_t longest = 1;
   for (const std::string& name : blocks) {
     const Block& b = *s.place(name).block;
-    int64_t n = 1;
-    for (size_t i = rows; i < b.axes.size(); ++i)
-      n = std::min(n * extent_or(b.axes[i].extent, kUnknownLength), int64_t{1} << 30);
-    longest = std::max(longest, n);
+    longest = std::max(longest, row_length(b, rows));
     for (const BlockAccess& a : block_accesses(b))
       bytes = std::max(bytes, byte_size(a.buffer->dtype));
   }
