@@ -131,7 +131,7 @@ Value* shuffled(llvm::IRBuilderBase& b, Value* x, Value* y, int lanes, F&& lane)
   for (int i = 0; i < lanes; ++i) from.push_back(lane(i));
   return b.CreateShuffleVector(x, y, from);
 }
-// Side by side, and lanes of any value up to a power of two of parts.
+// Parts side by side; what is missing to `count`, a power of two, may hold anything.
 Value* side_by_side(llvm::IRBuilderBase& b, std::vector<Value*> parts, size_t count) {
   while (parts.size() < count) parts.push_back(llvm::PoisonValue::get(parts[0]->getType()));
   while (parts.size() > 1) {

@@ -19,7 +19,7 @@ class InterleaveRule : public BlockRule {
   // plane_: the few elements that lie side by side, in what is stored or read; along_: the axis
   // that steps over such groups there, and over elements elsewhere.
   bool find_axes() override {
-    constexpr int64_t kMostBytes = 16;  // of a group (codegen/cpu/strided_stores.h)
+    constexpr int64_t kMostBytes = 16;  // of a group: larger ones are squares
     accesses_ = block_accesses(block_);
     int bytes = 1;
     for (const BlockAccess& a : accesses_) bytes = std::max(bytes, byte_size(a.buffer->dtype));
