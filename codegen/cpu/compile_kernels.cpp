@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "codegen/cpu/features_used.h"
+#include "codegen/cpu/llvm_faults.h"
 
 namespace tilewright::cpu {
 
@@ -52,10 +53,10 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const ir::MachineDescription
 // that others replace away, invariants out of loops. The schedule has decided on vectors and
 // unrolling.
 constexpr const char* kPipeline =
-    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm<"
-    "allowspeculation>),"
-    "early-cse<memssa>,sroa,dse,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion),"
-    "simplifycfg,adce)";
+    "function(sroa,early-cse<memssa>,keep-masked-loads,instcombine<no-verify-fixpoint>,simplifycfg,"
+    "loop-mssa(licm<allowspeculation>),"
+    "early-cse<memssa>,sroa,dse,keep-masked-loads,instcombine<no-verify-fixpoint>,"
+    "loop(indvars,loop-deletion),simplifycfg,adce,split-masked-stores)";
 
 Status optimize(llvm::Module& module, llvm::TargetMachine& target) {
   llvm::LoopAnalysisManager lam;
@@ -63,6 +64,7 @@ Status optimize(llvm::Module& module, llvm::TargetMachine& target) {
   llvm::CGSCCAnalysisManager cgam;
   llvm::ModuleAnalysisManager mam;
   llvm::PassBuilder pb(&target);
+  register_fault_passes(pb);
   pb.registerModuleAnalyses(mam);
   pb.registerCGSCCAnalyses(cgam);
   pb.registerFunctionAnalyses(fam);

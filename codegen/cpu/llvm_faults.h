@@ -1,0 +1,20 @@
+// Forms of LLVM IR that LLVM 22.1 translates wrongly, put into others of the same meaning.
+#pragma once
+
+namespace llvm {
+class PassBuilder;
+}
+
+namespace tilewright::cpu {
+
+// Makes two function passes known by name, for pipelines given as text:
+// keep-masked-loads, to run before instcombine: `select(m, masked.load(p, m), y)` becomes one load
+//   where the select stands, even when a store between the two writes what is loaded
+//   (llvm/llvm-project#215453). Such loads are frozen, which instcombine does not look through.
+// split-masked-stores, to run last: of a truncating masked store whose constant mask has one lane
+//   on, perhaps after types too wide for the target were halved, a whole register is stored
+//   (llvm/llvm-project#179489). Masked stores of constant masks become stores of their runs, but
+//   for floats of 32 and 64 bits, which no truncation makes.
+void register_fault_passes(llvm::PassBuilder& builder);
+
+}  // namespace tilewright::cpu
