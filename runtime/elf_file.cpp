@@ -2,20 +2,31 @@
 
 #include <elf.h>
 
-#include <bit>
+#include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <map>
+#include <set>
 
 namespace tilewright {
 namespace {
 
 #if defined(__x86_64__)
 constexpr int kMachine = EM_X86_64;
+constexpr uint64_t kRelative = R_X86_64_RELATIVE;
 #elif defined(__aarch64__)
 constexpr int kMachine = EM_AARCH64;
+constexpr uint64_t kRelative = R_AARCH64_RELATIVE;
 #else
 constexpr int kMachine = EM_NONE;
+constexpr uint64_t kRelative = ~uint64_t{0};
 #endif
+
+// What the dynamic section of a compiled model may hold. Others load libraries, or run code.
+const std::set<int64_t> kPassive{DT_HASH,      DT_GNU_HASH, DT_STRTAB,  DT_STRSZ,   DT_SYMTAB,
+                                 DT_SYMENT,    DT_RELA,     DT_RELASZ,  DT_RELAENT, DT_SONAME,
+                                 DT_RELACOUNT, DT_FLAGS,    DT_FLAGS_1, DT_DEBUG,   DT_PLTGOT};
+constexpr uint64_t kMostSymbols = 1 << 16, kMostEntries = 1 << 20;
 
 class ElfFile {
  public:
@@ -39,6 +50,18 @@ class ElfFile {
       return unsupported("a shared object for another kind of processor", path_);
     TW_RETURN_IF_ERROR(check_segments(header));
     return check_sections(header);
+  }
+
+  // After check().
+  Status check_passive(const std::vector<std::string>& symbols) {
+    TW_RETURN_IF_ERROR(read_dynamic());
+    for (const std::string& name : symbols)
+      if (!exports(name)) return no_model("it does not export " + name);
+    for (const auto& [tag, value] : dynamic_)
+      if (!kPassive.count(tag))
+        return no_model("it loads or runs something when it is opened (tag " + std::to_string(tag) +
+                        " of its dynamic section)");
+    return check_relocations();
   }
 
  private:
@@ -68,6 +91,7 @@ class ElfFile {
         return truncated("the table of segments");
       if (!inside(segment.p_offset, segment.p_filesz))
         return truncated("segment " + std::to_string(i));
+      segments_.push_back(segment);
     }
     return {};
   }
@@ -88,13 +112,83 @@ class ElfFile {
     return {};
   }
 
+  Error no_model(const std::string& why) const {
+    return invalid("not a tilewright model: " + why, path_);
+  }
+  // What the loader will see at an address.
+  template <typename T>
+  bool read_at(uint64_t address, T& value) {
+    for (const Elf64_Phdr& s : segments_)
+      if (s.p_type == PT_LOAD && address >= s.p_vaddr && address - s.p_vaddr <= s.p_filesz &&
+          sizeof value <= s.p_filesz - (address - s.p_vaddr))
+        return read(s.p_offset + (address - s.p_vaddr), value);
+    return false;
+  }
+
+  Status read_dynamic() {
+    const auto section = std::find_if(segments_.begin(), segments_.end(),
+                                      [](const auto& s) { return s.p_type == PT_DYNAMIC; });
+    if (section == segments_.end()) return no_model("it has no dynamic section");
+    for (uint64_t i = 0; i < kMostEntries; ++i) {
+      Elf64_Dyn entry{};
+      if (!read_at(section->p_vaddr + i * sizeof entry, entry))
+        return truncated("the dynamic section");
+      if (entry.d_tag == DT_NULL) return {};
+      dynamic_[entry.d_tag] = entry.d_un.d_val;
+    }
+    return no_model("its dynamic section has no end");
+  }
+  uint64_t dynamic(int64_t tag) const {
+    const auto it = dynamic_.find(tag);
+    return it == dynamic_.end() ? 0 : it->second;
+  }
+  // The table of symbols does not tell its length; what lies behind it is hardly a like name.
+  bool exports(const std::string& name) {
+    for (uint64_t i = 1; i < kMostSymbols; ++i) {
+      Elf64_Sym symbol{};
+      if (!read_at(dynamic(DT_SYMTAB) + i * sizeof symbol, symbol)) return false;
+      if (symbol.st_name >= dynamic(DT_STRSZ)) return false;
+      if (symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT &&
+          is_named(symbol, name))
+        return true;
+    }
+    return false;
+  }
+  bool is_named(const Elf64_Sym& symbol, const std::string& name) {
+    char c = 0;
+    for (size_t i = 0; i <= name.size(); ++i)
+      if (!read_at(dynamic(DT_STRTAB) + symbol.st_name + i, c) || c != name.c_str()[i])
+        return false;
+    return true;
+  }
+  Status check_relocations() {
+    const uint64_t count = dynamic(DT_RELASZ) / sizeof(Elf64_Rela);
+    for (uint64_t i = 0; i < count; ++i) {
+      Elf64_Rela relocation{};
+      if (!read_at(dynamic(DT_RELA) + i * sizeof relocation, relocation))
+        return truncated("the table of relocations");
+      if (ELF64_R_TYPE(relocation.r_info) != kRelative)
+        return no_model("relocation " + std::to_string(i) + " is of type " +
+                        std::to_string(ELF64_R_TYPE(relocation.r_info)));
+    }
+    return {};
+  }
+
   const std::string path_;
   std::ifstream file_;
   uint64_t size_ = 0;
+  std::vector<Elf64_Phdr> segments_;
+  std::map<int64_t, uint64_t> dynamic_;
 };
 
 }  // namespace
 
 Status check_shared_object(const std::string& path) { return ElfFile(path).check(); }
+
+Status check_passive_object(const std::string& path, const std::vector<std::string>& symbols) {
+  ElfFile file(path);
+  TW_RETURN_IF_ERROR(file.check());
+  return file.check_passive(symbols);
+}
 
 }  // namespace tilewright

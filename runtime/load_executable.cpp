@@ -1,5 +1,5 @@
-// Loads a model compiled to a shared object. The order matters: the file, the ABI, the metadata and
-// the CPU are checked before a kernel can run.
+// Loads a model compiled to a shared object. The order matters: the file is checked before the
+// system opens it, the ABI, the metadata and the CPU before a kernel can run.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -32,7 +32,10 @@ int find_range(dl_phdr_info* info, size_t, void* data) {
 class Library {
  public:
   static Result<Library> open(const std::string& path) {
-    TW_RETURN_IF_ERROR(check_shared_object(path));
+    TW_RETURN_IF_ERROR(check_passive_object(
+        path, {"tilewright_abi", "tilewright_metadata", "tilewright_metadata_size",
+               "tilewright_constants", "tilewright_constants_size", "tilewright_kernels",
+               "tilewright_kernel_count"}));
     // A name without a slash would be searched for in the system's folders.
     const std::string full = path.find('/') == std::string::npos ? "./" + path : path;
     void* handle = dlopen(full.c_str(), RTLD_NOW | RTLD_LOCAL);

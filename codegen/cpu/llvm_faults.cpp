@@ -17,7 +17,8 @@ std::vector<llvm::IntrinsicInst*> calls_of(llvm::Function& f, llvm::Intrinsic::I
   std::vector<llvm::IntrinsicInst*> calls;
   for (llvm::BasicBlock& block : f)
     for (llvm::Instruction& i : block)
-      if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i); call && call->getIntrinsicID() == id)
+      if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+          call && call->getIntrinsicID() == id)
         calls.push_back(call);
   return calls;
 }
@@ -102,17 +103,17 @@ struct SplitMaskedStores : llvm::PassInfoMixin<SplitMaskedStores> {
 }  // namespace
 
 void register_fault_passes(llvm::PassBuilder& builder) {
-  builder.registerPipelineParsingCallback(
-      [](llvm::StringRef name, llvm::FunctionPassManager& passes,
-         llvm::ArrayRef<llvm::PassBuilder::PipelineElement>) {
-        if (name == "keep-masked-loads")
-          passes.addPass(KeepMaskedLoads());
-        else if (name == "split-masked-stores")
-          passes.addPass(SplitMaskedStores());
-        else
-          return false;
-        return true;
-      });
+  builder.registerPipelineParsingCallback([](llvm::StringRef name,
+                                             llvm::FunctionPassManager& passes,
+                                             llvm::ArrayRef<llvm::PassBuilder::PipelineElement>) {
+    if (name == "keep-masked-loads")
+      passes.addPass(KeepMaskedLoads());
+    else if (name == "split-masked-stores")
+      passes.addPass(SplitMaskedStores());
+    else
+      return false;
+    return true;
+  });
 }
 
 }  // namespace tilewright::cpu

@@ -135,6 +135,16 @@ TEST(LoadExecutable, RefusesForeignFiles) {
             "compiled for runtime ABI 999, this runtime has ABI " + std::to_string(kExecutableAbi));
 }
 
+// The system would run a library's constructors before we could look at what it exports.
+TEST(LoadExecutable, RunsNoCodeOfForeignLibraries) {
+  unsetenv("TILEWRIGHT_CONSTRUCTOR_RAN");
+  EXPECT_EQ(load_error(ACTIVE_LIBRARY),
+            "not a tilewright model: it does not export tilewright_abi");
+  const std::string error = load_error(ACTIVE_MODEL);
+  EXPECT_TRUE(error.starts_with("not a tilewright model: it loads or runs something")) << error;
+  EXPECT_EQ(getenv("TILEWRIGHT_CONSTRUCTOR_RAN"), nullptr);
+}
+
 TEST(LoadExecutable, RefusesACpuThatLacksAFeature) {
   EXPECT_EQ(load_error(OTHER_CPU_MODEL),
             "this CPU (" + cpu_info().model + ") lacks avx9999, which the model was compiled for");
