@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/interpreter/float16.h"
+#include "ir/loops/float16.h"
 #include "ir/loops/nodes.h"
 
 namespace tilewright::ir::interpreter {

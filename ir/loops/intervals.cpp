@@ -42,19 +42,33 @@ class Intervals {
   explicit Intervals(const Ranges& ranges) : ranges_(ranges) {}
 
   Interval of(const Expr& e) {
-    if (auto i = as_int(e)) return {*i, *i};
-    if (is_float(e.dtype()) || e.lanes() != 1) return {};
-    if (e.kind() == NodeKind::kVar) return of_var(e);
-    if (const auto* b = e.as<Binary>()) return of_binary(*b);
-    if (const auto* s = e.as<Select>()) return join(of(s->a), of(s->b));
-    if (const auto* c = e.as<Cast>();
-        c && !is_float(c->value.dtype()) && byte_size(c->value.dtype()) <= byte_size(e.dtype()))
-      return of(c->value);
-    if (e.dtype() == DType::kBool) return {0, 1};
-    return {};
+    if (e.lanes() != 1 || is_float(e.dtype()) || e.dtype() == DType::kUInt64) return {};
+    const Interval i = exact(e);
+    return is_within(i, e.dtype()) ? i : of_type(e.dtype());
   }
 
  private:
+  // Before wrapping to the type.
+  Interval exact(const Expr& e) {
+    if (auto i = as_int(e)) return {*i, *i};
+    if (e.kind() == NodeKind::kVar) return of_var(e);
+    if (const auto* b = e.as<Binary>()) return of_binary(*b);
+    if (const auto* s = e.as<Select>()) return join(of(s->a), of(s->b));
+    if (const auto* c = e.as<Cast>(); c && !is_float(c->value.dtype()) && e.dtype() != DType::kBool)
+      return of(c->value);
+    return {};
+  }
+  // All numbers of an integer type; those of 64 bits are as good as unbounded.
+  static Interval of_type(DType t) {
+    if (t == DType::kBool) return {0, 1};
+    if (byte_size(t) == 8) return {};
+    return {as_int(lowest(t)), as_int(highest(t))};
+  }
+  static bool is_within(const Interval& i, DType t) {
+    const Interval all = of_type(t);
+    return (!all.low || (i.low && *i.low >= *all.low)) &&
+           (!all.high || (i.high && *i.high <= *all.high));
+  }
   Interval of_var(const Expr& e) {
     const Ranges::Range* r = ranges_.find(e);
     if (!r) return e.dtype() == DType::kInt64 ? Interval{0, std::nullopt} : Interval{};
@@ -75,6 +89,8 @@ class Intervals {
     switch (b.op) {
       case BinaryOp::kAdd:
       case BinaryOp::kSub: {
+        if (b.type.dtype != DType::kInt64)
+          return add(of(b.a), b.op == BinaryOp::kAdd ? of(b.b) : scale(of(b.b), -1));
         Linear l = to_linear(std::make_shared<const Binary>(b));
         Interval sum{l.constant, l.constant};
         for (const LinearTerm& t : l.terms) {

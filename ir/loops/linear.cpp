@@ -127,7 +127,11 @@ Linear to_linear(const Expr& e) {
     l.constant = *i;
     return l;
   }
-  if (const auto* b = e.as<Binary>(); b && !is_float(e.dtype()) && e.lanes() == 1) {
+  if (e.type() != ScalarType{}) {
+    l.add({e}, 1);
+    return l;
+  }
+  if (const auto* b = e.as<Binary>()) {
     if (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub) {
       l = to_linear(b->a);
       l.add(to_linear(b->b), b->op == BinaryOp::kAdd ? 1 : -1);
@@ -135,7 +139,7 @@ Linear to_linear(const Expr& e) {
     }
     if (b->op == BinaryOp::kMul) return to_linear(b->a).times(to_linear(b->b));
   }
-  if (const auto* u = e.as<Unary>(); u && u->op == UnaryOp::kNeg && !is_float(e.dtype())) {
+  if (const auto* u = e.as<Unary>(); u && u->op == UnaryOp::kNeg) {
     l.add(to_linear(u->value), -1);
     return l;
   }

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/loops/float16.h"
+
 namespace tilewright::ir {
 
 namespace {
@@ -129,9 +131,18 @@ Expr int_imm(int64_t value, DType dtype) {
   n->value = wrap(value, dtype);
   return std::shared_ptr<const IntImm>(n);
 }
+// An immediate is a number of its type.
+static double rounded(double value, DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return static_cast<float>(value);
+    case DType::kFloat16: return Half::to_float(Half::from_double(value));
+    case DType::kBFloat16: return BFloat::to_float(BFloat::from_double(value));
+    default: return value;
+  }
+}
 Expr float_imm(double value, DType dtype) {
   auto n = make<FloatImm>({dtype, 1});
-  n->value = dtype == DType::kFloat32 ? static_cast<float>(value) : value;
+  n->value = rounded(value, dtype);
   return std::shared_ptr<const FloatImm>(n);
 }
 Expr bool_imm(bool value) { return int_imm(value, DType::kBool); }
@@ -143,7 +154,10 @@ Expr cast(DType dtype, Expr value) {
   if (value.dtype() == dtype) return value;
   if (const auto* i = value.as<IntImm>()) {
     if (!is_float(dtype)) return int_imm(i->value, dtype);
-    if (value.dtype() != DType::kUInt64) return float_imm(static_cast<double>(i->value), dtype);
+    // Rounded once: not by way of doubles that do not hold the number.
+    constexpr int64_t kExact = int64_t{1} << 53;
+    if (value.dtype() != DType::kUInt64 && i->value >= -kExact && i->value <= kExact)
+      return float_imm(static_cast<double>(i->value), dtype);
   }
   if (const auto* f = value.as<FloatImm>();
       f && (dtype == DType::kFloat32 || dtype == DType::kFloat64))
@@ -197,9 +211,9 @@ Expr binary(BinaryOp op, Expr a, Expr b) {
 }
 
 Expr select(Expr condition, Expr a, Expr b) {
-  if (const auto* c = condition.as<IntImm>()) return c->value ? a : b;
   const int lanes = std::max({condition.lanes(), a.lanes(), b.lanes()});
   TW_CHECK(a.dtype() == b.dtype() && condition.dtype() == DType::kBool);
+  if (const auto* c = condition.as<IntImm>()) return broadcast(c->value ? a : b, lanes);
   if (a.same_as(b)) return a;
   auto n = make<Select>({a.dtype(), lanes});
   n->condition = broadcast(std::move(condition), lanes);

@@ -23,14 +23,13 @@ class Simplify : public Rewriter {
     Expr x = Rewriter::rewrite(e);
     if (x.lanes() != 1) return x;
     if (const auto* b = x.as<Binary>()) return simplify_binary(x, *b);
-    if (const auto* u = x.as<Unary>(); u && u->op == UnaryOp::kNeg && !is_float(x.dtype()))
-      return sum(to_linear(x));
+    const auto* u = x.as<Unary>();
+    if (u && u->op == UnaryOp::kNeg && x.dtype() == DType::kInt64) return sum(to_linear(x));
     return x;
   }
 
  private:
   Expr simplify_binary(const Expr& e, const Binary& b) {
-    if (is_float(b.a.dtype())) return e;
     if (b.a.dtype() != DType::kInt64) return e;
     switch (b.op) {
       case BinaryOp::kAdd:

@@ -33,6 +33,8 @@ struct Interval {  // absent: unbounded on that side
   std::optional<int64_t> low, high;
 };
 
+// The same value in the same type. Sums and products of int64, which are indices and extents, are
+// taken not to overflow; those of other types wrap and stay as they are.
 Expr simplify(const Expr& e, const Ranges& ranges = {});
 Interval interval(const Expr& e, const Ranges& ranges = {});
 // True only when the condition holds for every value in range.

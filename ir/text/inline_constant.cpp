@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "ir/interpreter/float16.h"
+#include "ir/loops/float16.h"
 #include "ir/text/printer_loops.h"
 
 namespace tilewright::ir {

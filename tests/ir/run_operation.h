@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "ir/interpreter/float16.h"
+#include "ir/loops/float16.h"
 #include "ir/interpreter/interpreter.h"
 #include "ir/loops/nodes.h"
 

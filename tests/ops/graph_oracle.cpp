@@ -9,7 +9,7 @@
 #include "ir/graph/infer.h"
 #include "ir/graph/op.h"
 #include "ir/interpreter/evaluate.h"
-#include "ir/interpreter/float16.h"
+#include "ir/loops/float16.h"
 #include "ir/interpreter/interpreter.h"
 #include "ir/loops/rewrite.h"
 #include "ir/text/printer_loops.h"
