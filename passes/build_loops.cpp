@@ -95,6 +95,8 @@ std::vector<Var> kernel_scalars(const Kernel& k) {
     if (const auto* st = s.as<Store>())
       for (const Expr& d : st->buffer->shape) add(d);
   });
+  for (const Buffer& b : k.params)
+    for (const Expr& d : b->shape) add(d);
   return scalars;
 }
 
@@ -258,7 +260,8 @@ class GroupBuilder {
     for (size_t n : nodes_)
       for (ValueId v : graph_.nodes[n].outputs)
         add_param(g, v, [&](const Buffer& b) {
-          return written.count(b.get()) && b->scope == Scope::kParam;
+          // What lies in another value may be written elsewhere; of an empty result nothing is.
+          return b->scope == Scope::kParam && (written.count(b.get()) || !aliases_.count(v));
         });
     g.kernel.body = OpenAliases(placed_).rewrite(g.kernel.body);
     for (Buffer& b : g.kernel.params)

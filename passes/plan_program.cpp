@@ -147,7 +147,11 @@ void Planner::define_at_run(const Var& s) {
 int32_t Planner::new_buffer(ProgramBuffer b) {
   b.elements = simplify(
       storage_elements(BufferNode{b.name, b.type.dtype, b.type.dims, b.layout, Scope::kParam}));
-  for (const Var& s : free_vars_in_order(b.elements)) b.dynamic |= run_symbols_.count(s.get()) != 0;
+  // Extents count even where the storage has a fixed size: [0, n] holds nothing, whatever n is.
+  std::vector<Expr> sizes = b.type.dims;
+  sizes.push_back(b.elements);
+  for (const Expr& e : sizes)
+    for (const Var& s : free_vars_in_order(e)) b.dynamic |= run_symbols_.count(s.get()) != 0;
   program_.buffers.push_back(std::move(b));
   return static_cast<int32_t>(program_.buffers.size()) - 1;
 }
