@@ -76,12 +76,12 @@ Result<Module> run_all(std::span<const Pass> passes, Module module, const Contex
     const Pass& pass = passes[i];
     const Module before = module;
     const double start = seconds_now();
-    Result<Module> after = pass.run(std::move(module), context);
+    Result<Module> after = catch_failures([&] { return pass.run(std::move(module), context); });
     const double end = seconds_now();
     std::optional<Error> error;
     if (!after.ok())
       error = after.error();
-    else if (Status s = verify_result(*after, pass); !s.ok())
+    else if (Status s = catch_failures([&] { return verify_result(*after, pass); }); !s.ok())
       error = s.error();
     add_time(pass.name, end - start, seconds_now() - end);
     if (!error) {

@@ -141,7 +141,7 @@ Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& ke
   auto work = [&] {
     auto target = target_machine(machine);
     for (size_t i = next++; i < kernels.size(); i = next++) {
-      results[i] = compile_one(*kernels[i], machine, *target);
+      results[i] = catch_failures([&] { return compile_one(*kernels[i], machine, *target); });
       if (progress) progress(++done, kernels.size());
     }
   };

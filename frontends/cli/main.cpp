@@ -159,5 +159,7 @@ int main(int argc, char** argv) {
     const int status = dispatch(app, arguments);
     if (arguments.pass_times) print_pass_times();
     return status;
-  } catch (const std::bad_alloc&) { return report(tilewright::limit_error("out of memory")); }
+  } catch (const std::bad_alloc&) {
+    return report(tilewright::limit_error("out of memory"));
+  } catch (const std::exception& e) { return report(tilewright::internal_error(e.what())); }
 }

@@ -70,13 +70,15 @@ Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
 }
 
 Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path) {
-  TW_ASSIGN(std::unique_ptr<OnnxModel> model, read_model(path));
-  TW_RETURN_IF_ERROR(inline_functions(*model));
-  return model;
+  return catch_failures([&]() -> Result<std::unique_ptr<OnnxModel>> {
+    TW_ASSIGN(std::unique_ptr<OnnxModel> model, read_model(path));
+    TW_RETURN_IF_ERROR(inline_functions(*model));
+    return model;
+  });
 }
 
-Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding,
-                              std::vector<std::string>* specialised) {
+static Result<ir::Graph> import_bound(const OnnxModel& model, const Binding& binding,
+                                      std::vector<std::string>* specialised) {
   ImportOptions options{binding.shapes, binding.symbols, {}};
   Result<ir::Graph> graph = import_graph(model, options);
   if (graph.ok() || binding.values.empty() ||
@@ -89,23 +91,29 @@ Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding,
     for (const auto& [name, value] : binding.values) specialised->push_back(name);
   return again;
 }
+Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding,
+                              std::vector<std::string>* specialised) {
+  return catch_failures([&] { return import_bound(model, binding, specialised); });
+}
 
 Result<ir::Program> compile_program(const OnnxModel& model, const Binding& binding,
                                     const CompileOptions& options) {
   TW_ASSIGN(ir::Graph graph, build_graph(model, binding));
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
-  return passes::lower(std::move(graph), lower);
+  return catch_failures([&] { return passes::lower(std::move(graph), lower); });
 }
 
 Result<std::shared_ptr<Executable>> compile_in_memory(ir::Graph graph,
                                                       const CompileOptions& options) {
-  const std::string name = graph.name;
-  TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
-  TW_ASSIGN(ir::Program program, passes::lower(std::move(graph), lower));
-  std::vector<ir::Program> programs;
-  programs.push_back(std::move(program));
-  return codegen::assemble_in_memory(std::move(programs),
-                                     assemble_options(options, lower.machine, name));
+  return catch_failures([&]() -> Result<std::shared_ptr<Executable>> {
+    const std::string name = graph.name;
+    TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
+    TW_ASSIGN(ir::Program program, passes::lower(std::move(graph), lower));
+    std::vector<ir::Program> programs;
+    programs.push_back(std::move(program));
+    return codegen::assemble_in_memory(std::move(programs),
+                                       assemble_options(options, lower.machine, name));
+  });
 }
 
 Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
@@ -124,8 +132,10 @@ Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindi
     programs.push_back(std::move(p));
   }
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
-  return codegen::assemble_shared_object(
-      std::move(programs), assemble_options(options, lower.machine, model.graph.name), path);
+  return catch_failures([&] {
+    return codegen::assemble_shared_object(
+        std::move(programs), assemble_options(options, lower.machine, model.graph.name), path);
+  });
 }
 
 }  // namespace tilewright

@@ -1,15 +1,20 @@
 // CHECK: an invariant of the program itself. Bad input from outside is a Result (result.h), never a
-// CHECK.
+// CHECK. A failed one is thrown, so that the process that embeds us goes on: who calls for others
+// turns it into an error (`catch_failures` in result.h, the C API); uncaught, it ends the process.
 #pragma once
 
-#include <cstdio>
-#include <cstdlib>
+#include <stdexcept>
+#include <string>
 
 namespace tilewright {
 
+struct CheckFailure : std::logic_error {
+  using std::logic_error::logic_error;
+};
+
 [[noreturn]] inline void check_failed(const char* condition, const char* file, int line) {
-  std::fprintf(stderr, "%s:%d: internal error: check failed: %s\n", file, line, condition);
-  std::abort();
+  throw CheckFailure(std::string("internal error: check failed: ") + condition + " (" + file + ":" +
+                     std::to_string(line) + ")");
 }
 
 }  // namespace tilewright

@@ -1,6 +1,7 @@
 // Result<T>: a value, or an Error that names what was found, what was expected and where.
 #pragma once
 
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -106,6 +107,17 @@ class [[nodiscard]] Result<void> {
 };
 
 using Status = Result<void>;
+
+// What f returns, or an error where a check fails or memory runs out on the way: whatever a model
+// makes the compiler do, the process goes on.
+template <typename F>
+auto catch_failures(F&& f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (const CheckFailure& e) {
+    return internal_error(e.what());
+  } catch (const std::bad_alloc&) { return limit_error("out of memory"); }
+}
 
 }  // namespace tilewright
 
