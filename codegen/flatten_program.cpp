@@ -175,6 +175,17 @@ class Flatten {
     out.message = x.message;
     return {};
   }
+  Status add(const ir::CheckIndicesInstruction& x, Instruction& out) {
+    out.op = Op::kCheckIndices;
+    out.buffers = {x.indices, x.farthest};
+    out.index = x.dim;
+    out.message = x.node;
+    for (const Expr& e : x.extents) {
+      TW_ASSIGN(SizeExpr s, size(e));
+      out.scalars.push_back(std::move(s));
+    }
+    return {};
+  }
   Status add(const ir::LoopInstruction& x, Instruction& out) {
     out.op = Op::kLoop;
     out.target = static_cast<int32_t>(v_.loops.size());

@@ -38,6 +38,7 @@ Result<Graph> lower_regions(Graph g, const LowerOptions& o) {
   int64_t regions = 0;
   for (const ir::Node& n : g.nodes) regions += static_cast<int64_t>(n.regions.size());
   inside.free_fold_bytes /= regions + 1;
+  inside.inside = true;
   for (ir::Node& n : g.nodes)
     for (auto& region : n.regions) {
       TW_ASSIGN(Graph inner, lower_graph(*region, inside));
@@ -62,6 +63,9 @@ std::span<const GraphPass> graph_passes() {
          return o.fold ? fold_constants(std::move(g), o.run_constants, o.free_fold_bytes, true)
                        : std::move(g);
        }},
+      // No index that is used is out of range.
+      {"check_indices",
+       [](Graph g, const LowerOptions& o) { return check_indices(std::move(g), o.inside); }},
       // Interleaved results are finished before they are interleaved.
       {"sink_interleaving", if_fusing<sink_interleaving>},
       // Products of quantised operands are sums in i32 of products of bytes.

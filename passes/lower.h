@@ -21,6 +21,7 @@ struct LowerOptions {
   // Only algorithms whose error bound is that of the plain sums: no Winograd convolution, no
   // products of activations rounded to 16 bits.
   bool precise = false;
+  bool inside = false;                       // the graph is a region of another: it may never run
   int64_t free_fold_bytes = kFreeFoldBytes;  // see fold_constants
   std::function<void(size_t)> on_kernel;     // told how many kernels are lowered
 };

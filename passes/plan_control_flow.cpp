@@ -60,10 +60,24 @@ void Planner::write_directly(GraphPlan& inner, ValueId v, int32_t buffer_id) {
 Status Planner::emit_control(GraphPlan& g, const Node& node) {
   if (node.op->name == "if") return emit_if(g, node);
   if (node.op->name == "loop") return emit_loop(g, node);
+  if (node.op->name == "checked_indices") return emit_check(g, node);
   TW_CHECK(node.op->name == "fail");
   FailInstruction fail;
   fail.message = std::get<std::string>(node.attributes.at("message"));
   push(g, std::move(fail));
+  return {};
+}
+
+// The checked indices are a view of the indices.
+Status Planner::emit_check(GraphPlan& g, const Node& node) {
+  CheckIndicesInstruction check{buffer(g, node.inputs[0]), buffer(g, node.inputs[1]),
+                                std::get<Extents>(node.attributes.at("extents")).dims,
+                                std::get<int64_t>(node.attributes.at("dim")),
+                                std::get<std::string>(node.attributes.at("node"))};
+  const int32_t view = buffer(g, node.outputs[0]);
+  at(view).alias_of = check.indices;
+  at(view).dynamic = false;
+  push(g, std::move(check));
   return {};
 }
 

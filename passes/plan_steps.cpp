@@ -242,6 +242,10 @@ class Lifetimes {
     touch(x.from, at);
   }
   void uses(const FailInstruction&, int32_t) {}
+  void uses(const CheckIndicesInstruction& x, int32_t at) {
+    touch(x.indices, at);
+    touch(x.farthest, at);
+  }
   void uses(const IfInstruction& x, int32_t at) {
     touch(x.condition, at);
     touch_block(x.then_block, at);

@@ -65,6 +65,7 @@ class Planner {
 
   // plan_control_flow.cpp
   Status emit_control(GraphPlan& g, const ir::Node& node);
+  Status emit_check(GraphPlan& g, const ir::Node& node);
   Status emit_if(GraphPlan& g, const ir::Node& node);
   Status emit_branch(GraphPlan& g, const ir::Node& node, size_t region,
                      const std::vector<int32_t>& outputs, int32_t& block);

@@ -52,7 +52,7 @@ std::string header(const char* form, const LowerOptions& options, const Error& e
       << m.vector_registers << " " << m.has_masks << " " << m.has_fma << "\ncaches: " << m.l1_bytes
       << " " << m.l2_bytes << " " << m.l3_bytes << "\nthreads: " << m.threads
       << "\noptions: " << options.fuse << " " << options.schedule << " " << options.fold << " "
-      << options.precise << "\n";
+      << options.precise << " " << options.inside << "\n";
   if (m.speed.measured) {
     out << "speed:" << std::setprecision(17);
     for (const auto field : kSpeed) out << " " << m.speed.*field;
@@ -121,7 +121,7 @@ LowerOptions read_options(const Reproducer& r) {
   std::istringstream(r.field("caches")) >> m.l1_bytes >> m.l2_bytes >> m.l3_bytes;
   std::istringstream(r.field("threads")) >> m.threads;
   std::istringstream(r.field("options")) >> options.fuse >> options.schedule >> options.fold >>
-      options.precise;
+      options.precise >> options.inside;
   std::istringstream speed(r.field("speed"));
   m.speed.measured = !r.field("speed").empty();
   for (const auto field : kSpeed)

@@ -68,16 +68,20 @@ enum class Op : uint8_t {
   kIf,            // buffers[0]: bool scalar; block_a when true, block_b otherwise
   kLoop,          // see LoopDesc
   kFail,          // ends the run with the error `message`
+  kCheckIndices,  // buffers[0]: indices; buffers[1]: for each of `scalars`, the extents that they
+                  // point into, the largest of index + extent as u64: an error of the node
+                  // `message` where that is twice the extent or more. `index`: the dimension of the
+                  // first
 };
 struct Instruction {
   Op op = Op::kCall;
   int32_t target = -1;  // kCall: kernel; kDefineSymbol: symbol; kLoop: index in loops
   std::vector<int32_t> buffers;
-  std::vector<SizeExpr> scalars;  // kCall: one per scalar parameter
-  int64_t index = 0, limit = 0;   // kDefineSymbol
+  std::vector<SizeExpr> scalars;  // kCall: one per scalar parameter; kCheckIndices: extents
+  int64_t index = 0, limit = 0;   // kDefineSymbol, kCheckIndices
   int32_t block_a = -1, block_b = -1;
   int32_t profile = -1;  // row of Executable::profile, or -1
-  std::string message;   // kFail
+  std::string message;   // kFail, kCheckIndices
 };
 
 // kLoop: for (i = 0; i < trip_count && cond; ++i) {
@@ -131,7 +135,7 @@ struct Variant {
 
 // Value of the symbol tilewright_abi of a compiled model; changes with kernel_abi.h, this header
 // or the serialised form.
-inline constexpr uint32_t kExecutableAbi = 3;
+inline constexpr uint32_t kExecutableAbi = 4;
 
 struct Executable {
   std::string producer;  // "tilewright 0.1.0"

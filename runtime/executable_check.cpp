@@ -182,6 +182,7 @@ class VariantCheck {
       case Op::kIf: return check_if(i);
       case Op::kLoop: return check_loop(i);
       case Op::kFail: return {};
+      case Op::kCheckIndices: return check_indices(i);
     }
     return wrong("unknown instruction " + std::to_string(int(i.op)));
   }
@@ -201,6 +202,12 @@ class VariantCheck {
     if (i.buffers.size() != 1 || buffer(i.buffers[0]).dtype != DType::kInt64 || i.index < 0)
       return wrong("define_symbol takes an element of one i64 buffer");
     return check_defined_symbol(i.target);
+  }
+
+  Status check_indices(const Instruction& i) const {
+    if (i.buffers.size() != 2 || buffer(i.buffers[1]).dtype != DType::kUInt64)
+      return wrong("check_indices takes indices and a u64 buffer");
+    return {};
   }
 
   Status check_defined_symbol(int32_t symbol) const {

@@ -76,6 +76,7 @@ Status ProgramRunner::step(const Instruction& instruction, CallPlan& call) {
     case Op::kIf: return run_branch(instruction);
     case Op::kLoop: return run_loop(instruction);
     case Op::kFail: return invalid(instruction.message);
+    case Op::kCheckIndices: return check_indices(instruction);
   }
   return internal_error("unknown instruction");
 }
@@ -125,6 +126,22 @@ Status ProgramRunner::define_symbol(const Instruction& instruction) {
     return limit_error("symbol '" + symbol + "' is " + std::to_string(value) + ", outside [0, " +
                        std::to_string(instruction.limit) + "]");
   symbols_[instruction.target] = value;
+  return {};
+}
+
+Status ProgramRunner::check_indices(const Instruction& instruction) {
+  TW_ASSIGN(const int64_t bytes, bytes_of(instruction.buffers[0]));
+  for (size_t k = 0; bytes > 0 && k < instruction.scalars.size(); ++k) {
+    TW_ASSIGN(const int64_t farthest, read_i64(instruction.buffers[1], static_cast<int64_t>(k)));
+    const std::optional<int64_t> extent = evaluate(instruction.scalars[k], symbols_);
+    if (!extent) return internal_error(instruction.message + ": an extent has no value");
+    const uint64_t n = static_cast<uint64_t>(*extent), at = static_cast<uint64_t>(farthest);
+    if (at < 2 * n) continue;
+    return invalid(instruction.message + ": index " + std::to_string(static_cast<int64_t>(at - n)) +
+                   " is out of range for dimension " +
+                   std::to_string(instruction.index + static_cast<int64_t>(k)) + " of " +
+                   std::to_string(*extent) + " elements");
+  }
   return {};
 }
 

@@ -35,6 +35,7 @@ class ProgramRunner {
   Status run_call(const Instruction& instruction, CallPlan& call);
   Status set_workspace(const CallPlan& call);
   Status define_symbol(const Instruction& instruction);
+  Status check_indices(const Instruction& instruction);
   Status allocate(int32_t buffer);
   Status copy(int32_t to, int32_t from);
   Status run_branch(const Instruction& instruction);

@@ -325,7 +325,7 @@ class Scan {
                              : given[0];
             scope.values[body_.inputs[static_cast<size_t>(states_ + k)].name] =
                 n_.op("gather", {scope.capture(sequences[static_cast<size_t>(k)]), at},
-                      {{"axis", int64_t{axes[static_cast<size_t>(k)]}}});
+                      {{"axis", int64_t{axes[static_cast<size_t>(k)]}}, {"clamps", int64_t{1}}});
           }
           return n_.owner().import_body(body_, scope);
         });

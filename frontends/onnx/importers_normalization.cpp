@@ -158,7 +158,8 @@ ValueId negative_log_likelihood(NodeImport& n, V x, V target, ValueId weight) {
                               target.number(static_cast<double>(n.int_attr("ignore_index", 0))))
                       : loss;
   if (ignores) loss = where(ignored, loss.number(0), loss);
-  V weights = weight != kNone ? V{n, n.op("gather", {weight, target.id})} : loss.number(1);
+  V weights = weight != kNone ? V{n, n.op("gather", {weight, target.id}, {{"clamps", int64_t{1}}})}
+                              : loss.number(1);
   if (ignores) weights = where(ignored, loss.number(0), weights);
   const bool weighted = weight != kNone || ignores;
   if (weighted) loss = loss * weights;

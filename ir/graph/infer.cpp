@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/graph/index_range.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 
@@ -36,6 +37,7 @@ Status infer_node(Graph& graph, Node& node) {
   TW_CHECK(node.op && node.op->infer_type);
   InferContext context(graph, node);
   TW_RETURN_IF_ERROR(node.op->infer_type(context));
+  TW_RETURN_IF_ERROR(check_known_indices(context));
   const auto& types = context.outputs();
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNone) continue;

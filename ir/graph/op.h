@@ -8,6 +8,7 @@
 
 namespace tilewright::ir {
 
+class NodeView;
 class InferContext;
 class ComputeContext;
 
@@ -48,6 +49,12 @@ struct OpExample {
 // registers. Opaque: never fused.
 enum class FusionKind : uint8_t { kPointwise, kInjective, kReduction, kContraction, kOpaque };
 
+// A dimension that indices point into.
+struct IndexedDim {
+  int dim;
+  Expr extent;
+};
+
 struct OpDef {
   std::string_view name;
   std::string_view summary;
@@ -63,6 +70,11 @@ struct OpDef {
   // For extents that depend on data: writes the value of each of the node's defined symbols into an
   // int64 buffer.
   void (*compute_symbols)(ComputeContext&) = nullptr;
+  // For operators that read or write at positions that are data: the operand that holds them, and
+  // the dimensions they point into, consecutive ones: one for all elements of that operand, or one
+  // for each place along its last dimension. Indices out of range are errors (index_checks.cpp).
+  int index_operand = -1;
+  std::vector<IndexedDim> (*indexed_dims)(const NodeView&) = nullptr;
   OpExample example;
   std::string_view source;  // where the meaning is defined
 };

@@ -11,7 +11,7 @@ const std::vector<const OpDef*>& all_ops() {
              &quantization_ops(),  &control_flow_ops(), &linear_algebra_ops(), &padding_ops(),
              &generator_ops(),     &indexing_ops(),     &pooling_ops(),        &sampling_ops(),
              &sorting_ops(),       &selection_ops(),    &resize_ops(),         &attention_ops(),
-             &winograd_ops(),      &box_ops(),          &region_ops(),
+             &winograd_ops(),      &box_ops(),          &region_ops(),         &index_check_ops(),
          })
       for (const OpDef& op : *family) list->push_back(&op);
     return list;

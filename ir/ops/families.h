@@ -22,6 +22,7 @@ const std::vector<OpDef>& linear_algebra_ops();
 const std::vector<OpDef>& padding_ops();
 const std::vector<OpDef>& generator_ops();
 const std::vector<OpDef>& indexing_ops();
+const std::vector<OpDef>& index_check_ops();
 const std::vector<OpDef>& pooling_ops();
 const std::vector<OpDef>& sampling_ops();
 const std::vector<OpDef>& region_ops();

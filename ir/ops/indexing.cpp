@@ -18,6 +18,19 @@ bool reaches_beyond(const NodeView& c, int axis) {
   return false;
 }
 
+// The axis, of which every index is an element.
+std::vector<IndexedDim> indexed_axis(const NodeView& c) {
+  const int axis = c.axis(c.rank(0));
+  return {{axis, c.dim(0, axis)}};
+}
+// The dimensions from `first` on, one for each place of an index tuple.
+std::vector<IndexedDim> indexed_by_tuples(const NodeView& c, int first) {
+  std::vector<IndexedDim> dims;
+  for (int64_t k = 0; k < as_int(c.type(1).dims.back()).value_or(0); ++k, ++first)
+    dims.push_back({first, c.dim(0, first)});
+  return dims;
+}
+
 // --- gather_elements ---------------------------------------------------------------------------
 
 Status infer_gather_elements(InferContext& c) {
@@ -251,6 +264,8 @@ const std::vector<OpDef>& indexing_ops() {
        .fusion = FusionKind::kInjective,
        .infer_type = infer_gather_elements,
        .compute = compute_gather_elements,
+       .index_operand = 1,
+       .indexed_dims = indexed_axis,
        .example = {.inputs = {x2, i2}, .values = {{}, {0, 3, -1, 2}}},
        .source = kOnnx},
       {.name = "gather_nd",
@@ -261,6 +276,11 @@ const std::vector<OpDef>& indexing_ops() {
        .fusion = FusionKind::kInjective,
        .infer_type = infer_gather_nd,
        .compute = compute_gather_nd,
+       .index_operand = 1,
+       .indexed_dims =
+           [](const NodeView& c) {
+             return indexed_by_tuples(c, static_cast<int>(c.attr_int("batch_dims", 0)));
+           },
        .example = {.inputs = {{DType::kFloat32, {3, 4, 5}}, {DType::kInt64, {2, 2}}},
                    .values = {{}, {2, 3, 0, -1}}},
        .source = kOnnx},
@@ -270,6 +290,8 @@ const std::vector<OpDef>& indexing_ops() {
        .attributes = {axis, reduction},
        .infer_type = infer_scatter_elements,
        .compute = compute_scatter_elements,
+       .index_operand = 1,
+       .indexed_dims = indexed_axis,
        .example = {.inputs = {x2, i2, u2},
                    .attributes = {{"reduction", std::string("add")}},
                    .values = {{}, {0, 3, -1, 2}}},
@@ -280,6 +302,8 @@ const std::vector<OpDef>& indexing_ops() {
        .attributes = {reduction},
        .infer_type = infer_scatter_nd,
        .compute = compute_scatter_nd,
+       .index_operand = 1,
+       .indexed_dims = [](const NodeView& c) { return indexed_by_tuples(c, 0); },
        .example = {.inputs = {x2, {DType::kInt64, {2, 1}}, u2}, .values = {{}, {3, 0}}},
        .source = kOnnx},
       {.name = "tensor_scatter",

@@ -156,6 +156,11 @@ Status infer_gather(InferContext& c) {
   c.set_output(0, x.dtype, std::move(dims));
   return {};
 }
+std::vector<IndexedDim> gathered_dim(const NodeView& c) {
+  if (c.attr_int("clamps", 0)) return {};
+  const int axis = c.axis(c.rank(0));
+  return {{axis, c.dim(0, axis)}};
+}
 void compute_gather(ComputeContext& c) {
   const int axis = c.axis(c.rank(0)), q = c.rank(1);
   c.b.compute(
@@ -210,10 +215,16 @@ const std::vector<OpDef>& movement_ops() {
       {.name = "gather",
        .summary = "elements of x at indices along an axis",
        .operands = {{"x"}, {"indices"}},
-       .attributes = axis,
+       .attributes =
+           {axis[0],
+            {"clamps", AttributeKind::kInt,
+             "default 0; 1: indices out of range are taken as the nearest ones, and are no "
+             "error"}},
        .fusion = FusionKind::kInjective,
        .infer_type = infer_gather,
        .compute = compute_gather,
+       .index_operand = 1,
+       .indexed_dims = gathered_dim,
        .example = {.inputs = {x3, {DType::kInt64, {3, 2}}},
                    .attributes = {{"axis", int64_t{1}}},
                    .values = {{}, {0, 4, -1, 2}}},

@@ -49,6 +49,12 @@ struct IfInstruction {
 struct FailInstruction {  // ends the run with an error
   std::string message;
 };
+struct CheckIndicesInstruction {  // ends the run with an error when an index is out of range
+  int32_t indices, farthest;      // as checked_indices has them (ir/ops/index_checks.cpp)
+  std::vector<Expr> extents;
+  int64_t dim = 0;
+  std::string node;
+};
 struct LoopInstruction {  // as runtime's LoopDesc
   int32_t trip_count = -1, initial_condition = -1, iteration = -1, body = -1, body_condition = -1;
   std::vector<std::pair<int32_t, int32_t>> carried;  // (state, computed by the body)
@@ -57,7 +63,7 @@ struct LoopInstruction {  // as runtime's LoopDesc
 };
 using ProgramInstruction =
     std::variant<CallInstruction, DefineSymbolInstruction, AllocateInstruction, CopyInstruction,
-                 IfInstruction, LoopInstruction, FailInstruction>;
+                 IfInstruction, LoopInstruction, FailInstruction, CheckIndicesInstruction>;
 
 struct ProfileEntry {
   std::vector<std::string> nodes;  // of the source model

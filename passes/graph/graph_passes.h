@@ -26,6 +26,10 @@ ir::Graph eliminate_common_nodes(ir::Graph graph);
 // transposes and reshapes.
 Result<ir::Graph> simplify_graph(ir::Graph graph);
 
+// Indices that are not known to be within what they point into are checked at the run. Error: a
+// constant one that is not. `inside`: the graph is a region, which may never run: no error.
+Result<ir::Graph> check_indices(ir::Graph graph, bool inside);
+
 // Pointwise operators on an interleaving concat are applied to its parts, whose producers then
 // compute them and store the results where they belong.
 ir::Graph sink_interleaving(ir::Graph graph);

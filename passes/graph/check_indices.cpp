@@ -1,0 +1,76 @@
+// Indices that only the run knows are checked there, before they are used: memory outside of what
+// they point into is never touched, and the run ends with an error that names the node.
+#include "ir/graph/index_range.h"
+#include "passes/graph/rewrite_graph.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+class CheckIndices : public GraphRewriter {
+ public:
+  using GraphRewriter::GraphRewriter;
+
+  // A wrong constant inside a branch is an error when the branch is taken.
+  Result<Graph> run(bool inside) {
+    for (Node& n : old_) {
+      if (n.op->indexed_dims && n.op->index_operand < static_cast<int>(n.inputs.size()))
+        TW_RETURN_IF_ERROR(check(n, inside));
+      push(std::move(n));
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  Status check(Node& n, bool inside) {
+    const std::vector<IndexedDim> dims = n.op->indexed_dims(NodeView(graph_, n));
+    ValueId& indices = n.inputs[static_cast<size_t>(n.op->index_operand)];
+    if (dims.empty() || indices == kNone) return {};
+    if (const ConstantRef& c = constant(indices)) {
+      const Status s = check_constant(n, *c, dims);
+      if (s.ok() && all_known(dims)) return {};
+      if (!s.ok() && !inside) return s;
+    }
+    Extents extents;
+    for (const IndexedDim& d : dims) extents.dims.push_back(d.extent);
+    auto [it, fresh] = checked_.emplace(std::pair(indices, extents), kNone);
+    if (fresh) {
+      follow(n);
+      const ValueId farthest = op("farthest_index", {indices}, {{"extents", extents}});
+      it->second = op("checked_indices", {indices, farthest},
+                      {{"extents", extents},
+                       {"dim", static_cast<int64_t>(dims[0].dim)},
+                       {"node", describe(n)}});
+    }
+    indices = it->second;
+    return {};
+  }
+  static bool all_known(const std::vector<IndexedDim>& dims) {
+    for (const IndexedDim& d : dims)
+      if (!as_int(d.extent)) return false;
+    return true;
+  }
+  static Status check_constant(const Node& n, const Constant& c,
+                               const std::vector<IndexedDim>& dims) {
+    const int64_t count = static_cast<int64_t>(c.bytes) / byte_size(c.dtype);
+    for (int64_t i = 0; i < count; ++i) {
+      const IndexedDim& d = dims[static_cast<size_t>(i) % dims.size()];
+      const int64_t index = integer_at(c, i);
+      if (const auto extent = as_int(d.extent); extent && !is_index_within(index, *extent))
+        return invalid(index_message(n, index, d.dim, *extent));
+    }
+    return {};
+  }
+
+  std::map<std::pair<ValueId, Extents>, ValueId> checked_;
+};
+
+}  // namespace
+
+Result<Graph> check_indices(Graph graph, bool inside) {
+  return CheckIndices(std::move(graph)).run(inside);
+}
+
+}  // namespace tilewright::passes
