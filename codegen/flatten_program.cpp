@@ -186,6 +186,16 @@ class Flatten {
     }
     return {};
   }
+  Status add(const ir::RequireInstruction& x, Instruction& out) {
+    out.op = Op::kRequire;
+    out.index = x.equal ? 0 : 1;
+    out.message = x.what;
+    for (const Expr& e : {x.a, x.b}) {
+      TW_ASSIGN(SizeExpr s, size(e));
+      out.scalars.push_back(std::move(s));
+    }
+    return {};
+  }
   Status add(const ir::LoopInstruction& x, Instruction& out) {
     out.op = Op::kLoop;
     out.target = static_cast<int32_t>(v_.loops.size());

@@ -6,6 +6,7 @@
 #include "ir/loops/compare.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
+#include "ir/text/printer_loops.h"
 #include "passes/loops/loop_passes.h"
 #include "passes/planner.h"
 
@@ -190,6 +191,9 @@ int32_t Planner::packed_constant(GraphPlan& g, ValueId v, const Layout& layout) 
 
 Status Planner::emit(GraphPlan& g, PlanStep& s) {
   const Node& node = g.graph.nodes[s.node];
+  for (RequireInstruction& r : s.requirements)
+    if (g.required.insert(to_text(r.a) + (r.equal ? " = " : " <= ") + to_text(r.b)).second)
+      push(g, std::move(r));
   switch (s.kind) {
     case PlanStep::kView: {
       const int32_t from = buffer(g, s.group.params[0]), to = buffer(g, s.group.params[1]);

@@ -67,6 +67,8 @@ class Steps {
         std::copy_if(last.inputs.begin(), last.inputs.end(), std::back_inserter(s.after),
                      [&](ValueId v) { return v != kNone && joins(v, last); });
     }
+    if (s.kind != PlanStep::kControl)
+      s.requirements = requirements_of(graph_, nodes, s.group.kernel);
     return s;
   }
   // A slice that lies in its operand, or a concat all of whose operands lie in it.
@@ -170,6 +172,9 @@ class Steps {
     for (ValueId v : s.group.params)
       if (v != kNone) add_symbols(graph_.value(v), used);
     for (const auto& region : graph_.nodes[s.node].regions) add_symbols_of(*region, used);
+    for (const RequireInstruction& r : s.requirements)
+      for (const Expr& e : {r.a, r.b})
+        for (const Var& v : free_vars_in_order(e)) used.insert(v.get());
     return used;
   }
   static void add_symbols(const Value& v, std::set<const ExprNode*>& to) {
@@ -246,6 +251,7 @@ class Lifetimes {
     touch(x.indices, at);
     touch(x.farthest, at);
   }
+  void uses(const RequireInstruction&, int32_t) {}
   void uses(const IfInstruction& x, int32_t at) {
     touch(x.condition, at);
     touch_block(x.then_block, at);

@@ -16,6 +16,7 @@ struct PlanStep {
   std::vector<size_t> nodes;  // of a kernel
   GroupKernel group;
   std::vector<ir::ValueId> after;  // values that lie in the result, and are made before
+  std::vector<ir::RequireInstruction> requirements;  // of the run's extents
 };
 
 // A graph or region while its block is written.
@@ -31,6 +32,7 @@ struct GraphPlan {
   std::map<ir::ValueId, std::vector<int32_t>>
       packed;  // constants in the layouts that kernels want them in
   std::vector<PlanStep> steps;
+  std::set<std::string> required;  // of extents, by this block
 };
 
 class Planner {
@@ -87,6 +89,11 @@ class Planner {
 // needs.
 std::vector<PlanStep> collect_steps(const ir::Graph& graph, const std::vector<int>& uses,
                                     const Aliases& aliases);
+// passes/plan_requirements.cpp: what must hold of extents that only the run knows, so that the
+// nodes of a kernel mean what they were compiled to, and it reads and writes what there is.
+std::vector<ir::RequireInstruction> requirements_of(const ir::Graph& graph,
+                                                    const std::vector<size_t>& nodes,
+                                                    const ir::Kernel& kernel);
 // passes/share_kernels.cpp: gives the steps whose kernels differ in numbers alone one kernel.
 void share_kernels(GraphPlan& g);
 // First and last use of every buffer, as instructions of the main block.

@@ -35,7 +35,7 @@ void fields(A& a, BufferDesc& b) {
 
 template <typename A>
 void fields(A& a, Instruction& i) {
-  a.enumeration(i.op, Op::kFail);
+  a.enumeration(i.op, Op::kRequire);
   a(i.target);
   a(i.buffers);
   a(i.scalars);

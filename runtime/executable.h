@@ -72,6 +72,8 @@ enum class Op : uint8_t {
                   // point into, the largest of index + extent as u64: an error of the node
                   // `message` where that is twice the extent or more. `index`: the dimension of the
                   // first
+  kRequire,       // an error, `message` and the two extents, when scalars[0] is not scalars[1], or
+                  // (index 1) is larger
 };
 struct Instruction {
   Op op = Op::kCall;

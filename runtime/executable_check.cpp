@@ -183,6 +183,8 @@ class VariantCheck {
       case Op::kLoop: return check_loop(i);
       case Op::kFail: return {};
       case Op::kCheckIndices: return check_indices(i);
+      case Op::kRequire:
+        return i.scalars.size() == 2 ? Status() : wrong("require takes two extents");
     }
     return wrong("unknown instruction " + std::to_string(int(i.op)));
   }

@@ -77,6 +77,7 @@ Status ProgramRunner::step(const Instruction& instruction, CallPlan& call) {
     case Op::kLoop: return run_loop(instruction);
     case Op::kFail: return invalid(instruction.message);
     case Op::kCheckIndices: return check_indices(instruction);
+    case Op::kRequire: return check_extents(instruction, symbols_);
   }
   return internal_error("unknown instruction");
 }

@@ -21,6 +21,8 @@ class PlanBuilder {
 
   Result<Plan> build(std::vector<int64_t> symbols) {
     plan_.symbols = std::move(symbols);
+    for (const Instruction& i : v_.blocks[0])  // sizes rely on these
+      if (i.op == Op::kRequire) TW_RETURN_IF_ERROR(check_extents(i, plan_.symbols));
     TW_RETURN_IF_ERROR(measure_buffers());
     add_buffers();
     plan_.calls.resize(v_.blocks.size());
@@ -186,6 +188,16 @@ Status evaluate_call(const KernelDesc& kernel, const Instruction& instruction,
   call.call_bytes = *shared;
   call.worker_stride = align_up(*each);
   return {};
+}
+
+Status check_extents(const Instruction& instruction, std::span<const int64_t> symbols) {
+  const std::optional<int64_t> a = evaluate(instruction.scalars[0], symbols),
+                               b = evaluate(instruction.scalars[1], symbols);
+  const bool at_most = instruction.index == 1;
+  if (!a || !b || (at_most ? *a <= *b : *a == *b)) return {};
+  return invalid(
+      instruction.message + " are " + std::to_string(*a) + " and " + std::to_string(*b) +
+      (at_most ? ", expected the first to be at most the second" : ", expected them to be equal"));
 }
 
 }  // namespace tilewright

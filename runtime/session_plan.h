@@ -57,4 +57,7 @@ Result<Plan> make_plan(const VariantLayout& layout, std::vector<int64_t> symbols
 Status evaluate_call(const KernelDesc& kernel, const Instruction& instruction,
                      std::span<const int64_t> symbols, CallPlan& call);
 
+// What a kRequire instruction says of two extents; nothing while one has no value yet.
+Status check_extents(const Instruction& instruction, std::span<const int64_t> symbols);
+
 }  // namespace tilewright

@@ -1,6 +1,7 @@
 // Shapes and the movement of elements.
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "frontends/onnx/importers.h"
 #include "ir/loops/simplify.h"
@@ -104,15 +105,22 @@ void split(NodeImport& n) {
     for (int64_t k = 0; k < parts; ++k)
       sizes.push_back(std::clamp<int64_t>(*extent - k * each, 0, each));
   }
+  const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  const auto extent = ir::as_int(n.dim(x, axis));
+  if (extent && *extent != total)
+    n.fail("parts add up to " + std::to_string(total) + ", dimension " + std::to_string(axis) +
+           " is " + std::to_string(*extent));
+  if (!extent) {  // the run checks that it is so
+    std::vector<Expr> dims = n.type(x).dims;
+    dims[static_cast<size_t>(axis)] = Expr(total);
+    x = n.reshape(x, dims);
+  }
   int64_t at = 0;
   for (size_t k = 0; k < sizes.size(); ++k) {
     if (n.wants(static_cast<int>(k)))
       n.out(static_cast<int>(k), n.slice(x, axis, at, at + sizes[k]));
     at += sizes[k];
   }
-  if (auto extent = ir::as_int(n.dim(x, axis)); extent && *extent != at)
-    n.fail("parts add up to " + std::to_string(at) + ", dimension " + std::to_string(axis) +
-           " is " + std::to_string(*extent));
 }
 // Before opset 10 starts, ends and axes are attributes.
 void slice(NodeImport& n) {

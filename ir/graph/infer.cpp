@@ -58,6 +58,13 @@ Status infer_node(Graph& graph, Node& node) {
   return {};
 }
 
+std::vector<std::pair<Expr, Expr>> equal_extents(const Graph& graph, const Node& node) {
+  Node copy = node;
+  InferContext context(graph, copy);
+  if (Status s = copy.op->infer_type(context); !s.ok()) return {};
+  return context.equal_extents();
+}
+
 Result<std::vector<ValueId>> add_node(Graph& graph, std::string_view op_name,
                                       std::vector<ValueId> inputs, Attributes attributes,
                                       int outputs, const std::string& name,

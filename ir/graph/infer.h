@@ -10,6 +10,9 @@ namespace tilewright::ir {
 // from known operands (shape computations). The node's output values exist already.
 Status infer_node(Graph& graph, Node& node);
 
+// Extents that are not all known, and that the types of the node's results take for equal.
+std::vector<std::pair<Expr, Expr>> equal_extents(const Graph& graph, const Node& node);
+
 // Appends a node, its outputs named after `name`, and infers it. outputs: how many are wanted.
 Result<std::vector<ValueId>> add_node(Graph& graph, std::string_view op,
                                       std::vector<ValueId> inputs, Attributes attributes,

@@ -99,7 +99,18 @@ Error InferContext::unsupported(const std::string& message) const {
   return tilewright::unsupported(describe(node_) + ": " + message);
 }
 
-Result<std::vector<Expr>> broadcast_dims(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+bool NodeView::agree(const Expr& a, const Expr& b) const {
+  const auto x = as_int(a), y = as_int(b);
+  if (x && y) return *x == *y;
+  if (!can_prove_equal(a, b)) expect_equal(a, b);
+  return true;
+}
+void InferContext::expect_equal(const Expr& a, const Expr& b) const {
+  equal_extents_.emplace_back(a, b);
+}
+
+Result<std::vector<Expr>> NodeView::broadcast(const std::vector<Expr>& a,
+                                              const std::vector<Expr>& b) const {
   const size_t rank = std::max(a.size(), b.size());
   std::vector<Expr> r(rank);
   for (size_t i = 0; i < rank; ++i) {
@@ -109,7 +120,7 @@ Result<std::vector<Expr>> broadcast_dims(const std::vector<Expr>& a, const std::
       r[i] = y;
     else if (is_one(y))
       r[i] = x;
-    else if (as_int(x) && as_int(y) && *as_int(x) != *as_int(y))
+    else if (!agree(x, y))
       return invalid("extents " + to_text(x) + " and " + to_text(y) + " do not broadcast");
     else
       r[i] = as_int(y) ? y : x;

@@ -87,6 +87,7 @@ const OpDef* find_op(std::string_view name);
 class NodeView {
  public:
   NodeView(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+  virtual ~NodeView() = default;
   const Node& node() const { return node_; }
   int num_inputs() const { return static_cast<int>(node_.inputs.size()); }
   int num_outputs() const { return static_cast<int>(node_.outputs.size()); }
@@ -112,8 +113,14 @@ class NodeView {
   std::optional<std::vector<Expr>> attr_extents(const std::string& name) const;
   // Attribute "axis" brought into [0, rank).
   int axis(int rank, int64_t fallback = 0) const;
+  // Two extents that must be equal: false when both are known and are not. Where types are
+  // inferred, the run is told to check what is not known.
+  bool agree(const Expr& a, const Expr& b) const;
+  // Numpy broadcasting of dimensions. Of two that are not known to be equal none is taken for 1.
+  Result<std::vector<Expr>> broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) const;
 
  protected:
+  virtual void expect_equal(const Expr&, const Expr&) const {}
   const Graph& graph_;
   const Node& node_;
 };
@@ -126,6 +133,8 @@ class InferContext : public NodeView {
     set_output(i, TensorType{dtype, std::move(dims)});
   }
   const std::vector<TensorType>& outputs() const { return outputs_; }
+  // Extents that are not all known, and that the types take for equal.
+  const std::vector<std::pair<Expr, Expr>>& equal_extents() const { return equal_extents_; }
   // A symbol for an extent that only the run knows; compute_symbols writes it. The same one each
   // time it is asked for.
   Var data_dependent_symbol(int index, const std::string& name);
@@ -133,13 +142,13 @@ class InferContext : public NodeView {
   Error error(const std::string& message) const;
   Error unsupported(const std::string& message) const;
 
+ protected:
+  void expect_equal(const Expr& a, const Expr& b) const override;
+
  private:
   Node& mutable_node_;
   std::vector<TensorType> outputs_;
+  mutable std::vector<std::pair<Expr, Expr>> equal_extents_;
 };
-
-// Numpy broadcasting of dimensions. Two different symbols that must agree: the first is taken (the
-// run checks inputs).
-Result<std::vector<Expr>> broadcast_dims(const std::vector<Expr>& a, const std::vector<Expr>& b);
 
 }  // namespace tilewright::ir

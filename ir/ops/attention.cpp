@@ -22,14 +22,11 @@ Status infer_attention(InferContext& c) {
                    ", " + to_string(k) + ", " + to_string(v));
   for (int i : {kQuery, kKey, kValue})
     if (c.type(i).dtype != DType::kFloat32) return c.unsupported("operand " + to_string(c.type(i)));
-  auto differ = [](const Expr& a, const Expr& b) {
-    return as_int(a) && as_int(b) && *as_int(a) != *as_int(b);
-  };
   for (size_t d = 0; d + 2 < rank; ++d)
-    if (differ(q.dims[d], k.dims[d]) || differ(q.dims[d], v.dims[d]))
+    if (!c.agree(q.dims[d], k.dims[d]) || !c.agree(q.dims[d], v.dims[d]))
       return c.error("batch dimensions of " + to_string(q) + ", " + to_string(k) + " and " +
                      to_string(v) + " differ");
-  if (differ(q.dims[rank - 1], k.dims[rank - 2]) || differ(k.dims[rank - 1], v.dims[rank - 2]))
+  if (!c.agree(q.dims[rank - 1], k.dims[rank - 2]) || !c.agree(k.dims[rank - 1], v.dims[rank - 2]))
     return c.error("inner dimensions of " + to_string(q) + ", " + to_string(k) + " and " +
                    to_string(v) + " differ");
   std::vector<Expr> scores = q.dims, y = q.dims;
@@ -40,7 +37,7 @@ Status infer_attention(InferContext& c) {
     if (c.type(i).dtype != (i == kBias ? DType::kFloat32 : DType::kBool))
       return c.error("operand " + to_string(c.type(i)) + ", expected " +
                      (i == kBias ? "f32" : "bool"));
-    auto dims = broadcast_dims(scores, c.type(i).dims);
+    auto dims = c.broadcast(scores, c.type(i).dims);
     if (!dims.ok() || dims->size() != rank)
       return c.error(to_string(c.type(i)) + " does not fit scores of " +
                      to_string(TensorType{DType::kFloat32, scores}));

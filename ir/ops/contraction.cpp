@@ -27,7 +27,7 @@ Result<MatmulDims> matmul_dims(const NodeView& c) {
   std::vector<Expr> batch_a, batch_b;
   if (ra > 2) batch_a.assign(a.begin(), a.end() - 2);
   if (rb > 2) batch_b.assign(b.begin(), b.end() - 2);
-  TW_ASSIGN(d.batch, broadcast_dims(batch_a, batch_b));
+  TW_ASSIGN(d.batch, c.broadcast(batch_a, batch_b));
   return d;
 }
 
@@ -36,7 +36,7 @@ Status check_zero_points(const InferContext& c) {
   for (int k : {2, 3}) {
     if (!c.has(k)) continue;
     const TensorType &of = c.type(k - 2), &zero = c.type(k);
-    auto dims = broadcast_dims(of.dims, zero.dims);
+    auto dims = c.broadcast(of.dims, zero.dims);
     if (zero.dtype != of.dtype || !dims.ok() || dims->size() != of.dims.size())
       return c.error("zero point " + to_string(zero) + " for " + to_string(of));
   }
@@ -51,7 +51,7 @@ Status infer_matmul(InferContext& c) {
   if (!d.ok())
     return c.error("a is " + to_string(c.type(0)) + ", b is " + to_string(c.type(1)) + ": " +
                    d.error().message);
-  if (as_int(d->k) && as_int(d->k_of_b) && *as_int(d->k) != *as_int(d->k_of_b))
+  if (!c.agree(d->k, d->k_of_b))
     return c.error("inner dimensions differ: a is " + to_string(c.type(0)) + ", b is " +
                    to_string(c.type(1)));
   TW_RETURN_IF_ERROR(check_zero_points(c));
@@ -134,7 +134,7 @@ Result<EinsumTerms> einsum_terms(const NodeView& c) {
       auto [it, fresh] = t.extents.emplace(labels[d], e);
       auto old = as_int(it->second), now = as_int(e);
       if (fresh || (now && *now == 1)) continue;
-      if (old && now && *old != *now && *old != 1)
+      if (old != 1 && !c.agree(it->second, e))
         return invalid(std::string("'") + labels[d] + "' is " + std::to_string(*old) + " and " +
                        std::to_string(*now));
       if (old && *old == 1) it->second = e;

@@ -78,7 +78,7 @@ Status infer_gather_nd(InferContext& c) {
     return c.error("x is " + to_string(x) + ", indices is " + to_string(indices) +
                    ", batch_dims is " + std::to_string(batch));
   for (size_t d = 0; d < static_cast<size_t>(batch); ++d)
-    if (surely_differ(x.dims[d], indices.dims[d]))
+    if (!c.agree(x.dims[d], indices.dims[d]))
       return c.error("x is " + to_string(x) + ", indices is " + to_string(indices) +
                      ": batch dimensions differ");
   std::vector<Expr> dims(indices.dims.begin(), indices.dims.end() - 1);
@@ -144,7 +144,7 @@ Status infer_scatter_elements(InferContext& c) {
     return c.error("x is " + to_string(x) + ", indices is " + to_string(c.type(1)) +
                    ", updates is " + to_string(c.type(2)) + ": ranks differ");
   for (int d = 0; d < x.rank(); ++d)
-    if (surely_differ(c.dim(1, d), c.dim(2, d)) || reaches_beyond(c, axis))
+    if (!c.agree(c.dim(1, d), c.dim(2, d)) || reaches_beyond(c, axis))
       return c.error("x is " + to_string(x) + ", indices is " + to_string(c.type(1)) +
                      ", updates is " + to_string(c.type(2)) + ": extents do not fit");
   return check_scatter(c);
@@ -177,7 +177,7 @@ Status infer_scatter_nd(InferContext& c) {
                    to_string(updates) + ": ranks do not fit");
   for (int d = 0; d < updates.rank(); ++d) {
     const int q = indices.rank() - 1;
-    if (surely_differ(c.dim(2, d), d < q ? c.dim(1, d) : c.dim(0, static_cast<int>(*k) + d - q)))
+    if (!c.agree(c.dim(2, d), d < q ? c.dim(1, d) : c.dim(0, static_cast<int>(*k) + d - q)))
       return c.error("x is " + to_string(x) + ", indices is " + to_string(indices) +
                      ", updates is " + to_string(updates) + ": extents do not fit");
   }
@@ -217,9 +217,9 @@ Status infer_tensor_scatter(InferContext& c) {
   if (update.rank() != x.rank() || update.dtype != x.dtype)
     return c.error("cache is " + to_string(x) + ", update is " + to_string(update));
   for (int d = 0; d < x.rank(); ++d)
-    if (d != axis && surely_differ(c.dim(0, d), c.dim(1, d)))
+    if (d != axis && !c.agree(c.dim(0, d), c.dim(1, d)))
       return c.error("cache is " + to_string(x) + ", update is " + to_string(update));
-  if (c.has(2) && (c.rank(2) != 1 || surely_differ(c.dim(2, 0), x.dims[0])))
+  if (c.has(2) && (c.rank(2) != 1 || !c.agree(c.dim(2, 0), x.dims[0])))
     return c.error("start is " + to_string(c.type(2)) + ", expected one per batch");
   const std::string mode = c.attr_string("mode", "linear");
   if (mode != "linear" && mode != "circular") return c.error("mode is '" + mode + "'");

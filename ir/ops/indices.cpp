@@ -13,10 +13,6 @@ Expr wrapped_index(Expr index, const Expr& extent) {
 Expr within(const Expr& i, const Expr& extent, const Expr& limit) {
   return can_prove(extent <= limit) ? i : min(i, limit - 1);
 }
-bool surely_differ(const Expr& a, const Expr& b) {
-  auto x = as_int(a), y = as_int(b);
-  return x && y && *x != *y;
-}
 
 std::optional<std::vector<Expr>> known_dims(const NodeView& c, int operand) {
   auto elements = c.known(operand);

@@ -11,8 +11,6 @@ Expr wrapped_index(Expr index, const Expr& extent);
 
 // i, which runs up to `extent`, kept below `limit` where extent may be larger.
 Expr within(const Expr& i, const Expr& extent, const Expr& limit);
-// Both are known and differ.
-bool surely_differ(const Expr& a, const Expr& b);
 
 inline Axes zeros(int rank) { return Axes(static_cast<size_t>(rank), Expr(0)); }
 

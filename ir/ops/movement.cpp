@@ -71,7 +71,7 @@ Status infer_expand(InferContext& c) {
   if (!shape) return infer_expand_at_run(c);
   std::vector<Expr> wanted;
   for (const Expr& e : *shape) wanted.push_back(simplify(cast(DType::kInt64, e)));
-  auto dims = broadcast_dims(c.type(0).dims, wanted);
+  auto dims = c.broadcast(c.type(0).dims, wanted);
   if (!dims.ok())
     return c.error(to_string(c.type(0)) + " to " + to_string(TensorType{c.type(0).dtype, wanted}) +
                    ": " + dims.error().message);
@@ -110,8 +110,8 @@ Status infer_concat(InferContext& c) {
     if (c.rank(k) != rank || c.type(k).dtype != c.type(0).dtype)
       return c.error("operands differ: " + to_string(c.type(0)) + " and " + to_string(c.type(k)));
     for (int d = 0; d < rank; ++d) {
-      auto a = as_int(dims[static_cast<size_t>(d)]), b = as_int(c.dim(k, d));
-      if (d != axis && a && b && *a != *b)
+      const auto b = as_int(c.dim(k, d));
+      if (d != axis && !c.agree(dims[static_cast<size_t>(d)], c.dim(k, d)))
         return c.error("extents differ: " + to_string(c.type(0)) + " and " + to_string(c.type(k)) +
                        " along axis " + std::to_string(axis));
       if (d != axis && b) dims[static_cast<size_t>(d)] = Expr(*b);

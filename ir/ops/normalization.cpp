@@ -91,6 +91,16 @@ Status infer_layer_norm(InferContext& c) {
   const int axis = c.axis(x.rank(), -1);
   std::vector<Expr> rows = x.dims;
   for (int d = axis; d < x.rank(); ++d) rows[static_cast<size_t>(d)] = 1;
+  for (int k : {1, 2}) {
+    if (!c.has(k)) continue;
+    const TensorType& t = c.type(k);
+    bool fits = t.rank() <= x.rank();
+    for (int d = 0; fits && d < t.rank(); ++d)
+      fits = is_one(c.dim(k, d)) || c.agree(c.dim(k, d), c.dim(0, x.rank() - t.rank() + d));
+    if (!fits)
+      return c.error((k == 1 ? "scale is " : "bias is ") + to_string(t) +
+                     ", which does not fit x: " + to_string(x));
+  }
   c.set_output(1, DType::kFloat32, rows);
   c.set_output(2, DType::kFloat32, rows);
   return {};

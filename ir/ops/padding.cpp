@@ -163,7 +163,7 @@ Status infer_reverse_sequence(InferContext& c) {
   if (time < 0 || batch < 0 || time >= c.rank(0) || batch >= c.rank(0) || time == batch)
     return c.error("time_axis " + std::to_string(time) + " and batch_axis " +
                    std::to_string(batch) + " of " + to_string(c.type(0)));
-  if (c.rank(1) != 1 || surely_differ(c.dim(1, 0), c.dim(0, static_cast<int>(batch))))
+  if (c.rank(1) != 1 || !c.agree(c.dim(1, 0), c.dim(0, static_cast<int>(batch))))
     return c.error("lengths is " + to_string(c.type(1)) + ", expected one per batch");
   c.set_output(0, c.type(0));
   return {};

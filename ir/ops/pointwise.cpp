@@ -20,7 +20,7 @@ Status infer_test(InferContext& c) {
 Status infer_broadcast(InferContext& c, int first, DType dtype) {
   std::vector<Expr> dims = c.type(first).dims;
   for (int i = first + 1; i < c.num_inputs(); ++i) {
-    auto joined = broadcast_dims(dims, c.type(i).dims);
+    auto joined = c.broadcast(dims, c.type(i).dims);
     if (!joined.ok())
       return c.error("operand shapes " + to_string(c.type(first)) + " and " + to_string(c.type(i)) +
                      ": " + joined.error().message);

@@ -84,7 +84,7 @@ Status infer_max_unpool(InferContext& c) {
     return c.error("x is " + to_string(c.type(0)) + ", indices is " + to_string(c.type(1)) +
                    ", the output shape has " + std::to_string(dims->size()) + " elements");
   for (int d = 0; d < c.rank(0); ++d)
-    if (surely_differ(c.dim(0, d), c.dim(1, d)))
+    if (!c.agree(c.dim(0, d), c.dim(1, d)))
       return c.error("x is " + to_string(c.type(0)) + ", indices is " + to_string(c.type(1)));
   c.set_output(0, c.type(0).dtype, *dims);
   return {};

@@ -12,7 +12,7 @@ Status check_parameters(InferContext& c, DType stored) {
   const auto& x = c.type(0);
   for (int i : {1, 2}) {
     if (!c.has(i)) continue;
-    auto dims = broadcast_dims(x.dims, c.type(i).dims);
+    auto dims = c.broadcast(x.dims, c.type(i).dims);
     if (!dims.ok() || dims->size() != x.dims.size())
       return c.error((i == 1 ? "scale is " : "zero point is ") + to_string(c.type(i)) +
                      ", which does not fit x: " + to_string(x));

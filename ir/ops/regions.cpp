@@ -14,7 +14,7 @@ DType accumulator(DType t) { return is_float(t) && byte_size(t) == 2 ? DType::kF
 Status infer_roi_align(InferContext& c) {
   const auto &x = c.type(0), &rois = c.type(1);
   if (x.rank() != 4 || rois.rank() != 2 || as_int(rois.dims[1]).value_or(4) != 4 ||
-      c.rank(2) != 1 || surely_differ(rois.dims[0], c.dim(2, 0)))
+      c.rank(2) != 1 || !c.agree(rois.dims[0], c.dim(2, 0)))
     return c.error("x is " + to_string(x) + ", rois is " + to_string(rois) +
                    ", batch indices are " + to_string(c.type(2)) +
                    ": expected [n, c, h, w], [r, 4] and [r]");

@@ -19,7 +19,7 @@ Status infer_grid_sample(InferContext& c) {
     return c.error("x is " + to_string(x) + ", grid is " + to_string(grid) +
                    ": expected [n, c, spatial...] and [n, spatial..., " +
                    std::to_string(x.rank() - 2) + "]");
-  if (surely_differ(x.dims[0], grid.dims[0]))
+  if (!c.agree(x.dims[0], grid.dims[0]))
     return c.error("x is " + to_string(x) + ", grid is " + to_string(grid) + ": batches differ");
   if (!is_float(grid.dtype)) return c.error("grid is " + to_string(grid));
   const std::string mode = c.attr_string("mode", "linear"),

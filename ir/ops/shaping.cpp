@@ -48,7 +48,7 @@ Status infer_reshape(InferContext& c) {
       dims[static_cast<size_t>(open)] = simplify(floordiv(total, rest));
   }
   Expr made = product(dims);
-  if (as_int(total) && as_int(made) && *as_int(total) != *as_int(made))
+  if (!c.agree(total, made))
     return c.error("cannot make " + to_string(TensorType{x.dtype, dims}) + " of " + to_string(x) +
                    ": " + to_text(made) + " elements instead of " + to_text(total));
   c.set_output(0, x.dtype, std::move(dims));

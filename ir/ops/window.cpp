@@ -104,7 +104,7 @@ Status check_conv_zero_points(const InferContext& c) {
   for (int k : {2, 3, 4}) {
     if (!c.has(k)) continue;
     const TensorType &of = c.type(k == 3 ? 1 : 0), &zero = c.type(k);
-    auto dims = broadcast_dims(of.dims, zero.dims);
+    auto dims = c.broadcast(of.dims, zero.dims);
     if (zero.dtype != of.dtype || !dims.ok() || dims->size() != of.dims.size() ||
         (k == 4 && zero.rank() != 0))
       return c.error((k == 4 ? "padding " : "zero point ") + to_string(zero) + " for " +
@@ -122,8 +122,8 @@ Status infer_conv(InferContext& c) {
   if (x.dtype != w.dtype && !c.has_attribute("out_dtype"))
     return c.error("x is " + to_string(x) + ", w is " + to_string(w) + ": types differ");
   const int64_t group = c.attr_int("group", 1);
-  auto o = as_int(w.dims[0]), ci = as_int(w.dims[1]), cx = as_int(x.dims[1]);
-  if (group < 1 || (o && *o % group) || (ci && cx && *ci * group != *cx))
+  const auto o = as_int(w.dims[0]);
+  if (group < 1 || (o && *o % group) || !c.agree(simplify(w.dims[1] * Expr(group)), x.dims[1]))
     return c.error("channels do not fit: x is " + to_string(x) + ", w is " + to_string(w) +
                    ", group is " + std::to_string(group));
   TW_RETURN_IF_ERROR(check_conv_zero_points(c));
@@ -150,8 +150,8 @@ Buffer padded_input(ComputeContext& c, const WindowGeometry& g) {
   std::vector<Expr> shape{x->shape[0], x->shape[1]};
   for (size_t d = 0; d < g.out.size(); ++d)
     shape.push_back(simplify(x->shape[d + 2] + g.pads_begin[d] + g.pads_end[d]));
-  // Few channels, as of an image, stay as they lie: each is read for all results at once. Results of
-  // one channel lie side by side along a row, and so do the elements that they read.
+  // Few channels, as of an image, stay as they lie: each is read for all results at once. Results
+  // of one channel lie side by side along a row, and so do the elements that they read.
   constexpr int64_t kFewChannels = 4;
   const bool few = as_int(x->shape[1]).value_or(kFewChannels + 1) <= kFewChannels;
   const Layout layout = is_one(c.out()->shape[1]) ? Layout{} : few ? x->layout : c.out()->layout;

@@ -55,6 +55,11 @@ struct CheckIndicesInstruction {  // ends the run with an error when an index is
   int64_t dim = 0;
   std::string node;
 };
+struct RequireInstruction {  // ends the run with an error when the extents are not as compiled for
+  Expr a, b;
+  bool equal = true;  // else: a is at most b
+  std::string what;   // "mul 'y': extents n and m"
+};
 struct LoopInstruction {  // as runtime's LoopDesc
   int32_t trip_count = -1, initial_condition = -1, iteration = -1, body = -1, body_condition = -1;
   std::vector<std::pair<int32_t, int32_t>> carried;  // (state, computed by the body)
@@ -63,7 +68,8 @@ struct LoopInstruction {  // as runtime's LoopDesc
 };
 using ProgramInstruction =
     std::variant<CallInstruction, DefineSymbolInstruction, AllocateInstruction, CopyInstruction,
-                 IfInstruction, LoopInstruction, FailInstruction, CheckIndicesInstruction>;
+                 IfInstruction, LoopInstruction, FailInstruction, CheckIndicesInstruction,
+                 RequireInstruction>;
 
 struct ProfileEntry {
   std::vector<std::string> nodes;  // of the source model

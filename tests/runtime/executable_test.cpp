@@ -15,8 +15,8 @@ namespace tilewright::testing {
 namespace {
 
 std::vector<Executable> all_models() {
-  return {add_relu_model(), add_relu_two_variants(), compact_model(), branch_model(),
-          fibonacci_model()};
+  return {add_relu_model(), add_relu_two_variants(), compact_model(),
+          branch_model(),   fibonacci_model(),       gather_model()};
 }
 
 std::string read_file(const std::string& path) {

@@ -185,4 +185,52 @@ Executable fibonacci_model() {
   return e;
 }
 
+namespace {
+
+// buffers: indices, farthest (u64[1]); scalars: k, rows.
+void farthest_index(TwKernelContext*, void* const* buffers, const int64_t* scalars) {
+  const auto* indices = static_cast<const int64_t*>(buffers[0]);
+  uint64_t farthest = 0;
+  for (int64_t k = 0; k < scalars[0]; ++k)
+    farthest =
+        std::max(farthest, static_cast<uint64_t>(indices[k]) + static_cast<uint64_t>(scalars[1]));
+  *static_cast<uint64_t*>(buffers[1]) = farthest;
+}
+// buffers: x, indices, y; scalars: k, rows.
+void gather(TwKernelContext*, void* const* buffers, const int64_t* scalars) {
+  const auto* indices = static_cast<const int64_t*>(buffers[1]);
+  for (int64_t k = 0; k < scalars[0]; ++k)
+    static_cast<float*>(buffers[2])[k] =
+        static_cast<const float*>(buffers[0])[indices[k] + (indices[k] < 0 ? scalars[1] : 0)];
+}
+
+}  // namespace
+
+Executable gather_model() {
+  Executable e;
+  e.model_name = "gather";
+  Variant v;
+  v.symbols = {"rows", "k"};
+  const SizeExpr rows = symbol_size(0), k = symbol_size(1);
+  v.buffers = {make_buffer("x", DType::kFloat32, {rows}, BufferKind::kInput),
+               make_buffer("indices", DType::kInt64, {k}, BufferKind::kInput),
+               make_buffer("farthest", DType::kUInt64, {constant_size(1)}, BufferKind::kTemporary),
+               make_buffer("y", DType::kFloat32, {k}, BufferKind::kOutput)};
+  v.inputs = {0, 1};
+  v.outputs = {3};
+  v.kernels = {{"farthest", farthest_index, {}, {}}, {"gather", gather, {}, {}}};
+  Instruction few, check;
+  few.op = Op::kRequire;
+  few.scalars = {rows, constant_size(8)};
+  few.index = 1;
+  few.message = "gather 'g': extents rows and 8";
+  check.op = Op::kCheckIndices;
+  check.buffers = {1, 2};
+  check.scalars = {rows};
+  check.message = "gather 'g'";
+  v.blocks = {{few, call(0, {1, 2}, {k, rows}), check, call(1, {0, 1, 3}, {k, rows})}};
+  e.variants = {std::move(v)};
+  return e;
+}
+
 }  // namespace tilewright::testing

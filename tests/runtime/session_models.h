@@ -117,5 +117,7 @@ Executable branch_model();
 // Fibonacci: (a, b) <- (b, a + b) from inputs a, b: trips times or until b > limit; scan of a.
 // Symbol 0: count (run).
 Executable fibonacci_model();
+// y[k] = x[i] for each i of indices[k], with x[rows] of at most 8 rows. Symbol 0: rows, 1: k.
+Executable gather_model();
 
 }  // namespace tilewright::testing

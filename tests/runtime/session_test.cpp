@@ -343,5 +343,29 @@ TEST(Session, OneSessionServesThreadsInTurnAndChangesItsThreads) {
   for (std::thread& t : threads) t.join();
 }
 
+// What the run checks of indices and extents ends it with an error, and the next one is as usual.
+TEST(Session, ChecksIndicesAndExtents) {
+  auto session =
+      std::move(*Session::create(std::make_shared<Executable>(gather_model()), {.threads = 1}));
+  auto error = [&](const std::vector<float>& x, const std::vector<int64_t>& indices) {
+    std::vector<Tensor> in{floats({static_cast<int64_t>(x.size())}, x),
+                           integers({static_cast<int64_t>(indices.size())}, indices)},
+        out;
+    const Status s = session->run(in, out);
+    return s.ok() ? std::string() : s.error().message;
+  };
+  EXPECT_EQ(error({1, 2, 3}, {2, -3, 0}), "");
+  EXPECT_EQ(error({1, 2, 3}, {2, 3, 0}),
+            "gather 'g': index 3 is out of range for dimension 0 of 3 elements");
+  EXPECT_EQ(error({1, 2, 3}, {-4}),
+            "gather 'g': index -4 is out of range for dimension 0 of 3 elements");
+  EXPECT_EQ(error({}, {}), "");
+  EXPECT_EQ(error({}, {0}), "gather 'g': index 0 is out of range for dimension 0 of 0 elements");
+  EXPECT_EQ(
+      error(std::vector<float>(9, 1), {0}),
+      "gather 'g': extents rows and 8 are 9 and 8, expected the first to be at most the second");
+  EXPECT_EQ(error(std::vector<float>(8, 1), {7}), "");
+}
+
 }  // namespace
 }  // namespace tilewright::testing

@@ -1,0 +1,97 @@
+// What a kernel needs of extents that only the run knows. Two kinds: extents that the types of its
+// nodes take for equal (a matrix product of [m, k] and [j, n]: k and j), and for each plain read or
+// write x[.., i, ..] with i from 0 to n, that the dimension has n elements, where this does not
+// follow from the extents' expressions. Models that name their dimensions well need neither.
+#include "ir/graph/infer.h"
+#include "ir/loops/rewrite.h"
+#include "ir/loops/simplify.h"
+#include "ir/text/printer_loops.h"
+#include "passes/planner.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+// Reads and writes whose index is a loop or block variable alone, outside of conditions that name
+// it: those may guard the access.
+class PlainAccesses : public Visitor {
+ public:
+  explicit PlainAccesses(std::function<void(const Expr& extent, const Expr& dim)> found)
+      : found_(std::move(found)) {}
+  using Visitor::visit;
+
+  void visit(const Expr& e) override {
+    if (const auto* s = e.as<Select>()) {
+      visit(s->condition);
+      conditions_.push_back(s->condition);
+      visit(s->a);
+      visit(s->b);
+      conditions_.pop_back();
+      return;
+    }
+    if (const auto* l = e.as<Load>()) access(*l->buffer, l->indices);
+    Visitor::visit(e);
+  }
+  void visit(const Stmt& s) override {
+    if (const auto* f = s.as<For>()) extents_[f->var.get()] = f->extent;
+    if (const auto* st = s.as<Store>()) access(*st->buffer, st->indices);
+    const auto* b = s.as<Block>();
+    for (size_t k = 0; b && k < b->axes.size(); ++k)
+      extents_[b->axes[k].var.get()] = b->axes[k].extent;
+    const auto* choice = s.as<If>();
+    const Expr condition = choice ? choice->condition : b ? b->predicate : Expr();
+    if (condition) conditions_.push_back(condition);
+    Visitor::visit(s);
+    if (condition) conditions_.pop_back();
+  }
+
+ private:
+  void access(const BufferNode& buffer, const std::vector<Expr>& indices) {
+    for (size_t d = 0; d < indices.size() && d < buffer.shape.size(); ++d) {
+      const auto extent = extents_.find(indices[d].get());
+      if (extent != extents_.end() && !is_guarded(Var(indices[d])))
+        found_(extent->second, buffer.shape[d]);
+    }
+  }
+  bool is_guarded(const Var& v) const {
+    for (const Expr& c : conditions_)
+      if (uses_var(c, v)) return true;
+    return false;
+  }
+
+  std::function<void(const Expr&, const Expr&)> found_;
+  std::unordered_map<const ExprNode*, Expr> extents_;
+  std::vector<Expr> conditions_;
+};
+
+}  // namespace
+
+std::vector<RequireInstruction> requirements_of(const Graph& graph,
+                                                const std::vector<size_t>& nodes,
+                                                const Kernel& kernel) {
+  std::vector<RequireInstruction> all;
+  auto add = [&](const Expr& a, const Expr& b, bool equal, const std::string& who) {
+    for (const RequireInstruction& r : all)
+      if (same_expr(r.a, a) && same_expr(r.b, b)) return;
+    const std::string text = who + ": extents " + to_text(a) + " and " + to_text(b);
+    all.push_back({a, b, equal, text});
+  };
+  for (size_t n : nodes)
+    for (const auto& [a, b] : equal_extents(graph, graph.nodes[n]))
+      add(a, b, true, describe(graph.nodes[n]));
+  if (!kernel.body) return all;
+  PlainAccesses([&](const Expr& extent, const Expr& dim) {
+    if (as_int(extent) && as_int(dim)) return;
+    if (can_prove(extent <= dim)) return;
+    for (const RequireInstruction& r : all)
+      if (r.equal && can_prove_equal(extent - dim, r.a - r.b)) return;
+    for (const RequireInstruction& r : all)
+      if (r.equal && can_prove_equal(dim - extent, r.a - r.b)) return;
+    add(extent, dim, false, describe(graph.nodes[nodes.back()]));
+  }).visit(kernel.body);
+  return all;
+}
+
+}  // namespace tilewright::passes
