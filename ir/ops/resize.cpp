@@ -45,13 +45,20 @@ DType position_type(const ResizePlan& p) {
 }
 
 // The position in x of output position o. Sources: the formulas of ONNX Resize; a scale need not be
-// out / in.
+// out / in, as the result has floor(in * scale) elements.
+//
+// Then align_corners and tf_crop_and_resize mean the number of elements there are: only so does the
+// last one lie at the corner that they name, and so PyTorch (interpolate with scale_factor) and
+// TensorFlow compute what their exporters write as these modes, and ONNX Runtime what it reads.
+// ONNX's own reference takes in * scale even if that is no whole number, and misses the corner. The
+// half-pixel modes and asymmetric take the scale that is given, in all of them;
+// half_pixel_symmetric is made for the difference.
 Expr source_position(const ComputeContext& c, const ResizePlan& p, const ResizeAxis& a,
                      const Expr& o) {
   const DType t = position_type(p);
   auto number = [t](double v) { return constant(v, t); };
   const Expr x = cast(t, o), half = number(0.5), one = number(1), in = cast(t, a.in),
-             scale = cast(t, a.scale), out = in * scale;
+             scale = cast(t, a.scale), out = cast(t, a.out);
   Expr pixel = (x + half) / scale - half;
   if (p.coordinates == "asymmetric") return x / scale;
   if (p.coordinates == "tf_half_pixel_for_nn") return (x + half) / scale;  // opset 11 alone
@@ -59,7 +66,7 @@ Expr source_position(const ComputeContext& c, const ResizePlan& p, const ResizeA
     return select(eq(out, one), number(0), x * (in - one) / (out - one));
   if (p.coordinates == "pytorch_half_pixel") return select(a.out > Expr(1), pixel, number(0));
   if (p.coordinates == "half_pixel_symmetric")
-    return in / number(2) * (one - cast(t, a.out) / out) + pixel;
+    return in / number(2) * (one - out / (in * scale)) + pixel;
   if (p.coordinates == "tf_crop_and_resize") {
     Expr begin = cast(t, load(c.in(1), {Expr(a.roi_begin)})),
          end = cast(t, load(c.in(1), {Expr(a.roi_end)}));
@@ -254,7 +261,10 @@ void compute_resize(ComputeContext& c) {
 const std::vector<OpDef>& resize_ops() {
   static const std::vector<OpDef> ops{
       {.name = "resize",
-       .summary = "x resampled along axes, by scales or to sizes",
+       .summary =
+           "x resampled along axes, by scales or to sizes; of floor(extent * scale) elements, "
+           "whose number is the resized length for align_corners and tf_crop_and_resize, "
+           "while the other coordinates take the scale as it is given",
        .operands = {{"x"},
                     {"roi", OperandDef::kOptional},
                     {"scales", OperandDef::kOptional},
