@@ -41,9 +41,9 @@ void compute_max_pool_indices(ComputeContext& c) {
   auto update = [&](const Axes& i, const Axes& r) {
     Expr inside;
     const Axes at = window_position(g, x, i, r, inside);
-    Expr better =
-        select(inside, logical_or(load(c.out(1), i) < Expr(0), load(x, at) > load(c.out(0), i)),
-               bool_imm(false));
+    Expr better = select(
+        inside, logical_or(load(c.out(1), i) < Expr(0), is_above(load(x, at), load(c.out(0), i))),
+        bool_imm(false));
     return if_then(better, seq({store(c.out(0), i, load(x, at)),
                                 store(c.out(1), i, flat_index(x->shape, at, column_major))}));
   };
@@ -113,7 +113,7 @@ const std::vector<OpDef>& pooling_ops() {
                                  {"pads", std::vector<int64_t>{1, 0, 1, 0}}};
   static const std::vector<OpDef> ops{
       {.name = "max_pool_indices",
-       .summary = "largest element of each window, and its number in x",
+       .summary = "largest element of each window, or NaN if there is one, and its number in x",
        .operands = {{"x"}},
        .attributes =
            [] {

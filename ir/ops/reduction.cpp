@@ -109,26 +109,65 @@ void compute_reduce_mean(ComputeContext& c) {
       "mean");
 }
 
+// The place of the extreme element. A NaN is beyond all numbers, as in NumPy and PyTorch: its place
+// is the result, that of the first one or, where the last of equals is wanted, of the last.
+class ArgExtreme {
+ public:
+  ArgExtreme(ComputeContext& c, bool largest)
+      : c_(c), largest_(largest), last_(c.attr_int("select_last_index") != 0) {}
+
+  void build() {
+    const int rank = c_.rank(0), axis = c_.axis(rank);
+    const ReduceIndex index{{c_.dim(0, axis)}, {axis}, c_.attr_int("keepdims", 1) != 0};
+    const DType t = c_.in(0)->dtype;
+    best_ = c_.b.temp("best", t, c_.out()->shape);
+    auto init = [&](const Axes& i) {
+      return seq(
+          {store(best_, i, largest_ ? lowest(t) : highest(t)), store(c_.out(), i, int_imm(0))});
+    };
+    // Along a row the place changes seldom; elsewhere lanes choose.
+    auto update = [&](const Axes& i, const Axes& r) {
+      const Expr x = load(c_.in(0), index(rank, i, r));
+      return axis == rank - 1 ? branch(i, r[0], x) : choose(i, r[0], x);
+    };
+    c_.b.reduce_custom(c_.out()->shape, index.extents, init, update,
+                       largest_ ? "argmax" : "argmin");
+  }
+
+ private:
+  Expr beyond(const Expr& x, const Expr& y, bool or_equal) const {
+    if (largest_) return or_equal ? x >= y : x > y;
+    return or_equal ? x <= y : x < y;
+  }
+  static Expr is_nan(const Expr& x) { return unary(UnaryOp::kIsNan, x); }
+
+  // A comparison that NaN passes too finds nearly all elements that change nothing.
+  Stmt branch(const Axes& i, const Expr& at, const Expr& x) const {
+    const Expr b = load(best_, i);
+    Stmt take = seq({store(c_.out(), i, at), store(best_, i, x)});
+    if (!is_float(x.dtype())) return if_then(beyond(x, b, last_), take);
+    const Expr number = logical_not(is_nan(b));
+    return if_then(logical_not(beyond(b, x, !last_)),
+                   if_then(last_ ? logical_or(is_nan(x), number) : number, take));
+  }
+  // The best does not wait for the comparison.
+  Stmt choose(const Axes& i, const Expr& at, const Expr& x) const {
+    const Expr b = load(best_, i);
+    Expr better = beyond(x, b, last_);
+    if (is_float(x.dtype()))
+      better = last_ ? logical_or(better, is_nan(x))
+                     : logical_and(logical_not(beyond(b, x, true)), logical_not(is_nan(b)));
+    return seq({store(c_.out(), i, select(better, at, load(c_.out(), i))),
+                store(best_, i, largest_ ? max(b, x) : min(b, x))});
+  }
+
+  ComputeContext& c_;
+  const bool largest_, last_;
+  Buffer best_;
+};
 template <bool largest>
 void compute_arg(ComputeContext& c) {
-  const int rank = c.rank(0), axis = c.axis(rank);
-  const bool last = c.attr_int("select_last_index") != 0;
-  const ReduceIndex index{{c.dim(0, axis)}, {axis}, c.attr_int("keepdims", 1) != 0};
-  const DType dtype = c.in(0)->dtype;
-  Buffer best = c.b.temp("best", dtype, c.out()->shape);
-  auto init = [&](const Axes& i) {
-    return seq(
-        {store(best, i, largest ? lowest(dtype) : highest(dtype)), store(c.out(), i, int_imm(0))});
-  };
-  auto update = [&](const Axes& i, const Axes& r) {
-    Expr x = load(c.in(0), index(rank, i, r)), b = load(best, i);
-    Expr better = largest ? (last ? x >= b : x > b) : (last ? x <= b : x < b);
-    // Along a row the place changes seldom; elsewhere lanes choose.
-    if (axis == rank - 1) return if_then(better, seq({store(c.out(), i, r[0]), store(best, i, x)}));
-    return seq({store(c.out(), i, select(better, r[0], load(c.out(), i))),
-                store(best, i, select(better, x, b))});
-  };
-  c.b.reduce_custom(c.out()->shape, index.extents, init, update, largest ? "argmax" : "argmin");
+  ArgExtreme(c, largest).build();
 }
 Status infer_arg(InferContext& c) {
   const auto& x = c.type(0);
@@ -180,11 +219,15 @@ const std::vector<OpDef>& reduction_ops() {
   static const std::vector<OpDef> ops{
       reduce_op("reduce_sum", "sum over axes", compute_reduce<Combiner::kSum>),
       reduce_op("reduce_prod", "product over axes", compute_reduce<Combiner::kProduct>),
-      reduce_op("reduce_max", "largest element over axes", compute_reduce<Combiner::kMax>),
-      reduce_op("reduce_min", "smallest element over axes", compute_reduce<Combiner::kMin>),
+      reduce_op("reduce_max", "largest element over axes, NaN if there is one",
+                compute_reduce<Combiner::kMax>),
+      reduce_op("reduce_min", "smallest element over axes, NaN if there is one",
+                compute_reduce<Combiner::kMin>),
       reduce_op("reduce_mean", "mean over axes", compute_reduce_mean),
-      arg_op("arg_max", "index of the largest element along an axis", compute_arg<true>),
-      arg_op("arg_min", "index of the smallest element along an axis", compute_arg<false>),
+      arg_op("arg_max", "index of the largest element along an axis, or of NaN if there is one",
+             compute_arg<true>),
+      arg_op("arg_min", "index of the smallest element along an axis, or of NaN if there is one",
+             compute_arg<false>),
   };
   return ops;
 }

@@ -25,6 +25,10 @@ Axes unravel(Expr flat, const std::vector<Expr>& shape) {
   return at;
 }
 
+Expr is_above(const Expr& a, const Expr& b) {
+  if (!is_float(a.dtype())) return a > b;
+  return select(a <= b, bool_imm(false), logical_not(unary(UnaryOp::kIsNan, b)));
+}
 Expr three_way(const Expr& a, const Expr& b) {
   Expr less = a<b, more = a> b;
   if (is_float(a.dtype())) {

@@ -33,6 +33,8 @@ Axes unravel(Expr flat, const std::vector<Expr>& shape);
 // otherwise.
 using Compare =
     std::function<Stmt(const Expr& a, const Expr& b, const std::function<Stmt(Expr)>& result)>;
+// Is a above b? NaN is above all numbers, and not above itself.
+Expr is_above(const Expr& a, const Expr& b);
 // Ascending order of two numbers, NaN last and equal to itself.
 Expr three_way(const Expr& a, const Expr& b);
 

@@ -88,7 +88,9 @@ Stmt insert_best(const ComputeContext& c, const Axes& outer, int axis, const Exp
                  bool largest) {
   const Scalars s(2);  // how many are kept; where the new one goes
   auto at = [&](const Expr& i) { return with_axis(outer, axis, i); };
-  auto better = [&](const Expr& a, const Expr& b) { return largest ? a > b : a < b; };
+  auto better = [&](const Expr& a, const Expr& b) {
+    return largest ? is_above(a, b) : is_above(b, a);
+  };
   Stmt scan = loop_nest({n}, [&](const Axes& i) {
     return with_value("x", load(c.in(0), at(i[0])), [&](const Expr& x) {
       Expr place = s.get(1), before = place - 1;
@@ -99,9 +101,16 @@ Stmt insert_best(const ComputeContext& c, const Axes& outer, int axis, const Exp
       Stmt insert = seq({s.set(1, min(s.get(0), k - 1)), while_loop(moves, move),
                          store(c.out(0), at(place), x), store(c.out(1), at(place), i[0]),
                          s.set(0, min(s.get(0) + 1, k))});
-      return if_then(
-          select(s.get(0) < Expr(k), bool_imm(true), better(x, load(c.out(0), at(Expr(k - 1))))),
-          insert);
+      // One comparison, which NaN passes too, tells nearly all that are not among the best.
+      const Expr worst = load(c.out(0), at(Expr(k - 1)));
+      Stmt second = insert;
+      if (is_float(x.dtype()))
+        second = if_then(select(s.get(0) < Expr(k), bool_imm(true),
+                                logical_not(unary(UnaryOp::kIsNan, largest ? worst : x))),
+                         insert);
+      return if_then(select(s.get(0) < Expr(k), bool_imm(true),
+                            logical_not(largest ? x <= worst : x >= worst)),
+                     second);
     });
   });
   return s.around(seq({s.set(0, 0), scan}));
@@ -280,7 +289,7 @@ const std::vector<OpDef>& sorting_ops() {
        .source = "https://onnx.ai/onnx/operators/onnx__CumProd.html"},
       {.name = "top_k",
        .summary = "the k largest or smallest elements along an axis, best first; of equals the one "
-                  "of lower index first",
+                  "of lower index first; NaN is larger than all numbers",
        .operands = {{"x"}, {"k"}},
        .attributes = {{"axis", AttributeKind::kInt, "default -1"},
                       {"largest", AttributeKind::kInt, "default 1"}},

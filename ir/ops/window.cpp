@@ -284,7 +284,7 @@ const std::vector<OpDef>& window_ops() {
                                   {"strides", std::vector<int64_t>{2, 1}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__Conv.html"},
       {.name = "max_pool",
-       .summary = "largest element of each window",
+       .summary = "largest element of each window, NaN if there is one",
        .operands = {{"x"}},
        .attributes = kWindowAttributes,
        .fusion = FusionKind::kContraction,
