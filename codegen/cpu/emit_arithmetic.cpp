@@ -60,7 +60,6 @@ class Arithmetic {
       return is_float(from) ? b_.CreateFCmpUNE(v, llvm::Constant::getNullValue(v->getType()))
                             : b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType()));
     if (is_float(from) && is_float(to)) {
-      if (from == DType::kFloat64 && byte_size(to) == 2) return b_.CreateFPTrunc(v, type);
       if (byte_size(from) == 2 && byte_size(to) == 2)
         return b_.CreateFPTrunc(b_.CreateFPExt(v, type_of({DType::kFloat32, c.type.lanes})), type);
       return byte_size(to) > byte_size(from) ? b_.CreateFPExt(v, type) : b_.CreateFPTrunc(v, type);
@@ -311,12 +310,29 @@ llvm::Type* llvm_type(llvm::IRBuilderBase& b_, ScalarType type, bool in_memory) 
 namespace {
 
 Expr single(int lanes) { return Var("x", {DType::kFloat32, lanes}); }
+// f64 as f32, rounded to odd: what is inexact ends in a 1, so that rounding again to a type of at
+// most 22 bits gives what one rounding would. (Boldo and Melquiond, When double rounding is odd.)
+Value* round_to_odd(llvm::IRBuilderBase& b, Value* v, int lanes) {
+  llvm::Type *single = llvm_type(b, {DType::kFloat32, lanes}),
+             *bits = llvm_type(b, {DType::kInt32, lanes});
+  auto magnitude = [&](Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); };
+  Value *nearest = b.CreateFPTrunc(v, single), *back = b.CreateFPExt(nearest, v->getType());
+  Value *inexact = b.CreateFCmpONE(back, v),
+        *beyond = b.CreateFCmpOGT(magnitude(back), magnitude(v)),
+        *one = llvm::ConstantInt::get(bits, 1), *none = llvm::Constant::getNullValue(bits);
+  Value* cut = b.CreateSub(b.CreateBitCast(nearest, bits), b.CreateSelect(beyond, one, none));
+  return b.CreateBitCast(b.CreateOr(cut, b.CreateSelect(inexact, one, none)), single);
+}
 
 }  // namespace
 
 Value* emit_cast(llvm::IRBuilderBase& b, const MachineDescription& m, const Cast& e, Value* v) {
   const DType from = e.value.dtype(), to = e.type.dtype;
   Cast wide = e;
+  if (from == DType::kFloat64 && is_float(to) && byte_size(to) == 2) {
+    v = round_to_odd(b, v, e.type.lanes);
+    wide.value = single(e.type.lanes);
+  }
   if (emulates_halves(m, from)) {
     v = widen_half(b, v, from);
     wide.value = single(e.type.lanes);
