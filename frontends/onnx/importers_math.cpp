@@ -1,5 +1,6 @@
 // Element-by-element arithmetic, logic and comparison.
 #include <array>
+#include <limits>
 
 #include "frontends/onnx/formula.h"
 #include "frontends/onnx/importers.h"
@@ -120,15 +121,18 @@ void cast_like(NodeImport& n) {
   ValueId x = n.required(0), like = n.required(1);
   n.out(0, n.dtype(x) == n.dtype(like) ? n.op("identity", {x}) : n.cast(x, n.dtype(like)));
 }
-// Opsets up to 10 have the bounds as attributes.
+// Opsets up to 10 have the bounds as attributes, whose defaults are the largest numbers of f32:
+// they limit infinities. Since then a bound that is absent is none, as for the exporters of
+// clamp(min=...) and ONNX's reference; ONNX Runtime still limits infinities then.
 void clip(NodeImport& n) {
   ValueId x = n.required(0), low = kNone, high = kNone;
   if (n.opset() >= 11) {
     low = n.in(1);
     high = n.in(2);
   } else {
-    if (n.has_attr("min")) low = n.scalar_like(n.float_attr("min", 0), x);
-    if (n.has_attr("max")) high = n.scalar_like(n.float_attr("max", 0), x);
+    constexpr double kLargest = std::numeric_limits<float>::max();
+    low = n.scalar_like(n.float_attr("min", -kLargest), x);
+    high = n.scalar_like(n.float_attr("max", kLargest), x);
   }
   n.out(0, n.op("clip", {x, low, high}));
 }

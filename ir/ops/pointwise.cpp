@@ -98,7 +98,8 @@ Status infer_clip(InferContext& c) {
       return c.error("bound is " + to_string(c.type(i)) + ", x is " + to_string(c.type(0)));
   return infer_unary(c);
 }
-// Like min(max(x, low), high), but NaN in x stays: each step keeps x unless it is beyond the bound.
+// Like min(max(x, low), high), but NaN in x stays, and one as a bound is none: each step keeps x
+// unless it is beyond the bound. A bound that is absent limits nothing, infinities neither.
 void compute_clip(ComputeContext& c) {
   c.b.compute(
       c.out(),
@@ -136,6 +137,9 @@ Status infer_cast(InferContext& c) {
   c.set_output(0, *to, c.type(0).dims);
   return {};
 }
+// ONNX leaves open what a float out of an integer's range becomes. x86's instructions, and so NumPy
+// and ONNX Runtime, give the least number of 32 or 64 bits, low bits of that for narrower types,
+// and differ by width and by vector: here it is the nearest number in the range, on every CPU.
 void compute_cast(ComputeContext& c) {
   c.b.compute(
       c.out(), [&](const Axes& i) { return cast(c.out()->dtype, load(c.in(0), i)); }, "cast");
@@ -216,7 +220,9 @@ std::vector<OpDef> unary_family() {
        .example = {.inputs = {f32({5, 7})}},
        .source = kOnnx},
       {.name = "clip",
-       .summary = "x limited to [low, high]",
+       .summary =
+           "x limited to [low, high], by low first: where low > high all is high; a bound that is "
+           "absent or NaN limits nothing, and NaN in x stays",
        .operands = {{"x"}, {"low", OperandDef::kOptional}, {"high", OperandDef::kOptional}},
        .fusion = FusionKind::kPointwise,
        .infer_type = infer_clip,
@@ -224,7 +230,10 @@ std::vector<OpDef> unary_family() {
        .example = {.inputs = {f32({5, 7}), f32({}), f32({})}, .values = {{}, {-0.5}, {0.5}}},
        .source = kOnnx},
       {.name = "cast",
-       .summary = "conversion of type",
+       .summary =
+           "conversion of type: floats to integers towards zero, limited to the range of the type, "
+           "NaN to 0; integers to narrower ones by their low bits; to bool all but zero, NaN "
+           "too, is true; to narrower floats rounded once, beyond their range infinite",
        .operands = {{"x"}},
        .attributes = {{"to", AttributeKind::kString, "element type by name"}},
        .fusion = FusionKind::kPointwise,
