@@ -8,6 +8,10 @@
 #include "ir/text/printer_loops.h"
 #include "ir/verify_loops.h"
 
+// Whether a rule holds; it is reported where not. The message is put together only then: written
+// out, an expression that is shared can be far longer than it has nodes.
+#define TW_REQUIRE(condition, message) ((condition) || broken(message))
+
 namespace tilewright::ir {
 
 class LoopsVerifier {
@@ -26,9 +30,9 @@ class LoopsVerifier {
   };
 
   void report(std::string text);
-  bool require(bool condition, const std::string& text) {
-    if (!condition) report(text);
-    return condition;
+  bool broken(std::string text) {
+    report(std::move(text));
+    return false;
   }
   std::string text(const Expr& e);
 
@@ -48,8 +52,8 @@ class LoopsVerifier {
   void check(const ReduceLanes& n, const Expr& e);
   void check(const Dot& n, const Expr& e);
   void stated(const Expr& e, ScalarType expected) {
-    require(e.type() == expected, "'" + text(e) + "' states type " + to_text(e.type()) +
-                                      ", its operands give " + to_text(expected));
+    TW_REQUIRE(e.type() == expected, "'" + text(e) + "' states type " + to_text(e.type()) +
+                                         ", its operands give " + to_text(expected));
   }
   void scalar_index(const Expr& e, const std::string& what);
   void condition(const Expr& e);

@@ -11,12 +11,13 @@ void LoopsVerifier::stmt(const Stmt& s) {
   dispatch(s, [&](const auto& n) { check(n); });
 }
 void LoopsVerifier::define(const Var& v, Definition d) {
-  if (!require(static_cast<bool>(v), "a variable is missing")) return;
-  require(defined_.insert(v.get()).second, "variable '" + text(v) + "' is defined more than once");
+  if (!TW_REQUIRE(static_cast<bool>(v), "a variable is missing")) return;
+  TW_REQUIRE(defined_.insert(v.get()).second,
+             "variable '" + text(v) + "' is defined more than once");
   if (d.origin != Origin::kLet)
-    require(v.type() == ScalarType{}, "'" + text(v) +
-                                          "' is a scalar, loop variable or axis of type " +
-                                          to_text(v.type()) + ", expected i64");
+    TW_REQUIRE(v.type() == ScalarType{}, "'" + text(v) +
+                                             "' is a scalar, loop variable or axis of type " +
+                                             to_text(v.type()) + ", expected i64");
   visible_[v.get()] = d;
 }
 void LoopsVerifier::check(const Store& n) {
@@ -24,13 +25,14 @@ void LoopsVerifier::check(const Store& n) {
   expr(n.value);
   if (!n.buffer || !n.value) return;
   const std::string who = "'" + names_.of(n.buffer) + "'";
-  require(n.value.dtype() == n.buffer->dtype, "a value of type " + to_text(n.value.type()) +
-                                                  " is stored to " + who + " of " +
-                                                  std::string(name(n.buffer->dtype)));
-  require(n.value.lanes() == lanes, "store to " + who + ": the index has " + std::to_string(lanes) +
-                                        " lanes, the value " + std::to_string(n.value.lanes()));
-  require(n.store_kind == StoreKind::kCached || n.buffer->scope == Scope::kParam,
-          "a streamed store to " + who + ", which is no parameter of the kernel");
+  TW_REQUIRE(n.value.dtype() == n.buffer->dtype, "a value of type " + to_text(n.value.type()) +
+                                                     " is stored to " + who + " of " +
+                                                     std::string(name(n.buffer->dtype)));
+  TW_REQUIRE(n.value.lanes() == lanes, "store to " + who + ": the index has " +
+                                           std::to_string(lanes) + " lanes, the value " +
+                                           std::to_string(n.value.lanes()));
+  TW_REQUIRE(n.store_kind == StoreKind::kCached || n.buffer->scope == Scope::kParam,
+             "a streamed store to " + who + ", which is no parameter of the kernel");
   auto it = live_.find(n.buffer.get());
   if (it == live_.end() || it->second >= depth_) return;
   for (const Expr& i : n.indices)
@@ -43,7 +45,7 @@ void LoopsVerifier::check(const Store& n) {
       });
 }
 void LoopsVerifier::check(const DotTile& n) {
-  require(flat_, "a dot_tile before the flat stage");
+  TW_REQUIRE(flat_, "a dot_tile before the flat stage");
   bool whole = true;
   for (const TileOperand* x : {&n.sum, &n.a, &n.b}) {
     access(x->buffer, {x->index}, nullptr);
@@ -53,15 +55,16 @@ void LoopsVerifier::check(const DotTile& n) {
   }
   if (!whole) return;
   const DType left = n.a.buffer->dtype;
-  require(dot_terms(left) > 0 && n.b.buffer->dtype == dot_partner(left) &&
-              n.sum.buffer->dtype == dot_sum(left),
-          "dot_tile takes sums and operands of the types of dot, found " +
-              std::string(name(n.sum.buffer->dtype)) + ", " + std::string(name(left)) + " and " +
-              std::string(name(n.b.buffer->dtype)));
-  require(n.sum.buffer != n.a.buffer && n.sum.buffer != n.b.buffer,
-          "dot_tile reads as an operand the buffer of its sums, '" + names_.of(n.sum.buffer) + "'");
+  TW_REQUIRE(dot_terms(left) > 0 && n.b.buffer->dtype == dot_partner(left) &&
+                 n.sum.buffer->dtype == dot_sum(left),
+             "dot_tile takes sums and operands of the types of dot, found " +
+                 std::string(name(n.sum.buffer->dtype)) + ", " + std::string(name(left)) + " and " +
+                 std::string(name(n.b.buffer->dtype)));
+  TW_REQUIRE(
+      n.sum.buffer != n.a.buffer && n.sum.buffer != n.b.buffer,
+      "dot_tile reads as an operand the buffer of its sums, '" + names_.of(n.sum.buffer) + "'");
   const auto fits = [](int64_t count, int64_t most) { return count >= 1 && count <= most; };
-  require(
+  TW_REQUIRE(
       fits(n.rows, n.kMostRows) && fits(n.columns, n.kMostColumns) && fits(n.groups, n.kMostGroups),
       "dot_tile takes 1 to 16 rows, columns and groups, found " + std::to_string(n.rows) + ", " +
           std::to_string(n.columns) + " and " + std::to_string(n.groups));
@@ -69,9 +72,9 @@ void LoopsVerifier::check(const DotTile& n) {
 void LoopsVerifier::check(const Let& n) {
   expr(n.value);
   if (n.value && n.var)
-    require(n.value.type() == n.var.type(), "'" + text(n.var) + "' has type " +
-                                                to_text(n.var.type()) + ", its value " +
-                                                to_text(n.value.type()));
+    TW_REQUIRE(n.value.type() == n.var.type(), "'" + text(n.var) + "' has type " +
+                                                   to_text(n.var.type()) + ", its value " +
+                                                   to_text(n.value.type()));
   define(n.var, {Origin::kLet, depth_, false, AxisKind::kParallel});
   stmt(n.body);
   forget(n.var);
@@ -82,11 +85,11 @@ void LoopsVerifier::check(const For& n) {
   const bool constant_only = n.loop_kind == LoopKind::kVectorized ||
                              n.loop_kind == LoopKind::kUnrolled || n.loop_kind == LoopKind::kDot;
   if (constant_only && n.extent)
-    require(as_int(n.extent).has_value(), std::string(name(n.loop_kind)) +
-                                              " loop has the extent '" + text(n.extent) +
-                                              "', expected a constant");
-  require(n.loop_kind != LoopKind::kParallel || !vectorized_,
-          "a parallel loop is nested in a vectorized one");
+    TW_REQUIRE(as_int(n.extent).has_value(), std::string(name(n.loop_kind)) +
+                                                 " loop has the extent '" + text(n.extent) +
+                                                 "', expected a constant");
+  TW_REQUIRE(n.loop_kind != LoopKind::kParallel || !vectorized_,
+             "a parallel loop is nested in a vectorized one");
   define(n.var, {Origin::kLoop, depth_, n.loop_kind == LoopKind::kParallel, AxisKind::kParallel});
   vectorized_ += n.loop_kind == LoopKind::kVectorized;
   stmt(n.body);
@@ -110,19 +113,19 @@ void LoopsVerifier::buffer_shape(const Buffer& b) {
   for (const Expr& e : b->shape) {
     scalar_index(e, "an extent of buffer '" + names_.of(b) + "'");
     if (b->scope == Scope::kLocal && e)
-      require(as_int(e).has_value(), "local buffer '" + names_.of(b) + "' has the extent '" +
-                                         text(e) + "', expected a constant");
+      TW_REQUIRE(as_int(e).has_value(), "local buffer '" + names_.of(b) + "' has the extent '" +
+                                            text(e) + "', expected a constant");
   }
   for (const LayoutAxis& a : b->layout)
-    require(a.dim >= 0 && a.dim < b->rank() && a.divisor >= 1 && a.modulus >= 0,
-            "the layout of buffer '" + names_.of(b) + "' does not fit its rank");
+    TW_REQUIRE(a.dim >= 0 && a.dim < b->rank() && a.divisor >= 1 && a.modulus >= 0,
+               "the layout of buffer '" + names_.of(b) + "' does not fit its rank");
 }
 void LoopsVerifier::check(const Allocate& n) {
-  if (!require(n.buffer != nullptr, "a buffer is missing")) return;
-  require(n.buffer->scope != Scope::kParam,
-          "buffer '" + names_.of(n.buffer) + "' is allocated with scope param");
-  require(allocated_.insert(n.buffer.get()).second,
-          "buffer '" + names_.of(n.buffer) + "' is allocated more than once");
+  if (!TW_REQUIRE(n.buffer != nullptr, "a buffer is missing")) return;
+  TW_REQUIRE(n.buffer->scope != Scope::kParam,
+             "buffer '" + names_.of(n.buffer) + "' is allocated with scope param");
+  TW_REQUIRE(allocated_.insert(n.buffer.get()).second,
+             "buffer '" + names_.of(n.buffer) + "' is allocated more than once");
   buffer_shape(n.buffer);
   live_[n.buffer.get()] = depth_;
   stmt(n.body);
@@ -131,9 +134,9 @@ void LoopsVerifier::check(const Allocate& n) {
 
 void LoopsVerifier::block_axes(const Block& n) {
   const std::string who = "block '" + n.name + "'";
-  require(n.axes.size() == n.bindings.size(), who + " has " + std::to_string(n.axes.size()) +
-                                                  " axes and " + std::to_string(n.bindings.size()) +
-                                                  " bindings");
+  TW_REQUIRE(n.axes.size() == n.bindings.size(),
+             who + " has " + std::to_string(n.axes.size()) + " axes and " +
+                 std::to_string(n.bindings.size()) + " bindings");
   for (size_t i = 0; i < std::min(n.axes.size(), n.bindings.size()); ++i) {
     const Expr& b = n.bindings[i];
     scalar_index(b, "a binding of " + who);
@@ -147,7 +150,7 @@ void LoopsVerifier::block_axes(const Block& n) {
   }
 }
 void LoopsVerifier::check(const Block& n) {
-  require(!flat_, "block '" + n.name + "' is left in the flat stage");
+  TW_REQUIRE(!flat_, "block '" + n.name + "' is left in the flat stage");
   block_axes(n);
   place_.push_back("block \"" + n.name + "\"");
   ++depth_;
@@ -165,8 +168,8 @@ void LoopsVerifier::check(const Block& n) {
     hide_loops_ = true;
   }
   if (stage_ == Stage::kBlocks)
-    require(!reduces || n.init, "the block has a reduce axis and no init");
-  require(reduces || !n.init, "the block has an init and no reduce axis");
+    TW_REQUIRE(!reduces || n.init, "the block has a reduce axis and no init");
+  TW_REQUIRE(reduces || !n.init, "the block has an init and no reduce axis");
   if (n.init) {
     in_init_ = true;
     stmt(n.init);

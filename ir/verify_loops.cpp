@@ -23,11 +23,11 @@ std::string LoopsVerifier::text(const Expr& e) {
 Status LoopsVerifier::run() {
   for (const Var& v : kernel_.scalars) define(v, {Origin::kScalar, 0, false, AxisKind::kParallel});
   for (const Buffer& b : kernel_.params) {
-    if (!require(b != nullptr, "a parameter is missing")) continue;
-    require(b->scope == Scope::kParam,
-            "parameter '" + names_.of(b) + "' has scope " + std::string(name(b->scope)));
-    require(live_.emplace(b.get(), 0).second,
-            "parameter '" + names_.of(b) + "' occurs more than once");
+    if (!TW_REQUIRE(b != nullptr, "a parameter is missing")) continue;
+    TW_REQUIRE(b->scope == Scope::kParam,
+               "parameter '" + names_.of(b) + "' has scope " + std::string(name(b->scope)));
+    TW_REQUIRE(live_.emplace(b.get(), 0).second,
+               "parameter '" + names_.of(b) + "' occurs more than once");
     buffer_shape(b);
   }
   for (const Buffer& b : kernel_.params) allocated_.insert(b.get());
