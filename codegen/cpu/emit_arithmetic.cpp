@@ -33,6 +33,8 @@ std::optional<MathOp> math_op(UnaryOp op) {
     case UnaryOp::kAcosh: return MathOp::kAcosh;
     case UnaryOp::kAtanh: return MathOp::kAtanh;
     case UnaryOp::kErf: return MathOp::kErf;
+    case UnaryOp::kExpm1: return MathOp::kExpm1;
+    case UnaryOp::kLog1p: return MathOp::kLog1p;
     case UnaryOp::kSigmoid: return MathOp::kSigmoid;
     case UnaryOp::kNeg:
     case UnaryOp::kNot:

@@ -95,6 +95,7 @@ F exp_with_offset(F x, const F* low, ExpRange range, int offset) {
 // x = 2^exponent * mantissa, mantissa in [sqrt(1/2), sqrt(2)), for positive finite x.
 struct Split {
   F exponent, mantissa;
+  I raw;  // the exponent as an integer
 };
 Split split(F x) {
   const int width = mantissa_bits(x);
@@ -104,7 +105,7 @@ Split split(F x) {
   F mantissa = from_bits(i - (e << width));
   const int64_t magic_bits = x.is_double() ? 0x4338000000000000 : 0x4B400000;  // of 1.5 * 2^width
   F exponent = from_bits(e + magic_bits) - (x.is_double() ? 0x1.8p52 : 0x1.8p23);
-  return {exponent, mantissa};
+  return {exponent, mantissa, e};
 }
 Split split_any(F x) {
   M denormal = x < smallest_normal(x);
@@ -114,11 +115,9 @@ Split split_any(F x) {
   return s;
 }
 
-// exponent * ln 2 + log(mantissa) + extra, extra being small.
-F log_of_split(const Split& s, const F* extra) {
-  F f = s.mantissa - 1.0;
+// exponent * ln 2 + log(1 + f), 1 + f being a mantissa.
+F log_of_split(const Split& s, F f) {
   F low = s.exponent * ln2_low(f);
-  if (extra) low = low + *extra;
   if (f.is_double()) {
     // log(1+f) = f - (f^2/2 - s (f^2/2 + z P(z))), s = f/(2+f), z = s^2
     F q = f / (f + 2.0), z = q * q, half_square = f * f * 0.5;
@@ -209,16 +208,19 @@ F sigmoid_of(F x) {
 F expm1_of(F x) {
   F c = x.is_double() ? max(min(x, 709.9), -60.0) : max(min(x, 88.9), -30.0);
   Rounded n = round_to_integer(c, kLog2E);
-  F high = fma(n.value, -ln2_high(x), c), low = n.value * ln2_low(x);
-  F r = high - low;
-  F tail = fma(r * r, exp_tail(r), (high - r) - low);
-  F half_scale = power_of_two(x, n.raw - 1);
-  F y = fma(half_scale, tail, fma(half_scale, r, half_scale - 0.5)) * 2.0;
-  return select(abs(x) < (x.is_double() ? 0x1p-54 : 0x1p-25), x, y);  // also keeps -0 and denormals
+  F r = fma(n.value, -ln2_low(x), fma(n.value, -ln2_high(x), c));
+  // 2^n (e^r - 1) + (2^n - 1), halved, since 2^n may overflow where the sum does not.
+  F p = fma(r * r, exp_tail(r), r);
+  F half_scale = x.e->has_scale && fills_registers(x)
+                     ? scale_in_registers(constant(x, 0.5), n.value)
+                     : power_of_two(x, n.raw - 1);
+  F y = fma(half_scale, p, half_scale - 0.5);
+  return copysign(y + y, x);  // keeps -0
 }
 
 F log_of(F x) {
-  F y = log_of_split(split_any(x), nullptr);
+  const Split s = split_any(x);
+  F y = log_of_split(s, s.mantissa - 1.0);
   y = select(x < kInfinity, y, x);
   y = select(x == 0.0, -kInfinity, y);
   return select(x < 0.0, kNaN, y);
@@ -226,14 +228,16 @@ F log_of(F x) {
 
 F log1p_of(F x) {
   F u = x + 1.0;
-  // What the sum lost: log(1+x) = log(u) + lost/u.
+  // What the sum lost goes into the mantissa, which is beside 1 where that matters.
   F lost = select(x > 1.0, 1.0 - (u - x), x - (u - 1.0));
-  F extra = lost / u;
-  F y = log_of_split(split(u), &extra);
+  const Split s = split(u);
+  const double most = x.is_double() ? 1000 : 100;
+  I down = constant(s.raw, 0) - select(s.exponent < most, s.raw, static_cast<int64_t>(most));
+  F scale = power_of_two(x, down);
+  F y = log_of_split(s, fma(lost, scale, s.mantissa - 1.0));
   y = select(x < kInfinity, y, x);
   y = select(x == -1.0, -kInfinity, y);
-  y = select(x < -1.0, kNaN, y);
-  return select(abs(x) < (x.is_double() ? 0x1p-54 : 0x1p-25), x, y);
+  return select(x < -1.0, kNaN, copysign(y, x));  // keeps -0
 }
 
 F pow_of(F x, F y) {

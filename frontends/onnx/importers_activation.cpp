@@ -10,11 +10,9 @@ namespace {
 
 using ir::ValueId;
 
-V softplus_of(V x) {  // max(x, 0) + log(1 + exp(-|x|)): no overflow
-  return apply("relu", x) + apply("log", 1.0 + apply("exp", apply("neg", apply("abs", x))));
-}
+// (1 + tanh(u)) / 2 is sigmoid(2 u), which does not cancel.
 V tanh_gelu(V x) {
-  return x * 0.5 * (apply("tanh", (x + x * x * x * 0.044715) * std::sqrt(2 / M_PI)) + 1.0);
+  return x * apply("sigmoid", (x + x * x * x * 0.044715) * (2 * std::sqrt(2 / M_PI)));
 }
 V erf_gelu(V x) { return x * 0.5 * (apply("erf", x * std::sqrt(0.5)) + 1.0); }
 
@@ -31,24 +29,33 @@ V thresholded_relu(NodeImport& n, V x) {
   return where(above, x, x.number(0));
 }
 V elu(NodeImport& n, V x) {
-  return where(less(x, 0), (apply("exp", x) - 1) * n.float_attr("alpha", 1), x);
+  return where(less(x, 0), apply("expm1", x) * n.float_attr("alpha", 1), x);
 }
 V celu(NodeImport& n, V x) {
   const double a = n.float_attr("alpha", 1);
-  return where(less(x, 0), (apply("exp", x / a) - 1) * a, x);
+  return where(less(x, 0), apply("expm1", x / a) * a, x);
 }
 V selu(NodeImport& n, V x) {
   const double a = n.float_attr("alpha", 1.67326319217681884765625),
                g = n.float_attr("gamma", 1.05070102214813232421875);
-  return where(less(x, 0), (apply("exp", x) - 1) * (a * g), x * g);
+  return where(less(x, 0), apply("expm1", x) * (a * g), x * g);
 }
 V hard_sigmoid(NodeImport& n, V x) {
   return limit(x * n.float_attr("alpha", 0.2) + n.float_attr("beta", 0.5), 0, 1);
 }
 V hard_swish(NodeImport&, V x) { return x * limit(x * (1.0 / 6) + 0.5, 0, 1); }
-V softplus(NodeImport&, V x) { return softplus_of(x); }
+// max(x, 0) + log(1 + exp(-|x|)): no overflow.
+V softplus(NodeImport&, V x) {
+  return apply("relu", x) + apply("log1p", apply("exp", apply("neg", apply("abs", x))));
+}
 V softsign(NodeImport&, V x) { return x / (1.0 + apply("abs", x)); }
-V mish(NodeImport&, V x) { return x * apply("tanh", softplus_of(x)); }
+// x tanh(log(1 + t)), t = exp(x), is x m / (m + 2), m = t (t + 2). Beyond the limit the quotient is
+// 1, and m still finite.
+V mish(NodeImport&, V x) {
+  constexpr double kLimit = 40;
+  V t = apply("exp", apply("min", x, x.number(kLimit))), m = t * (t + 2);
+  return x * (m / (m + 2));
+}
 V swish(NodeImport& n, V x) {
   const double a = n.float_attr("alpha", 1);
   return x * apply("sigmoid", a == 1 ? x : x * a);

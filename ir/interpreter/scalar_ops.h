@@ -146,6 +146,8 @@ constexpr bool has_meaning(UnaryOp op, DType t) {
     case UnaryOp::kAcosh:
     case UnaryOp::kAtanh:
     case UnaryOp::kErf:
+    case UnaryOp::kExpm1:
+    case UnaryOp::kLog1p:
     case UnaryOp::kSigmoid: return is_float(t);
   }
   return false;
@@ -272,7 +274,10 @@ inline double transcendental(UnaryOp op, double x) {
     case UnaryOp::kAcosh: return std::acosh(x);
     case UnaryOp::kAtanh: return std::atanh(x);
     case UnaryOp::kErf: return std::erf(x);
-    case UnaryOp::kSigmoid: return 1 / (1 + std::exp(-x));
+    case UnaryOp::kExpm1: return std::expm1(x);
+    case UnaryOp::kLog1p: return std::log1p(x);
+    // exp(x), where it is so small, keeps what 1 / exp(-x) would lose to an infinity.
+    case UnaryOp::kSigmoid: return x < -40 ? std::exp(x) : 1 / (1 + std::exp(-x));
     case UnaryOp::kNeg:
     case UnaryOp::kNot:
     case UnaryOp::kAbs:

@@ -143,6 +143,8 @@ enum class UnaryOp : uint8_t {
   kAcosh,
   kAtanh,
   kErf,
+  kExpm1,
+  kLog1p,
   kSigmoid,
   kFloor,
   kCeil,

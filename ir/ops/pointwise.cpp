@@ -204,6 +204,8 @@ std::vector<OpDef> unary_family() {
       unary_op<UnaryOp::kAcosh>("acosh", "inverse hyperbolic cosine"),
       unary_op<UnaryOp::kAtanh>("atanh", "inverse hyperbolic tangent"),
       unary_op<UnaryOp::kErf>("erf", "Gauss error function"),
+      unary_op<UnaryOp::kExpm1>("expm1", "exp(x) - 1, without cancellation near 0"),
+      unary_op<UnaryOp::kLog1p>("log1p", "log(1 + x), without rounding 1 + x"),
       unary_op<UnaryOp::kSigmoid>("sigmoid", "1 / (1 + exp(-x))"),
       unary_op<UnaryOp::kFloor>("floor", "largest integer not above x"),
       unary_op<UnaryOp::kCeil>("ceil", "smallest integer not below x"),

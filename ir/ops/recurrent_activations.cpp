@@ -23,13 +23,13 @@ const Row kRows[] = {
     {"hardsigmoid", [](const Call& c) { return clamp(c.alpha * c.x + c.beta, c.zero, c.one); }},
     {"elu",
      [](const Call& c) {
-       return select(c.x >= c.zero, c.x, c.alpha * (unary(UnaryOp::kExp, c.x) - c.one));
+       return select(c.x >= c.zero, c.x, c.alpha * unary(UnaryOp::kExpm1, c.x));
      }},
     {"softsign", [](const Call& c) { return c.x / (c.one + unary(UnaryOp::kAbs, c.x)); }},
     {"softplus",
      [](const Call& c) {  // log(1 + e^x) without overflow
        return max(c.x, c.zero) +
-              unary(UnaryOp::kLog, c.one + unary(UnaryOp::kExp, -unary(UnaryOp::kAbs, c.x)));
+              unary(UnaryOp::kLog1p, unary(UnaryOp::kExp, -unary(UnaryOp::kAbs, c.x)));
      }},
 };
 

@@ -90,7 +90,9 @@ TYPED_TEST(Floats, UnaryIsTheMathematicalFunctionRounded) {
   check(UnaryOp::kAcosh, [](D x) { return std::acosh(x); });
   check(UnaryOp::kAtanh, [](D x) { return std::atanh(x); });
   check(UnaryOp::kErf, [](D x) { return std::erf(x); });
-  check(UnaryOp::kSigmoid, [](D x) { return 1 / (1 + std::exp(-x)); });
+  check(UnaryOp::kExpm1, [](D x) { return std::expm1(x); });
+  check(UnaryOp::kLog1p, [](D x) { return std::log1p(x); });
+  check(UnaryOp::kSigmoid, [](D x) { return x < -40 ? std::exp(x) : 1 / (1 + std::exp(-x)); });
   check(UnaryOp::kFloor, [](D x) { return std::floor(x); });
   check(UnaryOp::kCeil, [](D x) { return std::ceil(x); });
   check(UnaryOp::kRoundEven, [](D x) { return std::nearbyint(x); });
