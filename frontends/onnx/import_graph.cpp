@@ -119,7 +119,7 @@ void GraphImport::import_node(const OnnxNode& node, size_t index, ImportScope& s
   sources_ = {node.name.empty() ? (node.outputs.empty() ? node.op_type : node.outputs[0])
                                 : node.name};
   try {
-    NodeImport import(*this, node, where);
+    NodeImport import(*this, node, where, mapping->form == Form::kFormula);
     mapping->import(import);
   } catch (ImportFailure& f) {
     sources_ = saved;

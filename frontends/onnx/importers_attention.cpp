@@ -239,10 +239,10 @@ void linear_attention(NodeImport& n) {
 }
 
 constexpr auto kRows = std::to_array<OpMapping>({
-    {"", "Attention", 23, attention},
-    {"", "RotaryEmbedding", 23, rotary_embedding},
-    {"", "SwiGLU", 1, swiglu},
-    {"", "CausalConvWithState", 1, causal_conv},
+    {"", "Attention", 23, attention, Form::kFormula},
+    {"", "RotaryEmbedding", 23, rotary_embedding, Form::kFormula},
+    {"", "SwiGLU", 1, swiglu, Form::kFormula},
+    {"", "CausalConvWithState", 1, causal_conv, Form::kFormula},
     {"", "LinearAttention", 1, linear_attention},
 });
 

@@ -139,11 +139,17 @@ ValueId interleaved(NodeImport& n, ValueId y, const Transposed& t, const Expr& c
   return n.reshape(n.transpose(n.reshape(y, split), order), joined);
 }
 
+// A convolution, rounded once where a bias follows.
+ValueId summed_phases(NodeImport& n, ValueId x, ValueId w, ir::Attributes attributes) {
+  return n.has(2) ? n.product("conv", {x, w}, std::move(attributes))
+                  : n.op("conv", {x, w}, std::move(attributes));
+}
+
 // All phases as the channels of one convolution, interleaved and cropped.
 ValueId jointly(NodeImport& n, ValueId x, ValueId w, const Transposed& t, const Expr& channels) {
   Ints pads;
   for (size_t d = 0; d < 2 * t.n; ++d) pads.push_back(t.steps[d % t.n] - 1);
-  ValueId y = n.op("conv", {x, phase_weights(n, w, t)}, {{"group", t.group}, {"pads", pads}});
+  ValueId y = summed_phases(n, x, phase_weights(n, w, t), {{"group", t.group}, {"pads", pads}});
   y = interleaved(n, y, t, channels);
   std::vector<Expr> cut(2 * (t.n + 2), Expr(0));
   bool any = false;
@@ -225,7 +231,7 @@ ValueId phase_conv(NodeImport& n, ValueId x, ValueId w, Transposed t,
   }
   if (cut != Ints(cut.size(), 0)) x = n.op("pad", {x, n.ints(cut)});
   t.strides = t.dilations = Ints(t.n, 1);
-  return n.op("conv", {x, phase_weights(n, w, t)}, {{"group", t.group}, {"pads", pads}});
+  return summed_phases(n, x, phase_weights(n, w, t), {{"group", t.group}, {"pads", pads}});
 }
 
 // A convolution for each combination of phases; their results are interleaved.
@@ -257,7 +263,7 @@ ValueId separately(NodeImport& n, ValueId x, ValueId w, const Transposed& t, con
 }
 
 void conv_transpose(NodeImport& n) {
-  ValueId x = n.required(0), w = n.required(1);
+  ValueId x = n.required_stored(0), w = n.required_stored(1);
   const Transposed t = geometry(n, x, w);
   const Expr channels = simplify(n.dim(w, 1) * Expr(t.group));
   const Phases phases = separate_phases(n, x, t);
@@ -271,7 +277,8 @@ void conv_transpose(NodeImport& n) {
   n.out(0, y);
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({{"", "ConvTranspose", 1, conv_transpose}});
+constexpr auto kRows =
+    std::to_array<OpMapping>({{"", "ConvTranspose", 1, conv_transpose, Form::kFormula}});
 
 }  // namespace
 

@@ -60,8 +60,8 @@ Equation parse(NodeImport& n) {
     if (start > left.size())
       n.fail("equation '" + text + "' for " + std::to_string(n.num_inputs()) + " operands");
     const size_t comma = std::min(left.find(',', start), left.size());
-    e.inputs.push_back(
-        spelled_out(n, left.substr(start, comma - start), n.rank(n.required(k)), extra, widest));
+    e.inputs.push_back(spelled_out(n, left.substr(start, comma - start),
+                                   n.rank(n.required_stored(k)), extra, widest));
     used += e.inputs.back();
     start = comma + 1;
   }
@@ -97,7 +97,7 @@ ValueId general(NodeImport& n, const std::vector<Term>& terms, const std::string
   std::vector<ValueId> values;
   for (const Term& t : terms) {
     equation += (values.empty() ? "" : ",") + t.labels;
-    values.push_back(t.value);
+    values.push_back(n.widened(t.value));
   }
   return n.op("einsum", values, {{"equation", equation + "->" + output}});
 }
@@ -112,7 +112,8 @@ Term summed(NodeImport& n, Term t, const std::string& keep) {
       axes.push_back(static_cast<int64_t>(d));
   }
   if (axes.empty()) return t;
-  return {n.op("reduce_sum", {t.value}, {{"axes", axes}, {"keepdims", int64_t{0}}}), left};
+  return {n.op("reduce_sum", {n.widened(t.value)}, {{"axes", axes}, {"keepdims", int64_t{0}}}),
+          left};
 }
 ValueId one(NodeImport& n, const Term& t, const std::string& output) {
   if (repeats(t.labels) || repeats(output)) return general(n, {t}, output);
@@ -172,7 +173,12 @@ Term two(NodeImport& n, Term a, Term b, const std::string& keep) {
              tb = b.labels == r.batch + r.columns + r.inner;
   ValueId left = ta ? matrix(n, a, r, r.inner, r.rows) : matrix(n, a, r, r.rows, r.inner);
   ValueId right = tb ? matrix(n, b, r, r.columns, r.inner) : matrix(n, b, r, r.inner, r.columns);
-  ValueId y = n.op("matmul", {left, right}, {{"trans_a", int64_t{ta}}, {"trans_b", int64_t{tb}}});
+  if (n.dtype(left) != n.dtype(right)) {  // one is a sum
+    left = n.widened(left);
+    right = n.widened(right);
+  }
+  ValueId y =
+      n.product("matmul", {left, right}, {{"trans_a", int64_t{ta}}, {"trans_b", int64_t{tb}}});
   std::vector<Expr> dims = extents(n, a, r.batch + r.rows);
   for (const Expr& e : extents(n, b, r.columns)) dims.push_back(e);
   const bool same = r.rows.size() == 1 && r.columns.size() == 1;
@@ -181,16 +187,16 @@ Term two(NodeImport& n, Term a, Term b, const std::string& keep) {
 
 void einsum(NodeImport& n) {
   const Equation e = parse(n);
-  Term t{n.required(0), e.inputs[0]};
+  Term t{n.required_stored(0), e.inputs[0]};
   for (size_t k = 1; k < e.inputs.size(); ++k) {
     std::string keep = e.output;
     for (size_t later = k + 1; later < e.inputs.size(); ++later) keep += e.inputs[later];
-    t = two(n, t, {n.required(static_cast<int>(k)), e.inputs[k]}, keep);
+    t = two(n, t, {n.required_stored(static_cast<int>(k)), e.inputs[k]}, keep);
   }
   n.out(0, one(n, t, e.output));
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({{"", "Einsum", 12, einsum}});
+constexpr auto kRows = std::to_array<OpMapping>({{"", "Einsum", 12, einsum, Form::kFormula}});
 
 }  // namespace
 

@@ -19,7 +19,7 @@ ValueId per_channel(NodeImport& n, ValueId v, int rank) {
 }
 
 void conv(NodeImport& n) {
-  ValueId x = n.required(0), w = n.required(1);
+  ValueId x = n.required_stored(0), w = n.required_stored(1);
   Attributes a = window_attributes(n);
   if (n.has_attr("kernel_shape")) {
     auto k = n.ints_attr("kernel_shape");
@@ -30,9 +30,9 @@ void conv(NodeImport& n) {
   }
   a.erase("kernel_shape");
   a["group"] = n.int_attr("group", 1);
-  ValueId y = n.op("conv", {x, w}, a);
-  if (n.has(2)) y = n.op("add", {y, per_channel(n, n.in(2), n.rank(x))});
-  n.out(0, y);
+  if (!n.has(2)) return n.out(0, n.op("conv", {x, w}, a));
+  ValueId y = n.product("conv", {x, w}, a);
+  n.out(0, n.op("add", {y, per_channel(n, n.in(2), n.rank(x))}));
 }
 
 void max_pool(NodeImport& n) {
@@ -63,12 +63,13 @@ void global_pool(NodeImport& n) {
 void matmul(NodeImport& n) { n.out(0, n.op("matmul", {n.required(0), n.required(1)})); }
 // y = alpha * a' * b' + beta * c
 void gemm(NodeImport& n) {
-  ValueId a = n.required(0), b = n.required(1);
+  ValueId a = n.required_stored(0), b = n.required_stored(1);
   if (n.rank(a) != 2 || n.rank(b) != 2)
     n.fail("operands must be matrices: a is " + to_string(n.type(a)) + ", b is " +
            to_string(n.type(b)));
-  ValueId y = n.op("matmul", {a, b},
-                   {{"trans_a", n.int_attr("transA", 0)}, {"trans_b", n.int_attr("transB", 0)}});
+  ValueId y =
+      n.product("matmul", {a, b},
+                {{"trans_a", n.int_attr("transA", 0)}, {"trans_b", n.int_attr("transB", 0)}});
   const double alpha = n.float_attr("alpha", 1), beta = n.float_attr("beta", 1);
   auto scaled = [&](ValueId v, double s) {
     return s == 1 ? v : n.op("mul", {v, n.scalar_like(s, v)});
@@ -119,13 +120,13 @@ void softmax(NodeImport& n) {
 void determinant(NodeImport& n) { n.out(0, n.op("determinant", {n.required(0)})); }
 
 constexpr auto kRows = std::to_array<OpMapping>({
-    {"", "Conv", 1, conv},
+    {"", "Conv", 1, conv, Form::kFormula},
     {"", "MaxPool", 1, max_pool},
     {"", "AveragePool", 1, average_pool},
     {"", "GlobalAveragePool", 1, global_pool<false>},
     {"", "GlobalMaxPool", 1, global_pool<true>},
     {"", "MatMul", 1, matmul},
-    {"", "Gemm", 7, gemm},
+    {"", "Gemm", 7, gemm, Form::kFormula},
     {"", "LayerNormalization", 17, layer_norm},
     {"", "RMSNormalization", 23, rms_norm},
     {"", "Softmax", 1, softmax<false>},

@@ -17,7 +17,6 @@ V before_dims(V v, int after) {
   dims.resize(static_cast<size_t>(after) + 1, Expr(1));
   return {v.n, v.n.reshape(v.id, dims)};
 }
-DType accumulator(DType t) { return byte_size(t) == 2 ? DType::kFloat32 : t; }
 std::vector<int64_t> range(int64_t begin, int64_t end) {
   std::vector<int64_t> r;
   for (int64_t i = begin; i < end; ++i) r.push_back(i);
@@ -68,9 +67,7 @@ void lrn(NodeImport& n) {
   const std::vector<Expr> dims = n.type(x.id).dims;
   Expr inner = 1;
   for (size_t d = 2; d < dims.size(); ++d) inner = inner * dims[d];
-  V wide = x.to(accumulator(x.dtype()));
-  ValueId squares =
-      n.reshape((wide * wide).id, std::vector<Expr>{dims[0], 1, dims[1], simplify(inner)});
+  ValueId squares = n.reshape((x * x).id, std::vector<Expr>{dims[0], 1, dims[1], simplify(inner)});
   ValueId mean = n.op("average_pool", {squares},
                       {{"kernel_shape", std::vector<int64_t>{size, 1}},
                        {"pads", std::vector<int64_t>{(size - 1) / 2, 0, size / 2, 0}},
@@ -81,32 +78,29 @@ void lrn(NodeImport& n) {
   V power = beta == 0.75 && n.float_attr("alpha", 1e-4) >= 0 && n.float_attr("bias", 1) > 0
                 ? three_quarters(factor)
                 : apply("pow", factor, factor.number(beta));
-  n.out(0, (wide / power).to(x.dtype()).id);
+  n.out(0, (x / power).id);
 }
 void lp_norm(NodeImport& n) {
   V x{n, n.required(0)};
   const int64_t p = n.int_attr("p", 2), axis = n.int_attr("axis", -1);
   if (p != 1 && p != 2) n.fail("p is " + std::to_string(p) + ", expected 1 or 2");
-  V wide = x.to(accumulator(x.dtype()));
-  V norm = reduce("reduce_sum", p == 1 ? apply("abs", wide) : wide * wide,
-                  {axis < 0 ? axis + x.rank() : axis});
+  V norm =
+      reduce("reduce_sum", p == 1 ? apply("abs", x) : x * x, {axis < 0 ? axis + x.rank() : axis});
   if (p == 2) norm = apply("sqrt", norm);
-  V y = where(apply("equal", norm, norm.number(0)), norm.number(0), wide / norm);
-  n.out(0, y.to(x.dtype()).id);
+  n.out(0, where(apply("equal", norm, norm.number(0)), norm.number(0), x / norm).id);
 }
 void mean_variance_norm(NodeImport& n) {
   V x{n, n.required(0)};
   const std::vector<int64_t> axes = n.ints_attr("axes", {0, 2, 3});
-  V wide = x.to(accumulator(x.dtype()));
-  V centred = wide - reduce("reduce_mean", wide, axes);
+  V centred = x - reduce("reduce_mean", x, axes);
   V deviation = apply("sqrt", reduce("reduce_mean", centred * centred, axes));
-  n.out(0, (centred / (deviation + 1e-9)).to(x.dtype()).id);
+  n.out(0, (centred / (deviation + 1e-9)).id);
 }
 
 struct BatchStatistics {
   V mean, var;
 };
-// scale * (x - mean) / sqrt(var + epsilon) + bias, in the type of the statistics.
+// scale * (x - mean) / sqrt(var + epsilon) + bias.
 void apply_batch_norm(NodeImport& n, V x, BatchStatistics s) {
   V scale = V{n, n.required(1)}.to(s.var.dtype()), bias = V{n, n.required(2)}.to(s.var.dtype());
   V factor = scale / apply("sqrt", s.var + n.float_attr("epsilon", 1e-5));
@@ -129,7 +123,7 @@ void batch_norm(NodeImport& n) {
   }
   std::vector<int64_t> axes = range(1, x.rank());
   axes[0] = 0;
-  const DType t = accumulator(var.dtype());
+  const DType t = var.dtype();
   V wide = x.to(t), batch_mean = reduce("reduce_mean", wide, axes, false);
   V centred = wide - before_dims(batch_mean, x.rank() - 2);
   V batch_var = reduce("reduce_mean", centred * centred, axes, false);
@@ -138,8 +132,8 @@ void batch_norm(NodeImport& n) {
   auto running = [&](V old, V batch) {
     return (old.to(t) * momentum + batch * (1 - momentum)).to(old.dtype()).id;
   };
-  if (n.wants(1)) n.out(1, running(mean, batch_mean));
-  if (n.wants(2)) n.out(2, running(var, batch_var));
+  if (n.wants(1)) n.out(1, running(mean, batch_mean), 3);
+  if (n.wants(2)) n.out(2, running(var, batch_var), 4);
 }
 
 // x: [n, c, d...] log-probabilities, target: [n, d...] class numbers, weight: [c].
@@ -184,12 +178,12 @@ void softmax_cross_entropy(NodeImport& n) {
 constexpr auto kRows = std::to_array<OpMapping>({
     {"", "InstanceNormalization", 1, instance_norm},
     {"", "GroupNormalization", 18, group_norm},
-    {"", "LRN", 1, lrn},
-    {"", "LpNormalization", 1, lp_norm},
-    {"", "MeanVarianceNormalization", 9, mean_variance_norm},
-    {"", "BatchNormalization", 7, batch_norm},
-    {"", "NegativeLogLikelihoodLoss", 12, nll_loss},
-    {"", "SoftmaxCrossEntropyLoss", 12, softmax_cross_entropy},
+    {"", "LRN", 1, lrn, Form::kFormula},
+    {"", "LpNormalization", 1, lp_norm, Form::kFormula},
+    {"", "MeanVarianceNormalization", 9, mean_variance_norm, Form::kFormula},
+    {"", "BatchNormalization", 7, batch_norm, Form::kFormula},
+    {"", "NegativeLogLikelihoodLoss", 12, nll_loss, Form::kFormula},
+    {"", "SoftmaxCrossEntropyLoss", 12, softmax_cross_entropy, Form::kFormula},
 });
 
 }  // namespace

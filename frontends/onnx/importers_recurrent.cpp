@@ -80,9 +80,9 @@ class Recurrent {
 
  private:
   void read() {
-    x_ = n_.required(0);
-    w_ = n_.required(1);
-    r_ = n_.required(2);
+    x_ = n_.required_stored(0);
+    w_ = n_.required_stored(1);
+    r_ = n_.required_stored(2);
     if (n_.rank(x_) != 3 || n_.rank(w_) != 3 || n_.rank(r_) != 3)
       n_.fail("X, W and R must have rank 3, found " + to_string(n_.type(x_)) + ", " +
               to_string(n_.type(w_)) + " and " + to_string(n_.type(r_)));
@@ -191,7 +191,7 @@ class Recurrent {
                                              : std::vector<ValueId>{r, scale, zero});
   }
   ValueId times_weights(ValueId x, int64_t d) {
-    if (!cell_.quantized) return n_.op("matmul", {x, n_.transpose(row(w_, d), {1, 0})});
+    if (!cell_.quantized) return n_.product("matmul", {x, n_.transpose(row(w_, d), {1, 0})});
     return dynamically_quantized_matmul(n_, x, row(w_, d), row(n_.required(8), d),
                                         row(n_.in(9), d));
   }
@@ -268,9 +268,9 @@ void dynamic_quantize_lstm(NodeImport& n) {
 }
 
 constexpr auto kRows = std::to_array<OpMapping>({
-    {"", "RNN", 1, rnn},
-    {"", "GRU", 1, gru},
-    {"", "LSTM", 1, lstm},
+    {"", "RNN", 1, rnn, Form::kFormula},
+    {"", "GRU", 1, gru, Form::kFormula},
+    {"", "LSTM", 1, lstm, Form::kFormula},
     {"com.microsoft", "DynamicQuantizeLSTM", 1, dynamic_quantize_lstm},
 });
 

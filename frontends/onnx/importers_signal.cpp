@@ -202,8 +202,8 @@ constexpr auto kRows = std::to_array<OpMapping>({
     {"", "HammingWindow", 17, hamming_window},
     {"", "BlackmanWindow", 17, blackman_window},
     {"", "MelWeightMatrix", 17, mel_weight_matrix},
-    {"", "DFT", 17, dft},
-    {"", "STFT", 17, stft},
+    {"", "DFT", 17, dft, Form::kFormula},
+    {"", "STFT", 17, stft, Form::kFormula},
 });
 
 }  // namespace

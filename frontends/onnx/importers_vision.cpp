@@ -125,13 +125,13 @@ void deform_conv(NodeImport& n) {
 
 constexpr auto kRows = std::to_array<OpMapping>({
     {"", "MaxUnpool", 9, max_unpool},
-    {"", "LpPool", 1, lp_pool},
-    {"", "GlobalLpPool", 1, global_lp_pool},
+    {"", "LpPool", 1, lp_pool, Form::kFormula},
+    {"", "GlobalLpPool", 1, global_lp_pool, Form::kFormula},
     {"", "RoiAlign", 10, roi_align},
     {"", "MaxRoiPool", 1, max_roi_pool},
     {"", "GridSample", 16, grid_sample},
     {"", "Col2Im", 18, col2im},
-    {"", "DeformConv", 19, deform_conv},
+    {"", "DeformConv", 19, deform_conv, Form::kFormula},
 });
 
 }  // namespace

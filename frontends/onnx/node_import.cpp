@@ -19,18 +19,33 @@ ValueId ImportScope::find(const std::string& name) {
 
 ir::Graph& NodeImport::graph() { return owner_.graph(); }
 
-ValueId NodeImport::in(int i) const {
+namespace {
+bool is_half(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16; }
+}  // namespace
+
+ValueId NodeImport::stored(int i) const {
   if (!has(i)) return ir::kNone;
   ValueId v = owner_.scope()->find(node.inputs[static_cast<size_t>(i)]);
   if (v == ir::kNone)
     fail("input '" + node.inputs[static_cast<size_t>(i)] + "' depends on something unsupported");
   return v;
 }
-ValueId NodeImport::required(int i) const {
-  if (!has(i)) fail("input " + std::to_string(i) + " is missing");
+ValueId NodeImport::in(int i) { return widened(stored(i)); }
+ValueId NodeImport::widened(ValueId v) {
+  if (!formula_ || v == ir::kNone || !is_half(dtype(v))) return v;
+  auto [it, fresh] = widened_.emplace(v, ir::kNone);
+  if (fresh) it->second = cast(v, DType::kFloat32);
+  return it->second;
+}
+ValueId NodeImport::required(int i) {
+  required_stored(i);
   return in(i);
 }
-std::vector<ValueId> NodeImport::all_inputs() const {
+ValueId NodeImport::required_stored(int i) const {
+  if (!has(i)) fail("input " + std::to_string(i) + " is missing");
+  return stored(i);
+}
+std::vector<ValueId> NodeImport::all_inputs() {
   std::vector<ValueId> r;
   for (int i = 0; i < num_inputs(); ++i) r.push_back(in(i));
   return r;
@@ -120,7 +135,7 @@ const OnnxGraph* NodeImport::graph_attr(const std::string& name) const {
 std::optional<std::vector<int64_t>> NodeImport::axes(int input, int64_t input_since) const {
   if (opset() >= input_since) {
     if (!has(input)) return std::nullopt;
-    return must_know_ints(in(input), "axes");
+    return must_know_ints(stored(input), "axes");
   }
   if (!has_attr("axes")) return std::nullopt;
   return ints_attr("axes");
@@ -189,8 +204,15 @@ ValueId NodeImport::transpose(ValueId v, const std::vector<int64_t>& perm) {
 ValueId NodeImport::slice(ValueId v, int axis, int64_t start, int64_t end, int64_t step) {
   return op("slice", {v, ints({start}), ints({end}), ints({axis}), ints({step})});
 }
-void NodeImport::out(int i, ValueId v) {
+ValueId NodeImport::product(std::string_view name, std::vector<ValueId> inputs,
+                            ir::Attributes attributes) {
+  if (formula_ && is_half(dtype(inputs[0]))) attributes["out_dtype"] = std::string("f32");
+  return op(name, std::move(inputs), std::move(attributes));
+}
+void NodeImport::out(int i, ValueId v, int like) {
   if (!wants(i)) return;
+  if (formula_ && dtype(v) == DType::kFloat32 && has(like) && is_half(dtype(stored(like))))
+    v = cast(v, dtype(stored(like)));
   const std::string& name = node.outputs[static_cast<size_t>(i)];
   owner_.scope()->values[name] = v;
   ir::Value& value = graph().value(v);

@@ -33,8 +33,9 @@ class GraphImport;
 
 class NodeImport {
  public:
-  NodeImport(GraphImport& owner, const OnnxNode& node, std::string where)
-      : owner_(owner), node(node), where_(std::move(where)) {}
+  // formula: see OpMapping.
+  NodeImport(GraphImport& owner, const OnnxNode& node, std::string where, bool formula = false)
+      : owner_(owner), node(node), where_(std::move(where)), formula_(formula) {}
 
   // --- operands
   int num_inputs() const { return static_cast<int>(node.inputs.size()); }
@@ -43,9 +44,13 @@ class NodeImport {
   bool wants(int output) const {
     return output < num_outputs() && !node.outputs[static_cast<size_t>(output)].empty();
   }
-  ir::ValueId in(int i) const;        // kNone when absent
-  ir::ValueId required(int i) const;  // fails when absent
-  std::vector<ir::ValueId> all_inputs() const;
+  ir::ValueId in(int i);        // kNone when absent
+  ir::ValueId required(int i);  // fails when absent
+  std::vector<ir::ValueId> all_inputs();
+  // Operand i as the model has it, in a formula too: for what moves elements, and for `product`.
+  ir::ValueId stored(int i) const;
+  ir::ValueId required_stored(int i) const;
+  ir::ValueId widened(ir::ValueId v);  // as f32, a half in a formula; else v
   int64_t opset() const { return node.opset; }
 
   // --- types and known elements of any value
@@ -91,7 +96,12 @@ class NodeImport {
   std::vector<ir::ValueId> control(std::string_view name, std::vector<ir::ValueId> inputs,
                                    ir::Attributes attributes, int outputs,
                                    std::vector<std::shared_ptr<const ir::Graph>> regions);
-  void out(int i, ir::ValueId v);
+  // A contraction. In a formula its sum of products of halves stays f32: nothing is widened before
+  // it, and nothing rounded behind it.
+  ir::ValueId product(std::string_view name, std::vector<ir::ValueId> inputs,
+                      ir::Attributes attributes = {});
+  // Result i. That of a formula has the type of operand `like` of the model, if this is a half.
+  void out(int i, ir::ValueId v, int like = 0);
   // Imports a nested graph in place (a branch that is always taken); the values of its outputs.
   std::vector<ir::ValueId> inline_graph(const OnnxGraph& graph,
                                         const std::map<std::string, ir::ValueId>& inputs = {});
@@ -110,13 +120,21 @@ class NodeImport {
 
  private:
   std::string where_;
+  bool formula_;
+  std::map<ir::ValueId, ir::ValueId> widened_;  // halves, and the same as f32
 };
+
+// How an operator computes in half precision: by one graph operator (which sums in f32 and rounds
+// once, or moves elements), or by a formula of several. A formula gets its halves as f32, and its
+// results are rounded to halves once.
+enum class Form : uint8_t { kOperator, kFormula };
 
 struct OpMapping {
   std::string_view domain, op_type;
   int since;  // first opset of the row; the row with the largest `since` not above the node's opset
               // holds
   void (*import)(NodeImport&);
+  Form form = Form::kOperator;
 };
 const OpMapping* find_mapping(const OnnxNode& node);
 std::vector<std::string> mapped_ops();  // "Conv", "com.microsoft:Gelu", sorted

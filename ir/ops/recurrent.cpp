@@ -26,8 +26,9 @@ Status infer_steps(InferContext& c) {
   if (x.rank() != 3 || r.rank() != 2)
     return c.error("expected [s, b, g * h] and [h, g * h], found " + to_string(x) + " and " +
                    to_string(r));
-  const bool bytes = cell && r.dtype == DType::kInt8 && x.dtype == DType::kFloat32;
-  if (!is_float(x.dtype) || (r.dtype != x.dtype && !bytes))
+  const bool bytes = cell && r.dtype == DType::kInt8 && x.dtype == DType::kFloat32,
+             halves = is_float(r.dtype) && accumulator(r.dtype) == x.dtype;
+  if (!is_float(x.dtype) || (r.dtype != x.dtype && !bytes && !halves))
     return c.error("operands must be of one floating-point type: " + to_string(x) + " and " +
                    to_string(r));
   if (bytes != (c.has(kScale) && c.has(kSums)) && cell)

@@ -71,6 +71,23 @@ TEST_P(Halves, NarrowToTheNearest) {
   expect_equal(call);
 }
 
+// The middle between two halves, and doubles so near to it that f32 knows no difference.
+TEST_P(Halves, NarrowDoublesOnce) {
+  const DType t = GetParam().half;
+  std::vector<double> values{NAN, HUGE_VAL, -HUGE_VAL, 1e300, -1e300, 1e-300, 0.0, -0.0};
+  const int digits = t == DType::kFloat16 ? 11 : 8;
+  for (int exponent = -20; exponent < 18; ++exponent)
+    for (const double part : {1.0, 1.25, 1.5, 1.75, 1.984375})
+      for (const double off : {0.0, 0x1p-40, -0x1p-40, 0x1p-20, -0x1p-20})
+        for (const double sign : {1.0, -1.0})
+          values.push_back(sign * std::ldexp(part + std::ldexp(1, -digits) + off, exponent));
+  GraphCall call;
+  const ir::Attributes to{{"to", std::string(name(t))}};
+  const auto n = static_cast<int64_t>(values.size());
+  call.output(call.op("cast", {call.input(repeated(DType::kFloat64, {n}, values))}, to));
+  expect_equal(call);
+}
+
 TEST_P(Halves, Compute) {
   const DType t = GetParam().half;
   const HostTensor x = repeated(t, {37}, {1.5, -2.25, 0.0, 3.125, -0.5, 7.0}),
@@ -79,6 +96,7 @@ TEST_P(Halves, Compute) {
   const ir::ValueId a = call.input(x), b = call.input(y);
   for (const char* op : {"add", "sub", "mul", "div", "max", "min"})
     call.output(call.op(op, {a, b}));
+  for (const char* op : {"fmod", "mod"}) call.output(call.op(op, {a, b}));
   for (const char* op : {"neg", "abs", "floor", "ceil"}) call.output(call.op(op, {a}));
   call.output(call.op("less", {a, b}));
   call.output(call.op("reduce_max", {a}, {{"axes", std::vector<int64_t>{0}}}));
