@@ -110,9 +110,12 @@ Error explain_mismatch(const Variant& v, std::span<const Tensor> inputs) {
     return invalid(who + extent + ", expected " + std::to_string(dims[b.dim][0].value));
   if (b.mismatch == Mismatch::kConflict) {
     const int64_t symbol = dims[b.dim][0].value;
-    return invalid(who + "symbol '" + v.symbols[symbol] + "' is " + found + " here but " +
-                   std::to_string(symbols[symbol]) + " at input '" + first_definer(v, symbol) +
-                   "'");
+    Error error =
+        invalid(who + "symbol '" + v.symbols[symbol] + "' is " + found + " here but " +
+                std::to_string(symbols[symbol]) + " at input '" + first_definer(v, symbol) + "'");
+    error.notes.push_back(
+        "where the model means different extents by one name, compile it with --shape apart");
+    return error;
   }
   TW_CHECK(b.mismatch == Mismatch::kExpression);
   const std::optional<int64_t> value = evaluate(dims[b.dim], symbols);

@@ -44,9 +44,8 @@ std::string type_text(const OnnxType& type) {
   std::vector<std::string> symbols;
   for (const OnnxDimension& d : *type.shape) {
     const auto* extent = std::get_if<int64_t>(&d);
-    const auto* symbol = std::get_if<std::string>(&d);
     extents.push_back(extent ? *extent : -1);
-    symbols.push_back(symbol ? *symbol : "");
+    symbols.push_back(extent_name(d));
   }
   return text + extents_text(extents, symbols);
 }
@@ -79,6 +78,9 @@ void print_onnx(const OnnxModel& model, const std::string& path) {
              (onnx::find_mapping(n) ? "" : " (unsupported)")];
   std::cout << "nodes: " << model.graph.nodes.size() << "\n";
   for (const auto& [op, count] : counts) std::cout << "  " << count << " " << op << "\n";
+  std::vector<std::string> notes;
+  if (build_graph(model, {}, nullptr, &notes).ok())
+    for (const std::string& note : notes) std::cout << "note: " << note << "\n";
 }
 
 void print_variant(const Variant& v, size_t number) {

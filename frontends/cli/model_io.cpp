@@ -29,6 +29,7 @@ CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions compile;
   compile.cpu = options.cpu;
   compile.precise = options.precise;
+  compile.note = [](const std::string& note) { std::cerr << "tilewright: note: " << note << "\n"; };
   compile.schedule_threads = options.threads > 0 ? options.threads : available_cpus();
   return compile;
 }
@@ -45,9 +46,8 @@ std::vector<InputInfo> inputs_of(const OnnxModel& model) {
     if (v.type.shape)
       for (const OnnxDimension& d : *v.type.shape) {
         const auto* extent = std::get_if<int64_t>(&d);
-        const auto* symbol = std::get_if<std::string>(&d);
         info.extents.push_back(extent ? *extent : -1);
-        info.symbols.push_back(symbol ? *symbol : "");
+        info.symbols.push_back(extent_name(d));
       }
     infos.push_back(std::move(info));
   }

@@ -16,7 +16,9 @@ const char* const kShapeHelp =
     "compile makes one variant per set and runs the first that fits exactly: --shape batch=1 "
     "--shape batch=8.\n"
     "The set `any` leaves all extents symbolic: --shape batch=1 --shape any. Without --shape that "
-    "is the only one.";
+    "is the only one.\n"
+    "The set `apart` does so, too, but extents of one symbol may differ, for models that name "
+    "different ones alike.";
 
 namespace {
 
@@ -81,10 +83,11 @@ Status add(Binding& set, const Item& item, const std::vector<InputInfo>& inputs)
   return {};
 }
 
-// Every dimension of a set has one value. Fills in the symbols that shapes bind.
+// Every dimension of a set has one value. Fills in the symbols that shapes bind; one that they
+// bind to several values is no symbol.
 Status check(Binding& set, const std::vector<InputInfo>& inputs) {
-  std::map<std::string, std::string> origin;
-  for (const auto& [name, value] : set.symbols) origin[name] = "--shape " + name;
+  const std::map<std::string, int64_t> given_symbols = set.symbols;
+  std::set<std::string> differ;
   for (const InputInfo& input : inputs) {
     auto given = set.shapes.find(input.name);
     if (given == set.shapes.end()) continue;
@@ -96,13 +99,15 @@ Status check(Binding& set, const std::vector<InputInfo>& inputs) {
                        " in the model, not " + std::to_string(value));
       if (input.extents[d] >= 0 || input.symbols[d].empty()) continue;
       auto [it, fresh] = set.symbols.emplace(input.symbols[d], value);
-      if (!fresh && it->second != value)
-        return invalid("--shape: symbol '" + input.symbols[d] + "' is bound to " +
-                       std::to_string(it->second) + " by " + origin[input.symbols[d]] + " and to " +
+      if (fresh || it->second == value) continue;
+      if (given_symbols.count(it->first))
+        return invalid("--shape: symbol '" + it->first + "' is bound to " +
+                       std::to_string(it->second) + " by --shape " + it->first + " and to " +
                        std::to_string(value) + " by " + here);
-      if (fresh) origin[input.symbols[d]] = here;
+      differ.insert(it->first);
     }
   }
+  for (const std::string& symbol : differ) set.symbols.erase(symbol);
   return {};
 }
 
@@ -112,14 +117,14 @@ Result<std::vector<Binding>> parse_shapes(const std::vector<InputInfo>& inputs,
                                           const std::vector<std::string>& shapes) {
   std::vector<Binding> sets(1);
   std::set<std::string> named;  // in the last set
-  bool any = false;
+  bool any = false, apart = false;
   auto begin_set = [&] {
     if (!named.empty()) sets.emplace_back();
     named.clear();
   };
   for (const std::string& option : shapes) {
-    if (option == "any") {
-      any = true;
+    if (option == "any" || option == "apart") {
+      (option == "any" ? any : apart) = true;
       continue;
     }
     std::vector<Item> items;
@@ -140,7 +145,10 @@ Result<std::vector<Binding>> parse_shapes(const std::vector<InputInfo>& inputs,
     }
   }
   for (Binding& set : sets) TW_RETURN_IF_ERROR(check(set, inputs));
-  if (any && !named.empty()) sets.emplace_back();  // last: it fits everything
+  const bool only_apart = apart && !any && named.empty();
+  if (any && !named.empty()) sets.emplace_back();  // behind those: it fits what they do not
+  if (apart && !only_apart) sets.emplace_back();   // last: it fits everything
+  sets.back().names_apart = apart;
   return sets;
 }
 

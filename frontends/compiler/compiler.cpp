@@ -42,6 +42,11 @@ Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph,
   return constants;
 }
 
+void pass_on(const std::vector<std::string>& notes, const CompileOptions& options) {
+  for (const std::string& note : notes)
+    if (options.note) options.note(note);
+}
+
 codegen::AssembleOptions assemble_options(const CompileOptions& options,
                                           const ir::MachineDescription& machine,
                                           const std::string& name) {
@@ -78,8 +83,9 @@ Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path) {
 }
 
 static Result<ir::Graph> import_bound(const OnnxModel& model, const Binding& binding,
-                                      std::vector<std::string>* specialised) {
-  ImportOptions options{binding.shapes, binding.symbols, {}};
+                                      std::vector<std::string>* specialised,
+                                      std::vector<std::string>* notes) {
+  ImportOptions options{binding.shapes, binding.symbols, {}, binding.names_apart, notes};
   Result<ir::Graph> graph = import_graph(model, options);
   if (graph.ok() || binding.values.empty() ||
       graph.error().to_string().find("not known at compile time") == std::string::npos)
@@ -92,13 +98,16 @@ static Result<ir::Graph> import_bound(const OnnxModel& model, const Binding& bin
   return again;
 }
 Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding,
-                              std::vector<std::string>* specialised) {
-  return catch_failures([&] { return import_bound(model, binding, specialised); });
+                              std::vector<std::string>* specialised,
+                              std::vector<std::string>* notes) {
+  return catch_failures([&] { return import_bound(model, binding, specialised, notes); });
 }
 
 Result<ir::Program> compile_program(const OnnxModel& model, const Binding& binding,
                                     const CompileOptions& options) {
-  TW_ASSIGN(ir::Graph graph, build_graph(model, binding));
+  std::vector<std::string> notes;
+  TW_ASSIGN(ir::Graph graph, build_graph(model, binding, nullptr, &notes));
+  pass_on(notes, options);
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
   return catch_failures([&] { return passes::lower(std::move(graph), lower); });
 }
@@ -120,7 +129,9 @@ Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
                                                       const Binding& binding,
                                                       const CompileOptions& options,
                                                       std::vector<std::string>* specialised) {
-  TW_ASSIGN(ir::Graph graph, build_graph(model, binding, specialised));
+  std::vector<std::string> notes;
+  TW_ASSIGN(ir::Graph graph, build_graph(model, binding, specialised, &notes));
+  pass_on(notes, options);
   return compile_in_memory(std::move(graph), options);
 }
 

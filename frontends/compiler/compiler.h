@@ -25,6 +25,8 @@ struct CompileOptions {
   // Called as kernels get ready: what is being done, how many are done, of how many (0: not known).
   // From any thread.
   std::function<void(const std::string& stage, size_t done, size_t total)> progress;
+  // Called with what the user should know of the model.
+  std::function<void(const std::string& note)> note;
 };
 
 // One set of input shapes: by input name (`shapes`) or by symbol (`symbols`). Empty: extents stay
@@ -34,14 +36,17 @@ struct Binding {
   std::map<std::string, int64_t> symbols;
   std::map<std::string, ir::ConstantRef>
       values;  // tried only where a shape depends on the value of an input
+  bool names_apart = false;  // extents of one name may differ
 };
 
 Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path);
 
 // The typed graph under a binding. Where a shape depends on values of inputs that the binding has,
-// the graph is specialised to them; `specialised` (may be null) names these inputs.
+// the graph is specialised to them; `specialised` (may be null) names these inputs. `notes` (may be
+// null): see ImportOptions.
 Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding,
-                              std::vector<std::string>* specialised = nullptr);
+                              std::vector<std::string>* specialised = nullptr,
+                              std::vector<std::string>* notes = nullptr);
 
 // What the passes are told under these options.
 Result<passes::LowerOptions> lower_options(const CompileOptions& options);

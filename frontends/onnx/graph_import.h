@@ -1,14 +1,15 @@
 // The state of one import: the graph being built and the names in scope.
 #pragma once
 
+#include "frontends/onnx/extent_names.h"
 #include "frontends/onnx/node_import.h"
 
 namespace tilewright::onnx {
 
 class GraphImport {
  public:
-  GraphImport(const OnnxModel& model, const ImportOptions& options)
-      : model_(model), options_(options) {}
+  GraphImport(const OnnxModel& model, const ImportOptions& options, ExtentNames& extents)
+      : model_(model), options_(options), extents_(extents) {}
   Result<ir::Graph> run();
 
   // Imports nodes of a graph into the current graph under a new scope; the values of its outputs.
@@ -33,15 +34,14 @@ class GraphImport {
   void import_initializers(const OnnxGraph& graph, ImportScope& scope);
   void import_node(const OnnxNode& node, size_t index, ImportScope& scope);
   ir::TensorType input_type(const OnnxValueInfo& info);
-  ir::Expr symbol(const std::string& name);
 
   const OnnxModel& model_;
   const ImportOptions& options_;
+  ExtentNames& extents_;
   ir::Graph graph_;
   ir::Graph* current_ = &graph_;  // graph_, or the region that is being imported
   ImportScope* scope_ = nullptr;
   std::vector<std::string> sources_;
-  std::map<std::string, ir::Expr> symbols_;
   std::vector<Error> unsupported_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
 
 #include "frontends/onnx/graph_import.h"
@@ -17,14 +18,6 @@ using ir::ValueId;
 ir::ConstantRef to_constant(const TensorView& t) {
   return std::make_shared<const ir::Constant>(
       ir::Constant{*t.dtype(), t.shape, t.data, t.bytes, t.owner});
-}
-
-ir::Expr GraphImport::symbol(const std::string& name) {
-  auto bound = options_.symbols.find(name);
-  if (bound != options_.symbols.end()) return ir::Expr(bound->second);
-  auto [it, fresh] = symbols_.emplace(name, ir::Expr());
-  if (fresh) it->second = ir::Var(name);
-  return it->second;
 }
 
 ir::TensorType GraphImport::input_type(const OnnxValueInfo& info) {
@@ -48,7 +41,6 @@ ir::TensorType GraphImport::input_type(const OnnxValueInfo& info) {
                                 ", the model declares rank " + std::to_string(dims.size()))};
   for (size_t d = 0; d < dims.size(); ++d) {
     const int64_t* fixed = std::get_if<int64_t>(&dims[d]);
-    const std::string* named = std::get_if<std::string>(&dims[d]);
     if (given != options_.input_shapes.end()) {
       const int64_t want = given->second[d];
       if (fixed && *fixed != want)
@@ -56,18 +48,8 @@ ir::TensorType GraphImport::input_type(const OnnxValueInfo& info) {
                                     " is " + std::to_string(want) + ", expected " +
                                     std::to_string(*fixed))};
       type.dims.push_back(ir::Expr(want));
-      if (named && !named->empty()) {
-        auto [it, fresh] = symbols_.emplace(*named, ir::Expr(want));
-        if (!fresh && ir::as_int(it->second) && *ir::as_int(it->second) != want)
-          throw ImportFailure{invalid(
-              "input '" + info.name + "': symbol '" + *named + "' is " + std::to_string(want) +
-              " here but " + std::to_string(*ir::as_int(it->second)) + " at another input")};
-      }
-    } else if (fixed) {
-      type.dims.push_back(ir::Expr(*fixed));
     } else {
-      type.dims.push_back(
-          symbol(named && !named->empty() ? *named : info.name + "." + std::to_string(d)));
+      type.dims.push_back(extents_.extent(info.name, d, dims[d]));
     }
   }
   return type;
@@ -235,8 +217,23 @@ Result<ir::Graph> GraphImport::run() {
 
 }  // namespace onnx
 
+// What an import finds out about extents goes into the next one, until nothing is new.
 Result<ir::Graph> import_graph(const OnnxModel& model, const ImportOptions& options) {
-  return onnx::GraphImport(model, options).run();
+  onnx::ExtentNames extents(model, options);
+  std::optional<Error> first;
+  for (;;) {
+    onnx::GraphImport import(model, options, extents);
+    Result<ir::Graph> graph = import.run();
+    if (!graph.ok()) {
+      // Names that join what differs may be the reason.
+      if (first) return *first;
+      if (graph.error().kind != ErrorKind::kInvalid || !extents.take_apart()) return graph;
+      first = graph.error();
+    } else if (!extents.learn(*graph)) {
+      if (options.notes) *options.notes = extents.notes();
+      return graph;
+    }
+  }
 }
 
 }  // namespace tilewright

@@ -14,6 +14,8 @@ struct ImportOptions {
   std::map<std::string, int64_t> symbols;     // by symbol name
   std::map<std::string, ir::ConstantRef>
       input_values;  // small integer inputs whose value is fixed (shape operands)
+  bool names_apart = false;  // every extent of an input is a symbol of its own, whatever its name
+  std::vector<std::string>* notes = nullptr;  // what the user should know of a model that is read
 };
 
 // Every operator, attribute and type that is not supported is listed in one error. An error whose

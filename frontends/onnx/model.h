@@ -31,6 +31,8 @@ struct TensorView {
 
 // Nothing: unknown. A string: a symbol, equal wherever the name is the same.
 using OnnxDimension = std::variant<std::monostate, int64_t, std::string>;
+// Its name, as --shape takes it; "" where it has none, or one that says nothing (`?`, `None`).
+std::string extent_name(const OnnxDimension& dimension);
 
 enum class OnnxTypeKind { kUnknown, kTensor, kSparseTensor, kSequence, kOptional, kMap, kOpaque };
 
