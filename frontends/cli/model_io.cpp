@@ -91,11 +91,20 @@ HostTensor random_tensor(DType dtype, const Shape& shape, uint64_t seed) {
   return t;
 }
 
+std::string listed(const std::vector<InputInfo>& infos) {
+  std::string names;
+  for (const InputInfo& i : infos) names += (names.empty() ? "'" : ", '") + i.name + "'";
+  return names.empty() ? "none" : names;
+}
+
 Result<NamedTensors> read_inputs(const std::string& path, const OnnxModel* model,
                                  const std::vector<InputInfo>& infos) {
   if (!std::filesystem::is_directory(path)) return read_npz(path);
   std::vector<PbSlot> slots;
   for (const InputInfo& i : infos) slots.push_back({i.name, PbKind::kTensor});
+  const std::string surplus = "input_" + std::to_string(slots.size()) + ".pb";
+  if (std::filesystem::exists(std::filesystem::path(path) / surplus))
+    return invalid("the model has no input for " + surplus + "; its inputs: " + listed(infos));
   if (model) {
     size_t k = 0;
     for (const OnnxValueInfo& v : model->graph.inputs) {
@@ -120,7 +129,7 @@ Result<NamedTensors> read_inputs(const std::string& path, const OnnxModel* model
   return tensors;
 }
 
-// In the model's order; a missing one is an error.
+// In the model's order; a missing one is an error, and one too many.
 Result<std::vector<Tensor>> order_inputs(NamedTensors tensors,
                                          const std::vector<InputInfo>& infos) {
   std::vector<Tensor> ordered;
@@ -135,6 +144,9 @@ Result<std::vector<Tensor>> order_inputs(NamedTensors tensors,
     }
     ordered.push_back(to_tensor(std::move(it->second)));
   }
+  for (const auto& [name, tensor] : tensors)
+    if (std::none_of(infos.begin(), infos.end(), [&](const auto& i) { return i.name == name; }))
+      return invalid("the model has no input '" + name + "'; its inputs: " + listed(infos));
   return ordered;
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "frontends/onnx/graph_import.h"
+#include "frontends/onnx/signatures.h"
 #include "ir/graph/op.h"
 
 namespace tilewright {
@@ -97,6 +98,8 @@ void GraphImport::import_node(const OnnxNode& node, size_t index, ImportScope& s
                     where));
     return;
   }
+  if (const std::string mismatch = signature_mismatch(node); !mismatch.empty())
+    throw ImportFailure{invalid(mismatch, where)};
   auto saved = sources_;
   sources_ = {node.name.empty() ? (node.outputs.empty() ? node.op_type : node.outputs[0])
                                 : node.name};

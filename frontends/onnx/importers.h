@@ -28,6 +28,7 @@ std::span<const OpMapping> resize_mappings();
 
 // Brought into [0, rank); fails outside [-rank, rank), calling it `what`.
 int normalized_axis(const NodeImport& n, int64_t axis, int rank, const char* what = "axis");
+std::string auto_pad(const NodeImport& n);  // fails on what is no mode of padding
 // kernel_shape, strides, dilations, pads, auto_pad and ceil_mode of a convolution or pooling, as
 // conv and pools take them.
 ir::Attributes window_attributes(NodeImport& n);

@@ -116,8 +116,26 @@ void branch_at_run_time(NodeImport& n, ValueId condition) {
   const auto outputs = static_cast<int>(branches[0].graph->outputs.size());
   give(n, n.control("if", inputs, {}, outputs, {branches[0].graph, branches[1].graph}));
 }
+// A branch that is not taken when the model is compiled is held to what it declares.
+void check_branches(NodeImport& n) {
+  const auto &a = body_of(n, "then_branch").outputs, &b = body_of(n, "else_branch").outputs;
+  if (a.size() != b.size())
+    n.fail("the branches have " + std::to_string(a.size()) + " and " + std::to_string(b.size()) +
+           " outputs");
+  auto type_name = [](int code) {
+    auto t = dtype_from_onnx(code);
+    return t ? std::string(name(*t)) : "element type " + std::to_string(code);
+  };
+  for (size_t k = 0; k < a.size(); ++k) {
+    const int x = a[k].type.onnx_code, y = b[k].type.onnx_code;
+    if (x && y && x != y)
+      n.fail("the branches give " + type_name(x) + " and " + type_name(y) + " for output " +
+             std::to_string(k));
+  }
+}
 void if_else(NodeImport& n) {
   ValueId condition = n.required(0);
+  check_branches(n);
   if (auto taken = known_bool(n.graph(), condition))
     return give(n, n.inline_graph(body_of(n, *taken ? "then_branch" : "else_branch")));
   try {

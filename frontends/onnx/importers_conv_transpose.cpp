@@ -28,7 +28,7 @@ void crop(NodeImport& n, Transposed& t, ValueId x) {
   const Ints pads = n.ints_attr("pads", Ints(2 * t.n, 0)),
              more = n.ints_attr("output_padding", Ints(t.n, 0)),
              wanted = n.ints_attr("output_shape");
-  const std::string mode = n.string_attr("auto_pad", "NOTSET");
+  const std::string mode = auto_pad(n);
   if (pads.size() != 2 * t.n || more.size() != t.n || (!wanted.empty() && wanted.size() < t.n))
     n.fail("pads, output_padding or output_shape do not fit " + std::to_string(t.n) +
            " spatial dimensions");

@@ -136,11 +136,17 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
+std::string auto_pad(const NodeImport& n) {
+  const std::string mode = n.string_attr("auto_pad", "NOTSET");
+  for (const char* known : {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"})
+    if (mode == known) return mode;
+  n.fail("auto_pad '" + mode + "', expected NOTSET, SAME_UPPER, SAME_LOWER or VALID");
+}
 ir::Attributes window_attributes(NodeImport& n) {
   ir::Attributes a;
   for (const char* name : {"kernel_shape", "strides", "dilations", "pads"})
     if (n.has_attr(name)) a[name] = n.ints_attr(name);
-  if (n.has_attr("auto_pad")) a["auto_pad"] = n.string_attr("auto_pad", "NOTSET");
+  if (n.has_attr("auto_pad")) a["auto_pad"] = auto_pad(n);
   if (n.int_attr("ceil_mode", 0)) a["ceil_mode"] = int64_t{1};
   return a;
 }

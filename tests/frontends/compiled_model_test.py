@@ -70,6 +70,18 @@ def check_pass_times(cli, model):
     check("--pass-times" in run(cli, "compile", "--help"), "compile has the option too")
 
 
+def check_surplus_inputs(cli, models, inputs, work):
+    """Values for what is no input of the model are refused, by name."""
+    given = work / "surplus.npz"
+    shutil.copy(inputs, given)
+    with zipfile.ZipFile(given, "a") as archive:
+        archive.writestr("surplus.npy", archive.read("x.npy"))
+    for model in models:
+        result = subprocess.run([cli, "run", model, "--inputs", given], capture_output=True, text=True, check=False)
+        check(result.returncode == 1 and "'surplus'" in result.stderr and "'x'" in result.stderr,
+              "a surplus input is refused: " + result.stderr)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--cli", type=pathlib.Path, required=True)
@@ -103,6 +115,7 @@ def main():
         special = {"avx512bf16", "avx512fp16", "avx512vbmi", "avx512vnni", "avxvnni"}
         check(not special & set(needs), "a model of f32 needs no instructions for other types")
         check_pass_times(args.cli, args.model / "model.onnx")
+        check_surplus_inputs(args.cli, [args.model / "model.onnx", model], args.model / "inputs.npz", work)
         why = run(args.cli, "lower", args.model / "model.onnx", "--explain", "k2")
         check("sums in" in why and "parallelize(" in why, "a kernel's schedule is explained")
         check(not any("LLVM" in l for l in linked_libraries(args.program)), "no LLVM is linked")

@@ -1,0 +1,29 @@
+// What each ONNX operator takes: how many operands and results, which attributes of which kinds.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "frontends/onnx/model.h"
+
+namespace tilewright::onnx {
+
+inline constexpr int kAny = -1;
+
+struct Signature {
+  std::string_view op_type;
+  int since;
+  int least_inputs, most_inputs, least_outputs, most_outputs;  // most: kAny, or a number
+  // name:kind, with ! when it must be there. Kinds: int, float, string, tensor, graph, type by
+  // their first letter (type: y, sparse tensor: p), lists of them by the capital.
+  std::string_view attributes;
+};
+std::span<const Signature> standard_signatures();
+std::span<const Signature> microsoft_signatures();
+
+// What a node has that its operator has not, or the other way round; "" when it fits, or when
+// nothing is known of the operator.
+std::string signature_mismatch(const OnnxNode& node);
+
+}  // namespace tilewright::onnx
