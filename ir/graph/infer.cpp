@@ -51,7 +51,7 @@ Status infer_node(Graph& graph, Node& node) {
   const bool small = std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
     return v == kNone || worth_knowing(graph.value(v).type);
   });
-  if (!small || !node.op->compute) return {};
+  if (!small || !node.op->compute || !node.op->fold) return {};
   if (auto known = known_outputs(graph, node))
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i] != kNone) graph.value(node.outputs[i]).known = std::move((*known)[i]);

@@ -12,6 +12,7 @@ const std::vector<const OpDef*>& all_ops() {
              &generator_ops(),     &indexing_ops(),     &pooling_ops(),        &sampling_ops(),
              &sorting_ops(),       &selection_ops(),    &resize_ops(),         &attention_ops(),
              &winograd_ops(),      &box_ops(),          &region_ops(),         &index_check_ops(),
+             &random_ops(),
          })
       for (const OpDef& op : *family) list->push_back(&op);
     return list;

@@ -32,5 +32,6 @@ const std::vector<OpDef>& box_ops();
 const std::vector<OpDef>& resize_ops();
 const std::vector<OpDef>& attention_ops();
 const std::vector<OpDef>& winograd_ops();
+const std::vector<OpDef>& random_ops();
 
 }  // namespace tilewright::ir

@@ -97,7 +97,7 @@ std::vector<bool> nodes_to_fold(Graph& graph, int64_t free_bytes, bool keep_quan
   FoldingBudget budget(graph, free_bytes);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& n = graph.nodes[i];
-    bool all = n.op->compute != nullptr && n.defined_symbols.empty() &&
+    bool all = n.op->compute != nullptr && n.op->fold && n.defined_symbols.empty() &&
                !(keep_quantized && n.op->name == "dequantize"),
          ready = true;
     for (ValueId v : n.inputs) {

@@ -48,8 +48,9 @@ bool packs(const Graph& graph, const Node& n) {
 // Worth computing again for each consumer rather than storing.
 bool is_cheap(const Node& n) {
   static const std::set<std::string_view> costly{
-      "exp",   "log",   "sin",   "cos", "tan",   "asin",  "acos",    "atan", "sinh", "cosh", "tanh",
-      "asinh", "acosh", "atanh", "erf", "expm1", "log1p", "sigmoid", "pow",  "div",  "sqrt"};
+      "exp",   "log",     "sin",  "cos",   "tan",   "asin",           "acos",         "atan",
+      "sinh",  "cosh",    "tanh", "asinh", "acosh", "atanh",          "erf",          "expm1",
+      "log1p", "sigmoid", "pow",  "div",   "sqrt",  "random_uniform", "random_normal"};
   return !costly.count(n.op->name);
 }
 

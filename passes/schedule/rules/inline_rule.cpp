@@ -55,6 +55,11 @@ double tree_size(const Expr& e, const BufferNode* buffer = nullptr, double weigh
 }
 // A chain of values that are each read twice doubles with every step: beyond this a buffer stays.
 constexpr double kLargestTree = 1500;
+bool doubles(const Store& st, const Expr& reader) {
+  const BufferNode* b = st.buffer.get();
+  const double places = tree_size(reader, b, 1) - tree_size(reader, b, 0);
+  return places > 1 && tree_size(reader, b, tree_size(st.value)) > kLargestTree;
+}
 
 // Is it what follows a contraction, element by element? It belongs into the contraction's tile.
 bool is_epilogue(const ScheduleState& s, const BlockPlace& p) {
@@ -136,8 +141,7 @@ bool should_inline(const ScheduleState& s, const BlockPlace& p) {
     ++readers;
     const bool reduction = static_cast<bool>(q.block->init);
     const auto* body = q.block->body.as<Store>();
-    if (!body || tree_size(body->value, st->buffer.get(), tree_size(st->value)) > kLargestTree)
-      return false;
+    if (!body || doubles(*st, body->value)) return false;
     // A contraction reads each element many times: what it reads is laid out once.
     if (reduction && instances(*q.block) > 2 * mine) return false;
     if (costly && (reduction || 2 * instances(*q.block) > 3 * mine)) return false;
