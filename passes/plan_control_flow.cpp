@@ -61,6 +61,10 @@ Status Planner::emit_control(GraphPlan& g, const Node& node) {
   if (node.op->name == "if") return emit_if(g, node);
   if (node.op->name == "loop") return emit_loop(g, node);
   if (node.op->name == "checked_indices") return emit_check(g, node);
+  if (node.op->name == "run_key") {
+    at(buffer(g, node.outputs[0])).kind = StorageKind::kRunKey;
+    return {};
+  }
   TW_CHECK(node.op->name == "fail");
   FailInstruction fail;
   fail.message = std::get<std::string>(node.attributes.at("message"));

@@ -1,5 +1,8 @@
 #include "runtime/c_api.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <new>
 
 #include "runtime/session.h"
@@ -169,8 +172,13 @@ Status run_managed(tw_session& s, const DLTensor* const* inputs, size_t input_co
   return {};
 }
 
-SessionOptions convert(const tw_session_options& o) {
+// Of a caller who knows an older form, the fields there are.
+constexpr size_t kOldestOptions = offsetof(tw_session_options, seed);
+SessionOptions convert(const tw_session_options& given) {
+  tw_session_options o{};
+  std::memcpy(&o, &given, std::min(given.struct_size, sizeof o));
   SessionOptions options;
+  options.seed = o.seed;
   options.threads = o.threads;
   options.profile = o.profile != 0;
   if (o.dynamic_limit > 0) options.dynamic_limit = o.dynamic_limit;
@@ -219,7 +227,7 @@ tw_status tw_session_create(const tw_model* model, const tw_session_options* opt
                             tw_session** session) {
   if (!model || !session) return fail(TW_INVALID, "tw_session_create: an argument is null");
   *session = nullptr;
-  if (options && options->struct_size < sizeof(tw_session_options))
+  if (options && options->struct_size < kOldestOptions)
     return fail(TW_INVALID, "tw_session_create: struct_size of the options is not set");
   return guarded([&]() -> Status {
     auto s = std::make_unique<tw_session>();

@@ -35,7 +35,7 @@
 extern "C" {
 #endif
 
-#define TW_C_API_VERSION 100 /* major * 100 + minor */
+#define TW_C_API_VERSION 101 /* major * 100 + minor */
 
 typedef enum {
   TW_OK = 0,
@@ -83,6 +83,8 @@ typedef struct {
       threads; /* workers, the calling thread included; 0: one per CPU available to the process */
   int32_t profile;       /* not 0: record the time of each kernel call */
   int64_t dynamic_limit; /* bytes of buffers whose size the run decides; 0: 8 GiB */
+  uint64_t seed; /* since 1.1; of random numbers, but for nodes with a seed of their own: run k is
+                    equal to run k of any session with this seed; 0: drawn from the system */
 } tw_session_options;
 
 /* options: NULL for all defaults. */

@@ -25,7 +25,7 @@ void fields(A& a, BufferDesc& b) {
   a.enumeration(b.dtype, DType::kBool);
   a(b.dims);
   a(b.bytes);
-  a.enumeration(b.kind, BufferKind::kTemporary);
+  a.enumeration(b.kind, BufferKind::kRunKey);
   a(b.constant_offset);
   a(b.alias_of);
   a(b.dynamic);

@@ -42,7 +42,8 @@ struct SizeStep {
 using SizeExpr =
     std::vector<SizeStep>;  // kSelect pops (condition, a, b) and pushes condition ? a : b
 
-enum class BufferKind : uint8_t { kInput, kOutput, kConstant, kTemporary };
+// kRunKey: two u32 that the session gives for each run (SessionOptions::seed).
+enum class BufferKind : uint8_t { kInput, kOutput, kConstant, kTemporary, kRunKey };
 struct BufferDesc {
   std::string name;
   DType dtype = DType::kFloat32;

@@ -92,12 +92,21 @@ class VariantCheck {
 
   Status check_storage(const BufferDesc& b) const {
     if (b.kind == BufferKind::kConstant) return check_constant(b);
+    if (b.kind == BufferKind::kRunKey) return check_run_key(b);
     if (b.kind == BufferKind::kInput || b.alias_of >= 0 || b.dynamic) return {};
     bool run_sized = depends_on_run(b.bytes, from_input_);
     for (const SizeExpr& d : b.dims) run_sized |= depends_on_run(d, from_input_);
     if (run_sized)
       return wrong("buffer '" + b.name +
                    "' depends on a symbol that the run defines, but is not dynamic");
+    return {};
+  }
+
+  Status check_run_key(const BufferDesc& b) const {
+    constexpr int64_t kBytes = 8;
+    if (b.alias_of >= 0 || b.dynamic || evaluate(b.bytes, {}) != kBytes ||
+        logical_bytes(b, {}) != kBytes)
+      return wrong("the key of the run '" + b.name + "' is not 8 bytes of its own");
     return {};
   }
 
@@ -156,7 +165,8 @@ class VariantCheck {
     for_each_buffer(v_, instruction, [&](int32_t b) {
       const int32_t root = storage_root(v_, b);
       const BufferKind kind = buffer(root).kind;
-      if (kind == BufferKind::kInput || kind == BufferKind::kConstant || is_output_root_[root])
+      if (kind == BufferKind::kInput || kind == BufferKind::kConstant ||
+          kind == BufferKind::kRunKey || is_output_root_[root])
         return;
       const LiveInterval& life = live_[root];
       if (top >= life.first && top <= life.last) return;
@@ -222,7 +232,7 @@ class VariantCheck {
 
   Status check_written(int32_t b) const {
     const BufferKind kind = buffer(storage_root(v_, b)).kind;
-    if (kind == BufferKind::kConstant || kind == BufferKind::kInput)
+    if (kind == BufferKind::kConstant || kind == BufferKind::kInput || kind == BufferKind::kRunKey)
       return wrong("buffer '" + buffer(b).name + "' cannot be written");
     return {};
   }

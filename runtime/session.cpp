@@ -1,5 +1,7 @@
 #include "runtime/session.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -32,6 +34,22 @@ std::shared_ptr<ThreadPool> make_pool(int threads) {
   return std::make_shared<ThreadPool>(threads > 0 ? threads : available_cpus());
 }
 
+uint64_t system_seed() {
+  uint64_t seed = 0;
+  if (getentropy(&seed, sizeof seed) != 0) seed = static_cast<uint64_t>(now_nanoseconds());
+  return seed;
+}
+
+// A key of its own for each run: SplitMix64 (Steele, Lea and Flood, 2014), which takes different
+// numbers to different keys.
+std::array<uint32_t, 2> key_of_run(uint64_t seed, uint64_t run) {
+  uint64_t z = seed + (run + 1) * 0x9E3779B97F4A7C15;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  z ^= z >> 31;
+  return {static_cast<uint32_t>(z), static_cast<uint32_t>(z >> 32)};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Executable> executable,
@@ -49,6 +67,7 @@ Session::Session(std::shared_ptr<const Executable> executable, SessionOptions op
       output_infos_(describe_outputs(*executable_)),
       pool_(options.pool ? std::move(options.pool) : make_pool(options.threads)),
       profiling_(options.profile),
+      seed_(options.seed ? options.seed : system_seed()),
       runner_(options.dynamic_limit) {
   for (const Variant& v : executable_->variants) layouts_.push_back(make_layout(v));
   slots_.resize(output_infos_.size());
@@ -123,6 +142,8 @@ Status Session::run_planned(std::span<const Tensor> inputs, std::vector<Tensor>&
   runner_.begin(*executable_, *layout_, *plan_, arena_.data);
   for (size_t i = 0; i < inputs.size(); ++i)
     runner_.set_root(layout_->variant->inputs[i], inputs[i].data());
+  run_key_ = key_of_run(seed_, runs_++);
+  for (int32_t b : layout_->run_keys) runner_.set_root(b, run_key_.data());
   TW_RETURN_IF_ERROR(prepare_outputs(inputs, outputs));
   TW_RETURN_IF_ERROR(runner_.run(*pool_, profiling_ ? &profiler_ : nullptr));
   // A tensor that may overlap an input is filled last: another output may still have to be copied

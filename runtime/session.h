@@ -2,6 +2,7 @@
 // the results.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -19,6 +20,9 @@ struct SessionOptions {
   std::shared_ptr<ThreadPool> pool;          // to share one among sessions; null: a pool of its own
   int64_t dynamic_limit = int64_t{8} << 30;  // bytes of buffers whose sizes the run decides
   bool profile = false;
+  // Of the model's random numbers, but for nodes with a seed of their own: run k of a session is
+  // equal to run k of any other with this seed. 0: drawn from the system.
+  uint64_t seed = 0;
 };
 
 // Sessions of one executable run concurrently; one session runs one call at a time, others wait.
@@ -69,6 +73,9 @@ class Session {
   mutable std::mutex mutex_;
   std::shared_ptr<ThreadPool> pool_;
   bool profiling_ = false;
+  const uint64_t seed_;
+  uint64_t runs_ = 0;                      // that were begun
+  std::array<uint32_t, 2> run_key_{0, 0};  // of the run under way
   Profiler profiler_;
   std::vector<VariantLayout> layouts_;
   std::vector<CachedPlan> plans_;          // the latest used last

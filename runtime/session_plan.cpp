@@ -6,7 +6,7 @@ namespace tilewright {
 namespace {
 
 Home home_of(const BufferDesc& root, bool is_output) {
-  if (root.kind == BufferKind::kInput) return Home::kInput;
+  if (root.kind == BufferKind::kInput || root.kind == BufferKind::kRunKey) return Home::kInput;
   if (root.kind == BufferKind::kConstant) return Home::kConstant;
   if (root.dynamic) return Home::kDynamic;
   return is_output ? Home::kOutput : Home::kArena;
@@ -149,6 +149,8 @@ VariantLayout make_layout(const Variant& v) {
     l.output_of_root[l.root[v.outputs[i]]] = static_cast<int32_t>(i);
   for (int32_t b = 0; b < count; ++b)
     l.home.push_back(home_of(v.buffers[l.root[b]], l.output_of_root[l.root[b]] >= 0));
+  for (int32_t b = 0; b < count; ++b)
+    if (v.buffers[b].kind == BufferKind::kRunKey) l.run_keys.push_back(b);
   l.members.resize(count);
   for (int32_t b = 0; b < count; ++b)
     if (l.home[b] == Home::kDynamic) l.members[l.root[b]].push_back(b);

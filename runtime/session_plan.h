@@ -10,15 +10,17 @@
 namespace tilewright {
 
 // Where the storage of a buffer comes from; decided for the root of its aliases.
+// kInput: the session sets it before each run, also the key of the run.
 enum class Home : uint8_t { kInput, kConstant, kArena, kDynamic, kOutput };
 
 // Facts of a variant that hold for all sizes.
 struct VariantLayout {
   const Variant* variant = nullptr;
-  bool fixed = false;            // all input extents are constants
-  std::vector<bool> from_input;  // per symbol
-  std::vector<int32_t> root;     // per buffer: the owner of its storage
-  std::vector<Home> home;        // per buffer: of its root
+  bool fixed = false;             // all input extents are constants
+  std::vector<int32_t> run_keys;  // buffers that hold the key of the run
+  std::vector<bool> from_input;   // per symbol
+  std::vector<int32_t> root;      // per buffer: the owner of its storage
+  std::vector<Home> home;         // per buffer: of its root
   std::vector<int32_t>
       output_of_root;  // per buffer: the output whose tensor may become the root's storage, or -1
   std::vector<std::vector<int32_t>>

@@ -25,6 +25,7 @@ struct ModelOptions {
   std::string cpu = "native";
   int threads = 0;  // 0: one per CPU this process may use
   bool precise = false;
+  uint64_t seed = 0;  // of random numbers; 0: drawn from the system
 };
 bool is_compiled(const std::string& path);  // by its name: an .so
 CompileOptions compile_options(const ModelOptions& options);

@@ -33,6 +33,11 @@ void add_model_options(CLI::App* app, ModelOptions& o, const char* model) {
       "only algorithms that round no more than plain sums do: no Winograd convolutions, no "
       "activations rounded to 16 bits");
 }
+void add_seed(CLI::App* app, uint64_t& seed) {
+  app->add_option("--seed", seed,
+                  "of the model's random numbers, where its nodes have no seed of their own; 0: "
+                  "drawn from the system");
+}
 void add_pass_times(CLI::App* app, bool& wanted) {
   app->add_flag("--pass-times", wanted, "print what each pass took, the longest first");
 }
@@ -55,6 +60,7 @@ void add_run(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("run", "run a model once");
   add_model_options(c, a.model, kEither);
   c->add_option("--inputs", a.inputs, kInputs);
+  add_seed(c, a.model.seed);
   c->add_option(
       "--outputs", a.outputs,
       "an .npz to write, or a folder for output_0.pb, ...; default: their types are printed");
@@ -70,6 +76,7 @@ void add_bench(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("bench", "time a model");
   add_model_options(c, a.model, kEither);
   c->add_option("--inputs", a.inputs, kInputs);
+  add_seed(c, a.model.seed);
   c->add_option("--seconds", a.seconds, "how long to measure")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);

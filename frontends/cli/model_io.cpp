@@ -210,6 +210,7 @@ Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& 
   SessionOptions session_options;
   session_options.threads = options.threads;
   session_options.profile = profile;
+  session_options.seed = options.seed;
   if (is_compiled(options.model)) {
     TW_ASSIGN(opened.executable, load_executable(options.model));
     infos = inputs_of(describe_inputs(*opened.executable));

@@ -6,6 +6,14 @@
 
 namespace tilewright::onnx {
 
+// Names in scope that no model uses: what random numbers are drawn from.
+inline constexpr const char* kRunKey = "\x01run_key";        // of the run, in the outermost scope
+inline constexpr const char* kLoopPlace = "\x01loop_place";  // of the iteration, inside of loops
+// Are random numbers drawn in this graph, or in one inside of it?
+bool draws_numbers(const OnnxGraph& graph);
+// The value of kLoopPlace for an iteration of a loop that stands in `around`.
+ir::ValueId loop_place(NodeImport& n, ImportScope& around, ir::ValueId iteration);
+
 class GraphImport {
  public:
   GraphImport(const OnnxModel& model, const ImportOptions& options, ExtentNames& extents)
@@ -28,6 +36,7 @@ class GraphImport {
   ir::Graph& graph() { return *current_; }
   ImportScope* scope() { return scope_; }
   std::vector<std::string>& sources() { return sources_; }
+  uint32_t next_stream() { return streams_++; }  // a number for each node that draws numbers
 
  private:
   void import_inputs(const OnnxGraph& graph, ImportScope& scope);
@@ -43,6 +52,7 @@ class GraphImport {
   ImportScope* scope_ = nullptr;
   std::vector<std::string> sources_;
   std::vector<Error> unsupported_;
+  uint32_t streams_ = 0;
 };
 
 }  // namespace tilewright::onnx

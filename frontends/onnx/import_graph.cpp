@@ -7,6 +7,7 @@
 
 #include "frontends/onnx/graph_import.h"
 #include "frontends/onnx/signatures.h"
+#include "ir/graph/infer.h"
 #include "ir/graph/op.h"
 
 namespace tilewright {
@@ -206,6 +207,8 @@ Result<ir::Graph> GraphImport::run() {
   ImportScope scope;
   try {
     import_inputs(model_.graph, scope);
+    if (draws_numbers(model_.graph))
+      scope.values[kRunKey] = ir::add_node(graph_, "run_key", {}, {}, 1, "", {}).value()[0];
     std::vector<ValueId> outputs = import_body(model_.graph, scope);
     if (!unsupported_.empty()) return join(unsupported_);
     graph_.outputs = outputs;

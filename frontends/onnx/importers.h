@@ -25,6 +25,7 @@ std::span<const OpMapping> conv_transpose_mappings();
 std::span<const OpMapping> vision_mappings();
 std::span<const OpMapping> selection_mappings();
 std::span<const OpMapping> resize_mappings();
+std::span<const OpMapping> random_mappings();
 
 // Brought into [0, rank); fails outside [-rank, rank), calling it `what`.
 int normalized_axis(const NodeImport& n, int64_t axis, int rank, const char* what = "axis");

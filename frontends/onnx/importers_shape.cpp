@@ -138,20 +138,6 @@ void gather(NodeImport& n) {
   n.out(0, n.op("gather", {n.required(0), n.required(1)}, {{"axis", n.int_attr("axis", 0)}}));
 }
 void expand(NodeImport& n) { n.out(0, n.op("expand", {n.required(0), n.required(1)})); }
-void dropout(NodeImport& n) {
-  if (n.has(2)) {
-    auto training = n.known_ints(n.in(2));
-    if (!training || (*training)[0]) n.unsupported("dropout in training mode");
-  }
-  ValueId x = n.required(0);
-  n.out(0, n.op("identity", {x}));
-  if (n.wants(1)) {
-    std::vector<Expr> dims = n.type(x).dims;
-    ValueId ones = n.constant(ir::make_constant(DType::kBool, {}, {1}));
-    ValueId shape_of = n.op("shape", {x});
-    n.out(1, n.op("expand", {ones, shape_of}));
-  }
-}
 void constant(NodeImport& n) {
   if (auto t = n.tensor_attr("value")) return n.out(0, n.constant(t));
   if (n.has_attr("value_int"))
@@ -187,7 +173,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
     {"", "Slice", 1, slice},
     {"", "Gather", 1, gather},
     {"", "Expand", 8, expand},
-    {"", "Dropout", 7, dropout},
     {"", "Constant", 1, constant},
     {"", "ConstantOfShape", 9, constant_of_shape},
 });

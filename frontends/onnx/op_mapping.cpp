@@ -32,6 +32,7 @@ const std::map<Key, std::vector<const OpMapping*>>& table() {
              vision_mappings(),
              selection_mappings(),
              resize_mappings(),
+             random_mappings(),
              control_flow_mappings(),
          })
       for (const OpMapping& m : family) (*t)[{m.domain, m.op_type}].push_back(&m);

@@ -10,7 +10,8 @@
 
 namespace tilewright::ir {
 
-enum class StorageKind : uint8_t { kInput, kOutput, kConstant, kTemporary };
+// kRunKey: two words that the session gives for each run, as random numbers want them.
+enum class StorageKind : uint8_t { kInput, kOutput, kConstant, kTemporary, kRunKey };
 
 struct ProgramBuffer {
   std::string name;

@@ -107,10 +107,13 @@ class NodeModel {
     TW_ASSIGN(std::shared_ptr<Executable> executable, compile_in_memory(*model, {}, compile));
     return Session::create(executable, options);
   }
-  // The results of one run; none, and a failed test, after an error.
+  // The results of one run, whose random numbers are always the same; none, and a failed test, after
+  // an error.
   std::vector<Tensor> run(const CompileOptions& compile = {}) const {
     std::vector<Tensor> outputs;
-    auto made = session(compile);
+    SessionOptions options;
+    options.seed = 1;
+    auto made = session(compile, options);
     if (!made.ok()) {
       ADD_FAILURE() << made.error().to_string();
       return outputs;
