@@ -267,12 +267,15 @@ std::string as_test_name(std::string cpu) {
   return cpu;
 }
 
-Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs,
-                                          CompiledForm form, const std::vector<int>& threads) {
+Result<std::shared_ptr<Executable>> compile_graph(const ir::Graph& graph, const CompiledForm& form) {
   TW_ASSIGN(const passes::LowerOptions options, lower_options(form));
   TW_ASSIGN(ir::Program program, passes::lower(graph, options));
-  TW_ASSIGN(std::shared_ptr<Executable> executable,
-            codegen::assemble_in_memory({std::move(program)}, {options.machine, 1, graph.name}));
+  return codegen::assemble_in_memory({std::move(program)}, {options.machine, 1, graph.name});
+}
+
+Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs,
+                                          CompiledForm form, const std::vector<int>& threads) {
+  TW_ASSIGN(std::shared_ptr<Executable> executable, compile_graph(graph, form));
   std::vector<Tensor> given;
   for (const HostTensor& t : inputs)
     given.push_back(Tensor::borrow(t.dtype, t.shape, const_cast<uint8_t*>(t.bytes.data())));

@@ -9,6 +9,7 @@
 #include "ir/program/program.h"
 #include "runtime/core/host_tensor.h"
 #include "runtime/core/result.h"
+#include "runtime/executable.h"
 
 namespace tilewright {
 
@@ -60,6 +61,7 @@ Result<ir::Program> lower_graph_for(const ir::Graph& graph, const CompiledForm& 
 bool runs_here(const std::string& cpu);
 // The name of a CPU as part of a test's name.
 std::string as_test_name(std::string cpu);
+Result<std::shared_ptr<Executable>> compile_graph(const ir::Graph& graph, const CompiledForm& form);
 // Compiles a graph once and runs it with each number of threads.
 Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs,
                                           CompiledForm form, const std::vector<int>& threads);
