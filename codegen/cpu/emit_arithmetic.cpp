@@ -170,6 +170,32 @@ class Arithmetic {
     return b_.CreateBinaryIntrinsic(largest ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum,
                                     y, a, flags);
   }
+  // x - q * m with one rounding. Without FMA the product is taken apart (Dekker 1971), its factors
+  // scaled so that no half of them overflows.
+  Value* minus_product(Value* x, Value* q, Value* m) {
+    llvm::Type* type = x->getType();
+    if (machine_.has_fma)
+      return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {b_.CreateFNeg(q), m, x});
+    auto number = [&](double v) { return llvm::ConstantFP::get(type, v); };
+    Value* is_large =
+        b_.CreateFCmpOGT(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, m), number(0x1p900));
+    Value* down = b_.CreateSelect(is_large, number(0x1p-64), number(1));
+    Value* small = b_.CreateFMul(x, down);
+    m = b_.CreateFMul(m, down);
+    auto upper = [&](Value* v) {
+      Value* wide = b_.CreateFMul(v, number(0x1p27 + 1));
+      return b_.CreateFSub(wide, b_.CreateFSub(wide, v));
+    };
+    Value *product = b_.CreateFMul(q, m), *q1 = upper(q), *q2 = b_.CreateFSub(q, q1),
+          *m1 = upper(m), *m2 = b_.CreateFSub(m, m1);
+    Value* error = b_.CreateFSub(b_.CreateFMul(q1, m1), product);
+    error = b_.CreateFAdd(error, b_.CreateFMul(q1, m2));
+    error = b_.CreateFAdd(error, b_.CreateFMul(q2, m1));
+    error = b_.CreateFAdd(error, b_.CreateFMul(q2, m2));
+    Value* rest = b_.CreateFSub(b_.CreateFSub(small, product), error);
+    rest = b_.CreateFMul(rest, b_.CreateSelect(is_large, number(0x1p64), number(1)));
+    return b_.CreateSelect(b_.CreateFCmpOEQ(q, number(0)), x, rest);
+  }
   // Exact while the quotient is below 2^53: computed in double, a - q * y with one rounding.
   Value* float_remainder(const Binary& e, Value* a, Value* y) {
     llvm::Type* wide = type_of({DType::kFloat64, e.type.lanes});
@@ -181,17 +207,18 @@ class Arithmetic {
     Value* q = b_.CreateUnaryIntrinsic(
         e.op == BinaryOp::kFloorMod ? llvm::Intrinsic::floor : llvm::Intrinsic::trunc,
         b_.CreateFDiv(x, m));
-    Value* r = machine_.has_fma
-                   ? b_.CreateIntrinsic(llvm::Intrinsic::fma, {wide}, {b_.CreateFNeg(q), m, x})
-                   : b_.CreateFSub(x, b_.CreateFMul(q, m));
-    // Division by an infinity leaves x; the sign of a zero is that of x.
-    Value* infinite = b_.CreateFCmpOEQ(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, m),
-                                       llvm::ConstantFP::getInfinity(wide));
+    Value* r = minus_product(x, q, m);
+    // Division of a finite number by an infinity leaves it; the sign of a zero is that of x.
+    auto magnitude = [&](Value* v) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v); };
+    llvm::Constant* infinity = llvm::ConstantFP::getInfinity(wide);
     if (e.op == BinaryOp::kTruncMod) {
-      r = b_.CreateSelect(infinite, x, r);
+      Value* leaves = b_.CreateAnd(b_.CreateFCmpOEQ(magnitude(m), infinity),
+                                   b_.CreateFCmpOLT(magnitude(x), infinity));
+      r = b_.CreateSelect(leaves, x, r);
       r = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, r, x);
     }
-    return e.a.dtype() == DType::kFloat64 ? r : b_.CreateFPTrunc(r, a->getType());
+    if (e.a.dtype() == DType::kFloat64) return r;
+    return b_.CreateFPTrunc(byte_size(e.a.dtype()) == 2 ? odd_single(b_, r) : r, a->getType());
   }
   Value* int_binary(const Binary& e, Value* a, Value* y) {
     const bool is_u = is_unsigned(e.a.dtype()) || e.a.dtype() == DType::kBool;
@@ -213,7 +240,7 @@ class Arithmetic {
       case BinaryOp::kXor: return b_.CreateXor(a, y);
       case BinaryOp::kShl:
       case BinaryOp::kShr: return shift(e, a, y, is_u);
-      case BinaryOp::kPow: return int_power(a, y);
+      case BinaryOp::kPow: return int_power(a, y, is_u);
       case BinaryOp::kEq: return b_.CreateICmpEQ(a, y);
       case BinaryOp::kNe: return b_.CreateICmpNE(a, y);
       case BinaryOp::kLt: return is_u ? b_.CreateICmpULT(a, y) : b_.CreateICmpSLT(a, y);
@@ -265,18 +292,17 @@ class Arithmetic {
   }
   // Square and multiply over the bits of the exponent; a negative exponent gives 0 but for bases 1
   // and -1.
-  Value* int_power(Value* a, Value* y) {
+  Value* int_power(Value* a, Value* y, bool is_u) {
     llvm::Type* type = a->getType();
     Value *one = llvm::ConstantInt::get(type, 1), *zero = llvm::Constant::getNullValue(type),
           *result = one, *base = a, *rest = y;
-    const unsigned bits = type->getScalarSizeInBits();
-    for (unsigned k = 0; k < std::min(bits, 6u);
-         ++k) {  // beyond 2^6 all but 0, 1, -1 and even numbers wrap to noise
+    for (unsigned k = 0; k < type->getScalarSizeInBits(); ++k) {
       Value* odd = b_.CreateICmpNE(b_.CreateAnd(rest, one), zero);
       result = b_.CreateSelect(odd, b_.CreateMul(result, base), result);
       base = b_.CreateMul(base, base);
       rest = b_.CreateLShr(rest, one);
     }
+    if (is_u) return result;
     Value* negative = b_.CreateICmpSLT(y, zero);
     Value* unit = b_.CreateOr(b_.CreateICmpEQ(a, one),
                               b_.CreateICmpEQ(a, llvm::Constant::getAllOnesValue(type)));
@@ -312,19 +338,6 @@ llvm::Type* llvm_type(llvm::IRBuilderBase& b_, ScalarType type, bool in_memory) 
 namespace {
 
 Expr single(int lanes) { return Var("x", {DType::kFloat32, lanes}); }
-// f64 as f32, rounded to odd: what is inexact ends in a 1, so that rounding again to a type of at
-// most 22 bits gives what one rounding would. (Boldo and Melquiond, When double rounding is odd.)
-Value* round_to_odd(llvm::IRBuilderBase& b, Value* v, int lanes) {
-  llvm::Type *single = llvm_type(b, {DType::kFloat32, lanes}),
-             *bits = llvm_type(b, {DType::kInt32, lanes});
-  auto magnitude = [&](Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); };
-  Value *nearest = b.CreateFPTrunc(v, single), *back = b.CreateFPExt(nearest, v->getType());
-  Value *inexact = b.CreateFCmpONE(back, v),
-        *beyond = b.CreateFCmpOGT(magnitude(back), magnitude(v)),
-        *one = llvm::ConstantInt::get(bits, 1), *none = llvm::Constant::getNullValue(bits);
-  Value* cut = b.CreateSub(b.CreateBitCast(nearest, bits), b.CreateSelect(beyond, one, none));
-  return b.CreateBitCast(b.CreateOr(cut, b.CreateSelect(inexact, one, none)), single);
-}
 
 }  // namespace
 
@@ -332,7 +345,7 @@ Value* emit_cast(llvm::IRBuilderBase& b, const MachineDescription& m, const Cast
   const DType from = e.value.dtype(), to = e.type.dtype;
   Cast wide = e;
   if (from == DType::kFloat64 && is_float(to) && byte_size(to) == 2) {
-    v = round_to_odd(b, v, e.type.lanes);
+    v = odd_single(b, v);
     wide.value = single(e.type.lanes);
   }
   if (emulates_halves(m, from)) {

@@ -15,6 +15,7 @@
 #include "codegen/cpu/phases.h"
 #include "codegen/cpu/strided_loads.h"
 #include "codegen/cpu/strided_stores.h"
+#include "codegen/cpu/vector_math.h"
 #include "ir/loops/dot_tile.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
@@ -108,7 +109,7 @@ class Emitter {
 
   llvm::PointerType* ptr() { return b_.getPtrTy(); }
   llvm::Type* scalar_type(DType t, bool in_memory = false) {
-    return llvm_type(b_, {t, 1}, in_memory);
+    return llvm_type(b_, {emulates_halves(machine_, t) ? DType::kUInt16 : t, 1}, in_memory);
   }
   Value* i64(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
 

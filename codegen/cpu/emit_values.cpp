@@ -8,6 +8,7 @@
 #include "codegen/cpu/emit_arithmetic.h"
 #include "codegen/cpu/emit_dot.h"
 #include "codegen/cpu/lane_indices.h"
+#include "codegen/cpu/vector_math.h"
 #include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
 
@@ -31,6 +32,7 @@ llvm::Align ValueEmitter::alignment(const Buffer& x) {
 }
 
 llvm::Type* ValueEmitter::type_of(ScalarType t, bool in_memory) {
+  if (emulates_halves(machine_, t.dtype)) t.dtype = DType::kUInt16;
   return llvm_type(b_, t, in_memory);
 }
 
@@ -244,7 +246,9 @@ Value* ValueEmitter::make(const Expr& e) {
       return llvm::ConstantInt::get(type_of(e.type()), static_cast<uint64_t>(e.as<IntImm>()->value),
                                     true);
     case NodeKind::kFloatImm:
-      return llvm::ConstantFP::get(type_of(e.type()), e.as<FloatImm>()->value);
+      return b_.CreateBitCast(
+          llvm::ConstantFP::get(llvm_type(b_, e.type()), e.as<FloatImm>()->value),
+          type_of(e.type()));
     case NodeKind::kCast: return emit_cast(b_, machine_, *e.as<Cast>(), value(e.as<Cast>()->value));
     case NodeKind::kBitcast:
       return b_.CreateBitCast(value(e.as<Bitcast>()->value), type_of(e.type()));

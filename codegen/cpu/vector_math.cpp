@@ -188,13 +188,24 @@ class Halves {
     return as_float(b_.CreateOr(b_.CreateSelect(is_finite, finite, special), sign));
   }
 
+  Value* odd_single(Value* v) {
+    Value *near = b_.CreateFPTrunc(v, type(DType::kFloat32)), *bits = as_bits(near),
+          *back = b_.CreateFPExt(near, v->getType());
+    auto magnitude = [&](Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); };
+    Value* beyond = b_.CreateFCmpOGT(magnitude(back), magnitude(v));
+    Value* odd = b_.CreateSelect(beyond, b_.CreateSub(bits, word(1)), b_.CreateAdd(bits, word(1)));
+    Value* is_even = b_.CreateICmpEQ(b_.CreateAnd(bits, word(1)), word(0));
+    Value* moves = b_.CreateAnd(is_even, b_.CreateFCmpONE(back, v));
+    return as_float(b_.CreateSelect(moves, odd, bits));
+  }
+
   Value* narrow_bf16(Value* v) {
     Value* bits = as_bits(v);
     Value* odd = b_.CreateAnd(b_.CreateLShr(bits, word(16)), word(1));
     Value* rounded = b_.CreateAdd(b_.CreateAdd(bits, word(0x7fff)), odd);
     Value* quiet = b_.CreateOr(bits, word(0x00400000));
     Value* r = b_.CreateLShr(b_.CreateSelect(b_.CreateFCmpUNO(v, v), quiet, rounded), word(16));
-    return as_half(r, DType::kBFloat16);
+    return b_.CreateTrunc(r, type(DType::kUInt16));
   }
   Value* narrow_f16(Value* v) {
     Value* bits = as_bits(v);
@@ -209,7 +220,7 @@ class Halves {
         b_.CreateSelect(b_.CreateICmpUGT(a, word(0x7f800000)), word(0x7e00), word(0x7c00));
     Value* r = b_.CreateSelect(b_.CreateICmpULT(a, word(0x38800000)), subnormal, normal);
     r = b_.CreateSelect(b_.CreateICmpUGE(a, word(0x47800000)), large, r);
-    return as_half(b_.CreateOr(r, b_.CreateLShr(sign, word(16))), DType::kFloat16);
+    return b_.CreateTrunc(b_.CreateOr(r, b_.CreateLShr(sign, word(16))), type(DType::kUInt16));
   }
 
  private:
@@ -217,9 +228,6 @@ class Halves {
   Value* word(uint32_t bits) { return llvm::ConstantInt::get(type(DType::kUInt32), bits); }
   Value* as_bits(Value* v) { return b_.CreateBitCast(v, type(DType::kUInt32)); }
   Value* as_float(Value* v) { return b_.CreateBitCast(v, type(DType::kFloat32)); }
-  Value* as_half(Value* v, DType t) {
-    return b_.CreateBitCast(b_.CreateTrunc(v, type(DType::kUInt16)), type(t));
-  }
 
   llvm::IRBuilderBase& b_;
   int lanes_;
@@ -234,6 +242,9 @@ bool emulates_halves(const ir::MachineDescription& machine, DType type) {
 Value* widen_half(llvm::IRBuilderBase& b, Value* value, DType from) {
   Halves h(b, value);
   return from == DType::kBFloat16 ? h.widen_bf16(value) : h.widen_f16(value);
+}
+Value* odd_single(llvm::IRBuilderBase& b, Value* value) {
+  return Halves(b, value).odd_single(value);
 }
 Value* narrow_half(llvm::IRBuilderBase& b, Value* value, DType to) {
   Halves h(b, value);

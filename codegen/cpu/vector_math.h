@@ -81,8 +81,8 @@ llvm::Value* emit_math(llvm::IRBuilderBase& b, MathOp op, llvm::Value* x,
 llvm::Value* emit_pow(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y,
                       const MathOptions& options = {});
 
-// Half precision on CPUs without instructions to convert it: by integer arithmetic, so that no code
-// needs a compiler's support library.
+// Half precision on CPUs without instructions to convert it: held as bits of u16 and converted by
+// integer arithmetic, so that no code needs a compiler's support library.
 
 // Whether values of this type are converted by the functions below.
 bool emulates_halves(const ir::MachineDescription& machine, DType type);
@@ -91,5 +91,8 @@ bool emulates_halves(const ir::MachineDescription& machine, DType type);
 llvm::Value* widen_half(llvm::IRBuilderBase& b, llvm::Value* value, DType from);
 // A scalar or vector of f32 as f16 or bf16, rounded to the nearest, halves to even; NaN stays NaN.
 llvm::Value* narrow_half(llvm::IRBuilderBase& b, llvm::Value* value, DType to);
+// A scalar or vector of f64 as f32 that rounds to the same half as the f64 does: what is inexact
+// becomes odd ("round to odd", Boldo and Melquiond 2008), so that no tie is made.
+llvm::Value* odd_single(llvm::IRBuilderBase& b, llvm::Value* value);
 
 }  // namespace tilewright::cpu

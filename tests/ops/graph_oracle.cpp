@@ -267,7 +267,8 @@ std::string as_test_name(std::string cpu) {
   return cpu;
 }
 
-Result<std::shared_ptr<Executable>> compile_graph(const ir::Graph& graph, const CompiledForm& form) {
+Result<std::shared_ptr<Executable>> compile_graph(const ir::Graph& graph,
+                                                  const CompiledForm& form) {
   TW_ASSIGN(const passes::LowerOptions options, lower_options(form));
   TW_ASSIGN(ir::Program program, passes::lower(graph, options));
   return codegen::assemble_in_memory({std::move(program)}, {options.machine, 1, graph.name});
