@@ -90,6 +90,18 @@ TEST_F(Aliases, PaddingIsWrittenAroundWhatAConvolutionStores) {
   expect_copies(0);
   expect_borders(1);
 }
+// What such a padding holds is read from what it surrounds, which has to be there before.
+TEST_F(Aliases, PaddingsThatRepeatAreNotWrittenAround) {
+  const ir::ValueId x = input({1, 8, 9, 11});
+  for (const char* mode : {"edge", "reflect", "wrap"}) {
+    const ir::ValueId a = call_.op("relu", {call_.op("conv", {x, weights({24, 8, 1, 1})})});
+    const ir::ValueId padded =
+        call_.op("pad", {a, ints({0, 0, 2, 3, 0, 0, 1, 4})}, {{"mode", std::string(mode)}});
+    call_.output(call_.op("conv", {padded, weights({24, 1, 3, 3})}, {{"group", int64_t{24}}}));
+    call_.output(call_.op("neg", {padded}));
+  }
+  expect_copies(0);
+}
 // The wider one serves both convolutions, and the sum reads amid it.
 TEST_F(Aliases, ReadersShareAPadding) {
   const ir::ValueId x = input({1, 8, 9, 11});

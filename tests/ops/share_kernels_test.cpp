@@ -66,6 +66,23 @@ TEST_F(ShareKernels, ExponentsAndBoundsDecide) {
   for (double bound : {0.25, 0.75}) call_.output(call_.op("min", {input({9}), number(bound)}));
   expect_kernels(4);
 }
+// The layout of a constant operand may be chosen with its kernel, that of another may not.
+TEST_F(ShareKernels, KernelsOfOtherConstantsAreApart) {
+  const ir::ValueId x = input({9, 40}), w = input({40, 33}),
+                    known = call_.constant(random_tensor(DType::kFloat32, {40, 33}, random_)),
+                    left = call_.constant(random_tensor(DType::kFloat32, {9, 40}, random_));
+  call_.output(call_.op("matmul", {x, known}));
+  call_.output(call_.op("matmul", {x, w}));
+  call_.output(call_.op("matmul", {left, w}));
+  expect_kernels(3);
+}
+TEST_F(ShareKernels, KernelsOfOtherConstantsAreApartWhateverTheirNumbers) {
+  const ir::ValueId x = input({9, 40}), w = input({40, 33}),
+                    known = call_.constant(random_tensor(DType::kFloat32, {40, 33}, random_));
+  for (const ir::ValueId of : {known, w})
+    call_.output(call_.op("add", {call_.op("matmul", {x, of}), number(of == w ? 0.3 : 0.7)}));
+  expect_kernels(2);
+}
 TEST_F(ShareKernels, KernelsOfOtherShapesAreApart) {
   call_.output(quantized(input({5, 37}), 0.3, 7));
   call_.output(quantized(input({5, 41}), 0.2, 9));

@@ -108,6 +108,18 @@ TEST(FuseAttention, LeavesWhatIsSomethingElse) {
   input v: f32[2, 7, 3]
 )" + kProduct +
               softmax_of("s") + kValues);
+  // Values of one batch for all, or of more batches than there are weights.
+  expect_left(R"(  input q: f32[2, 5, 4]
+  input k: f32[2, 4, 7]
+  input v: f32[1, 7, 3]
+)" + kProduct +
+              softmax_of("s") + kValues);
+  expect_left(R"(  input q: f32[1, 5, 4]
+  input k: f32[1, 4, 7]
+  input v: f32[2, 7, 3]
+  s: f32[1, 5, 7] = matmul(q, k)
+  p: f32[1, 5, 7] = softmax(s) {axis = -1}
+)" + kValues);
   expect_left(kOperands + "  input f: f32[1, 1, 7]\n" + kProduct +
               "  t: f32[2, 5, 7] = mul(s, f)\n" + softmax_of("t") + kValues);
 }

@@ -98,6 +98,25 @@ TEST(FuseOperators, NoCycles) {
   expect_same_graph_results(leave_unfused(fused), fused);
 }
 
+// `y` may not join `a`: the sum between them reads `s`, and with it runs all of its group, whose
+// other member `t` reads `a`.
+TEST(FuseOperators, NoCyclesThroughAnotherMember) {
+  const ir::Graph before = parsed_graph(R"(  input x: f32[3, 5]
+  input w: f32[3, 5]
+  a: f32[3, 5] = softmax(x) {axis = 1}
+  s: f32[3, 5] = softmax(w) {axis = 1}
+  t: f32[3, 5] = add(s, a)
+  r: f32[3, 1] = reduce_sum(s) {axes = [1]}
+  y: f32[3, 5] = add(a, r)
+  output t as "t"
+  output y as "y"
+)");
+  const ir::Graph fused = fuse_operators(before);
+  EXPECT_EQ(fused.nodes[1].group, fused.nodes[2].group) << ir::to_text(fused);
+  EXPECT_NE(fused.nodes[0].group, fused.nodes[4].group) << ir::to_text(fused);
+  expect_same_graph_results(before, fused);
+}
+
 // The operators of each group's nodes, after fusion and repeated widening.
 std::string repeated(const std::string& lines) {
   const ir::Graph fused = fuse_operators(parsed_graph(lines)), after = repeat_widening(fused);

@@ -140,6 +140,54 @@ TEST(Session, AnOutputMayLieOverAnInput) {
   EXPECT_EQ(values<float>(x), (std::vector<float>{2, 2, 4, 4, 6, 8, 10, 12}));
 }
 
+// y = x + x, then z = x * x, with x of three elements; its first input, a bool, is not read.
+Executable twice_and_square() {
+  Executable e = branch_model();
+  Variant& v = e.variants[0];
+  v.buffers.push_back(v.buffers[2]);
+  v.buffers[3].name = "z";
+  v.outputs = {2, 3};
+  v.blocks = {{call(0, {1, 2}), call(1, {1, 3})}};
+  return e;
+}
+
+// What an output would overwrite may still be read by a later kernel: the whole input, its
+// beginning, its end.
+TEST(Session, AnOutputOverAnInputIsFilledLast) {
+  for (const int x_at : {16, 14, 18}) {
+    alignas(64) float room[32] = {};
+    const float elements[3] = {1, 2, 3};
+    std::memcpy(room + x_at, elements, sizeof(elements));
+    auto session = open(twice_and_square());
+    std::vector<Tensor> out{Tensor::borrow(DType::kFloat32, {3}, room + 16), {}};
+    const Status s = session->run(
+        std::vector{truth(true), Tensor::borrow(DType::kFloat32, {3}, room + x_at)}, out);
+    ASSERT_TRUE(s.ok()) << s.error().to_string();
+    EXPECT_EQ(out[0].data(), room + 16);
+    EXPECT_EQ(values<float>(out[0]), (std::vector<float>{2, 4, 6})) << x_at;
+    EXPECT_EQ(values<float>(out[1]), (std::vector<float>{1, 4, 9})) << x_at;
+  }
+}
+
+// Kernels may write more than the caller's tensor holds: storage that another value shares.
+TEST(Session, AnOutputSmallerThanItsStorageIsCopied) {
+  Executable e = twice_and_square();
+  Variant& v = e.variants[0];
+  v.buffers[2].dims = {constant_size(2)};
+  v.buffers.push_back(
+      make_buffer("wide", DType::kFloat32, {constant_size(3)}, BufferKind::kTemporary));
+  v.buffers.back().alias_of = 2;
+  v.blocks = {{call(0, {1, 4}), call(1, {1, 3})}};
+  auto session = open(std::move(e));
+  alignas(64) float room[16];
+  std::fill(std::begin(room), std::end(room), -1.0f);
+  std::vector<Tensor> out{Tensor::borrow(DType::kFloat32, {2}, room), {}};
+  const Status s = session->run(std::vector{truth(true), floats({3}, {1, 2, 3})}, out);
+  ASSERT_TRUE(s.ok()) << s.error().to_string();
+  EXPECT_EQ(std::vector<float>(room, room + 4), (std::vector<float>{2, 4, -1, -1}));
+  EXPECT_EQ(values<float>(out[1]), (std::vector<float>{1, 4, 9}));
+}
+
 TEST(Session, OutputsThatAliasAreCopied) {
   Executable e = add_relu_model();
   Variant& v = e.variants[0];
