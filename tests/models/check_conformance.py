@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """The ONNX node cases, through the command.
 
-usage: check_conformance.py --cli TILEWRIGHT --work FOLDER [--cases third|all] [--jobs N] [--update]
+usage: check_conformance.py --cli TILEWRIGHT --work FOLDER [--cases all|third] [--jobs N] [--update]
 A case may pass or be refused as unsupported; a wrong answer, crash, hang or other error is a
 failure, and so is a case of conformance_pass.txt that does not pass; but DECIDED holds cases whose
-answer is not ours. --update adds to that list what passes now (and never removes a line). A third:
-the cases whose name has a CRC-32 divisible by 3, so new cases do not move the others.
-$TILEWRIGHT_CONFORMANCE_CASES is the default of --cases. Exit 0, 1, or 77: skipped.
+answer is not ours. --update adds to that list what passes now (and never removes a line). A third,
+for a quick look: the cases whose name has a CRC-32 divisible by 3, so new cases do not move the
+others. $TILEWRIGHT_CONFORMANCE_CASES is the default of --cases, else all. Exit 0, 1, or 77: skipped.
 """
 import argparse
 import collections
@@ -40,7 +40,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("--cli", required=True)
     parser.add_argument("--work", required=True)
-    default = os.environ.get("TILEWRIGHT_CONFORMANCE_CASES", "third")
+    default = os.environ.get("TILEWRIGHT_CONFORMANCE_CASES", "all")
     parser.add_argument("--cases", choices=["third", "all"], default=default)
     parser.add_argument("--jobs", default="2")
     parser.add_argument("--update", action="store_true")
