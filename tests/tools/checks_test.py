@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Each rule of check_layering.py, check_style.py and count_results.py finds a planted mistake, and a
-clean tree passes."""
+"""Each rule of check_layering.py, check_style.py, count_results.py and planted_bugs.py finds a mistake,
+and a clean tree passes."""
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
+
+import planted_bugs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -66,10 +68,10 @@ class Layering(unittest.TestCase):
         self.check("passes/bad.cpp", "#include <unistd.h>", "system headers are not allowed")
 
     def test_number_of_llvm_files(self):
-        files = {f"codegen/cpu/file{i}.cpp": "#include <llvm/IR/Module.h>\n" for i in range(12)}
+        files = {f"codegen/cpu/file{i}.cpp": "#include <llvm/IR/Module.h>\n" for i in range(13)}
         status, output = run_check("check_layering.py", {**TREE, **files})
         self.assertEqual(status, 1)
-        self.assertIn("13 files include LLVM headers", output)
+        self.assertIn("14 files include LLVM headers", output)
 
     def test_unknown_folder_and_empty_tree(self):
         self.check("stray/file.cpp", "#include <vector>", "not in the table")
@@ -104,6 +106,44 @@ class Style(unittest.TestCase):
         for folder in ("work", "tmp", "root", "home"):
             self.check("ir/graph.cpp", f'open("/{folder}/x");\n', "path of one machine")
         self.check("ir/graph.cpp", "// the build/tmp/x folder\n", "")
+
+
+BUG = "=== off_by_one  ir/graph.cpp\nfor (int i = 0; «i < n»; ++i)\n--- i <= n\n"
+LOOP = "  for (int i = 0; i < n; ++i) f(i);\n"
+
+
+class Planting(unittest.TestCase):
+    def bugs(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "ir.txt"), "w", encoding="utf-8") as file:
+                file.write(text)
+            return planted_bugs.read_list(folder)
+
+    def errors(self, text, source):
+        with tempfile.TemporaryDirectory() as root:
+            os.makedirs(os.path.join(root, "ir"))
+            with open(os.path.join(root, "ir", "graph.cpp"), "w", encoding="utf-8") as file:
+                file.write(source)
+            return "\n".join(planted_bugs.errors_of(self.bugs(text), root))
+
+    def test_the_list_fits_the_tree(self):
+        self.assertEqual(self.errors(BUG, LOOP), "")
+        self.assertIn("occurs 0 times", self.errors(BUG, "for (;;) f();\n"))
+        self.assertIn("occurs 2 times", self.errors(BUG, LOOP + LOOP))
+        self.assertIn("no such file", self.errors(BUG.replace("graph.cpp", "gone.cpp"), LOOP))
+        self.assertIn("used twice", self.errors(BUG + BUG, LOOP))
+        self.assertIn("changes nothing", self.errors(BUG.replace("<=", "<"), LOOP))
+        with self.assertRaises(SystemExit):
+            self.bugs("=== off_by_one ir/graph.cpp\nno part is marked\n--- x\n")
+
+    def test_the_run_chooses(self):
+        text = planted_bugs.planted_text(self.bugs(BUG), LOOP)
+        self.assertIn('i = 0; (PLANTED("off_by_one") ? (i <= n) : (i < n)); ++i', text)
+        statement = "=== forgotten ir/graph.cpp\n«f(i);»\n--- ;\n"
+        self.assertIn('if (PLANTED("forgotten")) { ; } else { f(i); }',
+                      planted_bugs.planted_text(self.bugs(statement), LOOP))
+        with self.assertRaises(SystemExit):
+            planted_bugs.planted_text(self.bugs(BUG + BUG), LOOP)
 
 
 CASE = '<testcase name="{}" status="{}">{}<system-out>{}</system-out></testcase>'
