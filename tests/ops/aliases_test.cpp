@@ -160,6 +160,17 @@ TEST_F(Aliases, InterleavedPartsAreFinishedAndWrittenApart) {
                 e.kernel.find("identity") != std::string::npos)
         << e.kernel << " is a pass of its own";
 }
+// Its elements differ from part to part.
+TEST_F(Aliases, ARowIsAddedToInterleavedPartsTogether) {
+  const ir::ValueId x = input({1, 16, 5, 7});
+  auto part = [&] { return call_.op("conv", {x, weights({24, 16, 1, 1})}); };
+  const ir::ValueId both =
+      call_.op("concat", {part(), part()}, {{"axis", int64_t{3}}, {"interleave", int64_t{1}}});
+  for (const Shape& shape : {Shape{14}, Shape{5, 1}, Shape{24, 1, 1}})
+    call_.output(
+        call_.op("conv", {call_.op("add", {both, weights(shape)}), weights({8, 24, 1, 1})}));
+  expect_copies(0);
+}
 TEST_F(Aliases, InterleavedColumnsAreCopied) {
   const ir::ValueId x = input({5, 32});
   const ir::ValueId both = call_.op("concat", {product(x, 32, 48), product(x, 32, 48)},
@@ -173,6 +184,11 @@ TEST_F(Aliases, AProductReadsOnePartAndWritesAnother) {
   call_.output(product(both, 63, 5));
   call_.output(both);
   expect_copies(0);
+}
+TEST_F(Aliases, APartThatIsThereTwiceIsCopied) {
+  const ir::ValueId a = product(input({4, 16}), 16, 32), both = concat({a, a}, 0);
+  call_.output(call_.op("relu", {product(both, 32, 8)}));
+  expect_copies(1);
 }
 TEST_F(Aliases, WhatIsNotMadeForTheConcatIsCopied) {
   const ir::ValueId x = input({4, 16}), a = product(x, 16, 40);

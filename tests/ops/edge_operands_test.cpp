@@ -87,6 +87,13 @@ HostTensor picked(const HostTensor& t, int64_t count, At&& at) {
   return r;
 }
 
+HostTensor joined(const HostTensor& a, const HostTensor& b) {
+  HostTensor r(a.dtype, {a.size() + b.size()});
+  std::copy(a.bytes.begin(), a.bytes.end(), r.bytes.begin());
+  std::copy(b.bytes.begin(), b.bytes.end(), r.bytes.begin() + static_cast<long>(a.bytes.size()));
+  return r;
+}
+
 bool is_division(const std::string& op) { return op == "div" || op == "mod" || op == "fmod"; }
 bool is_defined(const std::string& op, DType t) {
   const bool logical = op == "and" || op == "or" || op == "xor";
@@ -260,7 +267,14 @@ TEST_P(EdgeOperands, OfOne) {
 TEST_P(EdgeOperands, Conversions) {
   const DType from = GetParam();
   GraphCall call;
-  const HostTensor e = edges(from);
+  // Beside ties of bf16 and f16, which rounding to f32 on the way would make of these.
+  std::vector<double> near;
+  for (const double tie : {1 + 0x1p-8, 1 + 0x3p-8, 1 + 0x1p-11, 1 + 0x3p-11, 0x1p-25, 0x3p-25})
+    for (const double by : {-0x1p-40, 0x1p-40})
+      for (const double sign : {1.0, -1.0}) near.push_back(sign * (tie + tie * by));
+  const bool is_wide = from == DType::kFloat64;
+  const HostTensor ends = edges(from), beside = repeated(from, {is_wide ? 24 : 0}, near),
+                   e = joined(ends, beside);
   const Value x = call.input(e);
   for (const DType to : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
                          DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64, DType::kUInt8,

@@ -110,6 +110,24 @@ TEST(KnownRounding, OfFloatsInShapes) {
     }
 }
 
+TEST(KnownComparisons, OfFloats) {
+  for (const auto& [op, of_less, of_equal, of_more] : {std::tuple{"less", true, false, false},
+                                                       {"less_equal", true, true, false},
+                                                       {"greater", false, false, true},
+                                                       {"greater_equal", false, true, true},
+                                                       {"equal", false, true, false},
+                                                       {"not_equal", true, false, true}})
+    for (const auto& [left, expected] :
+         {std::pair{1.5, of_less}, {2.5, of_equal}, {3.5, of_more}}) {
+      GraphCall call;
+      const auto a = call.constant(repeated(DType::kFloat32, {}, {left})),
+                 b = call.constant(repeated(DType::kFloat32, {}, {2.5}));
+      const auto& known = call.graph.value(call.op(op, {a, b})).known;
+      ASSERT_TRUE(known.has_value()) << op;
+      EXPECT_EQ(ir::as_int((*known)[0]), expected) << left << " " << op << " 2.5";
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Cpus, Rounding,
                          testing::Values("native", "x86-64-v4", "x86-64-v3", "x86-64"),
                          [](const auto& info) { return as_test_name(info.param); });

@@ -169,6 +169,19 @@ TEST(Session, AnOutputOverAnInputIsFilledLast) {
   }
 }
 
+// An input that is a result, too, is copied before another result covers it.
+TEST(Session, AnInputThatIsAResultIsCopiedFirst) {
+  Executable e = add_relu_model();
+  e.variants[0].outputs = {3, 0};
+  auto session = open(std::move(e));
+  const Tensor x = floats({1, 4}, {1, -2, 3, -4});
+  std::vector<Tensor> out{Tensor::borrow(DType::kFloat32, {1, 4}, x.data()), {}};
+  const Status s = session->run(std::vector{x}, out);
+  ASSERT_TRUE(s.ok()) << s.error().to_string();
+  EXPECT_EQ(values<float>(out[0]), (std::vector<float>{2, 2, 6, 4}));
+  EXPECT_EQ(values<float>(out[1]), (std::vector<float>{1, -2, 3, -4}));
+}
+
 // Kernels may write more than the caller's tensor holds: storage that another value shares.
 TEST(Session, AnOutputSmallerThanItsStorageIsCopied) {
   Executable e = twice_and_square();
