@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The ONNX node cases, through the command.
 
-usage: check_conformance.py --cli TILEWRIGHT --work FOLDER [--cases all|third] [--jobs N] [--update]
+usage: check_conformance.py --cli TILEWRIGHT --work FOLDER [--cases all|third] [--only REGEX] [--jobs N]
+           [--update]
 A case may pass or be refused as unsupported; a wrong answer, crash, hang or other error is a
 failure, and so is a case of conformance_pass.txt that does not pass; but DECIDED holds cases whose
 answer is not ours. --update adds to that list what passes now (and never removes a line). A third,
@@ -12,6 +13,7 @@ import argparse
 import collections
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -42,33 +44,36 @@ def parse():
     parser.add_argument("--work", required=True)
     default = os.environ.get("TILEWRIGHT_CONFORMANCE_CASES", "all")
     parser.add_argument("--cases", choices=["third", "all"], default=default)
+    parser.add_argument("--only", default="", help="cases whose name this regular expression finds")
     parser.add_argument("--jobs", default="2")
     parser.add_argument("--update", action="store_true")
     return parser.parse_args()
 
 
-def is_in_third(name):
-    return zlib.crc32(name.encode()) % 3 == 0
+def is_chosen(options, name):
+    chosen = options.cases == "all" or zlib.crc32(name.encode()) % 3 == 0
+    return chosen and bool(re.search(options.only, name))
 
 
-def select_cases(work, which, script):
+def select_cases(options, script):
     """A folder of the chosen cases, as links into all that the onnx package holds."""
-    every = os.path.join(work, "all")
+    work, every = options.work, os.path.join(options.work, "all")
     if not os.path.exists(every + ".done"):
         shutil.rmtree(every, ignore_errors=True)
         command = [shared_folder.python(), script, "gen", every]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         with open(every + ".done", "w", encoding="utf-8"):
             pass
-    if which == "all":
+    if options.cases == "all" and not options.only:
         return every
-    third = os.path.join(work, "third")
-    shutil.rmtree(third, ignore_errors=True)
+    some = os.path.join(work, "some")
+    shutil.rmtree(some, ignore_errors=True)
     for kind in sorted(os.listdir(every)):
-        os.makedirs(os.path.join(third, kind))
-        for name in filter(is_in_third, sorted(os.listdir(os.path.join(every, kind)))):
-            os.symlink(os.path.join(every, kind, name), os.path.join(third, kind, name))
-    return third
+        os.makedirs(os.path.join(some, kind))
+        for name in sorted(os.listdir(os.path.join(every, kind))):
+            if is_chosen(options, name):
+                os.symlink(os.path.join(every, kind, name), os.path.join(some, kind, name))
+    return some
 
 
 def read_pass_list():
@@ -100,7 +105,7 @@ def judge(results, expected):
 def run_cases(options):
     script = shared_folder.find("conformance/run_node_tests.py")
     os.makedirs(options.work, exist_ok=True)
-    folder = select_cases(options.work, options.cases, script)
+    folder = select_cases(options, script)
     out = os.path.join(options.work, "results.json")
     if os.path.exists(out):
         os.remove(out)
@@ -125,7 +130,7 @@ def main():
         print("FAIL " + failure)
     for name in sorted(n for n in DECIDED if results.get(n, [""])[0] == "wrong"):
         print(f"decided otherwise: {name}: {DECIDED[name]}")
-    chosen = {n for n in expected if options.cases == "all" or is_in_third(n.split("/")[-1])}
+    chosen = {n for n in expected if is_chosen(options, n.split("/")[-1])}
     vanished = chosen - set(results)
     for name in sorted(vanished):
         print(f"FAIL {name}: in conformance_pass.txt, but there is no such case")

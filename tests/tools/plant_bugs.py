@@ -11,6 +11,7 @@ last line is `N planted, N found`; the status is 1 when one was not found, or th
 import argparse
 import concurrent.futures
 import contextlib
+import copy
 import json
 import os
 import re
@@ -159,20 +160,38 @@ def default_tests(target):
     return list(tests.values())
 
 
-def in_order(tests, path):
+def part_of(test, cases, parts):
+    """A test of some of another's cases; each is made once."""
+    made = parts.get((test.name, cases))
+    if not made:
+        option = f"--gtest_filter={cases}" if test.is_program else f"--only={cases}"
+        made = parts[test.name, cases] = copy.copy(test)
+        made.command, made.seconds = [*test.command, option], None
+        made.once = threading.Lock()
+    return made
+
+
+def in_order(tests, bug, first_only):
     """Those that meet the folder's bugs first; quick ones, then those not timed yet, programs first."""
-    pattern = next((p for folder, p in FIRST if path.startswith(folder + "/")), r"^$")
-    first = re.compile(pattern)
+    pattern = next((p for folder, p in FIRST if bug.path.startswith(folder + "/")), r"^$")
+
+    def is_first(test):
+        return bool(re.search(pattern, f"{test.name} {test.labels}"))
 
     def rank(test):
-        seconds = (30 if test.is_program else 300) if test.seconds is None else test.seconds
-        return not first.search(f"{test.name} {test.labels}"), seconds
-    return sorted(tests, key=rank)
+        return (30 if test.is_program else 300) if test.seconds is None else test.seconds
+    return sorted((test for test in tests if is_first(test) == first_only), key=rank)
 
 
-def hunt(bug, tests):
+def hunt(bug, tests, first_only, parts):
     start = time.monotonic()
-    for test in in_order(tests, bug.path):
+    named = [test for test in tests if test.name == bug.first]
+    if first_only and named:
+        tests = [t for t in tests if t not in named or bug.cases]
+        failure = (part_of(named[0], bug.cases, parts) if bug.cases else named[0]).finds(bug.name)
+        if failure:
+            return bug, f"{bug.first}: {failure}", time.monotonic() - start
+    for test in in_order(tests, bug, first_only):
         if not test.asked or not test.clean_failure:
             failure = test.finds(bug.name)
             if failure:
@@ -195,12 +214,22 @@ def main():
     tests = default_tests(target)
     print(f"{len(tests)} tests", flush=True)
     chosen = [bug for bug in every if re.search(options.only, bug.name)]
-    lines, found = [], 0
+    lines, parts, left = [], {}, chosen
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for bug, by, seconds in pool.map(lambda b: hunt(b, tests), chosen):
-            found += by is not None
-            lines.append(f"{bug.name:36} {bug.path:44} {seconds:6.0f} s  {by or 'NOT FOUND'}")
-            print(lines[-1], flush=True)
+        for first_only in (True, False):
+            hunts = [pool.submit(hunt, bug, tests, first_only, parts) for bug in left]
+            left = []
+            for done in concurrent.futures.as_completed(hunts):
+                bug, by, seconds = done.result()
+                if by is None:
+                    left.append(bug)
+                if by or not first_only:
+                    row = f"{bug.name:40} {bug.path:40} {seconds:5.0f} s  {by or 'NOT FOUND'}"
+                    lines.append(row)
+                    print(row, flush=True)
+            print(f"{len(left)} left", flush=True)
+    lines.sort()
+    found = len(chosen) - len(left)
     lines.append(f"{len(chosen)} planted, {found} found")
     print(lines[-1])
     if options.results:

@@ -2,7 +2,7 @@
 
 An entry of a file is
 
-    === name  path/of/the/source.cpp
+    === name  path/of/the/source.cpp  [test or test=some of its cases, which is to be tried first]
     text of the source that occurs once, in which «this part» is wrong
     --- what stands for the part instead
 
@@ -30,8 +30,9 @@ inline bool is_planted(const char* name) {
 
 
 class Bug:
-    def __init__(self, name, path, text, mutant, where):
+    def __init__(self, name, path, first, text, mutant, where):
         self.name, self.path, self.mutant, self.where = name, path, mutant, where
+        self.first, _, self.cases = first.partition("=")
         before, part, after = re.fullmatch(r"(.*)«(.*)»(.*)", text, re.S).groups()
         self.before, self.part, self.after = before, part, after
 
@@ -55,9 +56,9 @@ def read_list(folder=FOLDER):
             head, body = entry.split("\n", 1)
             where = f"{os.path.basename(path)}: {head}"
             try:
-                name, source = head.split()
+                name, source, first = (head.split() + [""])[:3]
                 text, mutant = re.fullmatch(r"(.*)\n--- (.*?)\s*", body, re.S).groups()
-                bugs.append(Bug(name, source, text, mutant, where))
+                bugs.append(Bug(name, source, first, text, mutant, where))
             except (ValueError, AttributeError) as error:
                 raise SystemExit(f"{where}: not an entry: {error}")
     return bugs
