@@ -1,0 +1,59 @@
+"""The table: one row per ONNX operator, with how to draw its operands and attributes, and how far its
+results may lie from the reference's. The rows stand by family in rows_*.py."""
+import dataclasses
+import importlib
+import typing
+
+from tolerance import EXACT
+
+FAMILIES = ["math", "activation", "shape", "movement", "selection", "reduction", "generator", "nn", "pooling", "normalization", "quantization",
+            "recurrent", "attention", "signal", "vision", "control_flow"]
+
+# Operators of the importers that are not drawn.
+LEFT_OUT = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    op: str
+    domain: str
+    sample: typing.Callable  # (sampler, operator): adds the node by sampler.emit
+    tolerance: object        # or a function of (node, operands, results) that gives what is allowed per result
+    first: int               # the first operator set that has it
+    alone: int               # 0, or the one operator set at which it can be run, in models of its own
+
+    @property
+    def name(self):
+        return f"{self.domain}:{self.op}" if self.domain else self.op
+
+
+ROWS = {}
+
+
+def row(ops, tolerance=EXACT, domain="", first=13, alone=0):
+    """Decorates the sampling function of one or several operators, named in one string."""
+    def add(function):
+        for op in ops.split():
+            entry = Row(op, domain, function, tolerance, first, alone)
+            if entry.name in ROWS:
+                raise ValueError(f"two rows for {entry.name}")
+            ROWS[entry.name] = entry
+        return function
+    return add
+
+
+def leave_out(reason, *names):
+    for name in names:
+        LEFT_OUT[name] = reason
+
+
+def load():
+    for family in FAMILIES:
+        importlib.import_module("rows_" + family)
+    return ROWS
+
+
+def uncovered(read):
+    """(operators that the compiler reads and the table lacks, rows for operators that it does not read)."""
+    known = set(ROWS) | set(LEFT_OUT)
+    return sorted(set(read) - known), sorted(set(ROWS) - set(read))

@@ -1,0 +1,94 @@
+"""If, Loop and Scan with small bodies that also take values from outside."""
+import numpy
+from onnx import helper
+
+import element_types as et
+from operator_rows import row
+from tolerance import peak
+
+STEPS = ["Add", "Sub", "Mul", "Max", "Min"]
+
+
+def info(name, dtype, shape=None):
+    return helper.make_tensor_value_info(name, et.code(dtype), shape)
+
+
+class Body:
+    """A sub-graph in the making; its names do not meet those outside."""
+
+    def __init__(self, s, prefix):
+        self.s, self.prefix, self.nodes, self.captured = s, prefix, [], []
+
+    def node(self, op, inputs, **attributes):
+        name = f"{self.prefix}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
+        return name
+
+    def outside(self, value):
+        if value not in self.captured:
+            self.captured.append(value)
+        return value.name
+
+    def arithmetic(self, name, like, shape=None):
+        """One to three steps on a value of this name, with values from outside of its type."""
+        s = self.s
+        shape = like.shape if shape is None else shape
+        for _ in range(s.int(1, 3)):
+            if s.chance(0.3) and like.dtype not in et.UNSIGNED:
+                name = self.node("Neg", [name])
+            elif s.chance(0.5):
+                name = self.node(s.pick(STEPS), [name, self.outside(s.like(like, (), fill="unit"))])
+            else:
+                name = self.node(s.pick(STEPS), [name, self.outside(s.like(like, [d if s.chance(0.7) else 1 for d in shape], fill="unit"))])
+        return name
+
+    def graph(self, inputs, outputs):
+        return helper.make_graph(self.nodes, self.prefix, inputs, outputs)
+
+
+TYPES = [et.F32, et.F32, et.F64, et.I32, et.I64]
+
+
+@row("If", peak(64))
+def if_(s, op):
+    x = s.operand(TYPES, rank=(0, 3), most=300)
+    condition = s.operand([et.BOOL], rank=(0, 0)) if s.chance(0.5) else s.leaf(et.BOOL, (), constant=False)
+    branches, captured = [], []
+    for prefix in ("then", "else"):
+        body = Body(s, f"{prefix}{len(s.values)}_")
+        result = body.arithmetic(body.node("Identity", [body.outside(x)]), x)
+        if prefix == "else" and x.rank and s.chance(0.3):  # of another shape
+            result = body.node("Concat", [result, result], axis=0)
+        branches.append(body.graph([], [info(result, x.dtype)]))
+        captured += [v for v in body.captured if v not in captured]
+    s.emit(op, [condition], captured=captured, then_branch=branches[0], else_branch=branches[1])
+
+
+@row("Loop", peak(256))
+def loop(s, op):
+    x = s.operand(TYPES, rank=(0, 3), where=lambda a: et.tame(a) and numpy.abs(a.astype(et.F64)).max(initial=0) < 20, most=200)
+    body = Body(s, f"loop{len(s.values)}_")
+    state, scanned = body.arithmetic("state" + body.prefix, x), None
+    going = body.node("Identity", ["going" + body.prefix])
+    outputs = [info(going, et.BOOL), info(state, x.dtype, x.shape)]
+    if s.chance(0.5):
+        scanned = body.node("Neg" if x.dtype not in et.UNSIGNED else "Identity", ["state" + body.prefix])
+        outputs.append(info(scanned, x.dtype, x.shape))
+    inputs = [info("count" + body.prefix, et.I64, []), info("going" + body.prefix, et.BOOL, []), info("state" + body.prefix, x.dtype, x.shape)]
+    trips = s.constant(numpy.array(s.pick([0, 1, 2, 3, 5])), et.I64) if s.chance(0.5) else s.leaf(et.I64, (), (0, 5), constant=False)
+    condition = s.maybe(0.3, s.constant(numpy.array(True)))
+    s.emit(op, [trips, condition, x], len(outputs) - 1, captured=body.captured, body=body.graph(inputs, outputs))
+
+
+@row("Scan", peak(256))
+def scan(s, op):
+    x = s.operand(TYPES, rank=(1, 3), where=lambda a: a.size > 0 and a.shape[0] < 20 and et.tame(a) and numpy.abs(a.astype(et.F64)).max(initial=0) < 20, most=300)
+    inner = x.shape[1:]
+    state = s.like(x, inner)
+    body = Body(s, f"scan{len(s.values)}_")
+    sum_ = body.node(s.pick(["Add", "Sub", "Max"]), ["state" + body.prefix, "item" + body.prefix])
+    result = body.arithmetic(sum_, x, inner)
+    outputs = [info(sum_, x.dtype, inner), info(result, x.dtype, inner)]
+    inputs = [info("state" + body.prefix, x.dtype, inner), info("item" + body.prefix, x.dtype, inner)]
+    s.emit(op, [state, x], 2, captured=body.captured, body=body.graph(inputs, outputs), num_scan_inputs=1,
+           scan_input_directions=s.maybe(0.3, [1]), scan_output_directions=s.maybe(0.3, [1]))
