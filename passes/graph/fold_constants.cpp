@@ -165,11 +165,16 @@ Result<Graph> fold_constants(Graph graph, const RunConstants& run, int64_t free_
     TW_ASSIGN(std::vector<ConstantRef> values, run(eliminate_dead_nodes(std::move(constants))));
     for (size_t k = 0; k < ids.size(); ++k) graph.value(ids[k]).constant = values[k];
   }
-  std::erase_if(graph.nodes, [&](const Node& n) {
-    for (ValueId v : n.outputs)
-      if (v != kNone && !graph.value(v).constant) return false;
-    return true;
-  });
+  // A folded node goes even when a result has no value: all that read it are folded as well.
+  std::vector<Node> kept;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    Node& n = graph.nodes[i];
+    const bool known = std::all_of(n.outputs.begin(), n.outputs.end(), [&](ValueId v) {
+      return v == kNone || graph.value(v).constant;
+    });
+    if (!folded[i] && !known) kept.push_back(std::move(n));
+  }
+  graph.nodes = std::move(kept);
   return eliminate_dead_nodes(std::move(graph));
 }
 
