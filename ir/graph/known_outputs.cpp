@@ -1,5 +1,6 @@
 // Runs an operator's loops on expressions instead of numbers: the elements of small results as
 // constants or as expressions over symbols.
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
@@ -49,6 +50,14 @@ Expr fold_float(UnaryOp op, double x, DType t) {
     case UnaryOp::kIsInf: return bool_imm(std::isinf(x));
     default: return nullptr;
   }
+}
+
+// A float of at most 2^53 as an integer of the type, whose ends limit it.
+int64_t saturated(double x, DType t) {
+  const int bits = 8 * byte_size(t) - (is_unsigned(t) ? 0 : 1);
+  const double most = bits < 63 ? std::ldexp(1.0, bits) - 1 : 0x1p53;
+  const double least = is_unsigned(t) ? 0 : -most - 1;
+  return static_cast<int64_t>(std::min(std::max(std::trunc(x), least), most));
 }
 
 class Evaluate : public Rewriter {
@@ -102,7 +111,7 @@ class Evaluate : public Rewriter {
     if (const auto* c = x.as<Cast>())
       if (const auto* p = c->value.as<FloatImm>();
           p && is_integer(x.dtype()) && std::fabs(p->value) < 9e15)
-        return int_imm(static_cast<int64_t>(p->value), x.dtype());
+        return int_imm(saturated(p->value, x.dtype()), x.dtype());
     return x;
   }
   Memory& memory_;
