@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Random ONNX models against ONNX Runtime, through the command.
 
-usage: check_onnx_models.py --cli TILEWRIGHT [--models N] [--seed S] [--first N] [--jobs N] [--cpus NAME,...]
+usage: check_onnx_models.py --cli TILEWRIGHT [--models N] [--seed S] [--first N] [--jobs N]
+                            [--cpus NAME,...] [--cpus-every N] [--results-of-nodes all|differing]
        check_onnx_models.py --cli TILEWRIGHT --seed S --only N [--keep FOLDER]
 Model N of seed S is always the same (with the same packages). --models is 1500 unless $TILEWRIGHT_GRAPHS
 says otherwise. --only: one model, with its nodes; --keep: its .onnx, inputs and outputs stay in FOLDER.
---cpus: every model also as code for these CPUs, those that this machine can run. Also checked: the table has
+Every 20th model (--cpus-every) also runs as code for the CPUs of --cpus that this machine can run.
+--results-of-nodes differing: node by node only where the results of a model differ. Also checked: the table has
 a row for every operator that `tilewright ops` lists. What counts as equal: judge.py and tolerance.py; what
 may differ: known_differences.py. Exit 0, 1: a fault; 77: skipped, without ONNX Runtime."""
 import argparse
@@ -21,7 +23,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "models"))
 import shared_folder  # noqa: E402
 
-MOST_REFUSED = 0.1  # of all draws of a node; more would mean that the table samples blindly
+MOST_REFUSED = 0.1    # of all draws of a node; more would mean that the table samples blindly
+MOST_UNUSABLE = 0.05  # of all models
 
 
 def parse():
@@ -32,7 +35,8 @@ def parse():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--cpus", default="")
+    parser.add_argument("--cpus", default="x86-64,x86-64-v3,x86-64-v4,znver5,cascadelake")
+    parser.add_argument("--cpus-every", type=int, default=20)
     parser.add_argument("--only", type=int)
     parser.add_argument("--keep")
     parser.add_argument("--results-of-nodes", choices=["all", "differing"], default="all")
@@ -51,13 +55,13 @@ def judge_model(options, rows, number, folder):
     if model is None:
         return {**result, "kind": "not drawn", "message": "", "fault": False, "operators": []}
     verdict = judge(options.cli, model, folder, options.results_of_nodes == "all")
-    if options.cpus and not verdict.is_fault:
+    if options.cpus and number % options.cpus_every == 0 and not verdict.is_fault:
         levels = judge_levels(options.cli, model, folder, options.cpus.split(","))
         verdict = levels if levels.is_fault else verdict
     operators = sorted({n.row.name for n in model.nodes})
     judges = collections.Counter(n.judge for n in model.nodes)
-    return {**result, "kind": verdict.kind, "message": verdict.message, "fault": verdict.is_fault, "operators": operators,
-            "runs": len(model.runs), "judges": judges, "opset": sampler.opset}
+    return {**result, "kind": verdict.kind, "message": verdict.message, "fault": verdict.is_fault,
+            "operators": operators, "runs": len(model.runs), "judges": judges, "opset": sampler.opset}
 
 
 def work(options):
@@ -74,8 +78,8 @@ def work(options):
 
 
 def worker_command(options, first, last):
-    command = [sys.executable, os.path.abspath(__file__), "--cli", options.cli, "--seed", str(options.seed), "--cpus", options.cpus,
-               "--results-of-nodes", options.results_of_nodes, "--worker", f"{first},{last},{options.jobs}"]
+    command = [sys.executable, os.path.abspath(__file__), "--cli", options.cli, "--seed", str(options.seed),
+               "--cpus", options.cpus, "--cpus-every", str(options.cpus_every), "--results-of-nodes", options.results_of_nodes, "--worker", f"{first},{last},{options.jobs}"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
@@ -118,8 +122,7 @@ def all_results(options):
 
 
 def reproduce(options, number):
-    return f"{os.path.relpath(__file__)} --cli {options.cli} --seed {options.seed} --only {number}" + \
-        (f" --cpus {options.cpus}" if options.cpus else "") + " --keep FOLDER"
+    return f"{os.path.relpath(__file__)} --cli {options.cli} --seed {options.seed} --only {number} --keep FOLDER"
 
 
 class Count:
@@ -226,12 +229,16 @@ def main():
     options.cpus = usable_cpus(options)
     if options.only is not None:
         return show_one(options)
-    failed = uncovered(options)
+    failed = bool(uncovered(options))
     count = Count(options)
     for result in all_results(options):
         count.add(result)
         count.progress()
     count.report()
+    unusable = sum(count.kinds[k] for k in ("not drawn", "invalid", "reference crashed"))
+    if unusable > MOST_UNUSABLE * options.models:
+        print(f"FAIL {unusable} models could not be used")
+        failed = True
     if count.refused > MOST_REFUSED * max(1, count.draws) or sum(count.kinds.values()) != options.models:
         print(f"FAIL too many draws refused, or models lost ({sum(count.kinds.values())} of {options.models} judged)")
         failed = True

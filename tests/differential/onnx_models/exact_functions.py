@@ -40,7 +40,7 @@ FUNCTIONS = {
     "BiasGelu": ({}, lambda x, bias: gelu(x + bias, False)),
     "FastGelu": ({}, lambda x, bias=0.0: gelu(x + bias, True)),
     "HardSwish": ({}, lambda x: x * numpy.clip(x / 6 + 0.5, 0, 1)),
-    "Erf": ({}, lambda x: 1 - erfc(x)),
+    "Erf": ({}, numpy.vectorize(math.erf, otypes=[float])),
 }
 
 

@@ -26,11 +26,41 @@ def empty(node, operands, ours, expected, index):
     return ours[index].size == 0 and expected[index].size == 0 and ours[index].dtype == expected[index].dtype
 
 
-FLOAT_CONSTANTS = "ONNX Runtime has the constants of this formula in f32 only, also for f64"
+def attribute(node, name, default=None):
+    return next((list(a.ints) or a.i for a in node.attribute if a.name == name), default)
+
+
+def no_terms(node, operands, ours, expected, index):
+    """A product over no terms."""
+    return any(a.size == 0 for a in operands.values()) and ours[index].size > 0 and not ours[index].any()
+
+
+def wide_window(node, operands, ours, expected, index):
+    """A window larger than the padded image."""
+    return ours[index].size == 0 and expected[index].size > 0
+
+
+def one_position(node, operands, ours, expected, index):
+    return attribute(node, "align_corners", 0) == 1 and (operands[node.input[1]][2:] == 1).any()
+
+
+def other_batch(node, operands, ours, expected, index):
+    batch = attribute(node, "batch_dims", 0)
+    return operands[node.input[0]].shape[:batch] != operands[node.input[1]].shape[:batch]
+
+
+REDUCTIONS = ["ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum",
+              "ReduceLogSumExp", "ArgMax", "ArgMin"]
 RULES = [
-    *[(op, in_f32, FLOAT_CONSTANTS) for op in ("HannWindow", "HammingWindow", "BlackmanWindow")],
+    *[(op, in_f32, "ONNX Runtime has the constants of this formula in f32 only, also for f64") for op in ("HannWindow", "HammingWindow", "BlackmanWindow")],
+    ("GroupNormalization", in_f32, "the stage of the statistics is f32 by the standard (stash_type); ours is f64 for f64"),
     ("MaxUnpool", given_shape, "with output_shape the standard reads indices in the shape inferred from the window; ONNX Runtime in output_shape"),
-    *[(op, empty, "ONNX Runtime leaves an extent of 0 at 0 where one over which is reduced becomes 1") for op in ("ArgMax", "ArgMin")],
+    *[(op, empty, "ONNX Runtime leaves the extents of an empty tensor as they are, keepdims makes them 1") for op in REDUCTIONS],
+    *[(op, no_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was") for op in ("MatMulInteger", "ConvInteger")],
+    *[(op, wide_window, "a window larger than the image has no position; ONNX Runtime divides -1 by the stride to 0, and counts one")
+      for op in ("MaxPool", "AveragePool", "LpPool")],
+    ("AffineGrid", one_position, "corners of a single position are undefined: the distance of positions is 2 / 0"),
+    ("GatherND", other_batch, "batches of data and indices differ, which is invalid and ONNX Runtime does not see"),
 ]
 
 

@@ -13,6 +13,11 @@ def info(name, dtype, shape=None):
     return helper.make_tensor_value_info(name, et.code(dtype), shape)
 
 
+def dims(s, shape):
+    """The extents that a body states: those that are not a symbol's."""
+    return [None if d in s.symbols else d for d in shape]
+
+
 class Body:
     """A sub-graph in the making; its names do not meet those outside."""
 
@@ -70,11 +75,11 @@ def loop(s, op):
     body = Body(s, f"loop{len(s.values)}_")
     state, scanned = body.arithmetic("state" + body.prefix, x), None
     going = body.node("Identity", ["going" + body.prefix])
-    outputs = [info(going, et.BOOL), info(state, x.dtype, x.shape)]
+    outputs = [info(going, et.BOOL), info(state, x.dtype, dims(s, x.shape))]
     if s.chance(0.5):
         scanned = body.node("Neg" if x.dtype not in et.UNSIGNED else "Identity", ["state" + body.prefix])
-        outputs.append(info(scanned, x.dtype, x.shape))
-    inputs = [info("count" + body.prefix, et.I64, []), info("going" + body.prefix, et.BOOL, []), info("state" + body.prefix, x.dtype, x.shape)]
+        outputs.append(info(scanned, x.dtype, dims(s, x.shape)))
+    inputs = [info("count" + body.prefix, et.I64, []), info("going" + body.prefix, et.BOOL, []), info("state" + body.prefix, x.dtype, dims(s, x.shape))]
     trips = s.constant(numpy.array(s.pick([0, 1, 2, 3, 5])), et.I64) if s.chance(0.5) else s.leaf(et.I64, (), (0, 5), constant=False)
     condition = s.maybe(0.3, s.constant(numpy.array(True)))
     s.emit(op, [trips, condition, x], len(outputs) - 1, captured=body.captured, body=body.graph(inputs, outputs))
@@ -88,7 +93,7 @@ def scan(s, op):
     body = Body(s, f"scan{len(s.values)}_")
     sum_ = body.node(s.pick(["Add", "Sub", "Max"]), ["state" + body.prefix, "item" + body.prefix])
     result = body.arithmetic(sum_, x, inner)
-    outputs = [info(sum_, x.dtype, inner), info(result, x.dtype, inner)]
-    inputs = [info("state" + body.prefix, x.dtype, inner), info("item" + body.prefix, x.dtype, inner)]
+    outputs = [info(sum_, x.dtype, dims(s, inner)), info(result, x.dtype, dims(s, inner))]
+    inputs = [info("state" + body.prefix, x.dtype, dims(s, inner)), info("item" + body.prefix, x.dtype, dims(s, inner))]
     s.emit(op, [state, x], 2, captured=body.captured, body=body.graph(inputs, outputs), num_scan_inputs=1,
            scan_input_directions=s.maybe(0.3, [1]), scan_output_directions=s.maybe(0.3, [1]))

@@ -18,7 +18,8 @@ def range_(s, op):
 @row("EyeLike")
 def eye_like(s, op):
     x = s.operand([t for t in s.types(op, "T1") if t in et.ALL], rank=(2, 2), where=None)
-    to = s.maybe(0.5, s.dtype([et.F32, et.F64, et.I32, et.I64, et.U64]))
+    made = [et.F32, et.F64, et.I32, et.I64, et.U64]
+    to = s.maybe(0.5, s.dtype(made)) if x.dtype in made else s.dtype(made)
     s.emit(op, [x], dtype=et.code(to) if to else None, k=s.maybe(0.5, s.int(-3, 3)))
 
 

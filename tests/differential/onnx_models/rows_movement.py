@@ -2,7 +2,8 @@
 import numpy
 
 import element_types as et
-from operator_rows import leave_out, row
+from operator_rows import row
+from reference import Refused
 from tolerance import sums
 
 
@@ -151,4 +152,11 @@ def tensor_scatter(s, op):
            axis=axis, mode="circular" if circular else None)
 
 
-leave_out("removed from the standard at operator set 11; ScatterElements takes its place", "Scatter")
+@row("Scatter", alone=10)
+def scatter(s, op):
+    x = s.leaf(s.dtype([et.F32, et.I32, et.I64]), s.shape(1, 3))
+    axis = s.int(0, x.rank - 1)
+    if x.array.size == 0:
+        raise Refused("empty")
+    shape = [s.int(1, d) for d in x.shape]
+    s.emit(op, [x, s.constant(distinct(s, shape, axis, x.shape[axis]) % x.shape[axis], et.I64), s.like(x, shape)], axis=axis)

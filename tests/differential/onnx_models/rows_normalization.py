@@ -41,7 +41,7 @@ def group_norm(s, op):
 
 @row("LRN", ulps(16))
 def lrn(s, op):
-    x = image(s, s.types(op), dims=2)
+    x = image(s, [et.F32, et.F32, et.F16, et.BF16], dims=2)
     s.emit(op, [x], size=s.pick([1, 3, 5]), alpha=s.maybe(0.5, s.rng.uniform(1e-4, 0.5)), beta=s.maybe(0.5, 0.5), bias=s.maybe(0.5, 2.0))
 
 

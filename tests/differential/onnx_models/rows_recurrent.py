@@ -25,7 +25,7 @@ def attributes(s, op, directions, hidden):
 @row("RNN GRU LSTM", peak(64))
 def recurrent(s, op):
     found = [v for v in s.values if v.rank == 3 and v.dtype == et.F32 and et.tame(v.array) and v.array.size and v.shape[0] < 20]
-    x = s.pick(found) if found and s.chance(0.6) else s.leaf(s.dtype([et.F32] * 3 + [et.F64, et.F16]), (s.pick([1, 2, 5, 9]), s.int(1, 4), s.pick([1, 3, 8, 9])))
+    x = s.pick(found) if found and s.chance(0.6) else s.leaf(s.dtype([et.F32] * 3 + [et.F16]), (s.pick([1, 2, 5, 9]), s.int(1, 4), s.pick([1, 3, 8, 9])))
     steps, batch, size = x.shape
     directions, hidden, gates = s.pick([1, 1, 2]), s.pick([1, 2, 5, 8, 9, 16, 17]), GATES[op]
     weights = lambda *shape: s.leaf(x.dtype, shape, "unit", constant=s.pick([True, True, None]))

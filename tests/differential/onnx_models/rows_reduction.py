@@ -20,12 +20,21 @@ def reduce(s, op, x, axes_operand_from):
 
 @row("ReduceSum", sums(4))
 def reduce_sum(s, op):
-    reduce(s, op, s.operand(s.types(op)), 13)
+    reduce(s, op, s.operand(s.types(op), where=lambda a: et.tame(a) and small(a)), 13)
 
 
 @row("ReduceMean ReduceL1 ReduceSumSquare", sums(4))
 def reduce_linear(s, op):
-    reduce(s, op, s.operand(s.types(op), where=lambda a: a.size > 0 and et.tame(a)), 18)
+    reduce(s, op, s.operand(s.types(op), where=lambda a: a.size > 0 and et.tame(a) and small(a)), 18)
+
+
+def product(array):
+    return float(numpy.prod(numpy.maximum(1, numpy.abs(array.astype(et.F64)))))
+
+
+def small(array):
+    """ONNX Runtime sums integers as floats: what they would overflow is undefined."""
+    return array.dtype in et.FLOATS or numpy.abs(array.astype(et.F64)).max(initial=0) < 1000
 
 
 @row("ReduceL2", sums(4))
@@ -35,7 +44,7 @@ def reduce_l2(s, op):
 
 @row("ReduceProd", sums(4))
 def reduce_prod(s, op):
-    reduce(s, op, s.operand(s.types(op), where=lambda a: et.tame(a) and a.size < 200, most=100, fill="unit"), 18)
+    reduce(s, op, s.operand(s.types(op), where=lambda a: et.tame(a) and a.size < 30 and product(a) < 2 ** 30, most=24, fill="unit"), 18)
 
 
 @row("ReduceMax ReduceMin")

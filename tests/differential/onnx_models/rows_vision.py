@@ -88,7 +88,7 @@ def col2im(s, op):
     s.emit(op, [x, s.ints(image_shape), s.ints(block)], **a)
 
 
-@row("DeformConv", sums(16), first=19)
+@row("DeformConv", peak(16), first=19)
 def deform_conv(s, op):
     x = image(s, [et.F32], dims=2, most=600)
     c, (h, w) = x.shape[1], x.shape[2:]
