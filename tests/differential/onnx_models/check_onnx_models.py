@@ -79,7 +79,8 @@ def work(options):
 
 def worker_command(options, first, last):
     command = [sys.executable, os.path.abspath(__file__), "--cli", options.cli, "--seed", str(options.seed),
-               "--cpus", options.cpus, "--cpus-every", str(options.cpus_every), "--results-of-nodes", options.results_of_nodes, "--worker", f"{first},{last},{options.jobs}"]
+               "--cpus", options.cpus, "--cpus-every", str(options.cpus_every),
+               "--results-of-nodes", options.results_of_nodes, "--worker", f"{first},{last},{options.jobs}"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
