@@ -23,7 +23,8 @@ def given_shape(node, operands, ours, expected, index):
 
 
 def empty(node, operands, ours, expected, index):
-    return ours[index].size == 0 and expected[index].size == 0 and ours[index].dtype == expected[index].dtype
+    given = operands[node.input[0]]
+    return given.size == 0 and expected[index].shape == given.shape and ours[index].dtype == expected[index].dtype
 
 
 def attribute(node, name, default=None):
@@ -55,7 +56,7 @@ RULES = [
     *[(op, in_f32, "ONNX Runtime has the constants of this formula in f32 only, also for f64") for op in ("HannWindow", "HammingWindow", "BlackmanWindow")],
     ("GroupNormalization", in_f32, "the stage of the statistics is f32 by the standard (stash_type); ours is f64 for f64"),
     ("MaxUnpool", given_shape, "with output_shape the standard reads indices in the shape inferred from the window; ONNX Runtime in output_shape"),
-    *[(op, empty, "ONNX Runtime leaves the extents of an empty tensor as they are, keepdims makes them 1") for op in REDUCTIONS],
+    *[(op, empty, "ONNX Runtime gives an empty tensor back as it is, whatever axes are reduced") for op in REDUCTIONS],
     *[(op, no_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was") for op in ("MatMulInteger", "ConvInteger")],
     *[(op, wide_window, "a window larger than the image has no position; ONNX Runtime divides -1 by the stride to 0, and counts one")
       for op in ("MaxPool", "AveragePool", "LpPool")],

@@ -37,7 +37,7 @@ def lp_pool(s, op):
 
 @row("GlobalAveragePool GlobalMaxPool", sums(4))
 def global_pool(s, op):
-    s.emit(op, [image(s, s.types(op))])
+    s.emit(op, [image(s, [et.F32, et.F32, et.F16, et.BF16])])
 
 
 @row("GlobalLpPool", sums(8))
