@@ -12,6 +12,7 @@ import reference
 from model_sampler import MOST_ELEMENTS, SYMBOL_EXTENTS, Sampler
 from reference import Refused
 
+CHAINING = {"math", "activation", "shape", "movement", "selection", "reduction"}  # these take values of any shape
 LATEST = 18  # operator sets are drawn from 13 to the newest, half of them from the last few
 
 
@@ -57,8 +58,9 @@ def sample(rows, seed, number):
     count = 1 if star.alone else s.pick([1, 1, 2, 3, 4, 5, 6, 8])
     at = s.int(0, count - 1)
     others = [r for r in rows.values() if not r.alone and r.first <= s.opset]
+    chaining = [r for r in others if r.family in CHAINING]
     for i in range(count):
-        if not s.add_node(star if i == at else s.pick(others)) and i == at:
+        if not s.add_node(star if i == at else s.pick(chaining if s.chance(0.6) else others)) and i == at:
             return s, None
     return s, finish(s)
 

@@ -145,8 +145,11 @@ class Sampler:
         `where` None: any values, also NaN and infinities."""
         if not self.chance(fresh):
             found = self.candidates(dtypes, *rank, where)
-            if found:
-                return found[-1] if self.chance(0.5) else self.pick(found)
+            made = [v for v in found if v.source == "node"]
+            if made and self.chance(0.8):  # chains are what is fused
+                return made[-1] if self.chance(0.5) else self.pick(made)
+            if found and self.chance(0.6):
+                return self.pick(found)
         if where is None and self.special and self.chance(0.7):
             fill = "special"
         elif fill == "normal" and self.chance(0.1):

@@ -22,6 +22,7 @@ class Row:
     sample: typing.Callable  # (sampler, operator): adds the node by sampler.emit
     tolerance: object        # or a function of (node, operands, results) that gives what is allowed per result
     first: int               # the first operator set that has it
+    family: str              # its rows_*.py
     alone: int               # 0, or the one operator set at which it can be run, in models of its own
 
     @property
@@ -36,7 +37,7 @@ def row(ops, tolerance=EXACT, domain="", first=13, alone=0):
     """Decorates the sampling function of one or several operators, named in one string."""
     def add(function):
         for op in ops.split():
-            entry = Row(op, domain, function, tolerance, first, alone)
+            entry = Row(op, domain, function, tolerance, first, function.__module__.removeprefix("rows_"), alone)
             if entry.name in ROWS:
                 raise ValueError(f"two rows for {entry.name}")
             ROWS[entry.name] = entry

@@ -1,15 +1,53 @@
 """Normalisations and losses."""
+import numpy
+
 import element_types as et
 from operator_rows import row
 from rows_nn import image
-from tolerance import peak, ulps
+from tolerance import EPS, magnitude, peak, ulps
+
+
+def normalised_slack(slices, default_epsilon=1e-5):
+    """(x - mean) / deviation * scale + bias: the rounding of the mean counts as many times as x exceeds the deviation.
+    slices: of x by node, an array whose last axis is normalised together."""
+    def slack(node, operands, results):
+        given = next((a.f for a in node.attribute if a.name == "epsilon"), default_epsilon)
+        x = slices(node, *operands).astype(et.F64)
+        eps = EPS[et.F64 if operands[0].dtype == et.F64 else et.F32]
+        spread = numpy.abs(x).max(-1) / numpy.sqrt(x.var(-1) + given) + 1
+        factors = 1 + sum(magnitude(a) for a in operands[1:3])
+        least = (8 + 2 * numpy.sqrt(x.shape[-1])) * eps * factors * spread.max(initial=1)
+        # Mean and 1 / deviation, where they are asked for, are of other magnitudes.
+        return [least * max(1, magnitude(r) if i else 1) + EPS.get(r.dtype, 0) * numpy.abs(r.astype(et.F64)) * (r.dtype in et.HALVES)
+                for i, r in enumerate(results)]
+    return slack
+
+
+def from_axis(node, x, *others):
+    axis = next((a.i for a in node.attribute if a.name == "axis"), -1) % x.ndim
+    return x.reshape(int(numpy.prod(x.shape[:axis])), -1)
+
+
+def by_channel(node, x, *others):
+    return x.reshape(x.shape[0] * x.shape[1], -1)
+
+
+def by_group(node, x, *others):
+    groups = next(a.i for a in node.attribute if a.name == "num_groups")
+    return x.reshape(x.shape[0] * groups, -1)
+
+
+def over_axes(node, x, *others):
+    axes = next((list(a.ints) for a in node.attribute if a.name == "axes"), [0, 2, 3])
+    kept = [d for d in range(x.ndim) if d not in axes]
+    return x.transpose(kept + axes).reshape(int(numpy.prod([x.shape[d] for d in kept])), -1)
 
 
 def epsilon(s):
     return s.maybe(0.4, s.pick([1e-5, 1e-3, 0.1]))
 
 
-@row("LayerNormalization", peak(8), first=17)
+@row("LayerNormalization", normalised_slack(from_axis), first=17)
 def layer_norm(s, op):
     x = s.operand(s.types(op), rank=(1, 4), where=lambda a: a.size > 0 and et.tame(a))
     axis = s.axis(x.rank)
@@ -26,13 +64,13 @@ def rms_norm(s, op):
     s.emit(op, [x, s.like(x, x.shape[axis % x.rank:])], axis=s.maybe(0.9, axis) if axis == -1 else axis, epsilon=epsilon(s))
 
 
-@row("InstanceNormalization", peak(8))
+@row("InstanceNormalization", normalised_slack(by_channel))
 def instance_norm(s, op):
     x = image(s, s.types(op))
     s.emit(op, [x, s.like(x, x.shape[1:2]), s.like(x, x.shape[1:2])], epsilon=epsilon(s))
 
 
-@row("GroupNormalization", peak(8), first=21)
+@row("GroupNormalization", normalised_slack(by_group), first=21)
 def group_norm(s, op):
     x = image(s, s.types(op))
     c = x.shape[1]
@@ -51,7 +89,7 @@ def lp_norm(s, op):
     s.emit(op, [x], axis=s.maybe(0.7, s.axis(x.rank)), p=s.maybe(0.6, s.int(1, 2)))
 
 
-@row("MeanVarianceNormalization", peak(16))
+@row("MeanVarianceNormalization", normalised_slack(over_axes, 1e-9))
 def mean_variance_norm(s, op):
     x = image(s, s.types(op), dims=2)
     s.emit(op, [x], axes=s.maybe(0.4, s.pick([[0, 2, 3], [2, 3], [1, 2, 3]])))
