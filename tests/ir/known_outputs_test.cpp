@@ -1,4 +1,5 @@
-// Small results that are computed while a model is imported: as the compiled operator computes them.
+// Small results that are computed while a model is imported: as the compiled operator computes
+// them.
 #include <gtest/gtest.h>
 
 #include "ir/graph/infer.h"
@@ -24,8 +25,11 @@ TEST(KnownOutputs, FloatsSaturateAtTheEndsOfIntegers) {
   auto quantized = [](const std::string& type) {
     return known_integers(
         "  const x: f32[6] = [-70000.0, -3.0, 2.5, 3.5, 300.0, 70000.0]\n"
-        "  const s: f32[] = [1.0]\n  const z: " + type + "[] = [1]\n"
-        "  y: " + type + "[6] = quantize(x, s, z) {to = \"" + type + "\"}\n  output y as \"y\"\n");
+        "  const s: f32[] = [1.0]\n  const z: " +
+        type +
+        "[] = [1]\n"
+        "  y: " +
+        type + "[6] = quantize(x, s, z) {to = \"" + type + "\"}\n  output y as \"y\"\n");
   };
   EXPECT_EQ(quantized("u8"), (Values{0, 0, 3, 5, 255, 255}));
   EXPECT_EQ(quantized("i8"), (Values{-128, -2, 3, 5, 127, 127}));

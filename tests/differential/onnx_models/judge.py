@@ -206,7 +206,8 @@ def judge(cli, model, folder, every_node=True):
             return Verdict("equal")
         every = run_compiled(cli, with_all_outputs(model), model, folder, "nodes")
     except Failed as failure:
-        return Verdict(failure.verdict, str(failure))
+        reason = known_differences.refusal(str(failure)) if failure.verdict == "refused" else None
+        return Verdict("known", f"[{reason}]") if reason else Verdict(failure.verdict, str(failure))
     verdict = check_nodes(model, every)
     if verdict.is_fault or not differences:
         return verdict

@@ -3,6 +3,8 @@
 A rule is (operator, condition, reason); the condition sees the node, its operands by name, our results, the
 reference's, and the index of the output that differs."""
 
+import re
+
 import numpy
 
 import element_types as et
@@ -63,6 +65,17 @@ RULES = [
     ("AffineGrid", one_position, "corners of a single position are undefined: the distance of positions is 2 / 0"),
     ("GatherND", other_batch, "batches of data and indices differ, which is invalid and ONNX Runtime does not see"),
 ]
+
+
+# What the command refuses by its own rules though ONNX Runtime runs it: (phrase of the message, reason).
+REFUSALS = [
+    (re.compile(r"extents .* are (1 and \d+|\d+ and 1), expected them to be equal"), "an extent that only the run knows to be 1 does not broadcast"),
+]
+
+
+def refusal(message):
+    """The reason, or None."""
+    return next((reason for phrase, reason in REFUSALS if phrase.search(message)), None)
 
 
 def find(node, operands, ours, expected, index):

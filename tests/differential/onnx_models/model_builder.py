@@ -115,7 +115,7 @@ def other_sizes(s):
         return []
     runs = []
     for _ in range(4):
-        extents = {name: s.pick([1, 2] + SYMBOL_EXTENTS + ([0] if s.chance(0.3) else [])) for name in sorted(named)}
+        extents = {name: s.pick([2, 3] + SYMBOL_EXTENTS + ([0, 1] if s.chance(0.3) else [])) for name in sorted(named)}
         try:
             run = resized(s, extents)
         except Refused:
