@@ -343,6 +343,9 @@ Expr single(int lanes) { return Var("x", {DType::kFloat32, lanes}); }
 
 Value* emit_cast(llvm::IRBuilderBase& b, const MachineDescription& m, const Cast& e, Value* v) {
   const DType from = e.value.dtype(), to = e.type.dtype;
+  // Two conversions in a row round twice: fast math would make one of them.
+  llvm::IRBuilderBase::FastMathFlagGuard guard(b);
+  b.clearFastMathFlags();
   Cast wide = e;
   if (from == DType::kFloat64 && is_float(to) && byte_size(to) == 2) {
     v = odd_single(b, v);

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <limits>
 
-#include "ir/interpreter/float16.h"
+#include "ir/loops/float16.h"
 #include "tests/ops/kernel_test.h"
 
 namespace tilewright {
