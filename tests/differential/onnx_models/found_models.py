@@ -53,7 +53,24 @@ def quantized(dtype):
                  {"x": array([-70000, -3, 2.5, 3.5, 300, 70000]), "s": array(1), "z": array(1, dtype)}, {"y": dtype}, ("x", "s", "z"))
 
 
+LEVELS = [("--cpu", cpu) for cpu in ("x86-64", "x86-64-v3", "native")]
+numbers = array([1 + 2.0 ** -8 + 2.0 ** -30, 1 + 2.0 ** -11 + 2.0 ** -30, 1.1, -3.3, 1e-3], et.F64)
+BF16_ROWS = array(numpy.arange(-6, 6).reshape(4, 3, 1), et.BF16)
+
+
+def moved_bf16(name, nodes, operands, expected, constants=()):
+    return Found(f"bf16 for CPUs without bf16: {name}", nodes, operands, {"y": et.BF16}, constants, options=LEVELS, expected={"y": expected})
+
+
 FOUND = [
+    moved_bf16("Relu", [node("Relu", ["x"], ["y"])], {"x": BF16_ROWS}, numpy.maximum(BF16_ROWS, 0)),
+    moved_bf16("Where", [node("Where", ["c", "x", "z"], ["y"])], {"c": BF16_ROWS > 0, "x": BF16_ROWS, "z": BF16_ROWS * 0 + 1},
+               numpy.where(BF16_ROWS > 0, BF16_ROWS, BF16_ROWS * 0 + 1)),
+    moved_bf16("Gather", [node("Gather", ["x", "i"], ["y"], axis=2)], {"x": BF16_ROWS, "i": array(numpy.zeros((4, 1)), et.I64)},
+               BF16_ROWS.repeat(4, 2).reshape(4, 3, 4, 1), ("i",)),
+    moved_bf16("Mod", [node("Mod", ["x", "w"], ["y"], fmod=1)], {"x": BF16_ROWS, "w": array(2.5, et.BF16)}, numpy.fmod(BF16_ROWS, et.BF16.type(2.5)), ("w",)),
+    *[Found(f"f64 is rounded to f32, and that to {t.name}", [node("Cast", ["x"], ["w"], to=1), node("Cast", ["w"], ["y"], to=et.code(t))],
+            {"x": numbers}, {"y": t}, options=LEVELS, expected={"y": numbers.astype(et.F32).astype(t)}) for t in et.HALVES],
     *[quantized(t) for t in (et.U8, et.I8, et.U16, et.I16)],
     Found("a constant whose second result nothing reads", [node("TopK", ["x", "k"], ["y", "unread"])],
           {"x": array([1, 3, 2]), "k": array([2], et.I64)}, {"y": et.F32}, ("x", "k")),
