@@ -218,6 +218,8 @@ class Arithmetic {
       r = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, r, x);
     }
     if (e.a.dtype() == DType::kFloat64) return r;
+    llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
+    b_.clearFastMathFlags();  // as in emit_cast
     return b_.CreateFPTrunc(byte_size(e.a.dtype()) == 2 ? odd_single(b_, r) : r, a->getType());
   }
   Value* int_binary(const Binary& e, Value* a, Value* y) {
