@@ -23,8 +23,10 @@ ValueId words(NodeImport& n, uint32_t low, uint32_t high) {
 enum class Numbers : uint8_t { kUniform, kNormal };
 
 // Numbers of f32, or of f64 where that is what they are for; those in [0, 1) that are to be rounded
-// to fewer bits have no more than these, so that none becomes 1.
-V random(NodeImport& n, Numbers kind, DType use, std::vector<Expr> dims) {
+// to fewer bits have no more than these, so that none becomes 1. One for each element of `like`, or
+// `each` of them for each of its first extent: what makes its extents is needed for these.
+V random(NodeImport& n, Numbers kind, DType use, std::vector<Expr> dims, ValueId like = kNone,
+         int64_t each = 0) {
   const bool seeded = n.has_attr("seed");
   const uint32_t number = seeded ? 0 : n.owner().next_stream();
   const auto seed = std::bit_cast<uint32_t>(static_cast<float>(n.float_attr("seed", 0)));
@@ -33,11 +35,19 @@ V random(NodeImport& n, Numbers kind, DType use, std::vector<Expr> dims) {
   ValueId stream = words(n, number, 0);
   if (place != kNone) stream = n.op("random_key", {stream, place});
   const DType t = use == DType::kFloat64 ? use : DType::kFloat32;
-  ir::Attributes a{{"to", std::string(name(t))}, {"shape", ir::Extents{std::move(dims)}}};
-  if (kind == Numbers::kNormal) return {n, n.op("random_normal", {key, stream}, a)};
+  ir::Attributes a{{"to", std::string(name(t))}};
+  ValueId shape = kNone;
+  if (like == kNone || ir::constant_shape({t, dims})) {
+    a["shape"] = ir::Extents{std::move(dims)};
+  } else {
+    shape = n.op("shape", {like});
+    if (each > 0)
+      shape = n.op("concat", {n.slice(shape, 0, 0, 1), n.ints({each})}, {{"axis", int64_t{0}}});
+  }
+  if (kind == Numbers::kNormal) return {n, n.op("random_normal", {key, stream, shape}, a)};
   if (use == DType::kFloat16) a["bits"] = int64_t{11};
   if (use == DType::kBFloat16) a["bits"] = int64_t{8};
-  return {n, n.op("random_uniform", {key, stream}, a)};
+  return {n, n.op("random_uniform", {key, stream, shape}, a)};
 }
 
 DType type_attr(NodeImport& n, const char* attribute, std::optional<DType> fallback) {
@@ -47,9 +57,10 @@ DType type_attr(NodeImport& n, const char* attribute, std::optional<DType> fallb
   if (!t) n.unsupported("element type " + std::to_string(code));
   return *t;
 }
-void give_numbers(NodeImport& n, Numbers kind, DType t, std::vector<Expr> dims) {
+void give_numbers(NodeImport& n, Numbers kind, DType t, std::vector<Expr> dims,
+                  ValueId like = kNone) {
   if (!is_float(t)) n.fail("random numbers of type " + std::string(name(t)));
-  V x = random(n, kind, t, std::move(dims));
+  V x = random(n, kind, t, std::move(dims), like);
   if (kind == Numbers::kNormal) {
     const double mean = n.float_attr("mean", 0), scale = n.float_attr("scale", 1);
     if (scale != 1) x = x * scale;
@@ -76,7 +87,7 @@ void random_like(NodeImport& n) {
   const ValueId x = n.required(0);
   const DType like = n.dtype(x);
   give_numbers(n, kind, type_attr(n, "dtype", is_float(like) ? std::optional(like) : std::nullopt),
-               n.type(x).dims);
+               n.type(x).dims, x);
 }
 
 // 1 with the probability that the operand states.
@@ -85,7 +96,7 @@ void bernoulli(NodeImport& n) {
   if (!is_float(p.dtype())) n.fail("x is " + to_string(n.type(p.id)) + ", expected probabilities");
   const DType to = type_attr(n, "dtype", p.dtype());
   const DType t = p.dtype() == DType::kFloat64 ? p.dtype() : DType::kFloat32;
-  V below = apply("less", random(n, Numbers::kUniform, t, n.type(p.id).dims), p.to(t));
+  V below = apply("less", random(n, Numbers::kUniform, t, n.type(p.id).dims, p.id), p.to(t));
   n.out(0, below.to(to).id);
 }
 
@@ -106,7 +117,7 @@ void multinomial(NodeImport& n) {
   V weights = apply("exp", wide - reduce("reduce_max", wide, {1}));
   V sums{n, n.op("cumulative_sum", {weights.id, n.scalar(1, DType::kInt64)})};
   V total = reduce("reduce_max", sums, {1});
-  V part = random(n, Numbers::kUniform, DType::kFloat64, {dims[0], Expr(samples)});
+  V part = random(n, Numbers::kUniform, DType::kFloat64, {dims[0], Expr(samples)}, x.id, samples);
   part = part * (1 - 0x1p-52) * total;
   V passed = apply("greater_equal", V{n, n.reshape(part.id, {dims[0], Expr(samples), Expr(1)})},
                    V{n, n.reshape(sums.id, {dims[0], Expr(1), dims[1]})});
@@ -130,7 +141,7 @@ void dropout(NodeImport& n) {
   const DType t = x.dtype() == DType::kFloat64 ? x.dtype() : DType::kFloat32;
   V ratio = n.has(1) ? V{n, n.in(1)}.to(t) : V{n, n.scalar(0.5, t)};
   if (ratio.rank() > 0) ratio = {n, n.reshape(ratio.id, std::vector<int64_t>{})};
-  V mask = apply("greater_equal", random(n, Numbers::kUniform, t, dims), ratio);
+  V mask = apply("greater_equal", random(n, Numbers::kUniform, t, dims, x.id), ratio);
   V wide = x.to(t);
   V y = where(mask, wide * (1.0 / (1.0 - ratio)), wide.number(0)).to(x.dtype());
   if (!known) {

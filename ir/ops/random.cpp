@@ -12,6 +12,7 @@
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
+#include "ir/ops/indices.h"
 
 namespace tilewright::ir {
 namespace {
@@ -87,9 +88,10 @@ Status infer_random(InferContext& c) {
       return c.error("operand " + std::to_string(k) + " is " + to_string(c.type(k)) +
                      ", expected two words");
   const auto to = dtype_from_name(c.attr_string("to", "f32"));
-  const auto shape = c.attr_extents("shape");
+  const auto shape = c.has(2) ? known_dims(c, 2) : c.attr_extents("shape");
   if (to != DType::kFloat32 && to != DType::kFloat64)
     return c.error("numbers of type '" + c.attr_string("to") + "', expected f32 or f64");
+  if (!shape && c.has(2)) return c.unsupported("shape is not known at compile time");
   if (!shape) return c.error("no shape is given");
   const int64_t bits = c.attr_int("bits", 24);
   if (bits < 1 || bits > 24) return c.error(std::to_string(bits) + " bits, expected 1 to 24");
@@ -155,9 +157,10 @@ void compute_random_normal(ComputeContext& c) {
 
 const std::vector<OpDef>& random_ops() {
   static const TensorType pair{kWord, {2}};
-  static const std::vector<OperandDef> operands{{"key"}, {"stream"}};
+  static const std::vector<OperandDef> operands{
+      {"key"}, {"stream"}, {"shape", OperandDef::kOptional}};
   static const AttributeDef type{"to", AttributeKind::kString, "f32 or f64; default f32"},
-      shape{"shape", AttributeKind::kExtents, "of y"};
+      shape{"shape", AttributeKind::kExtents, "of y, where the operand is absent"};
   static const Attributes small{{"shape", Extents{{Expr(3), Expr(37)}}}};
   static const std::vector<OpDef> ops{
       {.name = "run_key",

@@ -273,6 +273,22 @@ TEST(RandomNodes, BranchesDraw) {
   EXPECT_EQ(a[0], b[0]);
 }
 
+// As many numbers as only the run knows.
+TEST(RandomNodes, ExtentsThatTheRunDefines) {
+  NodeModel m(22);
+  m.node("NonZero", {m.operand({tensor_of(DType::kFloat32, {5}, {1, 0, 2, 3, 0})})}, {"places"});
+  m.node("Transpose", {"places"}, {"rows"});
+  m.node("Cast", {"rows"}, {"logs"}, {{"to", int64_t{1}}});
+  m.node("RandomUniformLike", {"logs"}, {"u"});
+  m.node("Multinomial", {"logs"}, {"c"}, {{"sample_size", int64_t{4}}});
+  for (const char* y : {"u", "c"}) m.output(y);
+  const auto out = m.run();
+  ASSERT_EQ(out.size(), 2u);
+  EXPECT_EQ(out[0].shape(), (Shape{3, 1}));
+  EXPECT_EQ(out[1].shape(), (Shape{3, 4}));
+  EXPECT_EQ(numbers_of(out[1]), Numbers(12, 0)) << "there is one class";
+}
+
 TEST(RandomNodes, WrongOnesAreRefused) {
   const Operand x{zeros({2, 3})};
   auto error = [&](const std::string& op, const NodeAttributes& a) {
