@@ -20,6 +20,15 @@ ValueId words(NodeImport& n, uint32_t low, uint32_t high) {
   return n.constant(ir::make_constant_of(DType::kUInt32, {2}, std::vector<uint32_t>{low, high}));
 }
 
+// A seed is a whole number for Dropout, and a number of f32 for the others.
+ValueId key_of_seed(NodeImport& n) {
+  if (std::holds_alternative<int64_t>(n.node.attributes.at("seed"))) {
+    const auto seed = static_cast<uint64_t>(n.int_attr("seed", 0));
+    return words(n, static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32));
+  }
+  return words(n, std::bit_cast<uint32_t>(static_cast<float>(n.float_attr("seed", 0))), 1);
+}
+
 enum class Numbers : uint8_t { kUniform, kNormal };
 
 // Numbers of f32, or of f64 where that is what they are for; those in [0, 1) that are to be rounded
@@ -29,8 +38,7 @@ V random(NodeImport& n, Numbers kind, DType use, std::vector<Expr> dims, ValueId
          int64_t each = 0) {
   const bool seeded = n.has_attr("seed");
   const uint32_t number = seeded ? 0 : n.owner().next_stream();
-  const auto seed = std::bit_cast<uint32_t>(static_cast<float>(n.float_attr("seed", 0)));
-  const ValueId key = seeded ? words(n, seed, 1) : n.owner().scope()->find(kRunKey),
+  const ValueId key = seeded ? key_of_seed(n) : n.owner().scope()->find(kRunKey),
                 place = n.owner().scope()->find(kLoopPlace);
   ValueId stream = words(n, number, 0);
   if (place != kNone) stream = n.op("random_key", {stream, place});

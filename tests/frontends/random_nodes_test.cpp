@@ -204,6 +204,15 @@ TEST(RandomNodes, DropoutKeepsTheExpectation) {
   EXPECT_EQ(none.y, x);
 }
 
+TEST(RandomNodes, DropoutWithSeedDropsTheSame) {
+  const Operand x{tensor_of(DType::kFloat32, {1000}, Numbers(1000, 1))};
+  auto of = [&](int64_t seed) {
+    return numbers_of(run_node("Dropout", {x, {}, flag(true, true)}, {{"seed", seed}}, 22).at(0));
+  };
+  EXPECT_EQ(of(3), of(3));
+  EXPECT_NE(of(3), of(4));
+}
+
 // Each iteration draws its own; a seed fixes them all. Also where a loop stands in another.
 TEST(RandomNodes, IterationsDrawTheirOwn) {
   for (const bool seeded : {true, false})
