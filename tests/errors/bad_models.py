@@ -52,7 +52,10 @@ def broken():
     yield "attribute_kind", simple([node("Concat", ["x", "x"], ["y"], "c", axis=1.5)]), {1}, ["'c'", "an integer", "'axis'", "a float"]
     yield "missing_attribute", simple([node("Concat", ["x", "x"], ["y"], "c")]), {1}, ["'c'", "'axis'"]
     yield "auto_pad", simple([node("MaxPool", ["x"], ["y"], "p", kernel_shape=[2], auto_pad="SAME")], inputs=[value("x", [1, 1, 8])]), {1}, ["'p'", "SAME_UPPER"]
-    yield "branch_types", simple([node("If", ["c"], ["y"], "choice", then_branch=("graph", graph([node("Identity", ["x"], ["t"])], outputs=[value("t", [2, 3])])), else_branch=("graph", graph([node("Shape", ["x"], ["t"])], outputs=[value("t", [2], INT64)])))], [tensor("c", [], b"\1", BOOL)]), {1}, ["'choice'", "f32", "i64"]
+    then = graph([node("Identity", ["x"], ["t"])], outputs=[value("t", [2, 3])])
+    other = graph([node("Shape", ["x"], ["t"])], outputs=[value("t", [2], INT64)])
+    choice = node("If", ["c"], ["y"], "choice", then_branch=("graph", then), else_branch=("graph", other))
+    yield "branch_types", simple([choice], [tensor("c", [], b"\1", BOOL)]), {1}, ["'choice'", "f32", "i64"]
     yield "wrong_types", simple([node("Add", ["x", "w"], ["y"], "sum")], [ints("w", [1, 2, 3])]), {1}, ["sum", "type"]
     yield "wrong_shapes", simple([node("MatMul", ["x", "w"], ["y"], "product")], [tensor("w", [4, 5], bytes(80))]), {1}, ["product", r"\[2, 3\]", r"\[4, 5\]"]
     yield "no_broadcast", simple([node("Add", ["x", "w"], ["y"], "sum")], [tensor("w", [2], bytes(8))]), {1}, ["sum", "broadcast"]
