@@ -51,9 +51,18 @@ class PlainAccesses : public Visitor {
   void access(const BufferNode& buffer, const std::vector<Expr>& indices) {
     for (size_t d = 0; d < indices.size() && d < buffer.shape.size(); ++d) {
       const auto extent = extents_.find(indices[d].get());
-      if (extent != extents_.end() && !is_guarded(Var(indices[d])))
+      if (extent != extents_.end() && is_uniform(extent->second) && is_uniform(buffer.shape[d]) &&
+          !is_guarded(Var(indices[d])))
         found_(extent->second, buffer.shape[d]);
     }
+  }
+  // The same in the whole kernel: neither read from memory nor of loops around.
+  bool is_uniform(const Expr& e) const {
+    bool uniform = true;
+    for_each_expr(e, [&](const Expr& x) {
+      uniform &= x.kind() != NodeKind::kLoad && !extents_.count(x.get());
+    });
+    return uniform;
   }
   bool is_guarded(const Var& v) const {
     for (const Expr& c : conditions_)

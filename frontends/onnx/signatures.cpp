@@ -25,14 +25,13 @@ const Signature* find_signature(const OnnxNode& node) {
   return best;
 }
 
-// Trailing operands and results that are left out count for nothing.
-int given(const std::vector<std::string>& names) {
+// Trailing operands and results that are left out are no surplus.
+std::string count_mismatch(const std::vector<std::string>& names, int least, int most,
+                           const char* what) {
   auto n = names.size();
   while (n > 0 && names[n - 1].empty()) --n;
-  return static_cast<int>(n);
-}
-std::string count_mismatch(int found, int least, int most, const char* what) {
-  if (found >= least && (most == kAny || found <= most)) return "";
+  const int found = static_cast<int>(n);
+  if (static_cast<int>(names.size()) >= least && (most == kAny || found <= most)) return "";
   const std::string wanted = most == kAny ? "at least " + std::to_string(least)
                              : least == most
                                  ? std::to_string(least)
@@ -89,10 +88,10 @@ std::string signature_mismatch(const OnnxNode& node) {
   const Signature* s = find_signature(node);
   if (!s) return "";
   const std::string operands =
-      count_mismatch(given(node.inputs), s->least_inputs, s->most_inputs, "operands");
+      count_mismatch(node.inputs, s->least_inputs, s->most_inputs, "operands");
   if (!operands.empty()) return "the node " + operands;
-  const std::string results = count_mismatch(given(node.outputs), std::min(s->least_outputs, 1),
-                                             s->most_outputs, "results");
+  const std::string results =
+      count_mismatch(node.outputs, std::min(s->least_outputs, 1), s->most_outputs, "results");
   if (!results.empty()) return "the node " + results;
   const std::string attributes = attribute_mismatch(node, s->attributes);
   return attributes.empty() ? "" : "the operator " + attributes;
