@@ -217,6 +217,19 @@ TEST_P(MemoryKernels, ExtremesOfRowsWithNaN) {
   expect_equal(call, 0);
 }
 
+// Their sign counts, in whole vectors, their tails and along columns.
+TEST_P(MemoryKernels, ExtremesOfBytes) {
+  GraphCall call;
+  for (const DType t : {DType::kUInt8, DType::kInt8, DType::kUInt16, DType::kInt16, DType::kUInt32,
+                        DType::kInt32, DType::kUInt64, DType::kInt64})
+    for (const Shape& shape : {Shape{5, 3}, Shape{7, 64}, Shape{3, 131}}) {
+      const auto x = call.input(random_bytes(t, shape, random_));
+      for (const char* op : {"reduce_max", "reduce_min"})
+        for (const int64_t axis : {0, 1}) call.output(call.op(op, {x}, over({axis})));
+    }
+  expect_equal(call, 0);
+}
+
 // The maximum passes over NaN; all of the row is NaN all the same, other rows are as ever.
 TEST_P(MemoryKernels, SoftmaxOfRowsWithNaN) {
   GraphCall call;

@@ -152,5 +152,20 @@ TEST(FindQuantized, GathersRowsAsTheyAreStored) {
   }
 }
 
+TEST(FindQuantized, ColumnsAreGatheredFromFloats) {
+  const ir::Graph before = parsed_graph(R"(  const i: i64[3] = [0, 7, 1]
+  const q: i8[4, 8] = #0
+  const s: f32[4, 1] = [0.5, 0.25, 2.0, 1.0]
+  w: f32[4, 8] = dequantize(q, s)
+  y: f32[4, 3] = gather(w, i) {axis = 1}
+  output y as "y"
+)",
+                                        {random_bytes(DType::kInt8, {4, 8}, 1)});
+  const ir::Graph after = find_quantized(before);
+  expect_same_graph_results(before, after);
+  ASSERT_TRUE(find(after, "gather"));
+  EXPECT_EQ(after.value(find(after, "gather")->outputs[0]).type.dtype, DType::kFloat32);
+}
+
 }  // namespace
 }  // namespace tilewright::passes

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <functional>
 #include <numeric>
+#include <thread>
 
 namespace tilewright {
 namespace {
@@ -38,6 +40,25 @@ TEST(ThreadPool, CoversEachIterationOnce) {
       EXPECT_LE(std::accumulate(calls.begin(), calls.end(), 0), 9 * workers);
     }
   }
+}
+
+// Each has a workspace of its own, by this number.
+TEST(ThreadPool, WorkersThatRunAtOnceHaveOtherNumbers) {
+  ThreadPool pool(2);
+  std::atomic<int> entered{0}, most{0}, running[2] = {0, 0};
+  for (int round = 0; round < 100 && most < 2; ++round) {
+    entered = 0;
+    run(pool, 2, [&](int64_t, int64_t, int64_t worker) {
+      ASSERT_LT(worker, 2);
+      EXPECT_EQ(++running[worker], 1) << "two are worker " << worker;
+      ++entered;
+      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+      while (entered < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+      --running[worker];
+    });
+    most = std::max(most.load(), entered.load());
+  }
+  EXPECT_EQ(most, 2) << "they never ran at once";
 }
 
 TEST(ThreadPool, CoversAHugeCountOnce) {
