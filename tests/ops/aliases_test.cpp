@@ -98,7 +98,6 @@ TEST_F(Aliases, PaddingsThatRepeatAreNotWrittenAround) {
     const ir::ValueId padded =
         call_.op("pad", {a, ints({0, 0, 2, 3, 0, 0, 1, 4})}, {{"mode", std::string(mode)}});
     call_.output(call_.op("conv", {padded, weights({24, 1, 3, 3})}, {{"group", int64_t{24}}}));
-    call_.output(call_.op("neg", {padded}));
   }
   expect_copies(0);
 }
@@ -136,6 +135,17 @@ TEST_F(Aliases, PaddingsOfDifferentValuesAreNotShared) {
         call_.op("conv", {a, w, call_.constant(repeated(DType::kUInt8, {}, {zero}))},
                  {{"pads", std::vector<int64_t>{1, 1, 1, 1}}, {"out_dtype", std::string("i32")}}));
   expect_copies(0);
+}
+// All around, also where memory holds what was there before.
+TEST_F(Aliases, PaddingsOfAValueAreWrittenToTheEnd) {
+  const ir::ValueId x = call_.input(random_bytes(DType::kUInt8, {1, 64, 9, 11}, random_)),
+                    w = call_.constant(random_bytes(DType::kInt8, {16, 64, 3, 3}, random_)),
+                    a = call_.op("max_pool", {x}, {{"kernel_shape", std::vector<int64_t>{2, 2}}});
+  call_.output(
+      call_.op("conv", {a, w, call_.constant(repeated(DType::kUInt8, {}, {7}))},
+               {{"pads", std::vector<int64_t>{1, 1, 2, 1}}, {"out_dtype", std::string("i32")}}));
+  expect_copies(0);
+  expect_borders(1);
 }
 TEST_F(Aliases, AConcatOfConcatsIsOne) {
   const ir::ValueId x = input({5, 32});

@@ -40,6 +40,44 @@ Tensors run(const std::string& text, const Tensors& inputs) {
   return first;
 }
 
+// What is computed before a loop waits while the body, which computes the same, makes values of its
+// own in kernels apart.
+constexpr const char* kWaiting = R"(graph waiting {
+  input n: i64[]
+  input x: f32[3, 5]
+  most: f32[3, 1] = reduce_max(x) {axes = [1]}
+  below: f32[3, 5] = sub(x, most)
+  y: f32[3, 5] = loop(n, _, x) {carried = 1, has_condition = 0} with [
+    graph step {
+      input i: i64[]
+      input u: f32[3, 5]
+      m: f32[3, 1] = reduce_max(u) {axes = [1]}
+      d: f32[3, 5] = sub(u, m)
+      l: f32[1, 5] = reduce_min(d) {axes = [0]}
+      e: f32[3, 5] = sub(d, l)
+      output e as "e"
+    }
+  ]
+  least: f32[1, 5] = reduce_min(below) {axes = [0]}
+  above: f32[3, 5] = sub(below, least)
+  sum: f32[3, 5] = add(above, y)
+  output sum as "sum"
+}
+)";
+
+TEST(ControlFlow, ValuesWaitWhileALoopRuns) {
+  const HostTensor x = repeated(DType::kFloat32, {3, 5}, {1, 2, 3, 5, 8, 13, 2});
+  const Tensors still = run(kWaiting, {scalar(DType::kInt64, 0), x}),
+                moved = run(kWaiting, {scalar(DType::kInt64, 1), x});
+  ASSERT_EQ(still.size(), 1u);
+  ASSERT_EQ(moved.size(), 1u);
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const double above = element(still[0], i) - element(x, i);
+    EXPECT_GE(above, 0) << i;
+    EXPECT_EQ(element(moved[0], i), 2 * above) << i;
+  }
+}
+
 constexpr const char* kBranches = R"(graph branches {
   input c: bool[]
   input x: f32[3]

@@ -2,6 +2,10 @@
 // node cases of ONNX do not ask for.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "ir/graph/infer.h"
+#include "ir/text/parser_graph.h"
 #include "tests/ops/graph_oracle.h"
 
 namespace tilewright {
@@ -46,6 +50,62 @@ TEST(Definitions, ProductsOfBatchesOfOtherRanks) {
                element(y, (matrix_at(b, batch) * terms + k) * columns + c);
       ASSERT_EQ(element(z, n), sum) << to_string(a) << " by " << to_string(b) << ", element " << n;
     }
+  }
+}
+
+// A sequence in reverse starts at its own last step.
+TEST(Definitions, SequencesInReverseStartAtTheirEnd) {
+  const int64_t steps = 5, batch = 3;
+  const std::vector<double> lengths{5, 2, 3};
+  std::mt19937_64 random(13);
+  for (const bool reverse : {false, true}) {
+    GraphCall call;
+    const HostTensor x = random_tensor(DType::kFloat32, {steps, batch, 1}, random);
+    ir::Attributes attributes{{"activations", std::vector<std::string>{"tanh"}},
+                              {"alpha", std::vector<double>{0}},
+                              {"beta", std::vector<double>{0}}};
+    if (reverse) attributes["reverse"] = int64_t{1};
+    auto made = ir::add_node(call.graph, "rnn_steps",
+                             {call.input(x), call.input(repeated(DType::kFloat32, {1, 1}, {0.5})),
+                              ir::kNone, call.input(repeated(DType::kInt64, {batch}, lengths))},
+                             attributes, 2, "h", {"test"});
+    ASSERT_TRUE(made.ok()) << made.error().to_string();
+    for (const ir::ValueId v : *made) call.output(v);
+    auto found = interpret_graph(call.graph, call.inputs);
+    ASSERT_TRUE(found.ok()) << found.error().to_string();
+    for (int64_t b = 0; b < batch; ++b) {
+      const auto length = static_cast<int64_t>(lengths[static_cast<size_t>(b)]);
+      double h = 0;
+      for (int64_t k = 0; k < steps; ++k) {
+        const int64_t t = reverse && k < length ? length - 1 - k : k;
+        if (k < length) h = std::tanh(element(x, t * batch + b) + 0.5 * h);
+        EXPECT_NEAR(element(found->outputs[0], t * batch + b), k < length ? h : 0, 1e-6)
+            << "step " << t << " of sequence " << b;
+      }
+      EXPECT_NEAR(element(found->outputs[1], b), h, 1e-6) << "sequence " << b;
+    }
+  }
+}
+
+// Extents that only the run knows may be 1 there, and repeat.
+TEST(Definitions, WhatExpandsIsKnownAtTheRun) {
+  auto graph = ir::parse_graph(R"(graph expands {
+  input x: f32[n]
+  input s: i64[1]
+  y: f32[k] = expand(x, s) defines(k)
+  output y as "y"
+}
+)");
+  ASSERT_TRUE(graph.ok()) << graph.error().to_string();
+  const HostTensor one = repeated(DType::kFloat32, {1}, {7}),
+                   three = repeated(DType::kFloat32, {3}, {1, 2, 3});
+  for (const auto& [x, wanted, expected] : {std::tuple{one, 3, repeated(DType::kFloat32, {3}, {7})},
+                                            {three, 1, three},
+                                            {three, 3, three}}) {
+    auto runs = run_compiled(
+        *graph, {x, repeated(DType::kInt64, {1}, {static_cast<double>(wanted)})}, {}, {1});
+    ASSERT_TRUE(runs.ok()) << runs.error().to_string();
+    EXPECT_EQ(difference((*runs)[0][0], expected), 0.0) << x.size() << " to " << wanted;
   }
 }
 
