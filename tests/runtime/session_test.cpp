@@ -327,7 +327,8 @@ TEST(Session, ChecksSymbolsAcrossInputs) {
   const Tensor one = floats({1}, {1}), two = floats({2}, {1, 2});
   EXPECT_EQ(error_of(*session, {two, one, one}), "no error");
   EXPECT_EQ(error_of(*session, {two, one, two}),
-            "input 'x': symbol 'batch' is 2 here but 1 at input 'y'");
+            "input 'x': symbol 'batch' is 2 here but 1 at input 'y'\n"
+            "  where the model means different extents by one name, compile it with --shape apart");
   EXPECT_EQ(error_of(*session, {one, one, one}),
             "input 'z': extent 0 is 1, expected 2 = batch * 2");
 }
