@@ -232,9 +232,12 @@ def main():
         return show_one(options)
     failed = bool(uncovered(options))
     count = Count(options)
-    for result in all_results(options):
-        count.add(result)
-        count.progress()
+    try:
+        for result in all_results(options):
+            count.add(result)
+            count.progress()
+    except KeyboardInterrupt:
+        failed = True
     count.report()
     unusable = sum(count.kinds[k] for k in ("not drawn", "invalid", "reference crashed"))
     if unusable > MOST_UNUSABLE * options.models:

@@ -38,6 +38,11 @@ def no_terms(node, operands, ours, expected, index):
     return any(a.size == 0 for a in operands.values()) and ours[index].size > 0 and not ours[index].any()
 
 
+def no_iteration(node, operands, ours, expected, index):
+    """Rows of no iteration: their extents are what the body would have given, which nothing says."""
+    return ours[index].ndim == expected[index].ndim and ours[index].shape[:1] == expected[index].shape[:1] == (0,)
+
+
 def wide_window(node, operands, ours, expected, index):
     """A window larger than the padded image."""
     return ours[index].size == 0 and expected[index].size > 0
@@ -62,6 +67,7 @@ RULES = [
     *[(op, no_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was") for op in ("MatMulInteger", "ConvInteger")],
     *[(op, wide_window, "a window larger than the image has no position; ONNX Runtime divides -1 by the stride to 0, and counts one")
       for op in ("MaxPool", "AveragePool", "LpPool")],
+    ("Loop", no_iteration, "rows of a loop that runs no iteration have no extents of their own; ONNX Runtime puts 0 for those that the body leaves open"),
     ("AffineGrid", one_position, "corners of a single position are undefined: the distance of positions is 2 / 0"),
     ("GatherND", other_batch, "batches of data and indices differ, which is invalid and ONNX Runtime does not see"),
 ]
