@@ -48,6 +48,13 @@ def wide_window(node, operands, ours, expected, index):
     return ours[index].size == 0 and expected[index].size > 0
 
 
+def wide_stride(node, operands, ours, expected, index):
+    """auto_pad SAME with strides beyond the window, for which pads come out negative."""
+    same = any(a.name == "auto_pad" and a.s.startswith(b"SAME") for a in node.attribute)
+    strides, kernel = attribute(node, "strides", []), attribute(node, "kernel_shape", [])
+    return same and any(s > k for s, k in zip(strides, kernel))
+
+
 def one_position(node, operands, ours, expected, index):
     return attribute(node, "align_corners", 0) == 1 and (operands[node.input[1]][2:] == 1).any()
 
@@ -66,6 +73,8 @@ RULES = [
     *[(op, empty, "ONNX Runtime gives an empty tensor back as it is, whatever axes are reduced") for op in REDUCTIONS],
     *[(op, no_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was") for op in ("MatMulInteger", "ConvInteger")],
     *[(op, wide_window, "a window larger than the image has no position; ONNX Runtime divides -1 by the stride to 0, and counts one")
+      for op in ("MaxPool", "AveragePool", "LpPool")],
+    *[(op, wide_stride, "SAME with strides beyond the window: ONNX Runtime crops by negative pads, or refuses (MaxPool); here, as in TensorFlow, none")
       for op in ("MaxPool", "AveragePool", "LpPool")],
     ("Loop", no_iteration, "rows of a loop that runs no iteration have no extents of their own; ONNX Runtime puts 0 for those that the body leaves open"),
     ("AffineGrid", one_position, "corners of a single position are undefined: the distance of positions is 2 / 0"),
