@@ -71,12 +71,13 @@ V bias_gelu(NodeImport& n, V x) { return erf_gelu(n.has(1) ? x + V{n, n.in(1)} :
 V quick_gelu(NodeImport& n, V x) { return x * apply("sigmoid", x * n.float_attr("alpha", 1.702)); }
 V prelu(NodeImport& n, V x) { return where(less(x, 0), x * V{n, n.required(1)}, x); }
 V shrink(NodeImport& n, V x) {
-  // Neither -lambd nor a fraction has a place among the integers.
-  if (!is_float(x.dtype())) return shrink(n, x.to(DType::kFloat64)).to(x.dtype());
   const double bias = n.float_attr("bias", 0), lambda = n.float_attr("lambd", 0.5);
-  V above{n, n.op("greater", {x.id, x.number(lambda).id})};
-  V inner = where(above, x - bias, x.number(0));
-  return where(less(x, -lambda), x + bias, inner);
+  // Neither -lambd nor a fraction has a place among the integers.
+  V wide = is_float(x.dtype()) ? x : x.to(DType::kFloat64);
+  V above{n, n.op("greater", {wide.id, wide.number(lambda).id})};
+  V moved = bias == std::trunc(bias) ? x : wide;
+  V inner = where(above, (moved - bias).to(x.dtype()), x.number(0));
+  return where(less(wide, -lambda), (moved + bias).to(x.dtype()), inner);
 }
 
 constexpr auto kRows = std::to_array<OpMapping>({
