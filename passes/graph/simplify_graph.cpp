@@ -82,8 +82,9 @@ class ScaleWeights {
         continue;
       Node producer = graph_.nodes[static_cast<size_t>(product.producer)];
       if ((producer.op->name != "conv" && producer.op->name != "matmul") ||
-          !is_float(product.type.dtype))
-        continue;
+          !is_float(product.type.dtype) ||
+          graph_.value(producer.inputs[1]).type.dtype != product.type.dtype)
+        continue;  // halves whose product is f32 do not take its factors
       auto shape = shape_on_weights(producer, *graph_.value(f).constant);
       if (!shape) continue;
       Constant reshaped = *graph_.value(f).constant;

@@ -77,6 +77,8 @@ FOUND = [
     Found("unsigned numbers are not below -lambd", [node("Shrink", ["x"], ["y"], lambd=2.0)], {"x": array([0, 1, 2, 3, 9], et.U32)}, {"y": et.U32}),
     Found("integers and fractional lambd and bias", [node("Shrink", ["x"], ["y"], lambd=1.5, bias=0.5)],
           {"x": array([-3, -2, -1, 0, 1, 2, 3], et.I32)}, {"y": et.I32}),
+    Found("constant halves and a factor of their f32 product", [node("Gemm", ["a", "b"], ["y"], alpha=0.3)],
+          {"a": array([[1, 2]], et.F16), "b": array([[1, 2, 3], [4, 5, 6]], et.F16)}, {"y": et.F16}, ("b",), slack=2.0 ** -9),
     Found("integers beyond the digits of f64", [node("Shrink", ["x"], ["y"], lambd=0.5, bias=1.0)], {"x": array([2 ** 60 + 1, 5], et.I64)},
           {"y": et.I64}, expected={"y": array([2 ** 60, 4], et.I64)}),
 ]
