@@ -23,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "models"))
 import shared_folder  # noqa: E402
 
-MOST_REFUSED = 0.1    # of all draws of a node; more would mean that the table samples blindly
+MOST_REFUSED = 0.15   # of all draws of a node, which are drawn again; more would mean that the table samples blindly
 MOST_UNUSABLE = 0.05  # of all models
 
 
@@ -243,8 +243,9 @@ def main():
     if unusable > MOST_UNUSABLE * options.models:
         print(f"FAIL {unusable} models could not be used")
         failed = True
-    if count.refused > MOST_REFUSED * max(1, count.draws) or sum(count.kinds.values()) != options.models:
-        print(f"FAIL too many draws refused, or models lost ({sum(count.kinds.values())} of {options.models} judged)")
+    judged = sum(count.kinds.values())
+    if count.refused > MOST_REFUSED * max(1, count.draws) or judged != options.models:
+        print(f"FAIL {count.refused} of {count.draws} draws refused, {judged} of {options.models} models judged")
         failed = True
     return 1 if failed or count.faults else 0
 

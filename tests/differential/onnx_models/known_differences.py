@@ -48,6 +48,10 @@ def wide_window(node, operands, ours, expected, index):
     return ours[index].size == 0 and expected[index].size > 0
 
 
+def scalar(node, operands, ours, expected, index):
+    return operands[node.input[0]].ndim == 0
+
+
 def wide_stride(node, operands, ours, expected, index):
     """auto_pad SAME with strides beyond the window, for which pads come out negative."""
     same = any(a.name == "auto_pad" and a.s.startswith(b"SAME") for a in node.attribute)
@@ -76,6 +80,7 @@ RULES = [
       for op in ("MaxPool", "AveragePool", "LpPool")],
     *[(op, wide_stride, "SAME with strides beyond the window: ONNX Runtime crops by negative pads, or refuses (MaxPool); here, as in TensorFlow, none")
       for op in ("MaxPool", "AveragePool", "LpPool")],
+    ("NonZero", scalar, "of a scalar the standard has [0, n]; ONNX Runtime gives [1, n]"),
     ("Loop", no_iteration, "rows of a loop that runs no iteration have no extents of their own; ONNX Runtime puts 0 for those that the body leaves open"),
     ("AffineGrid", one_position, "corners of a single position are undefined: the distance of positions is 2 / 0"),
     ("GatherND", other_batch, "batches of data and indices differ, which is invalid and ONNX Runtime does not see"),
