@@ -91,6 +91,27 @@ class Arithmetic {
     return b_.CreateTrunc(b_.CreateFPToSI(v, type_of({DType::kInt32, to.lanes})), type_of(to));
   }
 
+  // floor, ceil, trunc or roundeven. Without SSE 4.1 LLVM would call the C library: there a number
+  // below 2^23 (2^52) is rounded by what a sum with that keeps of it.
+  Value* whole_number(llvm::Intrinsic::ID id, Value* v) {
+    if (machine_.has("sse4.1")) return b_.CreateUnaryIntrinsic(id, v);
+    auto number = [&](double x) { return llvm::ConstantFP::get(v->getType(), x); };
+    auto like_v = [&](Value* x) {
+      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, v);
+    };
+    Value *whole = number(v->getType()->getScalarType()->isDoubleTy() ? 0x1p52 : 0x1p23),
+          *one = number(1), *a = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v);
+    Value* r = b_.CreateFSub(b_.CreateFAdd(a, whole), whole);
+    if (id == llvm::Intrinsic::trunc)
+      r = b_.CreateSelect(b_.CreateFCmpOGT(r, a), b_.CreateFSub(r, one), r);
+    r = like_v(r);
+    if (id == llvm::Intrinsic::floor)
+      r = b_.CreateSelect(b_.CreateFCmpOGT(r, v), b_.CreateFSub(r, one), r);
+    if (id == llvm::Intrinsic::ceil)
+      r = b_.CreateSelect(b_.CreateFCmpOLT(r, v), b_.CreateFAdd(r, one), r);
+    return b_.CreateSelect(b_.CreateFCmpOLT(a, whole), like_v(r), v);
+  }
+
   Value* unary(const Unary& u, Value* v) {
     const DType t = u.value.dtype();
     const bool half = t == DType::kFloat16 || t == DType::kBFloat16;
@@ -105,10 +126,11 @@ class Arithmetic {
         if (is_unsigned(t)) return v;
         return b_.CreateIntrinsic(llvm::Intrinsic::abs, {v->getType()}, {v, b_.getFalse()});
       case UnaryOp::kSqrt: return intrinsic(llvm::Intrinsic::sqrt);
-      case UnaryOp::kFloor: return is_float(t) ? intrinsic(llvm::Intrinsic::floor) : v;
-      case UnaryOp::kCeil: return is_float(t) ? intrinsic(llvm::Intrinsic::ceil) : v;
-      case UnaryOp::kRoundEven: return is_float(t) ? intrinsic(llvm::Intrinsic::roundeven) : v;
-      case UnaryOp::kTrunc: return is_float(t) ? intrinsic(llvm::Intrinsic::trunc) : v;
+      case UnaryOp::kFloor: return is_float(t) ? whole_number(llvm::Intrinsic::floor, v) : v;
+      case UnaryOp::kCeil: return is_float(t) ? whole_number(llvm::Intrinsic::ceil, v) : v;
+      case UnaryOp::kRoundEven:
+        return is_float(t) ? whole_number(llvm::Intrinsic::roundeven, v) : v;
+      case UnaryOp::kTrunc: return is_float(t) ? whole_number(llvm::Intrinsic::trunc, v) : v;
       case UnaryOp::kIsNan: return b_.CreateFCmpUNO(v, v);
       case UnaryOp::kIsInf:
         return b_.CreateFCmpOEQ(intrinsic(llvm::Intrinsic::fabs),
@@ -140,8 +162,7 @@ class Arithmetic {
       case BinaryOp::kMin: return float_extremum(a, y, false);
       case BinaryOp::kMax: return float_extremum(a, y, true);
       case BinaryOp::kMaxNumber: return b_.CreateSelect(b_.CreateFCmpOGT(y, a), y, a);
-      case BinaryOp::kFloorDiv:
-        return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(a, y));
+      case BinaryOp::kFloorDiv: return whole_number(llvm::Intrinsic::floor, b_.CreateFDiv(a, y));
       case BinaryOp::kTruncMod:
       case BinaryOp::kFloorMod: return float_remainder(e, a, y);
       case BinaryOp::kPow: {
@@ -204,9 +225,9 @@ class Arithmetic {
       x = a;
       m = y;
     }
-    Value* q = b_.CreateUnaryIntrinsic(
-        e.op == BinaryOp::kFloorMod ? llvm::Intrinsic::floor : llvm::Intrinsic::trunc,
-        b_.CreateFDiv(x, m));
+    Value* q =
+        whole_number(e.op == BinaryOp::kFloorMod ? llvm::Intrinsic::floor : llvm::Intrinsic::trunc,
+                     b_.CreateFDiv(x, m));
     Value* r = minus_product(x, q, m);
     // Division of a finite number by an infinity leaves it; the sign of a zero is that of x.
     auto magnitude = [&](Value* v) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v); };

@@ -58,8 +58,9 @@ Status link_shared_object(const std::vector<std::string>& object_paths,
   std::lock_guard lock(one_at_a_time);
   if (!usable)
     return internal_error("the linker failed before and cannot run again in this process");
-  std::vector<const char*> args{"ld.lld", "-shared",     "--build-id=none",  "--gc-sections",
-                                "-z",     "noexecstack", "--hash-style=gnu", "-s"};
+  std::vector<const char*> args{"ld.lld",         "-shared",          "--build-id=none",
+                                "--no-undefined", "--gc-sections",    "-z",
+                                "noexecstack",    "--hash-style=gnu", "-s"};
   for (const std::string& p : object_paths) args.push_back(p.c_str());
   args.push_back("-o");
   args.push_back(output_path.c_str());

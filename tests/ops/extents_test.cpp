@@ -90,5 +90,30 @@ TEST(Extents, OfReshape) {
     EXPECT_EQ(run(n), expected("reshape", "n * 4 and 12", 4 * n, 12));
 }
 
+// Values without elements, another extent of which only the run knows: they have a shape all the
+// same.
+TEST(Extents, OfNothing) {
+  const auto shape_of = [](const std::string& text, const Tensors& inputs) {
+    auto graph = ir::parse_graph("graph g {\n" + text + "  output z as \"z\"\n}\n");
+    EXPECT_TRUE(graph.ok()) << graph.error().to_string();
+    Shape shape{-1};
+    for (const CompiledForm& form : {CompiledForm{}, CompiledForm{false, false}}) {
+      auto runs = run_compiled(*graph, inputs, form, {1});
+      EXPECT_TRUE(runs.ok()) << runs.error().to_string();
+      if (runs.ok()) shape = (*runs)[0][0].shape;
+    }
+    return shape;
+  };
+  const std::string nonzero =
+      "  input x: f32[]\n  y: i64[0, k] = nonzero(x) defines(k)\n  z: i64[0, k] = neg(y)\n";
+  EXPECT_EQ(shape_of(nonzero, {repeated(DType::kFloat32, {}, {3})}), (Shape{0, 1}));
+  EXPECT_EQ(shape_of(nonzero, {repeated(DType::kFloat32, {}, {0})}), (Shape{0, 0}));
+  const std::string compress =
+      "  input x: f32[5, 0, 2]\n  input c: bool[2]\n"
+      "  y: f32[5, 0, k] = compress(x, c) {axis = 2} defines(k)\n  z: f32[5, 0, k] = neg(y)\n";
+  EXPECT_EQ(shape_of(compress, {floats({5, 0, 2}), repeated(DType::kBool, {2}, {1, 0})}),
+            (Shape{5, 0, 1}));
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -48,8 +48,10 @@ def wide_window(node, operands, ours, expected, index):
     return ours[index].size == 0 and expected[index].size > 0
 
 
-def scalar(node, operands, ours, expected, index):
-    return operands[node.input[0]].ndim == 0
+def one_rounding(node, operands, ours, expected, index):
+    """Of floats: each result is one of the two values, and differs by rounding alone."""
+    values = operands[node.input[2]]
+    return values.dtype in et.FLOATS and bool(numpy.isin(ours[index], values).all()) and near(ours, expected, index, 2.0 ** -50)
 
 
 def wide_stride(node, operands, ours, expected, index):
@@ -80,8 +82,8 @@ RULES = [
       for op in ("MaxPool", "AveragePool", "LpPool")],
     *[(op, wide_stride, "SAME with strides beyond the window: ONNX Runtime crops by negative pads, or refuses (MaxPool); here, as in TensorFlow, none")
       for op in ("MaxPool", "AveragePool", "LpPool")],
-    ("NonZero", scalar, "of a scalar the standard has [0, n]; ONNX Runtime gives [1, n]"),
     ("Loop", no_iteration, "rows of a loop that runs no iteration have no extents of their own; ONNX Runtime puts 0 for those that the body leaves open"),
+    ("OneHot", one_rounding, "ONNX's reference adds off and (on - off), which rounds; both are stored as they are"),
     ("AffineGrid", one_position, "corners of a single position are undefined: the distance of positions is 2 / 0"),
     ("GatherND", other_batch, "batches of data and indices differ, which is invalid and ONNX Runtime does not see"),
 ]
