@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
-#include <set>
 #include <thread>
 
 #include "tests/runtime/session_models.h"
@@ -404,70 +403,6 @@ TEST(Session, OneSessionServesThreadsInTurnAndChangesItsThreads) {
       }
     });
   for (std::thread& t : threads) t.join();
-}
-
-// What the run checks of indices and extents ends it with an error, and the next one is as usual.
-TEST(Session, ChecksIndicesAndExtents) {
-  auto session =
-      std::move(*Session::create(std::make_shared<Executable>(gather_model()), {.threads = 1}));
-  auto error = [&](const std::vector<float>& x, const std::vector<int64_t>& indices) {
-    std::vector<Tensor> in{floats({static_cast<int64_t>(x.size())}, x),
-                           integers({static_cast<int64_t>(indices.size())}, indices)},
-        out;
-    const Status s = session->run(in, out);
-    return s.ok() ? std::string() : s.error().message;
-  };
-  EXPECT_EQ(error({1, 2, 3}, {2, -3, 0}), "");
-  EXPECT_EQ(error({1, 2, 3}, {2, 3, 0}),
-            "gather 'g': index 3 is out of range for dimension 0 of 3 elements");
-  EXPECT_EQ(error({1, 2, 3}, {-4}),
-            "gather 'g': index -4 is out of range for dimension 0 of 3 elements");
-  EXPECT_EQ(error({}, {}), "");
-  EXPECT_EQ(error({}, {0}), "gather 'g': index 0 is out of range for dimension 0 of 0 elements");
-  EXPECT_EQ(
-      error(std::vector<float>(9, 1), {0}),
-      "gather 'g': extents rows and 8 are 9 and 8, expected the first to be at most the second");
-  EXPECT_EQ(error(std::vector<float>(8, 1), {7}), "");
-}
-
-// Gives the key of the run as its result.
-Executable key_model() {
-  Executable e;
-  Variant v;
-  v.buffers = {make_buffer("key", DType::kUInt32, {constant_size(2)}, BufferKind::kRunKey),
-               make_buffer("y", DType::kUInt32, {constant_size(2)}, BufferKind::kOutput)};
-  v.outputs = {1};
-  v.blocks = {{copy(1, 0)}};
-  e.variants = {v};
-  return e;
-}
-std::vector<std::vector<uint32_t>> keys(uint64_t seed, int runs) {
-  auto session = open(key_model(), {.threads = 1, .seed = seed});
-  std::vector<std::vector<uint32_t>> all;
-  for (int k = 0; k < runs; ++k) {
-    std::vector<Tensor> out;
-    EXPECT_TRUE(session->run({}, out).ok());
-    all.push_back(values<uint32_t>(out[0]));
-  }
-  return all;
-}
-
-TEST(Session, EachRunHasAKey) {
-  const auto a = keys(5, 100);
-  EXPECT_EQ(keys(5, 100), a);
-  std::set<std::vector<uint32_t>> different(a.begin(), a.end());
-  for (const uint64_t seed : {uint64_t{1}, uint64_t{6}, ~uint64_t{0}, uint64_t{0}, uint64_t{0}})
-    for (const auto& k : keys(seed, 100)) different.insert(k);
-  EXPECT_EQ(different.size(), 600u);
-}
-TEST(Session, ChecksTheKeyOfARun) {
-  Executable e = key_model();
-  e.variants[0].blocks = {{copy(0, 1)}};
-  EXPECT_NE(refusal(e).find("'key' cannot be written"), std::string::npos) << refusal(e);
-  e = key_model();
-  e.variants[0].buffers[0] =
-      make_buffer("key", DType::kUInt32, {constant_size(3)}, BufferKind::kRunKey);
-  EXPECT_NE(refusal(e).find("'key' is not 8 bytes"), std::string::npos) << refusal(e);
 }
 
 }  // namespace
