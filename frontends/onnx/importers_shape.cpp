@@ -36,15 +36,19 @@ void squeeze(NodeImport& n) {
   if (axes)
     for (int64_t a : *axes) drop[static_cast<size_t>(normalized_axis(n, a, rank))] = true;
   std::vector<Expr> dims;
+  std::vector<int64_t> kept;  // without axes: extents that the run may find to be 1 would go
   for (int d = 0; d < rank; ++d) {
     const Expr e = n.dim(x, d);
+    if (!axes && !ir::as_int(e)) kept.push_back(d);
     if (!axes) drop[static_cast<size_t>(d)] = ir::is_one(e);
     if (!drop[static_cast<size_t>(d)])
       dims.push_back(e);
     else if (ir::as_int(e).value_or(1) != 1)
       n.fail("dimension " + std::to_string(d) + " of " + to_string(n.type(x)) + " is not 1");
   }
-  n.out(0, n.reshape(x, dims));
+  ir::Attributes attributes{{"allowzero", int64_t{1}}};
+  if (!kept.empty()) attributes["not_one"] = kept;
+  n.out(0, n.op("reshape", {x, n.dims(dims)}, attributes));
 }
 void unsqueeze(NodeImport& n) {
   ValueId x = n.required(0);

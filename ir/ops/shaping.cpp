@@ -48,6 +48,9 @@ Status infer_reshape(InferContext& c) {
       dims[static_cast<size_t>(open)] = simplify(floordiv(total, rest));
   }
   Expr made = product(dims);
+  for (int64_t d : c.attr_ints("not_one"))
+    if (!c.agree(select(eq(x.dims[static_cast<size_t>(d)], Expr(1)), Expr(1), Expr(0)), Expr(0)))
+      return c.error("dimension " + std::to_string(d) + " of " + to_string(x) + " is 1");
   if (!c.agree(total, made))
     return c.error("cannot make " + to_string(TensorType{x.dtype, dims}) + " of " + to_string(x) +
                    ": " + to_text(made) + " elements instead of " + to_text(total));
@@ -138,7 +141,9 @@ const std::vector<OpDef>& shaping_ops() {
        .summary =
            "the same elements in row-major order under another shape; -1: what is left, 0: as in x",
        .operands = {{"x"}, {"shape"}},
-       .attributes = {{"allowzero", AttributeKind::kInt, "0 is an extent"}},
+       .attributes = {{"allowzero", AttributeKind::kInt, "0 is an extent"},
+                      {"not_one", AttributeKind::kInts,
+                       "dimensions of x that must not have the extent 1"}},
        .fusion = FusionKind::kInjective,
        .infer_type = infer_reshape,
        .compute = compute_reshape,

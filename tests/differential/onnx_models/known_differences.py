@@ -65,11 +65,6 @@ def one_position(node, operands, ours, expected, index):
     return attribute(node, "align_corners", 0) == 1 and (operands[node.input[1]][2:] == 1).any()
 
 
-def other_batch(node, operands, ours, expected, index):
-    batch = attribute(node, "batch_dims", 0)
-    return operands[node.input[0]].shape[:batch] != operands[node.input[1]].shape[:batch]
-
-
 REDUCTIONS = ["ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum",
               "ReduceLogSumExp", "ArgMax", "ArgMin"]
 RULES = [
@@ -85,7 +80,6 @@ RULES = [
     ("Loop", no_iteration, "rows of a loop that runs no iteration have no extents of their own; ONNX Runtime puts 0 for those that the body leaves open"),
     ("OneHot", one_rounding, "ONNX's reference adds off and (on - off), which rounds; both are stored as they are"),
     ("AffineGrid", one_position, "corners of a single position are undefined: the distance of positions is 2 / 0"),
-    ("GatherND", other_batch, "batches of data and indices differ, which is invalid and ONNX Runtime does not see"),
 ]
 
 

@@ -92,6 +92,8 @@ def gather_elements(s, op):
 def gather_nd(s, op):
     x = s.operand(s.types(op), rank=(1, 5), where=lambda a: a.size > 0)
     batch = s.int(0, x.rank - 1) if s.chance(0.4) else 0
+    if set(x.shape[:batch]) & set(s.symbols):
+        batch = 0  # a batch that differs from that of the indices is invalid, which ONNX Runtime does not see
     depth = s.int(1, x.rank - batch)
     lead = list(x.shape[:batch]) + list(s.shape(0 if batch else 1, 2, most=30))
     shape = lead + [depth]
