@@ -38,6 +38,12 @@ def no_terms(node, operands, ours, expected, index):
     return any(a.size == 0 for a in operands.values()) and ours[index].size > 0 and not ours[index].any()
 
 
+def no_quantised_terms(node, operands, ours, expected, index):
+    """A quantised product over no terms: its zero point."""
+    zero = operands[node.input[7]]
+    return any(a.size == 0 for a in operands.values()) and ours[index].size > 0 and bool((ours[index] == zero.ravel()[0]).all())
+
+
 def no_iteration(node, operands, ours, expected, index):
     """Rows of no iteration: their extents are what the body would have given, which nothing says."""
     return ours[index].ndim == expected[index].ndim and ours[index].shape[:1] == expected[index].shape[:1] == (0,)
@@ -73,6 +79,7 @@ RULES = [
     ("MaxUnpool", given_shape, "with output_shape the standard reads indices in the shape inferred from the window; ONNX Runtime in output_shape"),
     *[(op, empty, "ONNX Runtime gives an empty tensor back as it is, whatever axes are reduced") for op in REDUCTIONS],
     *[(op, no_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was") for op in ("MatMulInteger", "ConvInteger")],
+    ("QLinearMatMul", no_quantised_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was"),
     *[(op, wide_window, "a window larger than the image has no position; ONNX Runtime divides -1 by the stride to 0, and counts one")
       for op in ("MaxPool", "AveragePool", "LpPool")],
     *[(op, wide_stride, "SAME with strides beyond the window: ONNX Runtime crops by negative pads, or refuses (MaxPool); here, as in TensorFlow, none")

@@ -29,7 +29,8 @@ def gemm(s, op):
     b = s.like(a, (n, k) if tb else (k, n))
     c = s.like(a, s.pick([(n,), (1, n), (m, 1), (m, n), (1,), ()])) if s.chance(0.7) else None
     whole = a.dtype in et.INTEGERS
-    factor = lambda: s.maybe(0.4, float(s.int(-2, 3)) if whole else s.rng.uniform(-2, 2))
+    least = 0 if a.dtype in et.UNSIGNED else -2  # -1 times an unsigned number is undefined
+    factor = lambda: s.maybe(0.4, float(s.int(least, 3)) if whole else s.rng.uniform(-2, 2))
     s.emit(op, [a, b, c], transA=ta or s.maybe(0.3, 0), transB=tb or None, alpha=factor(), beta=factor())
 
 
