@@ -84,6 +84,7 @@ RULES = [
       for op in ("MaxPool", "AveragePool", "LpPool")],
     *[(op, wide_stride, "SAME with strides beyond the window: ONNX Runtime crops by negative pads, or refuses (MaxPool); here, as in TensorFlow, none")
       for op in ("MaxPool", "AveragePool", "LpPool")],
+    ("ConvTranspose", wide_stride, "SAME with strides beyond the window: extents are input times stride by the standard; ONNX Runtime gives less"),
     ("Loop", no_iteration, "rows of a loop that runs no iteration have no extents of their own; ONNX Runtime puts 0 for those that the body leaves open"),
     ("OneHot", one_rounding, "ONNX's reference adds off and (on - off), which rounds; both are stored as they are"),
     ("AffineGrid", one_position, "corners of a single position are undefined: the distance of positions is 2 / 0"),
