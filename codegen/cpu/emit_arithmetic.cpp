@@ -150,7 +150,7 @@ class Arithmetic {
   }
 
   Value* binary(const Binary& e, Value* a, Value* y) {
-    return is_float(e.a.dtype()) ? float_binary(e, a, y) : int_binary(e, a, y);
+    return is_float(e.a.dtype()) ? float_binary(e, a, y) : emit_integers(b_, e, a, y);
   }
   Value* float_binary(const Binary& e, Value* a, Value* y) {
     const bool half = byte_size(e.a.dtype()) == 2;
@@ -242,94 +242,6 @@ class Arithmetic {
     llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
     b_.clearFastMathFlags();  // as in emit_cast
     return b_.CreateFPTrunc(byte_size(e.a.dtype()) == 2 ? odd_single(b_, r) : r, a->getType());
-  }
-  Value* int_binary(const Binary& e, Value* a, Value* y) {
-    const bool is_u = is_unsigned(e.a.dtype()) || e.a.dtype() == DType::kBool;
-    auto call = [&](llvm::Intrinsic::ID id) {
-      return static_cast<Value*>(b_.CreateBinaryIntrinsic(id, a, y));
-    };
-    switch (e.op) {
-      case BinaryOp::kAdd: return b_.CreateAdd(a, y);
-      case BinaryOp::kSub: return b_.CreateSub(a, y);
-      case BinaryOp::kMul: return b_.CreateMul(a, y);
-      case BinaryOp::kDiv:
-      case BinaryOp::kFloorDiv:
-      case BinaryOp::kTruncMod:
-      case BinaryOp::kFloorMod: return int_division(e, a, y, is_u);
-      case BinaryOp::kMin: return call(is_u ? llvm::Intrinsic::umin : llvm::Intrinsic::smin);
-      case BinaryOp::kMax: return call(is_u ? llvm::Intrinsic::umax : llvm::Intrinsic::smax);
-      case BinaryOp::kAnd: return b_.CreateAnd(a, y);
-      case BinaryOp::kOr: return b_.CreateOr(a, y);
-      case BinaryOp::kXor: return b_.CreateXor(a, y);
-      case BinaryOp::kShl:
-      case BinaryOp::kShr: return shift(e, a, y, is_u);
-      case BinaryOp::kPow: return int_power(a, y, is_u);
-      case BinaryOp::kEq: return b_.CreateICmpEQ(a, y);
-      case BinaryOp::kNe: return b_.CreateICmpNE(a, y);
-      case BinaryOp::kLt: return is_u ? b_.CreateICmpULT(a, y) : b_.CreateICmpSLT(a, y);
-      case BinaryOp::kLe: return is_u ? b_.CreateICmpULE(a, y) : b_.CreateICmpSLE(a, y);
-      case BinaryOp::kGt: return is_u ? b_.CreateICmpUGT(a, y) : b_.CreateICmpSGT(a, y);
-      case BinaryOp::kGe: return is_u ? b_.CreateICmpUGE(a, y) : b_.CreateICmpSGE(a, y);
-      case BinaryOp::kMaxNumber: break;
-    }
-    return nullptr;
-  }
-  // Never traps: a divisor of 0 counts as 1, and -1 is handled apart (the smallest number divided
-  // by it overflows).
-  Value* int_division(const Binary& e, Value* a, Value* y, bool is_u) {
-    llvm::Type* type = a->getType();
-    Value *one = llvm::ConstantInt::get(type, 1), *zero = llvm::Constant::getNullValue(type);
-    Expr divisor = e.b;
-    if (const auto* broadcast = divisor.as<Broadcast>()) divisor = broadcast->value;
-    const auto known = as_int(divisor);
-    const bool remainder = e.op == BinaryOp::kTruncMod || e.op == BinaryOp::kFloorMod;
-    if (!known || *known == 0) y = b_.CreateSelect(b_.CreateICmpEQ(y, zero), one, y);
-    if (is_u) return remainder ? b_.CreateURem(a, y) : b_.CreateUDiv(a, y);
-    Value* minus = nullptr;
-    Value* d = y;
-    if (!known || *known <= 0) {
-      minus = b_.CreateICmpEQ(y, llvm::Constant::getAllOnesValue(type));
-      d = b_.CreateSelect(minus, one, y);
-    }
-    Value *q = b_.CreateSDiv(a, d), *r = b_.CreateSub(a, b_.CreateMul(q, d));
-    if (e.op == BinaryOp::kFloorDiv || e.op == BinaryOp::kFloorMod) {
-      Value* adjust =
-          b_.CreateAnd(b_.CreateICmpNE(r, zero), b_.CreateICmpSLT(b_.CreateXor(r, d), zero));
-      if (remainder)
-        r = b_.CreateSelect(adjust, b_.CreateAdd(r, d), r);
-      else
-        q = b_.CreateSelect(adjust, b_.CreateSub(q, one), q);
-    }
-    if (remainder) return minus ? b_.CreateSelect(minus, zero, r) : r;
-    return minus ? b_.CreateSelect(minus, b_.CreateNeg(a), q) : q;
-  }
-  Value* shift(const Binary& e, Value* a, Value* y, bool is_u) {
-    llvm::Type* type = a->getType();
-    const auto bits = static_cast<uint64_t>(8 * byte_size(e.a.dtype()));
-    Value* within = b_.CreateICmpULT(y, llvm::ConstantInt::get(type, bits));
-    Value* amount = b_.CreateSelect(within, y, llvm::Constant::getNullValue(type));
-    Value* r = e.op == BinaryOp::kShl ? b_.CreateShl(a, amount)
-               : is_u                 ? b_.CreateLShr(a, amount)
-                                      : b_.CreateAShr(a, amount);
-    return b_.CreateSelect(within, r, llvm::Constant::getNullValue(type));
-  }
-  // Square and multiply over the bits of the exponent; a negative exponent gives 0 but for bases 1
-  // and -1.
-  Value* int_power(Value* a, Value* y, bool is_u) {
-    llvm::Type* type = a->getType();
-    Value *one = llvm::ConstantInt::get(type, 1), *zero = llvm::Constant::getNullValue(type),
-          *result = one, *base = a, *rest = y;
-    for (unsigned k = 0; k < type->getScalarSizeInBits(); ++k) {
-      Value* odd = b_.CreateICmpNE(b_.CreateAnd(rest, one), zero);
-      result = b_.CreateSelect(odd, b_.CreateMul(result, base), result);
-      base = b_.CreateMul(base, base);
-      rest = b_.CreateLShr(rest, one);
-    }
-    if (is_u) return result;
-    Value* negative = b_.CreateICmpSLT(y, zero);
-    Value* unit = b_.CreateOr(b_.CreateICmpEQ(a, one),
-                              b_.CreateICmpEQ(a, llvm::Constant::getAllOnesValue(type)));
-    return b_.CreateSelect(b_.CreateAnd(negative, b_.CreateNot(unit)), zero, result);
   }
 
  private:

@@ -24,6 +24,9 @@ llvm::Value* emit_unary(llvm::IRBuilderBase& b, const ir::MachineDescription& ma
                         const ir::Unary& e, llvm::Value* value);
 llvm::Value* emit_binary(llvm::IRBuilderBase& b, const ir::MachineDescription& machine,
                          const ir::Binary& e, llvm::Value* x, llvm::Value* y);
+// The same for operands that are integers or bools (emit_integers.cpp).
+llvm::Value* emit_integers(llvm::IRBuilderBase& b, const ir::Binary& e, llvm::Value* x,
+                           llvm::Value* y);
 // Lanes are folded together by halves: a fixed order whatever the target.
 llvm::Value* emit_reduce_lanes(llvm::IRBuilderBase& b, const ir::MachineDescription& machine,
                                const ir::ReduceLanes& e, llvm::Value* value);

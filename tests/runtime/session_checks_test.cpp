@@ -4,19 +4,62 @@
 #include <set>
 
 #include "runtime/session.h"
+#include "tests/runtime/session_calls.h"
 #include "tests/runtime/session_models.h"
 
 namespace tilewright::testing {
 namespace {
 
-std::unique_ptr<Session> open(Executable e, SessionOptions options) {
-  auto session = Session::create(std::make_shared<Executable>(std::move(e)), std::move(options));
-  EXPECT_TRUE(session.ok()) << session.error().to_string();
-  return std::move(*session);
+TEST(Session, ChecksSymbolsAcrossInputs) {
+  Executable e;
+  Variant v;
+  v.symbols = {"batch"};
+  const SizeExpr doubled{{SizeOp::kSymbol, 0}, {SizeOp::kConstant, 2}, {SizeOp::kMul}};
+  v.buffers = {make_buffer("z", DType::kFloat32, {doubled}, BufferKind::kInput),
+               make_buffer("y", DType::kFloat32, {symbol_size(0)}, BufferKind::kInput),
+               make_buffer("x", DType::kFloat32, {symbol_size(0)}, BufferKind::kInput)};
+  v.inputs = {0, 1, 2};
+  v.outputs = {0};
+  v.blocks = {{}};
+  e.variants = {v};
+  auto session = open(std::move(e));
+  const Tensor one = floats({1}, {1}), two = floats({2}, {1, 2});
+  EXPECT_EQ(error_of(*session, {two, one, one}), "no error");
+  EXPECT_EQ(error_of(*session, {two, one, two}),
+            "input 'x': symbol 'batch' is 2 here but 1 at input 'y'\n"
+            "  where the model means different extents by one name, compile it with --shape apart");
+  EXPECT_EQ(error_of(*session, {one, one, one}),
+            "input 'z': extent 0 is 1, expected 2 = batch * 2");
 }
-std::string refusal(Executable e) {
-  auto session = Session::create(std::make_shared<Executable>(std::move(e)));
-  return session.ok() ? "no error" : session.error().to_string();
+
+TEST(Session, RefusesExecutablesThatBreakRules) {
+  EXPECT_EQ(refusal(add_relu_model()), "no error");
+  Executable e = add_relu_model();
+  e.variants[0].kernels[0].function = nullptr;
+  EXPECT_EQ(refusal(e), "kernel 'relu' is not resolved");
+  e = add_relu_model();
+  e.variants[0].buffers[2].last_use = 0;
+  EXPECT_EQ(refusal(e),
+            "variant 0: executable: buffer 't' is used by instruction 1, outside its life [0, 0]");
+  e = add_relu_model();
+  e.constants_bytes = 15;
+  EXPECT_EQ(refusal(e),
+            "variant 0: executable: constant 'c' exceeds the constant section of 15 bytes");
+  e = add_relu_model();
+  e.variants[0].buffers[2].alias_of = 3;
+  e.variants[0].buffers[3].alias_of = 2;
+  EXPECT_EQ(refusal(e), "variant 0: executable: buffer 't' is an alias of itself");
+  e = branch_model();
+  e.variants[0].blocks[1].push_back(branch(0, 1, -1));
+  EXPECT_EQ(refusal(e), "variant 0: executable: block 1 is used twice");
+  e = compact_model();
+  e.variants[0].buffers[2].dynamic = false;
+  EXPECT_EQ(refusal(e),
+            "variant 0: executable: buffer 'y' depends on a symbol that the run defines, but is "
+            "not dynamic");
+  e = fibonacci_model();
+  e.variants[0].loops[0].trip_count = e.variants[0].loops[0].body_cond = -1;
+  EXPECT_EQ(refusal(e), "variant 0: executable: loop without an end");
 }
 
 // What the run checks of indices and extents ends it with an error, and the next one is as usual.
