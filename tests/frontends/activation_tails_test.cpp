@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/frontends/one_node_model.h"
+#include "tests/frontends/run_model.h"
 
 namespace tilewright {
 namespace {
@@ -14,7 +14,7 @@ struct Case {
   const char* op;
   Real (*reference)(Real);
   double units;  // allowed error, relative to the result
-  Attributes attributes = all();
+  NodeAttributes attributes = {};
   const char* label = "";
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.op << c.label; }
@@ -27,7 +27,7 @@ const Case kCases[] = {
     {"Sigmoid", sigmoid, 2},
     {"Softplus", softplus, 3},
     {"Elu", [](Real x) { return x < 0 ? std::expm1(x) : x; }, 3},
-    {"Celu", [](Real x) { return x < 0 ? 2 * std::expm1(x / 2) : x; }, 3, with("alpha", 2.0f)},
+    {"Celu", [](Real x) { return x < 0 ? 2 * std::expm1(x / 2) : x; }, 3, {{"alpha", 2.0}}},
     {"Selu",
      [](Real x) {
        const Real a = from_float(1.67326319217681884765625f),
@@ -52,12 +52,13 @@ class ActivationTails : public testing::TestWithParam<Case> {
         for (const double sign : {1.0, -1.0}) values.push_back(sign * std::ldexp(part, exponent));
     for (double x = -110; x < 110; x += 0.37) values.push_back(x);
     const auto n = static_cast<int64_t>(values.size());
-    const Tensors x{repeated(t, {n}, values)};
+    const Tensor operand = tensor_of(t, {n}, values);
     const Case& c = GetParam();
-    const Tensors y = run_node({c.op, {floats({n})}, c.attributes}, t, x);
+    const std::vector<Tensor> y = run_node(c.op, {{operand}}, c.attributes, 24);
     ASSERT_EQ(y.size(), 1u);
+    const T *x = operand.data_as<T>(), *results = y[0].data_as<T>();
     for (int64_t i = 0; i < n; ++i) {
-      const Real at = element(x[0], i), expected = c.reference(at), found = element(y[0], i);
+      const Real at = x[i], expected = c.reference(at), found = results[i];
       // A factor x below 1 / smallest normal: its other factor may be subnormal.
       const Real lost = std::fabs(at) * L::denorm_min();
       const Real unit = std::max<Real>(std::fabs(expected) * L::epsilon(), L::denorm_min());
@@ -79,17 +80,17 @@ INSTANTIATE_TEST_SUITE_P(Ops, ActivationTails, testing::ValuesIn(kCases), [](con
 TEST(TanhGelu, KeepsItsTail) {
   const std::vector<double> values{-9, -8, -7, -6, -5, -4, -3, -1e-3, 1e-3, 2, 9};
   const auto n = static_cast<int64_t>(values.size());
-  const Tensors x{repeated(DType::kFloat32, {n}, values)};
-  const Tensors y =
-      run_node({"Gelu", {floats({n})}, with("approximate", "tanh")}, DType::kFloat32, x);
+  const Tensor operand = tensor_of(DType::kFloat32, {n}, values);
+  const std::vector<Tensor> y = run_node("Gelu", {{operand}}, {{"approximate", "tanh"}}, 24);
   ASSERT_EQ(y.size(), 1u);
+  const float *x = operand.data_as<float>(), *results = y[0].data_as<float>();
   for (int64_t i = 0; i < n; ++i) {
-    const Real at = element(x[0], i),
+    const Real at = x[i],
                u = 2 * std::sqrt(2 / std::acos(Real(-1))) * (at + Real(0.044715) * at * at * at);
     const Real expected = at * sigmoid(u);
     // The error of u counts as often as u is large.
     const Real units = 4 + 4 * std::fabs(u);
-    EXPECT_NEAR(static_cast<double>(element(y[0], i) / expected), 1,
+    EXPECT_NEAR(static_cast<double>(results[i] / expected), 1,
                 static_cast<double>(units) * std::numeric_limits<float>::epsilon());
   }
 }

@@ -4,81 +4,91 @@
 
 #include <cmath>
 
-#include "tests/frontends/one_node_model.h"
+#include "tests/frontends/run_model.h"
 
 namespace tilewright {
 namespace {
 
-struct Case : OneNode {
-  Case(const char* op, std::vector<Operand> operands, Attributes attributes = all(),
-       double low = -4, double high = 4, int outputs = 1, const char* domain = "",
-       const char* label = "")
-      : OneNode{op, std::move(operands), std::move(attributes), outputs, domain},
-        low(low),
-        high(high),
-        label(label) {}
-  double low, high;  // of the operands
-  const char* label;
+using Ints = std::vector<int64_t>;
+
+// Floats of a shape; else integers that the model has as a constant; else left out.
+struct Given {
+  std::optional<Shape> shape;
+  Ints constant;
+  bool is_scalar = false;
+};
+Operand constant_of(const Given& g) {
+  if (g.constant.empty()) return {};
+  const auto n = static_cast<int64_t>(g.constant.size());
+  return {tensor_of(DType::kInt64, g.is_scalar ? Shape{} : Shape{n},
+                    {g.constant.begin(), g.constant.end()}),
+          true};
+}
+Given floats(Shape s) { return {std::move(s), {}}; }
+Given integers(Ints v) { return {std::nullopt, std::move(v)}; }
+Given integer(int64_t v) { return {std::nullopt, {v}, true}; }
+
+struct Case {
+  const char* op;
+  std::vector<Given> operands;
+  NodeAttributes attributes = {};
+  double low = -4, high = 4;  // of the operands
+  int outputs = 1;
+  const char* domain = "";
+  const char* label = "";
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.op << c.label; }
 
 const Shape kRow{64}, kImage{2, 3, 6, 6}, kSequence{5, 2, 6};
 const Case kCases[] = {
-    {"LeakyRelu", {floats(kRow)}, with("alpha", 0.013f)},
-    {"ThresholdedRelu", {floats(kRow)}, with("alpha", 1.003f)},
-    {"Elu", {floats(kRow)}, with("alpha", 1.3f)},
-    {"Celu", {floats(kRow)}, with("alpha", 0.7f)},
+    {"LeakyRelu", {floats(kRow)}, {{"alpha", 0.013}}},
+    {"ThresholdedRelu", {floats(kRow)}, {{"alpha", 1.003}}},
+    {"Elu", {floats(kRow)}, {{"alpha", 1.3}}},
+    {"Celu", {floats(kRow)}, {{"alpha", 0.7}}},
     {"Selu", {floats(kRow)}},
     {"HardSigmoid", {floats(kRow)}},
     {"HardSwish", {floats(kRow)}},
     {"Softplus", {floats(kRow)}},
-    {"Softplus", {floats(kRow)}, all(), -16, -8, 1, "", "Tail"},
+    {"Softplus", {floats(kRow)}, {}, -16, -8, 1, "", "Tail"},
     {"Softsign", {floats(kRow)}},
     {"Mish", {floats(kRow)}},
-    {"Mish", {floats(kRow)}, all(), -16, -8, 1, "", "Tail"},
-    {"Swish", {floats(kRow)}, with("alpha", 1.1f)},
+    {"Mish", {floats(kRow)}, {}, -16, -8, 1, "", "Tail"},
+    {"Swish", {floats(kRow)}, {{"alpha", 1.1}}},
     {"Gelu", {floats(kRow)}},
-    {"Gelu", {floats(kRow)}, with("approximate", "tanh"), -4, 4, 1, "", "Tanh"},
-    {"Shrink", {floats(kRow)}, all(with("bias", 0.13f), with("lambd", 0.7f))},
-    {"FastGelu", {floats(kRow), floats(kRow)}, all(), -4, 4, 1, "com.microsoft"},
-    {"BiasGelu", {floats(kRow), floats(kRow)}, all(), -4, 4, 1, "com.microsoft"},
-    {"QuickGelu", {floats(kRow)}, all(), -4, 4, 1, "com.microsoft"},
+    {"Gelu", {floats(kRow)}, {{"approximate", "tanh"}}, -4, 4, 1, "", "Tanh"},
+    {"Shrink", {floats(kRow)}, {{"bias", 0.13}, {"lambd", 0.7}}},
+    {"FastGelu", {floats(kRow), floats(kRow)}, {}, -4, 4, 1, "com.microsoft"},
+    {"BiasGelu", {floats(kRow), floats(kRow)}, {}, -4, 4, 1, "com.microsoft"},
+    {"QuickGelu", {floats(kRow)}, {}, -4, 4, 1, "com.microsoft"},
     {"Sum", {floats(kRow), floats(kRow), floats(kRow)}},
-    {"Sum", {floats(kRow), floats(kRow), floats(kRow)}, all(), 2e4, 2.1e4, 1, "", "Large"},
-    {"Mean", {floats(kRow), floats(kRow), floats(kRow)}, all(), 3e4, 6e4},
-    {"Mod", {floats(kRow), floats(kRow)}, with("fmod", 1)},
-    {"Pow", {floats(kRow), floats(kRow)}, all(), 0.5, 3},
-    {"ReduceL2", {floats({4, 9}), integers({1})}, all(), 190, 210},
+    {"Sum", {floats(kRow), floats(kRow), floats(kRow)}, {}, 2e4, 2.1e4, 1, "", "Large"},
+    {"Mean", {floats(kRow), floats(kRow), floats(kRow)}, {}, 3e4, 6e4},
+    {"Mod", {floats(kRow), floats(kRow)}, {{"fmod", 1}}},
+    {"Pow", {floats(kRow), floats(kRow)}, {}, 0.5, 3},
+    {"ReduceL2", {floats({4, 9}), integers({1})}, {}, 190, 210},
     {"ReduceSumSquare", {floats({4, 9}), integers({1})}},
-    {"ReduceLogSum", {floats({4, 9}), integers({1})}, all(), 2e4, 3e4},
+    {"ReduceLogSum", {floats({4, 9}), integers({1})}, {}, 2e4, 3e4},
     {"ReduceLogSumExp", {floats({4, 9}), integers({1})}},
     {"ReduceL1", {floats({4, 9}), integers({1})}},
-    {"LpPool", {floats(kImage)}, with("kernel_shape", Ints{3, 3}), 190, 210},
-    {"LpPool",
-     {floats(kImage)},
-     all(with("kernel_shape", Ints{3, 3}), with("p", 3)),
-     20,
-     60,
-     1,
-     "",
-     "Cubes"},
-    {"GlobalLpPool", {floats({2, 3, 3, 3})}, all(), 190, 210},
-    {"AveragePool", {floats(kImage)}, with("kernel_shape", Ints{3, 3}), 4e4, 6e4},
-    {"LRN", {floats(kImage)}, all(with("size", 3), with("alpha", 0.3f)), 190, 410},
-    {"LpNormalization", {floats({4, 9})}, all(), 190, 410},
+    {"LpPool", {floats(kImage)}, {{"kernel_shape", Ints{3, 3}}}, 190, 210},
+    {"LpPool", {floats(kImage)}, {{"kernel_shape", Ints{3, 3}}, {"p", 3}}, 20, 60, 1, "", "Cubes"},
+    {"GlobalLpPool", {floats({2, 3, 3, 3})}, {}, 190, 210},
+    {"AveragePool", {floats(kImage)}, {{"kernel_shape", Ints{3, 3}}}, 4e4, 6e4},
+    {"LRN", {floats(kImage)}, {{"size", 3}, {"alpha", 0.3}}, 190, 410},
+    {"LpNormalization", {floats({4, 9})}, {}, 190, 410},
     {"MeanVarianceNormalization", {floats(kImage)}},
     {"LayerNormalization", {floats({4, 32}), floats({32}), floats({32})}},
     {"RMSNormalization", {floats({4, 32}), floats({32})}},
-    {"GroupNormalization", {floats({2, 4, 8}), floats({4}), floats({4})}, with("num_groups", 2)},
+    {"GroupNormalization", {floats({2, 4, 8}), floats({4}), floats({4})}, {{"num_groups", 2}}},
     {"InstanceNormalization", {floats({2, 4, 8}), floats({4}), floats({4})}},
     {"BatchNormalization",
      {floats(kImage), floats({3}), floats({3}), floats({3}), floats({3})},
-     all(),
+     {},
      0.1,
      3},
     {"BatchNormalization",
      {floats(kImage), floats({3}), floats({3}), floats({3}), floats({3})},
-     with("training_mode", 1),
+     {{"training_mode", 1}},
      0.1,
      3,
      3,
@@ -86,24 +96,22 @@ const Case kCases[] = {
      "Training"},
     {"NegativeLogLikelihoodLoss",
      {floats({4, 5}), integers({1, 0, 4, 2}), floats({5})},
-     all(),
+     {},
      0.1,
      3},
-    {"SoftmaxCrossEntropyLoss", {floats({4, 5}), integers({1, 0, 4, 2})}, all(), -4, 4, 2},
+    {"SoftmaxCrossEntropyLoss", {floats({4, 5}), integers({1, 0, 4, 2})}, {}, -4, 4, 2},
     {"LogSoftmax", {floats({4, 17})}},
     {"Softmax", {floats({4, 17})}},
     {"Conv", {floats(kImage), floats({4, 3, 3, 3}), floats({4})}},
     {"ConvTranspose",
      {floats(kImage), floats({3, 2, 3, 3}), floats({2})},
-     with("strides", Ints{2, 2})},
+     {{"strides", Ints{2, 2}}}},
     {"DeformConv", {floats({1, 2, 5, 5}), floats({2, 2, 2, 2}), floats({1, 8, 4, 4}), floats({2})}},
-    {"Gemm",
-     {floats({5, 19}), floats({19, 7}), floats({7})},
-     all(with("alpha", 0.37f), with("beta", 1.7f))},
-    {"Einsum", {floats({4, 5}), floats({5, 6}), floats({6, 7})}, with("equation", "ab,bc,cd->ad")},
+    {"Gemm", {floats({5, 19}), floats({19, 7}), floats({7})}, {{"alpha", 0.37}, {"beta", 1.7}}},
+    {"Einsum", {floats({4, 5}), floats({5, 6}), floats({6, 7})}, {{"equation", "ab,bc,cd->ad"}}},
     {"Einsum",
      {floats({4, 5}), floats({5, 6})},
-     with("equation", "ab,bc->c"),
+     {{"equation", "ab,bc->c"}},
      -4,
      4,
      1,
@@ -111,37 +119,37 @@ const Case kCases[] = {
      "Summed"},
     {"RNN",
      {floats(kSequence), floats({1, 4, 6}), floats({1, 4, 4}), floats({1, 8})},
-     with("hidden_size", 4),
+     {{"hidden_size", 4}},
      -1,
      1,
      2},
     {"GRU",
      {floats(kSequence), floats({1, 12, 6}), floats({1, 12, 4}), floats({1, 24})},
-     all(with("hidden_size", 4), with("linear_before_reset", 1)),
+     {{"hidden_size", 4}, {"linear_before_reset", 1}},
      -1,
      1,
      2},
     {"LSTM",
      {floats(kSequence), floats({1, 16, 6}), floats({1, 16, 4}), floats({1, 32})},
-     with("hidden_size", 4),
+     {{"hidden_size", 4}},
      -1,
      1,
      3},
     {"Attention",
      {floats({1, 2, 5, 8}), floats({1, 2, 7, 8}), floats({1, 2, 7, 8}), floats({5, 7})},
-     with("softcap", 3.0f)},
+     {{"softcap", 3.0}}},
     {"RotaryEmbedding", {floats({1, 2, 4, 8}), floats({1, 4, 4}), floats({1, 4, 4})}},
     {"DFT", {floats({2, 9, 2})}},
     {"STFT", {floats({1, 32, 1}), integer(4), floats({8})}},
     {"Resize",
      {floats({1, 1, 5, 5}), {}, {}, integers({1, 1, 8, 7})},
-     with("mode", "linear"),
+     {{"mode", "linear"}},
      4e4,
      6e4},
     {"CumSum", {floats({4, 9}), integers({1})}},
     {"Det", {floats({3, 5, 5})}},
     {"AffineGrid", {floats({2, 2, 3}), integers({2, 1, 5, 6})}},
-    {"GridSample", {floats({1, 2, 5, 5}), floats({1, 4, 4, 2})}, all(), -1, 1},
+    {"GridSample", {floats({1, 2, 5, 5}), floats({1, 4, 4, 2})}, {}, -1, 1},
 };
 
 class HalfFormulas : public testing::TestWithParam<Case> {
@@ -150,27 +158,33 @@ class HalfFormulas : public testing::TestWithParam<Case> {
     const Case& c = GetParam();
     std::mt19937_64 random(3);
     std::uniform_real_distribution<double> uniform(c.low, c.high);
-    std::vector<HostTensor> narrow, wide;
+    std::vector<Operand> narrow, wide;
     double largest = 0;
-    for (const Operand& o : c.operands) {
-      if (!o.shape) continue;
-      std::vector<double> values, rounded;
-      for (int64_t n = *element_count(*o.shape); n > 0; --n) values.push_back(uniform(random));
-      narrow.push_back(repeated(half, *o.shape, values));
-      for (int64_t i = 0; i < narrow.back().size(); ++i) {
-        rounded.push_back(element(narrow.back(), i));
-        largest = std::max(largest, std::abs(rounded.back()));
+    for (const Given& g : c.operands) {
+      if (!g.shape) {
+        narrow.push_back(constant_of(g));
+        wide.push_back(narrow.back());
+        continue;
       }
-      wide.push_back(repeated(DType::kFloat64, *o.shape, rounded));
+      std::vector<double> values;
+      for (int64_t n = *element_count(*g.shape); n > 0; --n) values.push_back(uniform(random));
+      narrow.push_back({tensor_of(half, *g.shape, values)});
+      const std::vector<double> rounded = numbers_of(narrow.back().tensor);
+      for (const double v : rounded) largest = std::max(largest, std::abs(v));
+      wide.push_back({tensor_of(DType::kFloat64, *g.shape, rounded)});
     }
-    const auto found = run_node(c, half, narrow), expected = run_node(c, DType::kFloat64, wide);
+    const std::vector<Tensor> found = run(narrow), expected = run(wide);
     ASSERT_EQ(found.size(), expected.size());
     for (size_t k = 0; k < found.size(); ++k) {
-      ASSERT_EQ(found[k].dtype, half);
-      ASSERT_EQ(found[k].shape, expected[k].shape);
-      for (int64_t i = 0; i < found[k].size(); ++i)
-        expect_rounded_once(element(found[k], i), element(expected[k], i), largest, half);
+      ASSERT_EQ(found[k].dtype(), half);
+      ASSERT_EQ(found[k].shape(), expected[k].shape());
+      const std::vector<double> f = numbers_of(found[k]), e = numbers_of(expected[k]);
+      for (size_t i = 0; i < f.size(); ++i) expect_rounded_once(f[i], e[i], largest, half);
     }
+  }
+  std::vector<Tensor> run(const std::vector<Operand>& operands) {
+    const Case& c = GetParam();
+    return run_node(c.op, operands, c.attributes, 24, c.outputs, c.domain);
   }
   // Half a unit in the last place, and what sums in f32 of operands of this size lose.
   static void expect_rounded_once(double found, double expected, double largest, DType half) {

@@ -1,42 +1,36 @@
-// Runs a model of one ONNX node, compiled in memory.
+// Models of few ONNX nodes, compiled in memory and run.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
 #include <variant>
 
 #include "frontends/compiler/compiler.h"
 #include "runtime/session.h"
 #include "tests/frontends/model_builder.h"
+#include "tests/ops/graph_oracle.h"
 
 namespace tilewright {
 
-inline Tensor tensor_of(DType dtype, const Shape& shape, const std::vector<double>& values) {
-  Tensor t = Tensor::allocate(dtype, shape).value();
-  for (size_t i = 0; i < values.size(); ++i) switch (dtype) {
-      case DType::kFloat32: t.data_as<float>()[i] = static_cast<float>(values[i]); break;
-      case DType::kFloat64: t.data_as<double>()[i] = values[i]; break;
-      case DType::kInt32: t.data_as<int32_t>()[i] = static_cast<int32_t>(values[i]); break;
-      case DType::kInt64: t.data_as<int64_t>()[i] = static_cast<int64_t>(values[i]); break;
-      case DType::kUInt8: t.data_as<uint8_t>()[i] = static_cast<uint8_t>(values[i]); break;
-      case DType::kInt8: t.data_as<int8_t>()[i] = static_cast<int8_t>(values[i]); break;
-      default: TW_CHECK(!"an element type that these tests use");
-    }
+inline Tensor to_tensor(const HostTensor& h) {
+  Tensor t = Tensor::allocate(h.dtype, h.shape).value();
+  if (!h.bytes.empty()) std::memcpy(t.data(), h.bytes.data(), h.bytes.size());
   return t;
 }
+inline HostTensor to_host(const Tensor& t) {
+  HostTensor h(t.dtype(), t.shape());
+  if (!h.bytes.empty()) std::memcpy(h.bytes.data(), t.data(), h.bytes.size());
+  return h;
+}
+inline Tensor tensor_of(DType dtype, const Shape& shape, const std::vector<double>& values) {
+  return to_tensor(repeated(dtype, shape, values));
+}
 inline std::vector<double> numbers_of(const Tensor& t) {
+  const HostTensor h = to_host(t);
   std::vector<double> v;
-  for (int64_t i = 0; i < t.element_count(); ++i) switch (t.dtype()) {
-      case DType::kFloat32: v.push_back(t.data_as<float>()[i]); break;
-      case DType::kFloat64: v.push_back(t.data_as<double>()[i]); break;
-      case DType::kInt32: v.push_back(t.data_as<int32_t>()[i]); break;
-      case DType::kInt64: v.push_back(static_cast<double>(t.data_as<int64_t>()[i])); break;
-      case DType::kUInt8: v.push_back(t.data_as<uint8_t>()[i]); break;
-      case DType::kInt8: v.push_back(t.data_as<int8_t>()[i]); break;
-      case DType::kBool: v.push_back(t.data_as<uint8_t>()[i]); break;
-      default: TW_CHECK(!"an element type that these tests use");
-    }
+  for (int64_t i = 0; i < h.size(); ++i) v.push_back(element(h, i));
   return v;
 }
 
@@ -54,6 +48,9 @@ class NodeModel {
   explicit NodeModel(int64_t opset = 21) {
     proto.set_ir_version(10);
     proto.add_opset_import()->set_version(opset);
+    auto* microsoft = proto.add_opset_import();
+    microsoft->set_domain("com.microsoft");
+    microsoft->set_version(1);
     proto.mutable_graph()->set_name("main");
   }
   std::string operand(const Operand& o) {
@@ -63,7 +60,7 @@ class NodeModel {
     if (o.known) {
       auto* t = graph->add_initializer();
       t->set_name(name);
-      t->set_data_type(code(o.tensor.dtype()));
+      t->set_data_type(info(o.tensor.dtype()).onnx_code);
       for (int64_t d : o.tensor.shape()) t->add_dims(d);
       t->set_raw_data(o.tensor.data(), static_cast<size_t>(o.tensor.bytes()));
       return name;
@@ -71,15 +68,16 @@ class NodeModel {
     auto* value = graph->add_input();
     value->set_name(name);
     auto* type = value->mutable_type()->mutable_tensor_type();
-    type->set_elem_type(code(o.tensor.dtype()));
+    type->set_elem_type(info(o.tensor.dtype()).onnx_code);
     type->mutable_shape();
     for (int64_t d : o.tensor.shape()) type->mutable_shape()->add_dim()->set_dim_value(d);
     inputs.push_back(o.tensor);
     return name;
   }
   onnx_format::NodeProto* node(const std::string& op, const Names& in, const Names& out,
-                               const NodeAttributes& attributes = {}) {
-    auto* node = add_node(proto.mutable_graph()->mutable_node(), op, in, out);
+                               const NodeAttributes& attributes = {},
+                               const std::string& domain = {}) {
+    auto* node = add_node(proto.mutable_graph()->mutable_node(), op, in, out, "node", domain);
     for (const auto& [name, value] : attributes) {
       auto* a = node->add_attribute();
       a->set_name(name);
@@ -107,8 +105,8 @@ class NodeModel {
     TW_ASSIGN(std::shared_ptr<Executable> executable, compile_in_memory(*model, {}, compile));
     return Session::create(executable, options);
   }
-  // The results of one run, whose random numbers are always the same; none, and a failed test, after
-  // an error.
+  // The results of one run, whose random numbers are always the same; none, and a failed test,
+  // after an error.
   std::vector<Tensor> run(const CompileOptions& compile = {}) const {
     std::vector<Tensor> outputs;
     SessionOptions options;
@@ -127,25 +125,13 @@ class NodeModel {
   std::vector<Tensor> inputs;
 
  private:
-  static int32_t code(DType t) {
-    switch (t) {
-      case DType::kFloat32: return 1;
-      case DType::kUInt8: return 2;
-      case DType::kInt8: return 3;
-      case DType::kInt32: return 6;
-      case DType::kInt64: return 7;
-      case DType::kBool: return 9;
-      case DType::kFloat64: return 11;
-      default: TW_CHECK(!"an element type that these tests use"); return 0;
-    }
-  }
   int count_ = 0;
 };
 
 // The results of one node.
 inline std::vector<Tensor> run_node(const std::string& op, const std::vector<Operand>& operands,
                                     const NodeAttributes& attributes = {}, int64_t opset = 21,
-                                    int outputs = 1) {
+                                    int outputs = 1, const std::string& domain = {}) {
   NodeModel m(opset);
   Names in, out;
   for (const Operand& o : operands) in.push_back(m.operand(o));
@@ -153,7 +139,7 @@ inline std::vector<Tensor> run_node(const std::string& op, const std::vector<Ope
     out.push_back("y" + std::to_string(k));
     m.output(out.back());
   }
-  m.node(op, in, out, attributes);
+  m.node(op, in, out, attributes, domain);
   return m.run();
 }
 
