@@ -44,6 +44,21 @@ def no_quantised_terms(node, operands, ours, expected, index):
     return any(a.size == 0 for a in operands.values()) and ours[index].size > 0 and bool((ours[index] == zero.ravel()[0]).all())
 
 
+def no_gemm_terms(node, operands, ours, expected, index):
+    """A Gemm of floats over no terms: beta times C; the reference's is C itself."""
+    if len(node.input) < 3 or all(a.size > 0 for a in operands.values()):
+        return False
+    addend = operands[node.input[2]]
+    beta = next((a.f for a in node.attribute if a.name == "beta"), 1.0)
+    scaled = numpy.broadcast_to(addend, ours[index].shape).astype(et.F64) * beta
+    return addend.dtype in (et.F32, et.F64) and near([scaled], ours, index, 2.0 ** -22)
+
+
+def rounded_to_f64(node, operands, ours, expected, index):
+    """Integers beyond 2^53 that the reference had as f64."""
+    return ours[index].dtype.kind in "iu" and ours[index].dtype.itemsize == 8 and near(ours, expected, index, 2.0 ** -52)
+
+
 def no_iteration(node, operands, ours, expected, index):
     """Rows of no iteration: their extents are what the body would have given, which nothing says."""
     return ours[index].ndim == expected[index].ndim and ours[index].shape[:1] == expected[index].shape[:1] == (0,)
@@ -80,6 +95,8 @@ RULES = [
     *[(op, empty, "ONNX Runtime gives an empty tensor back as it is, whatever axes are reduced") for op in REDUCTIONS],
     *[(op, no_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was") for op in ("MatMulInteger", "ConvInteger")],
     ("QLinearMatMul", no_quantised_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was"),
+    ("Gemm", rounded_to_f64, "ONNX's reference multiplies integers by alpha in f64, which rounds beyond 2^53"),
+    ("Gemm", no_gemm_terms, "a sum of no terms is 0 and C counts beta times; ONNX Runtime gives C itself"),
     *[(op, wide_window, "a window larger than the image has no position; ONNX Runtime divides -1 by the stride to 0, and counts one")
       for op in ("MaxPool", "AveragePool", "LpPool")],
     *[(op, wide_stride, "SAME with strides beyond the window: ONNX Runtime crops by negative pads, or refuses (MaxPool); here, as in TensorFlow, none")
