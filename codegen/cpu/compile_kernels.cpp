@@ -1,12 +1,10 @@
 #include "codegen/cpu/compile_kernels.h"
 
 #include <llvm/Analysis/TargetTransformInfo.h>
-#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
-#include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -17,6 +15,7 @@
 #include <set>
 #include <thread>
 
+#include "codegen/cpu/emit_object.h"
 #include "codegen/cpu/features_used.h"
 #include "codegen/cpu/llvm_faults.h"
 
@@ -85,17 +84,6 @@ Status verify_module(llvm::Module& module, const std::string& name) {
   return {};
 }
 
-Result<std::vector<uint8_t>> emit_file(llvm::Module& module, llvm::TargetMachine& target,
-                                       llvm::CodeGenFileType type) {
-  llvm::SmallVector<char, 0> buffer;
-  llvm::raw_svector_ostream os(buffer);
-  llvm::legacy::PassManager passes;
-  if (target.addPassesToEmitFile(passes, os, nullptr, type))
-    return internal_error("LLVM cannot emit code for this target");
-  passes.run(module);
-  return std::vector<uint8_t>(buffer.begin(), buffer.end());
-}
-
 std::unique_ptr<llvm::Module> new_module(llvm::LLVMContext& context, const std::string& name,
                                          llvm::TargetMachine& target) {
   auto module = std::make_unique<llvm::Module>(name, context);
@@ -125,7 +113,7 @@ Result<Compiled> compile_one(const ir::Kernel& kernel, const ir::MachineDescript
   TW_ASSIGN(result.workspace, emit_kernel(kernel, own, *module));
   TW_RETURN_IF_ERROR(verify_module(*module, kernel.name));
   TW_RETURN_IF_ERROR(optimize(*module, target));
-  TW_ASSIGN(result.object, emit_file(*module, target, llvm::CodeGenFileType::ObjectFile));
+  TW_ASSIGN(result.object, emit_object(*module, target, FileType::kObject));
   return result;
 }
 
@@ -178,7 +166,7 @@ Result<std::string> print_code(const ir::Kernel& kernel, const ir::MachineDescri
     return os.str();
   }
   TW_ASSIGN(std::vector<uint8_t> text,
-            emit_file(*module, *target, llvm::CodeGenFileType::AssemblyFile));
+            emit_object(*module, *target, FileType::kAssembly));
   return std::string(text.begin(), text.end());
 }
 
@@ -204,7 +192,7 @@ Result<std::vector<uint8_t>> emit_function_table(const std::vector<std::string>&
   auto* i64 = llvm::Type::getInt64Ty(context);
   new llvm::GlobalVariable(*module, i64, true, llvm::GlobalValue::ExternalLinkage,
                            llvm::ConstantInt::get(i64, entries.size()), count_name);
-  return emit_file(*module, *target, llvm::CodeGenFileType::ObjectFile);
+  return emit_object(*module, *target, FileType::kObject);
 }
 
 }  // namespace tilewright::cpu
