@@ -41,11 +41,22 @@ struct LiveInterval {
 struct ArenaPlan {
   std::vector<int64_t> offsets;  // one per interval, multiples of kAlignment
   int64_t bytes = 0;
+  std::vector<int64_t> guards;  // offsets of pages that may not be touched
 };
 
 // Greedy by size: the largest interval first, each in the smallest gap that fits between those that
 // live at the same time (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
 // Inference", 2020, section 5.2). Errors: kLimit when the arena exceeds kLargestAllocation.
 Result<ArenaPlan> plan_arena(std::span<const LiveInterval> intervals);
+
+// For tests of kernels: which side of each interval lies at a page that may not be touched.
+enum class Guard : uint8_t { kNone, kBefore, kBehind };
+
+// Each interval on pages of its own between two guards; its first or its last line at one of them.
+// Errors: as plan_arena.
+Result<ArenaPlan> plan_guarded_arena(std::span<const LiveInterval> intervals, Guard guard);
+
+// As allocate_storage; reading or writing one of the pages at `guards` ends the process.
+Result<Storage> allocate_guarded_storage(int64_t bytes, std::span<const int64_t> guards);
 
 }  // namespace tilewright

@@ -67,6 +67,7 @@ Session::Session(std::shared_ptr<const Executable> executable, SessionOptions op
       output_infos_(describe_outputs(*executable_)),
       pool_(options.pool ? std::move(options.pool) : make_pool(options.threads)),
       profiling_(options.profile),
+      guard_(options.guard),
       seed_(options.seed ? options.seed : system_seed()),
       runner_(options.dynamic_limit) {
   for (const Variant& v : executable_->variants) layouts_.push_back(make_layout(v));
@@ -104,10 +105,7 @@ Status Session::run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs
   outputs.resize(output_infos_.size());
   TW_ASSIGN(layout_, choose_variant(inputs));
   TW_ASSIGN(plan_, find_plan(*layout_));
-  if (plan_->arena_bytes > arena_.capacity) {
-    arena_ = {};  // the old one goes first
-    TW_ASSIGN(arena_, allocate_storage(plan_->arena_bytes));
-  }
+  TW_RETURN_IF_ERROR(prepare_arena());
   Status status = run_planned(inputs, outputs);
   runner_.end();
   for (OutputSlot& s : slots_) s.storage = {};
@@ -132,10 +130,19 @@ Result<Plan*> Session::find_plan(const VariantLayout& layout) {
     std::rotate(plans_.begin() + i, plans_.begin() + i + 1, plans_.end());
     return plans_.back().plan.get();
   }
-  TW_ASSIGN(Plan plan, make_plan(layout, symbols_, pool_->worker_count()));
+  TW_ASSIGN(Plan plan, make_plan(layout, symbols_, pool_->worker_count(), guard_));
   if (plans_.size() == kPlanLimit) plans_.erase(plans_.begin());
   plans_.push_back({&layout, std::make_unique<Plan>(std::move(plan))});
   return plans_.back().plan.get();
+}
+
+Status Session::prepare_arena() {
+  const bool guarded = guard_ != Guard::kNone;
+  if (!guarded && plan_->arena_bytes <= arena_.capacity) return {};
+  arena_ = {};  // the old one goes first
+  TW_ASSIGN(arena_, guarded ? allocate_guarded_storage(plan_->arena_bytes, plan_->guards)
+                            : allocate_storage(plan_->arena_bytes));
+  return {};
 }
 
 Status Session::run_planned(std::span<const Tensor> inputs, std::vector<Tensor>& outputs) {

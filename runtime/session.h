@@ -23,6 +23,8 @@ struct SessionOptions {
   // Of the model's random numbers, but for nodes with a seed of their own: run k of a session is
   // equal to run k of any other with this seed. 0: drawn from the system.
   uint64_t seed = 0;
+  // For tests of kernels: temporaries lie at pages that may not be touched, each on its own pages.
+  Guard guard = Guard::kNone;
 };
 
 // Sessions of one executable run concurrently; one session runs one call at a time, others wait.
@@ -57,6 +59,7 @@ class Session {
   Session(std::shared_ptr<const Executable> executable, SessionOptions options);
   Result<const VariantLayout*> choose_variant(std::span<const Tensor> inputs);
   Result<Plan*> find_plan(const VariantLayout& layout);
+  Status prepare_arena();
   Status prepare_outputs(std::span<const Tensor> inputs, const std::vector<Tensor>& outputs);
   Status run_planned(std::span<const Tensor> inputs, std::vector<Tensor>& outputs);
   Status set_shape(size_t output);
@@ -73,6 +76,7 @@ class Session {
   mutable std::mutex mutex_;
   std::shared_ptr<ThreadPool> pool_;
   bool profiling_ = false;
+  const Guard guard_;
   const uint64_t seed_;
   uint64_t runs_ = 0;                      // that were begun
   std::array<uint32_t, 2> run_key_{0, 0};  // of the run under way

@@ -16,8 +16,8 @@ Home home_of(const BufferDesc& root, bool is_output) {
 // loop.
 class PlanBuilder {
  public:
-  PlanBuilder(const VariantLayout& layout, int workers)
-      : layout_(layout), v_(*layout.variant), workers_(workers) {}
+  PlanBuilder(const VariantLayout& layout, int workers, Guard guard)
+      : layout_(layout), v_(*layout.variant), workers_(workers), guard_(guard) {}
 
   Result<Plan> build(std::vector<int64_t> symbols) {
     plan_.symbols = std::move(symbols);
@@ -28,9 +28,11 @@ class PlanBuilder {
     plan_.calls.resize(v_.blocks.size());
     plan_.staging.assign(v_.loops.size(), 0);
     TW_RETURN_IF_ERROR(add_block(0, -1));
-    TW_ASSIGN(ArenaPlan arena, plan_arena(intervals_));
+    TW_ASSIGN(ArenaPlan arena, guard_ == Guard::kNone ? plan_arena(intervals_)
+                                                      : plan_guarded_arena(intervals_, guard_));
     for (size_t i = 0; i < intervals_.size(); ++i) *targets_[i] = arena.offsets[i];
     plan_.arena_bytes = arena.bytes;
+    plan_.guards = std::move(arena.guards);
     return std::move(plan_);
   }
 
@@ -128,6 +130,7 @@ class PlanBuilder {
   const VariantLayout& layout_;
   const Variant& v_;
   const int workers_;
+  const Guard guard_;
   Plan plan_;
   std::vector<LiveInterval> intervals_;
   std::vector<int64_t*> targets_;  // stable: the vectors they point into have their final size
@@ -167,8 +170,9 @@ VariantLayout make_layout(const Variant& v) {
   return l;
 }
 
-Result<Plan> make_plan(const VariantLayout& layout, std::vector<int64_t> symbols, int workers) {
-  return PlanBuilder(layout, workers).build(std::move(symbols));
+Result<Plan> make_plan(const VariantLayout& layout, std::vector<int64_t> symbols, int workers,
+                       Guard guard) {
+  return PlanBuilder(layout, workers, guard).build(std::move(symbols));
 }
 
 Status evaluate_call(const KernelDesc& kernel, const Instruction& instruction,

@@ -50,10 +50,12 @@ struct Plan {
   std::vector<std::vector<CallPlan>> calls;  // per block and instruction
   std::vector<int64_t> staging;  // per loop: offset of the staging area of its carried values
   int64_t arena_bytes = 0;
+  std::vector<int64_t> guards;  // of the arena
 };
 
 // Errors: a negative or overflowing size (internal), an arena beyond all limits.
-Result<Plan> make_plan(const VariantLayout& layout, std::vector<int64_t> symbols, int workers);
+Result<Plan> make_plan(const VariantLayout& layout, std::vector<int64_t> symbols, int workers,
+                       Guard guard = Guard::kNone);
 
 // Fills in the scalars and workspace sizes of a call. Errors: a symbol that is not defined yet.
 Status evaluate_call(const KernelDesc& kernel, const Instruction& instruction,

@@ -91,8 +91,8 @@ class NameFaults {
   struct sigaction before_ = {};
 };
 
-// Runs a compiled graph on inputs that lie at `place` and outputs as near to a guard. The results
-// must be `expected`, bit for bit where `bound` is 0.
+// Runs a compiled graph on inputs that lie at `place`, with outputs, temporaries and workspaces as
+// near to a guard. The results must be `expected`, bit for bit where `bound` is 0.
 inline void expect_guarded(const std::shared_ptr<Executable>& executable, const Tensors& inputs,
                            const Tensors& expected, Place place, const std::string& what,
                            double bound = 0) {
@@ -112,6 +112,7 @@ inline void expect_guarded(const std::shared_ptr<Executable>& executable, const 
   }
   SessionOptions options;
   options.threads = 1;
+  options.guard = place == Place::kAtStart ? Guard::kBefore : Guard::kBehind;
   auto session = Session::create(executable, options);
   ASSERT_TRUE(session.ok()) << session.error().to_string();
   const Status status = (*session)->run(given, results);

@@ -72,5 +72,20 @@ TEST(Arena, RefusesImpossibleSizes) {
   EXPECT_NE(allocate_storage(0)->data, nullptr);
 }
 
+TEST(GuardedArena, EachIntervalLiesAtAGuard) {
+  const std::vector<LiveInterval> v{{100, 0, 9}, {0, 0, 9}, {5000, 0, 1}, {4096, 0, 1}};
+  for (const Guard guard : {Guard::kBefore, Guard::kBehind}) {
+    const ArenaPlan plan = plan_guarded_arena(v, guard).value();
+    const Storage s = allocate_guarded_storage(plan.bytes, plan.guards).value();
+    for (size_t i = 0; i < v.size(); ++i) {
+      uint8_t* first = s.data + plan.offsets[i];
+      EXPECT_EQ(plan.offsets[i] % kAlignment, 0);
+      std::memset(first, 7, static_cast<size_t>(align_up(v[i].bytes)));
+      uint8_t* beyond = guard == Guard::kBefore ? first - 1 : first + align_up(v[i].bytes);
+      EXPECT_DEATH(*static_cast<volatile uint8_t*>(beyond) = 1, "");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tilewright
