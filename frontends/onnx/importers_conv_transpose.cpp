@@ -263,7 +263,7 @@ ValueId separately(NodeImport& n, ValueId x, ValueId w, const Transposed& t, con
 }
 
 void conv_transpose(NodeImport& n) {
-  ValueId x = n.required_stored(0), w = n.required_stored(1);
+  ValueId x = n.required_stored(0), w = shaped_kernel(n, n.required_stored(1));
   const Transposed t = geometry(n, x, w);
   const Expr channels = simplify(n.dim(w, 1) * Expr(t.group));
   const Phases phases = separate_phases(n, x, t);

@@ -19,15 +19,8 @@ ValueId per_channel(NodeImport& n, ValueId v, int rank) {
 }
 
 void conv(NodeImport& n) {
-  ValueId x = n.required_stored(0), w = n.required_stored(1);
+  ValueId x = n.required_stored(0), w = shaped_kernel(n, n.required_stored(1));
   Attributes a = window_attributes(n);
-  if (n.has_attr("kernel_shape")) {
-    auto k = n.ints_attr("kernel_shape");
-    for (size_t d = 0; d < k.size(); ++d)
-      if (static_cast<int>(d) + 2 >= n.rank(w) ||
-          ir::as_int(n.dim(w, static_cast<int>(d) + 2)).value_or(k[d]) != k[d])
-        n.fail("kernel_shape does not fit w, which is " + to_string(n.type(w)));
-  }
   a.erase("kernel_shape");
   a["group"] = n.int_attr("group", 1);
   if (!n.has(2)) return n.out(0, n.op("conv", {x, w}, a));
@@ -149,6 +142,21 @@ ir::Attributes window_attributes(NodeImport& n) {
   if (n.has_attr("auto_pad")) a["auto_pad"] = auto_pad(n);
   if (n.int_attr("ceil_mode", 0)) a["ceil_mode"] = int64_t{1};
   return a;
+}
+
+ValueId shaped_kernel(NodeImport& n, ValueId w) {
+  const std::vector<int64_t> kernel = n.ints_attr("kernel_shape");
+  if (kernel.empty()) return w;
+  std::vector<Expr> dims = n.type(w).dims;
+  bool fits = dims.size() == kernel.size() + 2, known = true;
+  for (size_t d = 0; fits && d < kernel.size(); ++d) {
+    const auto extent = ir::as_int(dims[d + 2]);
+    known &= extent.has_value();
+    fits = extent.value_or(kernel[d]) == kernel[d] && kernel[d] > 0;
+    dims[d + 2] = kernel[d];
+  }
+  if (!fits) n.fail("kernel_shape does not fit w, which is " + to_string(n.type(w)));
+  return known ? w : n.reshape(w, dims);
 }
 
 std::span<const OpMapping> nn_mappings() { return kRows; }

@@ -132,6 +132,7 @@ ValueId integer_matmul(NodeImport& n, ValueId a, ValueId a_zero, ValueId b, Valu
               {{"out_dtype", std::string("i32")}});
 }
 ValueId integer_conv(NodeImport& n, ValueId x, ValueId x_zero, ValueId w, ValueId w_zero) {
+  w = shaped_kernel(n, w);
   Attributes a = window_attributes(n);
   a.erase("kernel_shape");
   a["group"] = n.int_attr("group", 1);

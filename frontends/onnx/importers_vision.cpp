@@ -11,6 +11,9 @@ using ir::Attributes;
 using ir::Expr;
 using ir::ValueId;
 
+// Indices count in the extents that follow from the window, also where output_shape asks for larger
+// ones: so do the standard's example and those who give it what MaxPool gave. ONNX Runtime counts in
+// output_shape.
 void max_unpool(NodeImport& n) {
   ValueId x = n.required(0);
   const auto kernel = n.ints_attr("kernel_shape");
@@ -99,7 +102,7 @@ void col2im(NodeImport& n) {
 
 // The moved windows as columns, then one matrix product per group.
 void deform_conv(NodeImport& n) {
-  ValueId x = n.required(0), w = n.required(1);
+  ValueId x = n.required(0), w = shaped_kernel(n, n.required(1));
   if (n.rank(x) != 4 || n.rank(w) != 4)
     n.unsupported("x is " + to_string(n.type(x)) + ", only [n, c, h, w] is supported");
   const int64_t group = n.int_attr("group", 1);

@@ -36,6 +36,8 @@ Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<E
     Expr begin = pads[d], end = pads[d + n], out;
     if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
       out = ceildiv(x, g.strides[d]);
+      // Strides beyond the window pad nothing, as in TensorFlow, whose exporters write this mode;
+      // ONNX Runtime crops by pads below 0 there.
       Expr total = max((out - 1) * g.strides[d] + reach - x, 0);
       Expr small = floordiv(total, 2);
       begin = mode == "SAME_UPPER" ? small : total - small;

@@ -70,20 +70,24 @@ Imported import(const ModelProto& proto, const Binding& binding = {}) {
   r.y = text(graph->outputs[0]);
   return r;
 }
-// Compiled for the binding, then run with a and b of these extents.
-Status run(const ModelProto& proto, const Binding& binding, int64_t a, int64_t b, int64_t y) {
+// Compiled for the binding, then run with a and b of these shapes.
+Status run_shapes(const ModelProto& proto, const Binding& binding, const Shape& a, const Shape& b,
+                  const Shape& y) {
   auto model = parse(proto);
   TW_ASSIGN(auto executable, compile_in_memory(**model, binding, {}));
   TW_ASSIGN(auto session, Session::create(executable, {.threads = 1}));
   std::vector<Tensor> inputs, outputs;
-  for (const int64_t n : {a, b}) {
-    TW_ASSIGN(Tensor t, Tensor::allocate(DType::kFloat32, {n}));
-    std::fill_n(static_cast<float*>(t.data()), n, 1.0f);
+  for (const Shape& shape : {a, b}) {
+    TW_ASSIGN(Tensor t, Tensor::allocate(DType::kFloat32, shape));
+    std::fill_n(static_cast<float*>(t.data()), t.bytes() / int64_t{sizeof(float)}, 1.0f);
     inputs.push_back(t);
   }
   TW_RETURN_IF_ERROR(session->run(inputs, outputs));
-  EXPECT_EQ(outputs[0].shape(), Shape{y});
+  EXPECT_EQ(outputs[0].shape(), y);
   return {};
+}
+Status run(const ModelProto& proto, const Binding& binding, int64_t a, int64_t b, int64_t y) {
+  return run_shapes(proto, binding, Shape{a}, Shape{b}, Shape{y});
 }
 
 TEST(ExtentNames, ThatSayNothingAreSymbolsOfTheirOwn) {
@@ -103,6 +107,23 @@ TEST(ExtentNames, JoinWhatNothingSpeaksAgainst) {
   EXPECT_EQ(import(joined("n", "n")).y, "f32[n * 2]");
   EXPECT_EQ(import(joined("n", "m")).y, "f32[n + m]");
   EXPECT_EQ(import(joined("n", "n"), {.names_apart = true}).y, "f32[a.0 + b.0]");
+}
+
+TEST(ExtentNames, OfAKernelAreWhatKernelShapeSays) {
+  for (const char* op : {"Conv", "ConvTranspose"}) {
+    ModelProto model = two_inputs({"one", "two", "n"}, {"two", "two", "m"});
+    auto* dims = model.mutable_graph()->mutable_input(1)->mutable_type()->mutable_tensor_type();
+    for (int d : {0, 1}) dims->mutable_shape()->mutable_dim(d)->set_dim_value(2);
+    auto* attribute =
+        add_node(model.mutable_graph()->mutable_node(), op, {"a", "b"}, {"y"})->add_attribute();
+    attribute->set_name("kernel_shape");
+    attribute->set_type(onnx_format::INTS);
+    attribute->add_ints(4);
+    const int64_t length = std::string(op) == "Conv" ? 7 : 13;
+    const Status status = run_shapes(model, {}, {1, 2, 10}, {2, 2, 4}, {1, 2, length});
+    EXPECT_TRUE(status.ok()) << status.error().to_string();
+    EXPECT_FALSE(run_shapes(model, {}, {1, 2, 10}, {2, 2, 3}, {1, 2, length}).ok());
+  }
 }
 
 TEST(ExtentNames, OfOutputsAreHints) {
