@@ -56,7 +56,7 @@ def einsum(s, op):
     s.emit(op, operands, equation=text + ("->" + dots + result if s.chance(0.85) else ""))
 
 
-def window(s, spatial, kernel, dilatable=True, transposed=False):
+def window(s, spatial, kernel, dilatable=True):
     """Attributes of a window over these extents that leaves at least one position."""
     a = {}
     strides = [s.pick([1, 1, 2, 3]) for _ in kernel]
@@ -110,6 +110,8 @@ def conv_transpose(s, op):
     kernel = [s.int(1, 4) for _ in x.shape[2:]]
     w = s.like(x, [c, m] + kernel, constant=s.pick([True, True, None]))
     a = window(s, x.shape[2:], kernel)
+    if any(v > k for v, k in zip(a.get("strides", []), kernel)) and a.get("auto_pad", "").startswith("SAME"):
+        del a["auto_pad"]  # extents are input times stride by the standard; ONNX Runtime gives less
     if "strides" in a and s.chance(0.3) and "auto_pad" not in a:
         a["output_padding"] = [s.int(0, v - 1) for v in a["strides"]]
     s.emit(op, [x, w, s.like(x, [m * group]) if s.chance(0.6) else None], group=group if group > 1 else None, kernel_shape=s.maybe(0.5, kernel), **a)

@@ -32,6 +32,8 @@ def lp_pool(s, op):
     x = image(s, s.types(op))
     kernel = kernel_of(s, x)
     a = window(s, x.shape[2:], kernel, dilatable=s.opset >= 18)
+    if a.get("auto_pad") == "VALID":
+        a.pop("dilations", None)  # which ONNX's reference leaves out of the extents
     s.emit(op, [x], kernel_shape=kernel, p=s.maybe(0.6, s.int(1, 3)), ceil_mode=s.maybe(0.2, s.int(0, 1)) if s.opset >= 18 else None, **a)
 
 
