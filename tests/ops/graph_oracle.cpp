@@ -284,6 +284,7 @@ Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors&
   for (int n : threads) {
     SessionOptions session_options;
     session_options.threads = n;
+    session_options.guard = n == 1 ? Guard::kBehind : Guard::kNone;
     TW_ASSIGN(std::unique_ptr<Session> session, Session::create(executable, session_options));
     std::vector<Tensor> outputs;
     TW_RETURN_IF_ERROR(session->run(given, outputs));

@@ -62,7 +62,8 @@ bool runs_here(const std::string& cpu);
 // The name of a CPU as part of a test's name.
 std::string as_test_name(std::string cpu);
 Result<std::shared_ptr<Executable>> compile_graph(const ir::Graph& graph, const CompiledForm& form);
-// Compiles a graph once and runs it with each number of threads.
+// Compiles a graph once and runs it with each number of threads. With one, temporaries lie at pages
+// that may not be touched.
 Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs,
                                           CompiledForm form, const std::vector<int>& threads);
 

@@ -173,6 +173,32 @@ TEST_P(GuardedKernels, InterleavedPlanes) {
   });
 }
 
+// What one kernel leaves for the next, in the layouts that they agree on, and their workspaces.
+TEST_P(GuardedKernels, Temporaries) {
+  expect_guarded_at(widths(true), 3000, [&](GraphCall& call, int64_t n) {
+    const auto input = [&](const Shape& shape) { return call.input(random(DType::kFloat32, shape)); };
+    const auto constant = [&](const Shape& shape) {
+      return call.constant(random(DType::kFloat32, shape));
+    };
+    const std::vector<int64_t> ones{1, 1, 1, 1};
+    // Images in blocks of channels; n channels between two convolutions.
+    Value y = call.op("conv", {input({1, 3, 4, 9}), constant({n, 3, 3, 3})}, {{"pads", ones}});
+    y = call.op("max_pool", {call.op("exp", {y})}, {{"kernel_shape", std::vector<int64_t>{2, 2}}});
+    y = call.op("conv", {y, constant({5, n, 3, 3})}, {{"pads", ones}});
+    call.output(call.op("softmax", {turn(call, y, {0, 2, 3, 1})}, {{"axis", int64_t{-1}}}));
+    // Rows of n, and products over them.
+    Value rows = call.op("matmul", {input({7, 20}), constant({20, n})});
+    rows = call.op("softmax", {rows}, {{"axis", int64_t{-1}}});
+    call.output(call.op("matmul", {rows, input({n, 3})}));
+    call.output(call.op("reduce_sum", {call.op("matmul", {turn(call, rows, {1, 0}), rows})}, over(0)));
+    // Narrowed sums with two readers.
+    const Value sum = call.op("reduce_sum", {whole(call, DType::kInt64, {3, 5, n})}, over(1)),
+                narrow = cast(call, sum, DType::kInt8);
+    call.output(turn(call, narrow, {1, 0}));
+    call.output(call.op("reduce_max", {narrow}, over(0)));
+  });
+}
+
 // Read from the last element on, and every second or third: lanes lie below the first address.
 TEST_P(GuardedKernels, ReversedAndStridedSlices) {
   constexpr double kFirst = -1e6;  // before the first element
