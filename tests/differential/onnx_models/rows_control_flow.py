@@ -4,6 +4,7 @@ from onnx import helper
 
 import element_types as et
 from operator_rows import row
+from reference import Refused
 from tolerance import peak
 
 STEPS = ["Add", "Sub", "Mul", "Max", "Min"]
@@ -82,7 +83,9 @@ def loop(s, op):
     inputs = [info("count" + body.prefix, et.I64, []), info("going" + body.prefix, et.BOOL, []), info("state" + body.prefix, x.dtype, dims(s, x.shape))]
     trips = s.constant(numpy.array(s.pick([0, 1, 2, 3, 5])), et.I64) if s.chance(0.5) else s.leaf(et.I64, (), (0, 5), constant=False)
     condition = s.maybe(0.3, s.constant(numpy.array(True)))
-    s.emit(op, [trips, condition, x], len(outputs) - 1, captured=body.captured, body=body.graph(inputs, outputs))
+    results = s.emit(op, [trips, condition, x], len(outputs) - 1, captured=body.captured, body=body.graph(inputs, outputs))
+    if scanned and results[1].shape[1:] != x.shape:
+        raise Refused("rows of no iteration, whose extents ONNX Runtime has as 0: later nodes would rely on that")
 
 
 @row("Scan", peak(256))
