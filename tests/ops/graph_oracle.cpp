@@ -107,8 +107,8 @@ namespace {
 
 class Interpretation {
  public:
-  explicit Interpretation(const ir::Graph& graph)
-      : graph_(graph), uses_(graph.values.size(), 1 << 20), tensors_(graph.values.size()) {}
+  Interpretation(const ir::Graph& graph, double change)
+      : graph_(graph), change_(change), uses_(graph.values.size(), 1 << 20), tensors_(graph.values.size()) {}
 
   Result<OracleRun> run(const Tensors& inputs) {
     TW_RETURN_IF_ERROR(ir::verify(graph_));
@@ -128,6 +128,11 @@ class Interpretation {
     }
     return t;
   }
+  void disturb(HostTensor& t) {
+    if (change_ == 0 || t.dtype != DType::kFloat32) return;
+    for (int64_t i = 0; i < t.size(); ++i)
+      t.data<float>()[i] *= static_cast<float>(random_() % 2 ? 1 + change_ : 1 - change_);
+  }
   void measure(const HostTensor& t) {
     for (int64_t i = 0; i < t.size(); ++i)
       if (const double v = std::abs(element(t, i)); std::isfinite(v))
@@ -139,8 +144,9 @@ class Interpretation {
       const auto& dims = graph_.value(graph_.inputs[i]).type.dims;
       for (size_t d = 0; d < dims.size(); ++d)
         if (dims[d].kind() == ir::NodeKind::kVar) symbols_[dims[d].get()] = inputs[i].shape[d];
-      tensors_[static_cast<size_t>(graph_.inputs[i])] = inputs[i];
-      measure(inputs[i]);
+      HostTensor& t = tensors_[static_cast<size_t>(graph_.inputs[i])] = inputs[i];
+      disturb(t);
+      measure(t);
     }
     return {};
   }
@@ -174,7 +180,10 @@ class Interpretation {
     }
     TW_RETURN_IF_ERROR(ir::interpret(g.kernel, params, scalars));
     for (size_t p = g.num_inputs; p < g.params.size(); ++p)
-      if (g.params[p] != ir::kNone) measure(tensor(g.params[p]));
+      if (g.params[p] != ir::kNone) {
+        disturb(tensor(g.params[p]));
+        measure(tensor(g.params[p]));
+      }
     run_.steps += reduction_steps(g.kernel);
     return {};
   }
@@ -205,6 +214,8 @@ class Interpretation {
   }
 
   const ir::Graph& graph_;
+  const double change_;
+  std::mt19937_64 random_{7};
   std::vector<int> uses_;  // every result is wanted
   std::vector<HostTensor> tensors_;
   ir::IntValues symbols_;
@@ -213,8 +224,8 @@ class Interpretation {
 
 }  // namespace
 
-Result<OracleRun> interpret_graph(const ir::Graph& graph, const Tensors& inputs) {
-  return Interpretation(graph).run(inputs);
+Result<OracleRun> interpret_graph(const ir::Graph& graph, const Tensors& inputs, double change) {
+  return Interpretation(graph, change).run(inputs);
 }
 
 namespace {

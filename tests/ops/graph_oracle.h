@@ -45,8 +45,9 @@ struct OracleRun {
   double steps = 0;    // reduction steps behind one element, over all nodes
 };
 // Interprets one unfused, unscheduled kernel per node; the graph and every kernel are verified
-// first.
-Result<OracleRun> interpret_graph(const ir::Graph& graph, const Tensors& inputs);
+// first. `change`: each float of type f32 that is given or computed is raised or lowered by this
+// part of it, at random, to see what rounding on the way may grow to.
+Result<OracleRun> interpret_graph(const ir::Graph& graph, const Tensors& inputs, double change = 0);
 
 struct CompiledForm {
   bool fuse = true, schedule = true;
