@@ -125,6 +125,13 @@ std::vector<bool> nodes_to_fold(Graph& graph, int64_t free_bytes, bool keep_quan
   return folded;
 }
 
+// A node that stays computes all its results, those that were known beforehand, too.
+void forget_known_results(Graph& graph) {
+  for (const Node& n : graph.nodes)
+    for (ValueId v : n.outputs)
+      if (v != kNone) graph.value(v).constant = nullptr;
+}
+
 }  // namespace
 
 Result<Graph> fold_constants(Graph graph, const RunConstants& run, int64_t free_bytes,
@@ -155,13 +162,14 @@ Result<Graph> fold_constants(Graph graph, const RunConstants& run, int64_t free_
   std::vector<ValueId> ids = constants.outputs;
   if (!ids.empty()) {
     for (ValueId v : ids) constants.output_names.push_back(graph.value(v).name);
-    for (size_t v = 0; v < constants.values.size(); ++v)
-      if (constants.values[v].constant) constants.values[v].producer = -1;
     std::erase_if(constants.nodes, [&](const Node& n) {
       for (ValueId v : n.outputs)
         if (v != kNone && !constants.value(v).constant) return false;
       return true;
     });
+    forget_known_results(constants);
+    for (Value& v : constants.values)
+      if (v.constant) v.producer = -1;
     TW_ASSIGN(std::vector<ConstantRef> values, run(eliminate_dead_nodes(std::move(constants))));
     for (size_t k = 0; k < ids.size(); ++k) graph.value(ids[k]).constant = values[k];
   }
@@ -175,6 +183,7 @@ Result<Graph> fold_constants(Graph graph, const RunConstants& run, int64_t free_
     if (!folded[i] && !known) kept.push_back(std::move(n));
   }
   graph.nodes = std::move(kept);
+  forget_known_results(graph);
   return eliminate_dead_nodes(std::move(graph));
 }
 

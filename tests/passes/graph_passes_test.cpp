@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "ir/verify_graph.h"
 #include "tests/passes/graph_check.h"
 
 namespace tilewright::passes {
@@ -118,6 +119,31 @@ TEST(FoldConstants, FoldsOneOfTwoResults) {
   expect_same_graph_results(g, *folded);
   EXPECT_TRUE(folded->nodes.empty());
   EXPECT_TRUE(folded->value(folded->outputs[0]).constant);
+}
+
+// Known elements of 16 bits make no constant, those of the indices do.
+TEST(FoldConstants, ComputesBothResultsWhereOneIsKnown) {
+  ir::Graph g = parsed_graph(R"(  const a: bf16[1, 1, 3] = [1.0, 3.0, 2.0]
+  v: bf16[1, 1, 2], i: i64[1, 1, 2] = max_pool_indices(a) {kernel_shape = [2]}
+  output v as "v"
+  output i as "i"
+)");
+  g.value(g.outputs[1]).known = std::vector<ir::Expr>{1, 1};
+  const ir::ConstantRef threes =
+      ir::make_constant(DType::kBFloat16, {1, 1, 2}, {0x40, 0x40, 0x40, 0x40});
+  auto folded = fold_constants(g, [&](const ir::Graph& constants) {
+    const Status valid = ir::verify(constants);
+    EXPECT_TRUE(valid.ok()) << valid.error().to_string();
+    EXPECT_EQ(constants.outputs.size(), 1u);
+    return Result<std::vector<ir::ConstantRef>>({threes});
+  });
+  ASSERT_TRUE(folded.ok()) << folded.error().to_string();
+  EXPECT_TRUE(folded->nodes.empty());
+  for (int k : {0, 1}) {
+    const ir::ConstantRef c = folded->value(folded->outputs[static_cast<size_t>(k)]).constant;
+    ASSERT_TRUE(c);
+    for (int i : {0, 1}) EXPECT_EQ(ir::number_at(*c, i), k == 0 ? 3 : 1);
+  }
 }
 
 TEST(FoldConstants, RunsNothingWithoutConstants) {

@@ -120,7 +120,7 @@ RULES = [
     ("MaxUnpool", given_shape, "with output_shape the standard reads indices in the shape inferred from the window; ONNX Runtime in output_shape"),
     *[(op, empty, "ONNX Runtime gives an empty tensor back as it is, whatever axes are reduced") for op in REDUCTIONS],
     ("ReduceMean", mean_of_none, "the mean of no elements is undefined: NaN as in NumPy; ONNX Runtime gives 0"),
-    *[(op, no_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was") for op in ("MatMulInteger", "ConvInteger")],
+    *[(op, no_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was") for op in ("MatMul", "MatMulInteger", "ConvInteger")],
     ("QLinearMatMul", no_quantised_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was"),
     ("Mod", exact_remainder, "ONNX Runtime divides integers by fmod of f64, which rounds them beyond 2^53"),
     ("MeanVarianceNormalization", no_deviation, "the standard adds 1e-9 to the deviation, ONNX Runtime nothing"),
