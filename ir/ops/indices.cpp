@@ -7,7 +7,10 @@ namespace tilewright::ir {
 Expr wrapped_index(Expr index, const Expr& extent) {
   index = cast(DType::kInt64, std::move(index));
   if (auto i = as_int(index)) return *i < 0 ? Expr(*i) + extent : index;
-  return clamp(select(index < Expr(0), index + extent, index), 0, extent - 1);
+  return select(index < Expr(0), index + extent, index);
+}
+Expr clamped_index(Expr index, const Expr& extent) {
+  return clamp(wrapped_index(std::move(index), extent), 0, extent - 1);
 }
 
 Expr within(const Expr& i, const Expr& extent, const Expr& limit) {

@@ -5,9 +5,11 @@
 
 namespace tilewright::ir {
 
-// Indices from the end count as numpy's; those out of range are clamped, so that no run reads
-// outside.
+// Negative indices count from the end, as numpy's. For operators whose record states their
+// indexed_dims: they are within the extent before a kernel sees them.
 Expr wrapped_index(Expr index, const Expr& extent);
+// Those out of range are taken as the nearest, so that no run reads outside.
+Expr clamped_index(Expr index, const Expr& extent);
 
 // i, which runs up to `extent`, kept below `limit` where extent may be larger.
 Expr within(const Expr& i, const Expr& extent, const Expr& limit);

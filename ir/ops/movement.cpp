@@ -163,11 +163,12 @@ std::vector<IndexedDim> gathered_dim(const NodeView& c) {
 }
 void compute_gather(ComputeContext& c) {
   const int axis = c.axis(c.rank(0)), q = c.rank(1);
+  const auto index = c.attr_int("clamps", 0) ? clamped_index : wrapped_index;
   c.b.compute(
       c.out(),
       [&](const Axes& i) {
         Axes at(i.begin(), i.begin() + axis), where(i.begin() + axis, i.begin() + axis + q);
-        at.push_back(wrapped_index(load(c.in(1), where), c.dim(0, axis)));
+        at.push_back(index(load(c.in(1), where), c.dim(0, axis)));
         at.insert(at.end(), i.begin() + axis + q, i.end());
         return load(c.in(0), at);
       },

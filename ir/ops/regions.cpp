@@ -299,7 +299,7 @@ void compute_max_roi_pool(ComputeContext& c) {
       c.out()->shape,
       [&](const Axes& i) {
         const Bin h = bin(i, 0), w = bin(i, 1);
-        const Expr batch = wrapped_index(whole(load(c.in(1), {i[0], Expr(0)})), c.dim(0, 0));
+        const Expr batch = clamped_index(whole(load(c.in(1), {i[0], Expr(0)})), c.dim(0, 0));
         Stmt scan = loop_nest({h.high - h.low, w.high - w.low}, [&](const Axes& k) {
           return store(c.out(), i,
                        max(load(c.out(), i), load(x, {batch, i[1], h.low + k[0], w.low + k[1]})));
@@ -329,6 +329,8 @@ const std::vector<OpDef>& region_ops() {
                        "rois count from the centres of elements; default 1"}},
        .infer_type = infer_roi_align,
        .compute = compute_roi_align,
+       .index_operand = 2,
+       .indexed_dims = [](const NodeView& c) { return std::vector<IndexedDim>{{0, c.dim(0, 0)}}; },
        .example = {.inputs = {x4, {DType::kFloat32, {1, 4}}, {DType::kInt64, {1}}},
                    .attributes = {{"output_height", int64_t{2}},
                                   {"output_width", int64_t{3}},

@@ -147,6 +147,23 @@ TEST(IndexRangeOf, Constants) {
             "gather 'here': index -2 is out of range for dimension 0 of 1 elements");
 }
 
+TEST(IndexRangeOf, ImagesOfRegions) {
+  const std::string text = R"(graph g {
+  input x: f32[2, 1, 4, 4]
+  input rois: f32[3, 4]
+  input batch: i64[3]
+  y: f32[3, 1, 1, 1] = roi_align(x, rois, batch) from "here"
+  output y as "y"
+}
+)";
+  const auto error = [&](int64_t last) {
+    return error_of(text, {floats({2, 1, 4, 4}), repeated(DType::kFloat32, {3, 4}, {0, 0, 2, 2}),
+                           integers(DType::kInt64, {3}, {0, 1, last})});
+  };
+  EXPECT_EQ(error(1), "");
+  EXPECT_EQ(error(2), "roi_align 'here': index 2 is out of range for dimension 0 of 2 elements");
+}
+
 // A branch that reads out of range is an error only when it is taken.
 TEST(IndexRangeOf, BranchesNotTaken) {
   const std::string text = R"(graph g {
