@@ -108,6 +108,17 @@ def bias_of_first_group(node, operands, ours, expected, index):
     return near([ours[index] + change.reshape([-1] + [1] * (ours[index].ndim - 2))], expected, 0, 2.0 ** -40)
 
 
+def beyond_integers(node, operands, ours, expected, index):
+    """Floats that the type of the result cannot hold, or NaN."""
+    x = operands[node.input[0]]
+    if x.dtype not in et.FLOATS or ours[index].dtype not in et.INTEGERS:
+        return False
+    limits = numpy.iinfo(ours[index].dtype)
+    wide = x.astype(et.F64)
+    inside = (wide > float(limits.min) - 1) & (wide < float(limits.max) + 1)
+    return bool((ours[index][inside] == expected[index][inside]).all())
+
+
 def one_position(node, operands, ours, expected, index):
     return attribute(node, "align_corners", 0) == 1 and (operands[node.input[1]][2:] == 1).any()
 
@@ -124,6 +135,8 @@ RULES = [
     ("QLinearMatMul", no_quantised_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was"),
     ("Mod", exact_remainder, "ONNX Runtime divides integers by fmod of f64, which rounds them beyond 2^53"),
     ("MeanVarianceNormalization", no_deviation, "the standard adds 1e-9 to the deviation, ONNX Runtime nothing"),
+    *[(op, beyond_integers, "floats out of range and NaN are undefined by the standard; here the nearest integer and 0")
+      for op in ("Cast", "CastLike")],
     ("ConvTranspose", bias_of_first_group, "ONNX's reference adds the bias of the first group to all"),
     ("Gemm", rounded_to_f64, "ONNX's reference multiplies integers by alpha in f64, which rounds beyond 2^53"),
     ("Gemm", no_gemm_terms, "a sum of no terms is 0 and C counts beta times; ONNX Runtime gives C itself"),
