@@ -119,6 +119,12 @@ def beyond_integers(node, operands, ours, expected, index):
     return bool((ours[index][inside] == expected[index][inside]).all())
 
 
+def unordered(node, operands, ours, expected, index):
+    """Elements with NaN among them, which ONNX Runtime's order does not place."""
+    x = operands[node.input[0]]
+    return x.dtype in et.FLOATS and bool(numpy.isnan(x.astype(et.F64)).any())
+
+
 def one_position(node, operands, ours, expected, index):
     return attribute(node, "align_corners", 0) == 1 and (operands[node.input[1]][2:] == 1).any()
 
@@ -135,6 +141,7 @@ RULES = [
     ("QLinearMatMul", no_quantised_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was"),
     ("Mod", exact_remainder, "ONNX Runtime divides integers by fmod of f64, which rounds them beyond 2^53"),
     ("MeanVarianceNormalization", no_deviation, "the standard adds 1e-9 to the deviation, ONNX Runtime nothing"),
+    ("Unique", unordered, "NaN is the last and one element, as in NumPy; ONNX Runtime loses elements beside it"),
     *[(op, beyond_integers, "floats out of range and NaN are undefined by the standard; here the nearest integer and 0")
       for op in ("Cast", "CastLike")],
     ("ConvTranspose", bias_of_first_group, "ONNX's reference adds the bias of the first group to all"),
