@@ -34,7 +34,7 @@ FUNCTIONS = {
     "Swish": ({"alpha": 1.0}, lambda x, alpha: x * sigmoid(alpha * x)),
     "QuickGelu": ({"alpha": 1.702}, lambda x, alpha: x * sigmoid(alpha * x)),
     "Elu": ({"alpha": 1.0}, elu),
-    "Selu": ({"alpha": 1.6732632423543772, "gamma": 1.0507009873554805}, elu),
+    "Selu": ({"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}, elu),
     "Celu": ({"alpha": 1.0}, lambda x, alpha: numpy.where(x < 0, alpha * numpy.expm1(numpy.minimum(x, 0) / alpha), x)),
     "Gelu": ({"approximate": b"none"}, lambda x, approximate: gelu(x, approximate == b"tanh")),
     "BiasGelu": ({}, lambda x, bias: gelu(x + bias, False)),
