@@ -125,6 +125,13 @@ def unordered(node, operands, ours, expected, index):
     return x.dtype in et.FLOATS and bool(numpy.isnan(x.astype(et.F64)).any())
 
 
+def of_nan(node, operands, ours, expected, index):
+    """Results that differ alone where there is NaN along the axis."""
+    axis = attribute(node, "axis", 0)
+    beside_nan = numpy.isnan(operands[node.input[0]].astype(et.F64)).any(axis=axis, keepdims=attribute(node, "keepdims", 1) == 1)
+    return bool((ours[index] == expected[index])[~beside_nan].all())
+
+
 def one_position(node, operands, ours, expected, index):
     return attribute(node, "align_corners", 0) == 1 and (operands[node.input[1]][2:] == 1).any()
 
@@ -141,6 +148,9 @@ RULES = [
     ("QLinearMatMul", no_quantised_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was"),
     ("Mod", exact_remainder, "ONNX Runtime divides integers by fmod of f64, which rounds them beyond 2^53"),
     ("MeanVarianceNormalization", no_deviation, "the standard adds 1e-9 to the deviation, ONNX Runtime nothing"),
+    *[(op, of_nan, "the index of NaN, as in NumPy and PyTorch; ONNX Runtime passes it over unless it is the first") for op in ("ArgMax", "ArgMin")],
+    ("Shrink", rounded_to_f64, "ONNX Runtime shifts integers of 64 bits as floats"),
+    ("Resize", in_f32, "ONNX's reference has positions in f32, also for f64"),
     ("Unique", unordered, "NaN is the last and one element, as in NumPy; ONNX Runtime loses elements beside it"),
     *[(op, beyond_integers, "floats out of range and NaN are undefined by the standard; here the nearest integer and 0")
       for op in ("Cast", "CastLike")],
@@ -159,6 +169,7 @@ RULES = [
 
 # What the command refuses by its own rules though ONNX Runtime runs it: (phrase of the message, reason).
 REFUSALS = [
+    (re.compile(r"DFT.*transform of length 0"), "a transform of no numbers, which NumPy refuses, too; ONNX Runtime gives an empty result"),
     (re.compile(r"gather_nd .*is out of range for dimension \d+ of 0 elements"), "ONNX Runtime does not look at indices where there is nothing to gather"),
     (re.compile(r"'(SoftmaxCrossEntropy|NegativeLogLikelihood)Loss[^']*': extents"), "ONNX Runtime does not compare the extents of scores and labels"),
     (re.compile(r"input '.*': extent \d+ is 1, expected \d+"), "an extent that only the run knows to be 1 does not broadcast"),
