@@ -132,6 +132,12 @@ def of_nan(node, operands, ours, expected, index):
     return bool((ours[index] == expected[index])[~beside_nan].all())
 
 
+def states_overflow(node, operands, ours, expected, index):
+    """States of unbounded activations that grow beyond all numbers."""
+    largest = float(et.limits(expected[index].dtype).max)
+    return any(bool((numpy.abs(e.astype(et.F64)) >= largest).any()) for e in expected)
+
+
 def one_position(node, operands, ours, expected, index):
     return attribute(node, "align_corners", 0) == 1 and (operands[node.input[1]][2:] == 1).any()
 
@@ -151,6 +157,7 @@ RULES = [
     *[(op, of_nan, "the index of NaN, as in NumPy and PyTorch; ONNX Runtime passes it over unless it is the first") for op in ("ArgMax", "ArgMin")],
     ("Shrink", rounded_to_f64, "ONNX Runtime shifts integers of 64 bits as floats"),
     ("Resize", in_f32, "ONNX's reference has positions in f32, also for f64"),
+    *[(op, states_overflow, "states overflow to infinity, and from there to NaN; ONNX Runtime holds them at the largest number") for op in ("RNN", "GRU", "LSTM")],
     ("Unique", unordered, "NaN is the last and one element, as in NumPy; ONNX Runtime loses elements beside it"),
     *[(op, beyond_integers, "floats out of range and NaN are undefined by the standard; here the nearest integer and 0")
       for op in ("Cast", "CastLike")],
