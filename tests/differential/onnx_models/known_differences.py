@@ -1,176 +1,40 @@
 """Differences from ONNX Runtime that are no fault of ours, each as narrow as it can be said.
 
-A rule is (operator, condition, reason); the condition sees the node, its operands by name, our results, the
-reference's, and the index of the output that differs."""
+A rule is (operator, condition, reason); the conditions are in difference_conditions.py."""
 
 import re
 
-import numpy
-
-import element_types as et
-
-
-def near(ours, expected, index, most):
-    """Whether an output lies within `most` times the largest magnitude of the reference's."""
-    a, b = ours[index].astype(et.F64), expected[index].astype(et.F64)
-    return a.shape == b.shape and bool((numpy.abs(a - b) <= most * max(1.0, numpy.abs(b).max(initial=0))).all())
-
-
-def in_f32(node, operands, ours, expected, index):
-    return ours[index].dtype == et.F64 and near(ours, expected, index, 2.0 ** -20)
-
-
-def given_shape(node, operands, ours, expected, index):
-    return len(node.input) > 2
-
-
-def empty(node, operands, ours, expected, index):
-    given = operands[node.input[0]]
-    return given.size == 0 and expected[index].shape == given.shape and ours[index].dtype == expected[index].dtype
-
-
-def attribute(node, name, default=None):
-    return next((list(a.ints) or a.i for a in node.attribute if a.name == name), default)
-
-
-def mean_of_none(node, operands, ours, expected, index):
-    return operands[node.input[0]].size == 0 and bool(numpy.isnan(ours[index]).all()) and not expected[index].any()
-
-
-def no_terms(node, operands, ours, expected, index):
-    """A product over no terms."""
-    return any(a.size == 0 for a in operands.values()) and ours[index].size > 0 and not ours[index].any()
-
-
-def no_quantised_terms(node, operands, ours, expected, index):
-    """A quantised product over no terms: its zero point."""
-    zero = operands[node.input[7]]
-    return any(a.size == 0 for a in operands.values()) and ours[index].size > 0 and bool((ours[index] == zero.ravel()[0]).all())
-
-
-def no_gemm_terms(node, operands, ours, expected, index):
-    """A Gemm of floats over no terms: beta times C; the reference's is C itself."""
-    if len(node.input) < 3 or all(a.size > 0 for a in operands.values()):
-        return False
-    addend = operands[node.input[2]]
-    beta = next((a.f for a in node.attribute if a.name == "beta"), 1.0)
-    scaled = numpy.broadcast_to(addend, ours[index].shape).astype(et.F64) * beta
-    return addend.dtype in (et.F32, et.F64) and near([scaled], ours, index, 2.0 ** -22)
-
-
-def rounded_to_f64(node, operands, ours, expected, index):
-    """Integers beyond 2^53 that the reference had as f64."""
-    return ours[index].dtype.kind in "iu" and ours[index].dtype.itemsize == 8 and near(ours, expected, index, 2.0 ** -52)
-
-
-def no_iteration(node, operands, ours, expected, index):
-    """Rows of no iteration: their extents are what the body would have given, which nothing says."""
-    return ours[index].ndim == expected[index].ndim and ours[index].shape[:1] == expected[index].shape[:1] == (0,)
-
-
-def wide_window(node, operands, ours, expected, index):
-    """A window larger than the padded image."""
-    return ours[index].size == 0 and expected[index].size > 0
-
-
-def one_rounding(node, operands, ours, expected, index):
-    """Of floats: each result is one of the two values, and differs by rounding alone."""
-    values = operands[node.input[2]]
-    return values.dtype in et.FLOATS and bool(numpy.isin(ours[index], values).all()) and near(ours, expected, index, 2.0 ** -50)
-
-
-def wide_stride(node, operands, ours, expected, index):
-    """auto_pad SAME with strides beyond the window, for which pads come out negative."""
-    same = any(a.name == "auto_pad" and a.s.startswith(b"SAME") for a in node.attribute)
-    strides, kernel = attribute(node, "strides", []), attribute(node, "kernel_shape", [])
-    return same and any(s > k for s, k in zip(strides, kernel))
-
-
-def exact_remainder(node, operands, ours, expected, index):
-    """fmod of integers of 64 bits, of which ours is exact."""
-    x, y = (operands[name] for name in node.input)
-    return attribute(node, "fmod", 0) == 1 and x.dtype.itemsize == 8 and bool((ours[index] == numpy.fmod(x, y)).all())
-
-
-def no_deviation(node, operands, ours, expected, index):
-    """Elements that are all alike: 0 here, 0 / 0 there."""
-    a, b = ours[index].astype(et.F64), expected[index].astype(et.F64)
-    return bool((a[numpy.isnan(b)] == 0).all()) and near([numpy.where(numpy.isnan(b), 0, a)], [numpy.nan_to_num(b)], 0, 2.0 ** -6)
-
-
-def bias_of_first_group(node, operands, ours, expected, index):
-    """Results that differ by what their group's bias differs from the first one's."""
-    groups = attribute(node, "group", 1)
-    if groups < 2 or len(node.input) < 3 or ours[index].dtype != et.F64:
-        return False
-    bias = operands[node.input[2]]
-    change = numpy.tile(bias[: bias.size // groups], groups) - bias
-    return near([ours[index] + change.reshape([-1] + [1] * (ours[index].ndim - 2))], expected, 0, 2.0 ** -40)
-
-
-def beyond_integers(node, operands, ours, expected, index):
-    """Floats that the type of the result cannot hold, or NaN."""
-    x = operands[node.input[0]]
-    if x.dtype not in et.FLOATS or ours[index].dtype not in et.INTEGERS:
-        return False
-    limits = numpy.iinfo(ours[index].dtype)
-    wide = x.astype(et.F64)
-    inside = (wide > float(limits.min) - 1) & (wide < float(limits.max) + 1)
-    return bool((ours[index][inside] == expected[index][inside]).all())
-
-
-def unordered(node, operands, ours, expected, index):
-    """Elements with NaN among them, which ONNX Runtime's order does not place."""
-    x = operands[node.input[0]]
-    return x.dtype in et.FLOATS and bool(numpy.isnan(x.astype(et.F64)).any())
-
-
-def of_nan(node, operands, ours, expected, index):
-    """Results that differ alone where there is NaN along the axis."""
-    axis = attribute(node, "axis", 0)
-    beside_nan = numpy.isnan(operands[node.input[0]].astype(et.F64)).any(axis=axis, keepdims=attribute(node, "keepdims", 1) == 1)
-    return bool((ours[index] == expected[index])[~beside_nan].all())
-
-
-def states_overflow(node, operands, ours, expected, index):
-    """States of unbounded activations that grow beyond all numbers."""
-    largest = float(et.limits(expected[index].dtype).max)
-    return any(bool((numpy.abs(e.astype(et.F64)) >= largest).any()) for e in expected)
-
-
-def one_position(node, operands, ours, expected, index):
-    return attribute(node, "align_corners", 0) == 1 and (operands[node.input[1]][2:] == 1).any()
-
+import difference_conditions as when
 
 REDUCTIONS = ["ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum",
               "ReduceLogSumExp", "ArgMax", "ArgMin"]
 RULES = [
-    *[(op, in_f32, "ONNX Runtime has the constants of this formula in f32 only, also for f64") for op in ("HannWindow", "HammingWindow", "BlackmanWindow")],
-    ("GroupNormalization", in_f32, "the stage of the statistics is f32 by the standard (stash_type); ours is f64 for f64"),
-    ("MaxUnpool", given_shape, "with output_shape the standard reads indices in the shape inferred from the window; ONNX Runtime in output_shape"),
-    *[(op, empty, "ONNX Runtime gives an empty tensor back as it is, whatever axes are reduced") for op in REDUCTIONS],
-    ("ReduceMean", mean_of_none, "the mean of no elements is undefined: NaN as in NumPy; ONNX Runtime gives 0"),
-    *[(op, no_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was") for op in ("MatMul", "MatMulInteger", "ConvInteger")],
-    ("QLinearMatMul", no_quantised_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was"),
-    ("Mod", exact_remainder, "ONNX Runtime divides integers by fmod of f64, which rounds them beyond 2^53"),
-    ("MeanVarianceNormalization", no_deviation, "the standard adds 1e-9 to the deviation, ONNX Runtime nothing"),
-    *[(op, of_nan, "the index of NaN, as in NumPy and PyTorch; ONNX Runtime passes it over unless it is the first") for op in ("ArgMax", "ArgMin")],
-    ("Shrink", rounded_to_f64, "ONNX Runtime shifts integers of 64 bits as floats"),
-    ("Resize", in_f32, "ONNX's reference has positions in f32, also for f64"),
-    *[(op, states_overflow, "states overflow to infinity, and from there to NaN; ONNX Runtime holds them at the largest number") for op in ("RNN", "GRU", "LSTM")],
-    ("Unique", unordered, "NaN is the last and one element, as in NumPy; ONNX Runtime loses elements beside it"),
-    *[(op, beyond_integers, "floats out of range and NaN are undefined by the standard; here the nearest integer and 0")
+    *[(op, when.in_f32, "ONNX Runtime has the constants of this formula in f32 only, also for f64") for op in ("HannWindow", "HammingWindow", "BlackmanWindow")],
+    ("GroupNormalization", when.in_f32, "the stage of the statistics is f32 by the standard (stash_type); ours is f64 for f64"),
+    ("MaxUnpool", when.given_shape, "with output_shape the standard reads indices in the shape inferred from the window; ONNX Runtime in output_shape"),
+    *[(op, when.empty, "ONNX Runtime gives an empty tensor back as it is, whatever axes are reduced") for op in REDUCTIONS],
+    ("ReduceMean", when.mean_of_none, "the mean of no elements is undefined: NaN as in NumPy; ONNX Runtime gives 0"),
+    *[(op, when.no_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was") for op in ("MatMul", "MatMulInteger", "ConvInteger")],
+    ("QLinearMatMul", when.no_quantised_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was"),
+    ("Mod", when.exact_remainder, "ONNX Runtime divides integers by fmod of f64, which rounds them beyond 2^53"),
+    ("MeanVarianceNormalization", when.no_deviation, "the standard adds 1e-9 to the deviation, ONNX Runtime nothing"),
+    *[(op, when.of_nan, "the index of NaN, as in NumPy and PyTorch; ONNX Runtime passes it over unless it is the first") for op in ("ArgMax", "ArgMin")],
+    ("Shrink", when.rounded_to_f64, "ONNX Runtime shifts integers of 64 bits as floats"),
+    ("Resize", when.in_f32, "ONNX's reference has positions in f32, also for f64"),
+    *[(op, when.states_overflow, "states overflow to infinity, and from there to NaN; ONNX Runtime holds them at the largest number") for op in ("RNN", "GRU", "LSTM")],
+    ("Unique", when.unordered, "NaN is the last and one element, as in NumPy; ONNX Runtime loses elements beside it"),
+    *[(op, when.beyond_integers, "floats out of range and NaN are undefined by the standard; here the nearest integer and 0")
       for op in ("Cast", "CastLike")],
-    ("ConvTranspose", bias_of_first_group, "ONNX's reference adds the bias of the first group to all"),
-    ("Gemm", rounded_to_f64, "ONNX's reference multiplies integers by alpha in f64, which rounds beyond 2^53"),
-    ("Gemm", no_gemm_terms, "a sum of no terms is 0 and C counts beta times; ONNX Runtime gives C itself"),
-    *[(op, wide_window, "a window larger than the image has no position; ONNX Runtime divides -1 by the stride to 0, and counts one")
+    ("ConvTranspose", when.bias_of_first_group, "ONNX's reference adds the bias of the first group to all"),
+    ("Gemm", when.rounded_to_f64, "ONNX's reference multiplies integers by alpha in f64, which rounds beyond 2^53"),
+    ("Gemm", when.no_gemm_terms, "a sum of no terms is 0 and C counts beta times; ONNX Runtime gives C itself"),
+    *[(op, when.wide_window, "a window larger than the image has no position; ONNX Runtime divides -1 by the stride to 0, and counts one")
       for op in ("MaxPool", "AveragePool", "LpPool")],
-    *[(op, wide_stride, "SAME with strides beyond the window: ONNX Runtime crops by negative pads, or refuses (MaxPool); here, as in TensorFlow, none")
+    *[(op, when.wide_stride, "SAME with strides beyond the window: ONNX Runtime crops by negative pads, or refuses (MaxPool); here, as in TensorFlow, none")
       for op in ("MaxPool", "AveragePool", "LpPool")],
-    ("Loop", no_iteration, "rows of a loop that runs no iteration have no extents of their own; ONNX Runtime puts 0 for those that the body leaves open"),
-    ("OneHot", one_rounding, "ONNX's reference adds off and (on - off), which rounds; both are stored as they are"),
-    ("AffineGrid", one_position, "corners of a single position are undefined: the distance of positions is 2 / 0"),
+    ("Loop", when.no_iteration, "rows of a loop that runs no iteration have no extents of their own; ONNX Runtime puts 0 for those that the body leaves open"),
+    ("OneHot", when.one_rounding, "ONNX's reference adds off and (on - off), which rounds; both are stored as they are"),
+    ("AffineGrid", when.one_position, "corners of a single position are undefined: the distance of positions is 2 / 0"),
 ]
 
 
