@@ -21,7 +21,8 @@ RULES = [
     *[(op, when.of_nan, "the index of NaN, as in NumPy and PyTorch; ONNX Runtime passes it over unless it is the first") for op in ("ArgMax", "ArgMin")],
     ("Shrink", when.rounded_to_f64, "ONNX Runtime shifts integers of 64 bits as floats"),
     ("Resize", when.in_f32, "ONNX's reference has positions in f32, also for f64"),
-    *[(op, when.states_overflow, "states overflow to infinity, and from there to NaN; ONNX Runtime holds them at the largest number") for op in ("RNN", "GRU", "LSTM")],
+    *[(op, when.states_overflow, "states overflow to infinity, and from there to NaN; ONNX Runtime holds them at the largest number")
+      for op in ("RNN", "GRU", "LSTM")],
     ("Unique", when.unordered, "NaN is the last and one element, as in NumPy; ONNX Runtime loses elements beside it"),
     *[(op, when.beyond_integers, "floats out of range and NaN are undefined by the standard; here the nearest integer and 0")
       for op in ("Cast", "CastLike")],
