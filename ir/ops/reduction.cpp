@@ -121,9 +121,12 @@ class ArgExtreme {
     const ReduceIndex index{{c_.dim(0, axis)}, {axis}, c_.attr_int("keepdims", 1) != 0};
     const DType t = c_.in(0)->dtype;
     best_ = c_.b.temp("best", t, c_.out()->shape);
+    if (is_float(t) && axis < rank - 1)
+      nan_seen_ = c_.b.temp("nan_seen", DType::kBool, c_.out()->shape);
     auto init = [&](const Axes& i) {
-      return seq(
+      Stmt first = seq(
           {store(best_, i, largest_ ? lowest(t) : highest(t)), store(c_.out(), i, int_imm(0))});
+      return nan_seen_ ? seq({first, store(nan_seen_, i, bool_imm(false))}) : first;
     };
     // Along a row the place changes seldom; elsewhere lanes choose.
     auto update = [&](const Axes& i, const Axes& r) {
@@ -150,20 +153,24 @@ class ArgExtreme {
     return if_then(logical_not(beyond(b, x, !last_)),
                    if_then(last_ ? logical_or(is_nan(x), number) : number, take));
   }
-  // The best does not wait for the comparison.
+  // The best number does not wait for the comparison.
   Stmt choose(const Axes& i, const Expr& at, const Expr& x) const {
     const Expr b = load(best_, i);
-    Expr better = beyond(x, b, last_);
-    if (is_float(x.dtype()))
-      better = last_ ? logical_or(better, is_nan(x))
-                     : logical_and(logical_not(beyond(b, x, true)), logical_not(is_nan(b)));
-    return seq({store(c_.out(), i, select(better, at, load(c_.out(), i))),
-                store(best_, i, largest_ ? max(b, x) : min(b, x))});
+    auto keep = [&](const Expr& better) {
+      return store(c_.out(), i, select(better, at, load(c_.out(), i)));
+    };
+    if (!is_float(x.dtype()))
+      return seq({keep(beyond(x, b, last_)), store(best_, i, largest_ ? max(b, x) : min(b, x))});
+    const Expr seen = load(nan_seen_, i), nan = is_nan(x);
+    const Expr better = logical_and(logical_not(seen), logical_not(beyond(b, x, !last_)));
+    return seq({keep(last_ ? logical_or(better, nan) : better),
+                store(best_, i, select(beyond(x, b, false), x, b)),
+                store(nan_seen_, i, logical_or(seen, nan))});
   }
 
   ComputeContext& c_;
   const bool largest_, last_;
-  Buffer best_;
+  Buffer best_, nan_seen_;
 };
 template <bool largest>
 void compute_arg(ComputeContext& c) {

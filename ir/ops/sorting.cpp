@@ -98,19 +98,19 @@ Stmt insert_best(const ComputeContext& c, const Axes& outer, int axis, const Exp
           select(place > Expr(0), better(x, load(c.out(0), at(max(before, 0)))), bool_imm(false));
       Stmt move = seq({store(c.out(0), at(place), load(c.out(0), at(before))),
                        store(c.out(1), at(place), load(c.out(1), at(before))), s.add(1, -1)});
-      Stmt insert = seq({s.set(1, min(s.get(0), k - 1)), while_loop(moves, move),
-                         store(c.out(0), at(place), x), store(c.out(1), at(place), i[0]),
-                         s.set(0, min(s.get(0) + 1, k))});
-      // One comparison, which NaN passes too, tells nearly all that are not among the best.
-      const Expr worst = load(c.out(0), at(Expr(k - 1)));
-      Stmt second = insert;
-      if (is_float(x.dtype()))
-        second = if_then(select(s.get(0) < Expr(k), bool_imm(true),
-                                logical_not(unary(UnaryOp::kIsNan, largest ? worst : x))),
-                         insert);
-      return if_then(select(s.get(0) < Expr(k), bool_imm(true),
+      Stmt put = seq({store(c.out(0), at(place), x), store(c.out(1), at(place), i[0]),
+                      s.set(0, min(s.get(0) + 1, k))});
+      const Expr worst = load(c.out(0), at(Expr(k - 1))), some_are_missing = s.get(0) < Expr(k);
+      const Expr belongs = select(some_are_missing, bool_imm(true), better(x, worst));
+      auto insert = [&](const Stmt& last) {
+        return seq({s.set(1, min(s.get(0), k - 1)), while_loop(moves, move), last});
+      };
+      if (!is_float(x.dtype())) return if_then(belongs, insert(put));
+      // One comparison, which NaN passes too, tells nearly all that are not among the best. The
+      // exact one stands behind the loop, where it is not made for every element.
+      return if_then(select(some_are_missing, bool_imm(true),
                             logical_not(largest ? x <= worst : x >= worst)),
-                     second);
+                     insert(if_then(belongs, put)));
     });
   });
   return s.around(seq({s.set(0, 0), scan}));
