@@ -16,10 +16,6 @@ def in_f32(node, operands, ours, expected, index):
     return ours[index].dtype == et.F64 and near(ours, expected, index, 2.0 ** -20)
 
 
-def given_shape(node, operands, ours, expected, index):
-    return len(node.input) > 2
-
-
 def empty(node, operands, ours, expected, index):
     given = operands[node.input[0]]
     return given.size == 0 and expected[index].shape == given.shape and ours[index].dtype == expected[index].dtype

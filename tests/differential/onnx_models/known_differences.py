@@ -11,7 +11,6 @@ REDUCTIONS = ["ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax", "ReduceMin",
 RULES = [
     *[(op, when.in_f32, "ONNX Runtime has the constants of this formula in f32 only, also for f64") for op in ("HannWindow", "HammingWindow", "BlackmanWindow")],
     ("GroupNormalization", when.in_f32, "the stage of the statistics is f32 by the standard (stash_type); ours is f64 for f64"),
-    ("MaxUnpool", when.given_shape, "with output_shape the standard reads indices in the shape inferred from the window; ONNX Runtime in output_shape"),
     *[(op, when.empty, "ONNX Runtime gives an empty tensor back as it is, whatever axes are reduced") for op in REDUCTIONS],
     ("ReduceMean", when.mean_of_none, "the mean of no elements is undefined: NaN as in NumPy; ONNX Runtime gives 0"),
     *[(op, when.no_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was") for op in ("MatMul", "MatMulInteger", "ConvInteger")],
@@ -20,7 +19,7 @@ RULES = [
     ("MeanVarianceNormalization", when.no_deviation, "the standard adds 1e-9 to the deviation, ONNX Runtime nothing"),
     *[(op, when.of_nan, "the index of NaN, as in NumPy and PyTorch; ONNX Runtime passes it over unless it is the first") for op in ("ArgMax", "ArgMin")],
     ("Shrink", when.rounded_to_f64, "ONNX Runtime shifts integers of 64 bits as floats"),
-    ("Resize", when.in_f32, "ONNX's reference has positions in f32, also for f64"),
+    *[(op, when.in_f32, "ONNX's reference has positions in f32, also for f64") for op in ("Resize", "GridSample")],
     *[(op, when.states_overflow, "states overflow to infinity, and from there to NaN; ONNX Runtime holds them at the largest number")
       for op in ("RNN", "GRU", "LSTM")],
     ("Unique", when.unordered, "NaN is the last and one element, as in NumPy; ONNX Runtime loses elements beside it"),

@@ -51,5 +51,6 @@ def global_lp_pool(s, op):
 def max_unpool(s, op):
     x = image(s, [et.F32], dims=2, most=1000)
     pooled, indices = s.emit("MaxPool", [x], [True, True], kernel_shape=[2, 2], strides=[2, 2], domain="")
-    shape = s.ints(x.shape) if x.shape[2] % 2 or x.shape[3] % 2 or s.chance(0.4) else None
+    # With other extents than those inferred, ONNX Runtime reads indices in them; the standard in the inferred ones.
+    shape = s.ints(pooled.shape[:2] + tuple(2 * d for d in pooled.shape[2:])) if s.chance(0.4) else None
     s.emit(op, [pooled, indices, shape], kernel_shape=[2, 2], strides=[2, 2])
