@@ -1,6 +1,8 @@
 """Conditions of known_differences.py. Each sees the node, its operands by name, our results, the reference's, and
 the index of the output that differs."""
 
+import functools
+
 import numpy
 
 import element_types as et
@@ -128,6 +130,13 @@ def states_overflow(node, operands, ours, expected, index):
     """States of unbounded activations that grow beyond all numbers."""
     largest = float(et.limits(expected[index].dtype).max)
     return any(bool((numpy.abs(e.astype(et.F64)) >= largest).any()) for e in expected)
+
+
+def exact_extreme(node, operands, ours, expected, index):
+    """The largest or smallest of integers of 64 bits, as NumPy has it."""
+    arrays = [operands[name] for name in node.input]
+    choose = numpy.maximum if node.op_type == "Max" else numpy.minimum
+    return arrays[0].dtype.kind in "iu" and arrays[0].dtype.itemsize == 8 and bool((functools.reduce(choose, arrays) == ours[index]).all())
 
 
 def one_position(node, operands, ours, expected, index):

@@ -18,6 +18,7 @@ RULES = [
     ("Mod", when.exact_remainder, "ONNX Runtime divides integers by fmod of f64, which rounds them beyond 2^53"),
     ("MeanVarianceNormalization", when.no_deviation, "the standard adds 1e-9 to the deviation, ONNX Runtime nothing"),
     *[(op, when.of_nan, "the index of NaN, as in NumPy and PyTorch; ONNX Runtime passes it over unless it is the first") for op in ("ArgMax", "ArgMin")],
+    *[(op, when.exact_extreme, "ONNX Runtime compares some integers of 64 bits by their low half") for op in ("Max", "Min")],
     ("Shrink", when.rounded_to_f64, "ONNX Runtime shifts integers of 64 bits as floats"),
     *[(op, when.in_f32, "ONNX's reference has positions in f32, also for f64") for op in ("Resize", "GridSample")],
     *[(op, when.states_overflow, "states overflow to infinity, and from there to NaN; ONNX Runtime holds them at the largest number")
