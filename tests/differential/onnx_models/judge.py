@@ -15,14 +15,13 @@ import element_types as et
 import exact_functions
 import known_differences
 import reference
+import slack
 import tolerance
 from compiled_run import Failed
 from model_builder import with_all_outputs
 from reference import Refused
 
 DISTURBED_RUNS = 6
-RECURRENT = ("RNN", "GRU", "LSTM")
-CARRIED_FACTOR = 8  # how far beyond the few disturbed runs a right result may lie
 
 
 @dataclasses.dataclass
@@ -33,46 +32,6 @@ class Verdict:
     @property
     def is_fault(self):
         return self.kind in ("wrong", "refused", "crash", "hang")
-
-
-def absolute_result(node, operands, opset, constants):
-    """The operator on absolute values: the magnitudes of which its sums consist."""
-    proto = type(node.proto)()
-    proto.CopyFrom(node.proto)
-    if proto.op_type == "Sub":
-        proto.op_type = "Add"
-    for a in proto.attribute:
-        if a.type == a.FLOAT:
-            a.f = abs(a.f)
-    positive = {n: numpy.abs(a) if a.dtype in et.FLOATS else a for n, a in operands.items()}
-    try:
-        return reference.run_node(proto, positive, opset, constants)[0]
-    except Refused:
-        return [None] * len(proto.output)
-
-
-def amplified(node, operands, results, opset, constants):
-    """What results change by when the operands change by one unit: steps that feed the next ones amplify rounding."""
-    random = numpy.random.default_rng(1)
-    changed = {n: (a * (1 + tolerance.EPS[a.dtype] * random.choice([-1, 1], a.shape))).astype(a.dtype) if a.dtype in (et.F32, et.F64) else a
-               for n, a in operands.items()}
-    again = reference.run_node(node.proto, changed, opset, constants)[0]
-    return [tolerance.magnitude(a.astype(et.F64) - b.astype(et.F64)) for a, b in zip(again, results)]
-
-
-def slack_of(node, operands, results, opset, constants):
-    """What each result of this node may differ by."""
-    rule = node.row.tolerance
-    arrays = [operands[n] for n in node.proto.input if n]
-    if callable(rule):
-        return rule(node.proto, arrays, results)
-    needs = rule.rule == "sums" and any(r.dtype in et.FLOATS for r in results)
-    absolute = absolute_result(node, operands, opset, constants) if needs else [None] * len(results)
-    slack = [tolerance.allowed(rule, r, arrays, a) for r, a in zip(results, absolute)]
-    if node.proto.op_type in RECURRENT:
-        more = amplified(node, operands, results, opset, constants)
-        slack = [most + CARRIED_FACTOR * change for most, change in zip(slack, more)]
-    return slack
 
 
 def operands_of(node, values):
@@ -89,7 +48,7 @@ def is_exact(model, node, operands, ours, index):
     with numpy.errstate(all="ignore"):
         exact = exact_functions.run(node.proto, operands)
         exact = reference.run_exact(node.proto, operands, opset) if exact is None else [exact.astype(ours.dtype)]
-        return exact is not None and tolerance.difference(ours, exact[index], slack_of(node, operands, exact, opset, constants)[index]) is None
+        return exact is not None and tolerance.difference(ours, exact[index], slack.of(node, operands, exact, opset, constants)[index]) is None
 
 
 def check_node(model, node, values):
@@ -102,8 +61,8 @@ def check_node(model, node, values):
         return (True, f"the reference refuses our operands: {str(error)[:200]}")
     ours = [values[name] for name in outputs_of(node)]
     with numpy.errstate(all="ignore"):
-        slack = slack_of(node, operands, expected, model.sampler.opset, constants)
-    for index, (a, b, most) in enumerate(zip(ours, expected, slack)):
+        allowed = slack.of(node, operands, expected, model.sampler.opset, constants)
+    for index, (a, b, most) in enumerate(zip(ours, expected, allowed)):
         found = tolerance.difference(a, b, most)
         if found:
             if a.dtype in et.FLOATS and is_exact(model, node, operands, a, index):
@@ -132,7 +91,7 @@ def compare_results(model, ours, run, expected):
         if node.proto.name not in slacks:
             operands, results = operands_of(node, run.values), [run.values[o] for o in outputs_of(node)]
             with numpy.errstate(all="ignore"):
-                slacks[node.proto.name] = slack_of(node, operands, results, model.sampler.opset, set(model.constants))
+                slacks[node.proto.name] = slack.of(node, operands, results, model.sampler.opset, set(model.constants))
         difference = tolerance.difference(array, expected[name], slacks[node.proto.name][index])
         if difference:
             found.append(f"{name} of {node.proto.op_type}: {difference}")
@@ -147,10 +106,10 @@ def disturbed_values(model, run, generator):
         operands = operands_of(node, values)
         results, _ = reference.run_node(node.proto, operands, opset, constants)
         with numpy.errstate(all="ignore"):
-            slacks = slack_of(node, operands, results, opset, constants)
-        for name, result, slack in zip(outputs_of(node), results, slacks):
+            slacks = slack.of(node, operands, results, opset, constants)
+        for name, result, most in zip(outputs_of(node), results, slacks):
             if result.dtype in et.FLOATS:
-                noise = generator.choice([-1.0, 1.0], result.shape) * slack
+                noise = generator.choice([-1.0, 1.0], result.shape) * most
                 with numpy.errstate(all="ignore"):
                     result = numpy.asarray((result.astype(et.F64) + noise).astype(result.dtype))
             values[name] = result
@@ -179,7 +138,7 @@ def is_carried(model, ours, unfused, run):
     for name, array in ours.items():
         if spread[name] == numpy.inf or (array.dtype not in et.FLOATS and spread[name] > 0):
             continue
-        found = tolerance.difference(array, unfused[name], CARRIED_FACTOR * spread[name])
+        found = tolerance.difference(array, unfused[name], slack.CARRIED_FACTOR * spread[name])
         if found:
             return f"{name}: {found}"
     return None
@@ -208,6 +167,11 @@ def run_compiled(cli, proto, model, folder, name, options=()):
     return compiled_run.run(cli, proto, model.runs, folder, name, False, options)
 
 
+def verdict_on(failure, where=""):
+    reason = known_differences.refusal(str(failure)) if failure.verdict == "refused" else None
+    return Verdict("known", f"[{reason}]") if reason else Verdict(failure.verdict, f"{where}{failure}")
+
+
 def judge(cli, model, folder, every_node=True):
     try:
         expected = [run_whole(model, run) for run in model.runs]
@@ -220,8 +184,7 @@ def judge(cli, model, folder, every_node=True):
             return Verdict("equal")
         every = run_compiled(cli, with_all_outputs(model), model, folder, "nodes")
     except Failed as failure:
-        reason = known_differences.refusal(str(failure)) if failure.verdict == "refused" else None
-        return Verdict("known", f"[{reason}]") if reason else Verdict(failure.verdict, str(failure))
+        return verdict_on(failure)
     verdict = check_nodes(model, every)
     if verdict.is_fault or not differences:
         return verdict
@@ -239,7 +202,7 @@ def judge_levels(cli, model, folder, levels):
         try:
             results = run_compiled(cli, model.proto, model, folder, level, ("--cpu", level))
         except Failed as failure:
-            return Verdict(failure.verdict, f"--cpu {level}: {failure}")
+            return verdict_on(failure, f"--cpu {level}: ")
         first = first or results
         for run, ours, others in zip(model.runs, results, first):
             if all(tolerance.difference(ours[name], others[name], 0.0) is None for name in ours):
