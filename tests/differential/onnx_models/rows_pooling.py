@@ -50,6 +50,8 @@ def global_lp_pool(s, op):
 @row("MaxUnpool")
 def max_unpool(s, op):
     x = image(s, [et.F32], dims=2, most=1000)
+    if min(x.shape[2:]) < 2:
+        x = s.leaf(et.F32, x.shape[:2] + (5, 4))
     pooled, indices = s.emit("MaxPool", [x], [True, True], kernel_shape=[2, 2], strides=[2, 2], domain="")
     # With other extents than those inferred, ONNX Runtime reads indices in them; the standard in the inferred ones.
     shape = s.ints(pooled.shape[:2] + tuple(2 * d for d in pooled.shape[2:])) if s.chance(0.4) else None
