@@ -165,8 +165,7 @@ Result<std::string> print_code(const ir::Kernel& kernel, const ir::MachineDescri
     module->print(os, nullptr);
     return os.str();
   }
-  TW_ASSIGN(std::vector<uint8_t> text,
-            emit_object(*module, *target, FileType::kAssembly));
+  TW_ASSIGN(std::vector<uint8_t> text, emit_object(*module, *target, FileType::kAssembly));
   return std::string(text.begin(), text.end());
 }
 

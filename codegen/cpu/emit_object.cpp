@@ -1,8 +1,8 @@
 // LLVM 22.1 ends with a pass that puts `vpmovd2m k, x; kmov r, k` (signs to a mask to an integer)
 // into `vmovmskps r, x` and drops the mask, also when an instruction that reads and writes the mask
-// follows (a shift, a gather: llvm/llvm-project#198197), and when x is one of the registers 16 to 31,
-// which the shorter form cannot name (#191304). It gives the pattern up where the mask is written
-// before it is read as an integer, so each such mask is moved to itself first.
+// follows (a shift, a gather: llvm/llvm-project#198197), and when x is one of the registers 16 to
+// 31, which the shorter form cannot name (#191304). It gives the pattern up where the mask is
+// written before it is read as an integer, so each such mask is moved to itself first.
 #include "codegen/cpu/emit_object.h"
 
 #include <llvm/ADT/SmallVector.h>

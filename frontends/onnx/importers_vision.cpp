@@ -12,8 +12,8 @@ using ir::Expr;
 using ir::ValueId;
 
 // Indices count in the extents that follow from the window, also where output_shape asks for larger
-// ones: so do the standard's example and those who give it what MaxPool gave. ONNX Runtime counts in
-// output_shape.
+// ones: so do the standard's example and those who give it what MaxPool gave. ONNX Runtime counts
+// in output_shape.
 void max_unpool(NodeImport& n) {
   ValueId x = n.required(0);
   const auto kernel = n.ints_attr("kernel_shape");

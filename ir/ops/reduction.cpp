@@ -124,8 +124,8 @@ class ArgExtreme {
     if (is_float(t) && axis < rank - 1)
       nan_seen_ = c_.b.temp("nan_seen", DType::kBool, c_.out()->shape);
     auto init = [&](const Axes& i) {
-      Stmt first = seq(
-          {store(best_, i, largest_ ? lowest(t) : highest(t)), store(c_.out(), i, int_imm(0))});
+      Stmt first =
+          seq({store(best_, i, largest_ ? lowest(t) : highest(t)), store(c_.out(), i, int_imm(0))});
       return nan_seen_ ? seq({first, store(nan_seen_, i, bool_imm(false))}) : first;
     };
     // Along a row the place changes seldom; elsewhere lanes choose.

@@ -108,9 +108,9 @@ Stmt insert_best(const ComputeContext& c, const Axes& outer, int axis, const Exp
       if (!is_float(x.dtype())) return if_then(belongs, insert(put));
       // One comparison, which NaN passes too, tells nearly all that are not among the best. The
       // exact one stands behind the loop, where it is not made for every element.
-      return if_then(select(some_are_missing, bool_imm(true),
-                            logical_not(largest ? x <= worst : x >= worst)),
-                     insert(if_then(belongs, put)));
+      return if_then(
+          select(some_are_missing, bool_imm(true), logical_not(largest ? x <= worst : x >= worst)),
+          insert(if_then(belongs, put)));
     });
   });
   return s.around(seq({s.set(0, 0), scan}));

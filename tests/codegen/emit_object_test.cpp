@@ -1,5 +1,5 @@
-// A mask that LLVM 22.1's last pass would drop is still made. The function is given as LLVM IR, as no
-// kernel is known in whose code the pattern comes about.
+// A mask that LLVM 22.1's last pass would drop is still made. The function is given as LLVM IR, as
+// no kernel is known in whose code the pattern comes about.
 #include <gtest/gtest.h>
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/IR/Module.h>
@@ -21,9 +21,9 @@ std::string assembly_of(const std::string& text) {
   const llvm::Triple triple("x86_64-unknown-linux-gnu");
   std::string error;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
-  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-      triple, "x86-64-v4", "", llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt,
-      llvm::CodeGenOptLevel::Default));
+  std::unique_ptr<llvm::TargetMachine> machine(
+      target->createTargetMachine(triple, "x86-64-v4", "", llvm::TargetOptions(), llvm::Reloc::PIC_,
+                                  std::nullopt, llvm::CodeGenOptLevel::Default));
   llvm::LLVMContext context;
   llvm::SMDiagnostic diagnostic;
   auto module = llvm::parseAssemblyString(text, diagnostic, context);

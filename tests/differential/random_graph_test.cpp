@@ -28,8 +28,8 @@ std::vector<double> sensitivity(const RandomGraph& r, const OracleRun& base) {
     auto run = interpret_graph(r.graph, r.inputs, change);
     TW_CHECK(run.ok());
     for (size_t k = 0; k < result.size(); ++k)
-      result[k] = std::max(
-          result[k], difference(base.outputs[k], run->outputs[k]).value_or(0) / change);
+      result[k] =
+          std::max(result[k], difference(base.outputs[k], run->outputs[k]).value_or(0) / change);
   }
   return result;
 }

@@ -9,8 +9,8 @@
 #include "ir/graph/infer.h"
 #include "ir/graph/op.h"
 #include "ir/interpreter/evaluate.h"
-#include "ir/loops/float16.h"
 #include "ir/interpreter/interpreter.h"
+#include "ir/loops/float16.h"
 #include "ir/loops/rewrite.h"
 #include "ir/text/printer_loops.h"
 #include "ir/verify_graph.h"
@@ -108,7 +108,10 @@ namespace {
 class Interpretation {
  public:
   Interpretation(const ir::Graph& graph, double change)
-      : graph_(graph), change_(change), uses_(graph.values.size(), 1 << 20), tensors_(graph.values.size()) {}
+      : graph_(graph),
+        change_(change),
+        uses_(graph.values.size(), 1 << 20),
+        tensors_(graph.values.size()) {}
 
   Result<OracleRun> run(const Tensors& inputs) {
     TW_RETURN_IF_ERROR(ir::verify(graph_));

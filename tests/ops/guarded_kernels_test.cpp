@@ -176,7 +176,9 @@ TEST_P(GuardedKernels, InterleavedPlanes) {
 // What one kernel leaves for the next, in the layouts that they agree on, and their workspaces.
 TEST_P(GuardedKernels, Temporaries) {
   expect_guarded_at(widths(true), 3000, [&](GraphCall& call, int64_t n) {
-    const auto input = [&](const Shape& shape) { return call.input(random(DType::kFloat32, shape)); };
+    const auto input = [&](const Shape& shape) {
+      return call.input(random(DType::kFloat32, shape));
+    };
     const auto constant = [&](const Shape& shape) {
       return call.constant(random(DType::kFloat32, shape));
     };
@@ -190,7 +192,8 @@ TEST_P(GuardedKernels, Temporaries) {
     Value rows = call.op("matmul", {input({7, 20}), constant({20, n})});
     rows = call.op("softmax", {rows}, {{"axis", int64_t{-1}}});
     call.output(call.op("matmul", {rows, input({n, 3})}));
-    call.output(call.op("reduce_sum", {call.op("matmul", {turn(call, rows, {1, 0}), rows})}, over(0)));
+    call.output(
+        call.op("reduce_sum", {call.op("matmul", {turn(call, rows, {1, 0}), rows})}, over(0)));
     // Narrowed sums with two readers.
     const Value sum = call.op("reduce_sum", {whole(call, DType::kInt64, {3, 5, n})}, over(1)),
                 narrow = cast(call, sum, DType::kInt8);
