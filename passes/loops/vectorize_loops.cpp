@@ -1,6 +1,7 @@
 #include <unordered_set>
 
 #include "ir/loops/rewrite.h"
+#include "ir/loops/simplify.h"
 #include "passes/loops/loop_passes.h"
 
 namespace tilewright::passes {
@@ -16,6 +17,21 @@ bool updates_itself(const Store& st) {
   });
   return found;
 }
+
+// A number for what is loaded from a buffer.
+class LoadAs : public Rewriter {
+ public:
+  LoadAs(const Buffer& buffer, int64_t n) : buffer_(buffer), n_(n) {}
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override {
+    const auto* load = e.as<Load>();
+    return load && load->buffer == buffer_ ? Expr(n_) : Rewriter::rewrite(e);
+  }
+
+ private:
+  const Buffer buffer_;
+  const int64_t n_;
+};
 
 // Replaces one loop variable by the vector 0, 1, ... lanes - 1 throughout a statement.
 class Vectorize : public Rewriter {
@@ -120,16 +136,32 @@ class Vectorize : public Rewriter {
   // c = op(c, vector) with one c for all lanes: the lanes are combined first; lanes that are off
   // hold the neutral element.
   Stmt reduce_over_lanes(const Store& st, const Expr& index, const Expr& value) {
+    if (st.value.dtype() == DType::kInt64)
+      if (Stmt linear = reduce_linear(st, index)) return linear;
     const auto* update = value.as<Binary>();
     if (!update) return nullptr;
     const auto* carried = update->a.as<Broadcast>();
     if (!carried || !carried->value.as<Load>() || carried->value.as<Load>()->buffer != st.buffer)
       return nullptr;
-    Expr lanes = update->b;
-    if (mask_)
-      lanes = select(mask_, lanes, broadcast(neutral_of(update->op, lanes.dtype()), lanes_));
-    return store(st.buffer, {index},
-                 binary(update->op, carried->value, reduce_lanes(update->op, lanes)));
+    return combined(st, index, update->op, carried->value, update->b);
+  }
+  // Simplification multiplies i64 out: c * (x + 3) is c * x + c * 3. What it was follows from the
+  // values for c = 0 and c = 1.
+  Stmt reduce_linear(const Store& st, const Expr& index) {
+    const Expr at_zero = simplify(LoadAs(st.buffer, 0).rewrite(st.value)),
+               at_one = simplify(LoadAs(st.buffer, 1).rewrite(st.value));
+    const Expr carried = load(st.buffer, {index});
+    auto is = [](const Expr& e, int64_t n) { return as_int(simplify(e)) == n; };
+    if (is(at_zero, 0) && is(st.value - carried * at_one, 0))
+      return combined(st, index, BinaryOp::kMul, carried, rewrite(at_one));
+    if (is(st.value - at_zero - carried, 0))
+      return combined(st, index, BinaryOp::kAdd, carried, rewrite(at_zero));
+    return nullptr;
+  }
+  Stmt combined(const Store& st, const Expr& index, BinaryOp op, const Expr& carried, Expr lanes) {
+    if (lanes.lanes() == 1) lanes = broadcast(lanes, lanes_);
+    if (mask_) lanes = select(mask_, lanes, broadcast(neutral_of(op, lanes.dtype()), lanes_));
+    return store(st.buffer, {index}, binary(op, carried, reduce_lanes(op, lanes)));
   }
   static Expr neutral_of(BinaryOp op, DType t) {
     switch (op) {
