@@ -55,7 +55,7 @@ constexpr const char* kPipeline =
     "function(sroa,early-cse<memssa>,keep-masked-loads,instcombine<no-verify-fixpoint>,simplifycfg,"
     "loop-mssa(licm<allowspeculation>),"
     "early-cse<memssa>,sroa,dse,keep-masked-loads,instcombine<no-verify-fixpoint>,"
-    "loop(indvars,loop-deletion),simplifycfg,adce,split-masked-stores)";
+    "loop(indvars,loop-deletion),simplifycfg,adce,split-masked-stores,copy-signs-by-bits)";
 
 Status optimize(llvm::Module& module, llvm::TargetMachine& target) {
   llvm::LoopAnalysisManager lam;

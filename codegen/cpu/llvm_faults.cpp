@@ -100,6 +100,32 @@ struct SplitMaskedStores : llvm::PassInfoMixin<SplitMaskedStores> {
   }
 };
 
+bool is_narrowed(const Value& v) {
+  for (const llvm::User* user : v.users())
+    if (llvm::isa<llvm::FPTruncInst>(user)) return true;
+  return false;
+}
+
+struct CopySignsByBits : llvm::PassInfoMixin<CopySignsByBits> {
+  llvm::PreservedAnalyses run(llvm::Function& f, llvm::FunctionAnalysisManager&) {
+    bool changed = false;
+    for (llvm::IntrinsicInst* call : calls_of(f, llvm::Intrinsic::copysign)) {
+      llvm::Type* type = call->getType();
+      if (!type->getScalarType()->isDoubleTy() || !is_narrowed(*call)) continue;
+      llvm::IRBuilder<> b(call);
+      auto bits = [&](unsigned k) {
+        return b.CreateBitCast(call->getArgOperand(k), type->getWithNewType(b.getInt64Ty()));
+      };
+      Value* number = b.CreateAnd(bits(0), uint64_t{INT64_MAX});
+      Value* sign = b.CreateAnd(bits(1), uint64_t{1} << 63);
+      call->replaceAllUsesWith(b.CreateBitCast(b.CreateOr(number, sign), type));
+      call->eraseFromParent();
+      changed = true;
+    }
+    return changed ? llvm::PreservedAnalyses::none() : llvm::PreservedAnalyses::all();
+  }
+};
+
 }  // namespace
 
 void register_fault_passes(llvm::PassBuilder& builder) {
@@ -110,6 +136,8 @@ void register_fault_passes(llvm::PassBuilder& builder) {
       passes.addPass(KeepMaskedLoads());
     else if (name == "split-masked-stores")
       passes.addPass(SplitMaskedStores());
+    else if (name == "copy-signs-by-bits")
+      passes.addPass(CopySignsByBits());
     else
       return false;
     return true;

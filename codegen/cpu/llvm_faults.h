@@ -7,7 +7,7 @@ class PassBuilder;
 
 namespace tilewright::cpu {
 
-// Makes two function passes known by name, for pipelines given as text:
+// Makes three function passes known by name, for pipelines given as text:
 // keep-masked-loads, to run before instcombine: `select(m, masked.load(p, m), y)` becomes one load
 //   where the select stands, even when a store between the two writes what is loaded
 //   (llvm/llvm-project#215453). Such loads are frozen, which instcombine does not look through.
@@ -15,6 +15,9 @@ namespace tilewright::cpu {
 //   on, perhaps after types too wide for the target were halved, a whole register is stored
 //   (llvm/llvm-project#179489). Masked stores of constant masks become stores of their runs, but
 //   for floats of 32 and 64 bits, which no truncation makes.
+// copy-signs-by-bits, to run last: a copysign of f64 that is narrowed to f32 and then to 16 bits
+//   becomes one of 16 bits with a sign still of 64, which a function of a library rounds. Signs of
+//   narrowed f64 are copied as bits.
 void register_fault_passes(llvm::PassBuilder& builder);
 
 }  // namespace tilewright::cpu
