@@ -33,7 +33,8 @@ ir::Stmt partition_tails(const ir::Stmt& s);
 // of their own. Before vectorize_loops.
 ir::Stmt peel_borders(const ir::Stmt& s);
 
-// Vectorized loops become vector expressions; conditions on lanes become masks.
+// Vectorized loops become vector expressions; conditions on lanes become masks, reductions into one
+// element combine their lanes. A loop whose lanes depend on one another otherwise becomes serial.
 ir::Stmt vectorize_loops(const ir::Stmt& s);
 
 // Loads in Selects that lie inside their buffer whatever the loops around do are marked as always

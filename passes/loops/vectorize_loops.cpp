@@ -2,6 +2,7 @@
 
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
+#include "passes/loops/lanes.h"
 #include "passes/loops/loop_passes.h"
 
 namespace tilewright::passes {
@@ -9,29 +10,6 @@ namespace tilewright::passes {
 using namespace ir;
 
 namespace {
-
-bool updates_itself(const Store& st) {
-  bool found = false;
-  for_each_expr(st.value, [&](const Expr& x) {
-    if (const auto* l = x.as<Load>()) found |= l->buffer == st.buffer;
-  });
-  return found;
-}
-
-// A number for what is loaded from a buffer.
-class LoadAs : public Rewriter {
- public:
-  LoadAs(const Buffer& buffer, int64_t n) : buffer_(buffer), n_(n) {}
-  using Rewriter::rewrite;
-  Expr rewrite(const Expr& e) override {
-    const auto* load = e.as<Load>();
-    return load && load->buffer == buffer_ ? Expr(n_) : Rewriter::rewrite(e);
-  }
-
- private:
-  const Buffer buffer_;
-  const int64_t n_;
-};
 
 // Replaces one loop variable by the vector 0, 1, ... lanes - 1 throughout a statement.
 class Vectorize : public Rewriter {
@@ -41,6 +19,14 @@ class Vectorize : public Rewriter {
             const Ranges& ranges)
       : var_(std::move(var)), lanes_(lanes), scratch_(scratch), ranges_(ranges) {}
   using Rewriter::rewrite;
+  // null where lanes depend on one another: one stores to an element that another reads.
+  Stmt run(const Stmt& body) {
+    for_each_expr(body, [&](const Expr& x) {
+      if (const auto* l = x.as<Load>()) read_.insert(l->buffer.get());
+    });
+    Stmt s = rewrite(body);
+    return one_by_one_ ? nullptr : s;
+  }
 
   Expr rewrite(const Expr& e) override {
     if (e.same_as(var_)) return ramp(Expr(0), Expr(1), lanes_);
@@ -114,64 +100,36 @@ class Vectorize : public Rewriter {
     return binary(BinaryOp::kAnd, a, b);
   }
   Stmt rewrite_store(const Store& st) {
-    Expr index = rewrite(st.indices[0]), value = rewrite(st.value),
-         mask = st.mask ? rewrite(st.mask) : Expr();
-    if (index.lanes() == 1 && value.lanes() > 1)
-      if (Stmt reduced = reduce_over_lanes(st, index, value)) return reduced;
+    Expr index = rewrite(st.indices[0]);
+    if (index.lanes() == 1 && updates_itself(st)) return combine_lanes(st, index);
+    Expr value = rewrite(st.value), mask = st.mask ? rewrite(st.mask) : Expr();
     const bool vector = index.lanes() > 1 || value.lanes() > 1;
+    one_by_one_ |= index.lanes() == 1 && (mask_ || (vector && read_.count(st.buffer.get())));
     if (vector && mask_ && st.buffer->scope != Scope::kLocal) mask = both(mask, mask_);
     // Lanes beyond the mask of a local tile are scratch: writing them keeps the tile in registers.
     // A sum must keep them, though, where they hold what was there before.
-    if (vector && mask_ && st.buffer->scope == Scope::kLocal && updates_itself(st) &&
-        (!scratch_.count(st.buffer.get()) || reads_other_local(st))) {
-      Expr wide = index.lanes() == 1 ? broadcast(index, lanes_) : index;
-      value = select(mask_, broadcast(value, lanes_), load(st.buffer, {wide}));
-    }
+    if (mask_ && st.buffer->scope == Scope::kLocal && updates_itself(st) &&
+        (!scratch_.count(st.buffer.get()) || reads_other_local(st)))
+      value = select(mask_, broadcast(value, lanes_), load(st.buffer, {index}));
     if (vector) value = broadcast(value, lanes_);
     if (vector && index.lanes() == 1) index = broadcast(index, lanes_);
     return store(st.buffer, {index}, value,
                  mask && mask.lanes() == 1 && vector ? broadcast(mask, lanes_) : mask,
                  st.store_kind);
   }
-  // c = op(c, vector) with one c for all lanes: the lanes are combined first; lanes that are off
-  // hold the neutral element.
-  Stmt reduce_over_lanes(const Store& st, const Expr& index, const Expr& value) {
-    if (st.value.dtype() == DType::kInt64)
-      if (Stmt linear = reduce_linear(st, index)) return linear;
-    const auto* update = value.as<Binary>();
-    if (!update) return nullptr;
-    const auto* carried = update->a.as<Broadcast>();
-    if (!carried || !carried->value.as<Load>() || carried->value.as<Load>()->buffer != st.buffer)
-      return nullptr;
-    return combined(st, index, update->op, carried->value, update->b);
-  }
-  // Simplification multiplies i64 out: c * (x + 3) is c * x + c * 3. What it was follows from the
-  // values for c = 0 and c = 1.
-  Stmt reduce_linear(const Store& st, const Expr& index) {
-    const Expr at_zero = simplify(LoadAs(st.buffer, 0).rewrite(st.value)),
-               at_one = simplify(LoadAs(st.buffer, 1).rewrite(st.value));
-    const Expr carried = load(st.buffer, {index});
-    auto is = [](const Expr& e, int64_t n) { return as_int(simplify(e)) == n; };
-    if (is(at_zero, 0) && is(st.value - carried * at_one, 0))
-      return combined(st, index, BinaryOp::kMul, carried, rewrite(at_one));
-    if (is(st.value - at_zero - carried, 0))
-      return combined(st, index, BinaryOp::kAdd, carried, rewrite(at_zero));
-    return nullptr;
-  }
-  Stmt combined(const Store& st, const Expr& index, BinaryOp op, const Expr& carried, Expr lanes) {
-    if (lanes.lanes() == 1) lanes = broadcast(lanes, lanes_);
-    if (mask_) lanes = select(mask_, lanes, broadcast(neutral_of(op, lanes.dtype()), lanes_));
-    return store(st.buffer, {index}, binary(op, carried, reduce_lanes(op, lanes)));
-  }
-  static Expr neutral_of(BinaryOp op, DType t) {
-    switch (op) {
-      case BinaryOp::kMul: return constant(1, t);
-      case BinaryOp::kMax:
-      case BinaryOp::kMaxNumber: return lowest(t);
-      case BinaryOp::kMin: return highest(t);
-      case BinaryOp::kAnd: return t == DType::kBool ? bool_imm(true) : int_imm(-1, t);
-      default: return constant(0, t);
+  // All lanes update one element: what they bring is combined first; lanes that are off bring what
+  // changes nothing.
+  Stmt combine_lanes(const Store& st, const Expr& index) {
+    const auto reduction = find_lane_reduction(st);
+    if (!reduction) {
+      one_by_one_ = true;
+      return store(st.buffer, {index}, st.value, st.mask, st.store_kind);
     }
+    Expr lanes = broadcast(rewrite(reduction->term), lanes_);
+    if (mask_) lanes = select(mask_, lanes, broadcast(reduction->neutral, lanes_));
+    return store(
+        st.buffer, {index},
+        binary(reduction->op, load(st.buffer, {index}), reduce_lanes(reduction->op, lanes)));
   }
   // The part of a condition that is the same for all lanes stays a branch; the rest becomes a mask.
   Stmt rewrite_if(const If& i) {
@@ -221,66 +179,23 @@ class Vectorize : public Rewriter {
   const std::unordered_set<const BufferNode*>& scratch_;
   Ranges ranges_;  // of the loops around
   Expr mask_;
+  std::unordered_set<const BufferNode*> read_;  // in the loop
+  bool one_by_one_ = false;
   VarMap vector_lets_;
-};
-
-// Local buffers whose elements are set, before they are summed up, under a condition on the lane
-// alone: what lies beyond it is never read.
-class FindScratch {
- public:
-  std::unordered_set<const BufferNode*> run(const Stmt& s) {
-    visit(s);
-    for (const BufferNode* b : whole_) partial_.erase(b);
-    return std::move(partial_);
-  }
-
- private:
-  void visit(const Stmt& s) {
-    if (const auto* f = s.as<For>()) {
-      const Var saved = lane_;
-      const bool was = conditional_;
-      if (f->loop_kind == LoopKind::kVectorized) {
-        lane_ = f->var;
-        conditional_ = false;
-      }
-      visit(f->body);
-      lane_ = saved;
-      conditional_ = was;
-    } else if (const auto* i = s.as<If>()) {
-      const bool was = conditional_;
-      conditional_ |= lane_ && uses_var(i->condition, lane_);
-      visit(i->then);
-      conditional_ = was;
-      if (i->otherwise) visit(i->otherwise);
-    } else if (const auto* q = s.as<Seq>()) {
-      for (const Stmt& x : q->stmts) visit(x);
-    } else if (const auto* l = s.as<Let>()) {
-      visit(l->body);
-    } else if (const auto* a = s.as<Allocate>()) {
-      visit(a->body);
-    } else if (const auto* w = s.as<While>()) {
-      visit(w->body);
-    } else if (const auto* st = s.as<Store>()) {
-      if (st->buffer->scope != Scope::kLocal || updates_itself(*st)) return;
-      (lane_ && conditional_ ? partial_ : whole_).insert(st->buffer.get());
-    }
-  }
-  Var lane_;
-  bool conditional_ = false;
-  std::unordered_set<const BufferNode*> partial_, whole_;
 };
 
 class VectorizeLoops : public Rewriter {
  public:
-  explicit VectorizeLoops(const Stmt& s) : scratch_(FindScratch().run(s)) {}
+  explicit VectorizeLoops(const Stmt& s) : scratch_(scratch_buffers(s)) {}
   using Rewriter::rewrite;
   Stmt rewrite(const Stmt& s) override {
     const auto* f = s.as<For>();
     if (f && f->loop_kind != LoopKind::kVectorized) ranges_.set(f->var, f->extent);
     if (!f || f->loop_kind != LoopKind::kVectorized) return Rewriter::rewrite(s);
-    auto n = as_int(f->extent);
-    if (!n) return for_loop(f->var, f->extent, f->body);
-    return Vectorize(f->var, static_cast<int>(*n), scratch_, ranges_).rewrite(f->body);
+    if (const auto n = as_int(f->extent))
+      if (Stmt vectors = Vectorize(f->var, static_cast<int>(*n), scratch_, ranges_).run(f->body))
+        return vectors;
+    return for_loop(f->var, f->extent, f->body);
   }
 
  private:

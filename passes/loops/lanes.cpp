@@ -1,0 +1,132 @@
+#include "passes/loops/lanes.h"
+
+#include "ir/loops/rewrite.h"
+#include "ir/loops/simplify.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+bool reads(const Expr& e, const Buffer& buffer) {
+  bool found = false;
+  for_each_expr(e, [&](const Expr& x) {
+    if (const auto* l = x.as<Load>()) found |= l->buffer == buffer;
+  });
+  return found;
+}
+
+// null for operations that combine no lanes.
+Expr neutral_of(BinaryOp op, DType t) {
+  switch (op) {
+    case BinaryOp::kAdd: return constant(0, t);
+    case BinaryOp::kMul: return constant(1, t);
+    case BinaryOp::kMax:
+    case BinaryOp::kMaxNumber: return lowest(t);
+    case BinaryOp::kMin: return highest(t);
+    case BinaryOp::kAnd: return t == DType::kBool ? bool_imm(true) : int_imm(-1, t);
+    case BinaryOp::kOr: return constant(0, t);
+    default: return nullptr;
+  }
+}
+
+std::optional<LaneReduction> reduction(BinaryOp op, Expr term) {
+  Expr neutral = neutral_of(op, term.dtype());
+  if (!neutral) return std::nullopt;
+  return LaneReduction{op, std::move(term), std::move(neutral)};
+}
+
+// A number for what is loaded from a buffer.
+class LoadAs : public Rewriter {
+ public:
+  LoadAs(const Buffer& buffer, int64_t n) : buffer_(buffer), n_(n) {}
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override {
+    const auto* load = e.as<Load>();
+    return load && load->buffer == buffer_ ? Expr(n_) : Rewriter::rewrite(e);
+  }
+
+ private:
+  const Buffer buffer_;
+  const int64_t n_;
+};
+
+// Simplification multiplies i64 out: c * (x + 3) is c * x + c * 3. What it was follows from the
+// values for c = 0 and c = 1.
+std::optional<LaneReduction> linear_reduction(const Store& st) {
+  const Expr at_zero = simplify(LoadAs(st.buffer, 0).rewrite(st.value)),
+             at_one = simplify(LoadAs(st.buffer, 1).rewrite(st.value)),
+             carried = load(st.buffer, st.indices);
+  auto is = [](const Expr& e, int64_t n) { return as_int(simplify(e)) == n; };
+  if (is(at_zero, 0) && is(st.value - carried * at_one, 0))
+    return reduction(BinaryOp::kMul, at_one);
+  if (is(st.value - at_zero - carried, 0)) return reduction(BinaryOp::kAdd, at_zero);
+  return std::nullopt;
+}
+
+class FindScratch {
+ public:
+  std::unordered_set<const BufferNode*> run(const Stmt& s) {
+    visit(s);
+    for (const BufferNode* b : whole_) partial_.erase(b);
+    return std::move(partial_);
+  }
+
+ private:
+  void visit(const Stmt& s) {
+    if (const auto* f = s.as<For>()) {
+      const Var saved = lane_;
+      const bool was = conditional_;
+      if (f->loop_kind == LoopKind::kVectorized) {
+        lane_ = f->var;
+        conditional_ = false;
+      }
+      visit(f->body);
+      lane_ = saved;
+      conditional_ = was;
+    } else if (const auto* i = s.as<If>()) {
+      const bool was = conditional_;
+      conditional_ |= lane_ && uses_var(i->condition, lane_);
+      visit(i->then);
+      conditional_ = was;
+      if (i->otherwise) visit(i->otherwise);
+    } else if (const auto* q = s.as<Seq>()) {
+      for (const Stmt& x : q->stmts) visit(x);
+    } else if (const auto* l = s.as<Let>()) {
+      visit(l->body);
+    } else if (const auto* a = s.as<Allocate>()) {
+      visit(a->body);
+    } else if (const auto* w = s.as<While>()) {
+      visit(w->body);
+    } else if (const auto* st = s.as<Store>()) {
+      if (st->buffer->scope != Scope::kLocal || updates_itself(*st)) return;
+      (lane_ && conditional_ ? partial_ : whole_).insert(st->buffer.get());
+    }
+  }
+  Var lane_;
+  bool conditional_ = false;
+  std::unordered_set<const BufferNode*> partial_, whole_;
+};
+
+}  // namespace
+
+bool updates_itself(const Store& st) { return reads(st.value, st.buffer); }
+
+std::optional<LaneReduction> find_lane_reduction(const Store& st) {
+  if (st.mask) return std::nullopt;
+  if (st.value.dtype() == DType::kInt64)
+    if (auto linear = linear_reduction(st)) return linear;
+  const auto* update = st.value.as<Binary>();
+  const auto* carried = update ? update->a.as<Load>() : nullptr;
+  if (!carried || carried->buffer != st.buffer || carried->mask ||
+      !same_expr(carried->indices[0], st.indices[0]) || reads(update->b, st.buffer))
+    return std::nullopt;
+  return reduction(update->op, update->b);
+}
+
+std::unordered_set<const BufferNode*> scratch_buffers(const Stmt& s) {
+  return FindScratch().run(s);
+}
+
+}  // namespace tilewright::passes
