@@ -20,7 +20,7 @@ RULES = [
     *[(op, when.of_nan, "the index of NaN, as in NumPy and PyTorch; ONNX Runtime passes it over unless it is the first") for op in ("ArgMax", "ArgMin")],
     *[(op, when.exact_extreme, "ONNX Runtime compares some integers of 64 bits by their low half") for op in ("Max", "Min")],
     ("Shrink", when.rounded_to_f64, "ONNX Runtime shifts integers of 64 bits as floats"),
-    *[(op, when.in_f32, "ONNX's reference has positions in f32, also for f64") for op in ("Resize", "GridSample")],
+    *[(op, when.positions_in_f32, "ONNX's reference has positions in f32, also for f64") for op in ("Resize", "GridSample")],
     *[(op, when.states_overflow, "states overflow to infinity, and from there to NaN; ONNX Runtime holds them at the largest number")
       for op in ("RNN", "GRU", "LSTM")],
     ("Unique", when.unordered, "NaN is the last and one element, as in NumPy; ONNX Runtime loses elements beside it"),
