@@ -53,6 +53,7 @@ Result<Parts> make_parts(std::vector<ir::Program> programs, const AssembleOption
   parts.executable.cpu = options.machine.cpu;
   parts.executable.cpu_features = parts.code.features;
   parts.executable.schedule_threads = options.machine.threads;
+  parts.executable.numerics = programs[0].numerics;
   parts.executable.constants_bytes = parts.constants.bytes();
   return parts;
 }

@@ -51,77 +51,78 @@ Result<Graph> lower_regions(Graph g, const LowerOptions& o) {
 
 std::span<const GraphPass> graph_passes() {
   static constexpr GraphPass kPasses[] = {
-      {"lower_regions", lower_regions},
+      {"lower_regions", Change::kNothing, lower_regions},
       // Results that nobody uses are gone, and each computation is there once.
-      {"eliminate_dead_nodes", always<eliminate_dead_nodes>},
-      {"eliminate_common_nodes", always<eliminate_common_nodes>},
-      {"find_quantized", if_folding<find_quantized>},
+      {"eliminate_dead_nodes", Change::kNothing, always<eliminate_dead_nodes>},
+      {"eliminate_common_nodes", Change::kNothing, always<eliminate_common_nodes>},
+      {"find_quantized", Change::kNothing, if_folding<find_quantized>},
       // What depends on constants alone is a constant; quantised weights are still as they are
       // stored.
-      {"fold_constants",
+      {"fold_constants", Change::kNothing,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return o.fold ? fold_constants(std::move(g), o.run_constants, o.free_fold_bytes, true)
                        : std::move(g);
        }},
       // No index that is used is out of range.
-      {"check_indices",
+      {"check_indices", Change::kNothing,
        [](Graph g, const LowerOptions& o) { return check_indices(std::move(g), o.inside); }},
       // Interleaved results are finished before they are interleaved.
-      {"sink_interleaving", if_fusing<sink_interleaving>},
+      {"sink_interleaving", Change::kNothing, if_fusing<sink_interleaving>},
       // Products of quantised operands are sums in i32 of products of bytes.
-      {"quantize_contractions", if_folding<quantize_contractions>},
+      {"quantize_contractions", Change::kIntegerSums, if_folding<quantize_contractions>},
+      // What quantises them again has its scale in their factors.
+      {"absorb_scales", Change::kRounding, if_folding<absorb_scales>},
       // And products of floats with weights of bytes, sums of products of 16 by 8 bits.
-      {"round_activations",
+      {"round_activations", Change::kPrecision,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.fold && !o.precise ? round_activations(std::move(g), o.machine) : std::move(g);
+         return o.fold ? round_activations(std::move(g), o.machine) : std::move(g);
        }},
-      {"expand_zero_points", always<expand_zero_points>},
-      {"fold_dequantized", fold},
+      {"expand_zero_points", Change::kNothing, always<expand_zero_points>},
+      {"fold_dequantized", Change::kNothing, fold},
       // Factors per channel are in the weights; the products this leaves are constants again.
-      {"simplify_graph",
+      {"simplify_graph", Change::kRounding,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return o.fold ? simplify_graph(std::move(g)) : std::move(g);
        }},
       // Convolutions with small windows do with fewer products where that is faster.
-      {"use_winograd",
+      {"use_winograd", Change::kAlgorithm,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.fold && o.schedule && !o.precise ? use_winograd(std::move(g), o.machine)
-                                                   : std::move(g);
+         return o.fold && o.schedule ? use_winograd(std::move(g), o.machine) : std::move(g);
        }},
-      {"fold_constants_again", fold},
+      {"fold_constants_again", Change::kNothing, fold},
       // Operands are stored amid the padding that convolutions want around them.
-      {"separate_padding",
+      {"separate_padding", Change::kNothing,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return o.fuse && o.schedule ? separate_padding(std::move(g)) : std::move(g);
        }},
-      {"fuse_attention",
+      {"fuse_attention", Change::kRounding,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return o.fuse ? fuse_attention(std::move(g), o.machine) : std::move(g);
        }},
       // Values have their memory layout.
-      {"choose_layouts",
+      {"choose_layouts", Change::kNothing,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return o.schedule ? choose_layouts(std::move(g), o.machine) : std::move(g);
        }},
       // Every node has its group: one group, one kernel.
-      {"fuse_operators",
+      {"fuse_operators", Change::kNothing,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return o.fuse ? fuse_operators(std::move(g)) : leave_unfused(std::move(g));
        }},
       // What is stored in few bytes is widened by those who read it.
-      {"repeat_widening", if_fusing<repeat_widening>},
+      {"repeat_widening", Change::kNothing, if_fusing<repeat_widening>},
   };
   return kPasses;
 }
 
 std::span<const KernelPass> schedule_passes() {
   static constexpr KernelPass kPasses[] = {
-      {"default_schedule", Stage::kScheduled,
+      {"default_schedule", Change::kSumOrder, Stage::kScheduled,
        [](Kernel k, const KernelContext& c) -> Result<Kernel> {
          if (c.options.schedule) default_schedule(k, {&c.options.machine, c.constants});
          return k;
        }},
-      {"hoist_inits", Stage::kScheduled,
+      {"hoist_inits", Change::kNothing, Stage::kScheduled,
        [](Kernel k, const KernelContext&) { return hoist_inits(std::move(k)); }},
   };
   return kPasses;
@@ -131,21 +132,21 @@ std::span<const KernelPass> loop_passes() {
   static constexpr auto simplify = on_body<[](const ir::Stmt& s) { return simplify_loops(s); }>;
   static constexpr KernelPass kPasses[] = {
       // Blocks give way to their bodies.
-      {"lower_blocks", Stage::kScheduled, on_body<lower_blocks>},
-      {"simplify_blocks", Stage::kScheduled, simplify},
+      {"lower_blocks", Change::kNothing, Stage::kScheduled, on_body<lower_blocks>},
+      {"simplify_blocks", Change::kNothing, Stage::kScheduled, simplify},
       // Temporaries stand in the innermost loop that holds all their uses.
-      {"place_buffers", Stage::kScheduled, on_body<place_buffers>},
+      {"place_buffers", Change::kNothing, Stage::kScheduled, on_body<place_buffers>},
       // Every access has one index, the address in its storage.
-      {"flatten_buffers", Stage::kFlat, on_body<flatten_buffers>},
-      {"simplify_loops", Stage::kFlat, simplify},
+      {"flatten_buffers", Change::kNothing, Stage::kFlat, on_body<flatten_buffers>},
+      {"simplify_loops", Change::kNothing, Stage::kFlat, simplify},
       // Conditions that fail only at the end of a loop leave its main part.
-      {"partition_tails", Stage::kFlat, on_body<partition_tails>},
+      {"partition_tails", Change::kNothing, Stage::kFlat, on_body<partition_tails>},
       // Borders of what is read leave the loops over its inside.
-      {"peel_borders", Stage::kFlat, on_body<peel_borders>},
-      {"vectorize_loops", Stage::kFlat, on_body<vectorize_loops>},
-      {"unguard_loads", Stage::kFlat, on_body<unguard_loads>},
-      {"lower_dots", Stage::kFlat, on_body<lower_dots>},
-      {"unroll_loops", Stage::kFlat, on_body<unroll_loops>},
+      {"peel_borders", Change::kNothing, Stage::kFlat, on_body<peel_borders>},
+      {"vectorize_loops", Change::kNothing, Stage::kFlat, on_body<vectorize_loops>},
+      {"unguard_loads", Change::kNothing, Stage::kFlat, on_body<unguard_loads>},
+      {"lower_dots", Change::kNothing, Stage::kFlat, on_body<lower_dots>},
+      {"unroll_loops", Change::kNothing, Stage::kFlat, on_body<unroll_loops>},
   };
   return kPasses;
 }
@@ -164,12 +165,15 @@ Result<Kernel> lower_to_flat(Kernel kernel, const LowerOptions& options) {
 Result<ir::Program> lower(Graph graph, const LowerOptions& options) {
   TW_ASSIGN(graph, lower_graph(std::move(graph), options));
   size_t done = 0;
-  return plan_program(graph,
-                      [&](Kernel k, const std::set<std::string>& constants) -> Result<Kernel> {
-                        if (options.on_kernel) options.on_kernel(done++);
-                        TW_ASSIGN(k, schedule_kernel(std::move(k), constants, options));
-                        return lower_to_flat(std::move(k), options);
-                      });
+  TW_ASSIGN(
+      ir::Program program,
+      plan_program(graph, [&](Kernel k, const std::set<std::string>& constants) -> Result<Kernel> {
+        if (options.on_kernel) options.on_kernel(done++);
+        TW_ASSIGN(k, schedule_kernel(std::move(k), constants, options));
+        return lower_to_flat(std::move(k), options);
+      }));
+  program.numerics = options.numerics;
+  return program;
 }
 
 }  // namespace tilewright::passes

@@ -9,6 +9,7 @@
 #include "ir/program/program.h"
 #include "passes/graph/graph_passes.h"
 #include "passes/pipeline.h"
+#include "runtime/core/numerics.h"
 
 namespace tilewright::passes {
 
@@ -18,9 +19,7 @@ struct LowerOptions {
   bool fuse = true;            // false: one kernel per node (for tests)
   bool schedule = true;        // false: plain loops (for tests)
   bool fold = true;
-  // Only algorithms whose error bound is that of the plain sums: no Winograd convolution, no
-  // products of activations rounded to 16 bits.
-  bool precise = false;
+  Numerics numerics = Numerics::kStandard;   // passes that change more do not run
   bool inside = false;                       // the graph is a region of another: it may never run
   int64_t free_fold_bytes = kFreeFoldBytes;  // see fold_constants
   std::function<void(size_t)> on_kernel;     // told how many kernels are lowered

@@ -10,6 +10,7 @@
 #include "ir/text/printer_graph.h"
 #include "ir/text/printer_loops.h"
 #include "ir/verify_graph.h"
+#include "passes/lower.h"
 #include "passes/reproducer.h"
 
 namespace tilewright::passes {
@@ -61,6 +62,8 @@ void dump(const std::string& what, size_t number, std::string_view pass, const s
       << text;
 }
 
+const LowerOptions& options_of(const LowerOptions& options) { return options; }
+const LowerOptions& options_of(const KernelContext& context) { return context.options; }
 Status verify_result(const ir::Graph& graph, const GraphPass&) { return ir::verify(graph); }
 Status verify_result(const ir::Kernel& kernel, const KernelPass& pass) {
   return ir::verify(kernel, pass.after);
@@ -72,8 +75,10 @@ std::string text_of(const ir::Kernel& kernel) { return ir::to_text(kernel); }
 
 template <typename Pass, typename Module, typename Context>
 Result<Module> run_all(std::span<const Pass> passes, Module module, const Context& context) {
+  const Numerics level = options_of(context).numerics;
   for (size_t i = 0; i < passes.size(); ++i) {
     const Pass& pass = passes[i];
+    if (level_of(pass.change) > level) continue;
     const Module before = module;
     const double start = seconds_now();
     Result<Module> after = catch_failures([&] { return pass.run(std::move(module), context); });

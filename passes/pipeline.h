@@ -12,6 +12,7 @@
 #include "ir/graph/graph.h"
 #include "ir/loops/nodes.h"
 #include "ir/verify_loops.h"
+#include "runtime/core/numerics.h"
 #include "runtime/core/result.h"
 
 namespace tilewright::passes {
@@ -24,18 +25,37 @@ struct KernelContext {
   std::set<std::string> constants;  // parameters whose contents are known at compile time
 };
 
+// What a pass may change of the values that a model computes; nothing else changes any, but for
+// code generation, which rounds a product and the sum that takes it at once (not at `exact`).
+enum class Change : uint8_t {
+  kNothing,      // every bit stays
+  kIntegerSums,  // sums of products of dequantised operands are those of the integers: exact
+  kSumOrder,     // at `exact` by shapes and the width of vectors alone
+  kRounding,     // as many roundings, in other places
+  kAlgorithm,    // fewer operations, whose error is within a stated multiple
+  kPrecision,    // narrower arithmetic
+};
+// The lowest level at which it may.
+constexpr Numerics level_of(Change change) {
+  return change <= Change::kSumOrder    ? Numerics::kExact
+         : change <= Change::kAlgorithm ? Numerics::kStandard
+                                        : Numerics::kRelaxed;
+}
+
 struct GraphPass {
   std::string_view name;
+  Change change;
   Result<ir::Graph> (*run)(ir::Graph, const LowerOptions&);
 };
 struct KernelPass {
   std::string_view name;
+  Change change;
   ir::Stage after;  // the rules that its result obeys
   Result<ir::Kernel> (*run)(ir::Kernel, const KernelContext&);
 };
 
-// Runs the passes in order. An error of kind kInternal names the pass, and its notes the file that
-// replays it.
+// Runs the passes in order, without those that change more than the options' numerics allow. An
+// error of kind kInternal names the pass, and its notes the file that replays it.
 Result<ir::Graph> run_pipeline(std::span<const GraphPass> passes, ir::Graph graph,
                                const LowerOptions& options);
 Result<ir::Kernel> run_pipeline(std::span<const KernelPass> passes, ir::Kernel kernel,

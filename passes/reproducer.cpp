@@ -52,7 +52,7 @@ std::string header(const char* form, const LowerOptions& options, const Error& e
       << m.vector_registers << " " << m.has_masks << " " << m.has_fma << "\ncaches: " << m.l1_bytes
       << " " << m.l2_bytes << " " << m.l3_bytes << "\nthreads: " << m.threads
       << "\noptions: " << options.fuse << " " << options.schedule << " " << options.fold << " "
-      << options.precise << " " << options.inside << "\n";
+      << options.inside << "\nnumerics: " << name(options.numerics) << "\n";
   if (m.speed.measured) {
     out << "speed:" << std::setprecision(17);
     for (const auto field : kSpeed) out << " " << m.speed.*field;
@@ -121,7 +121,8 @@ LowerOptions read_options(const Reproducer& r) {
   std::istringstream(r.field("caches")) >> m.l1_bytes >> m.l2_bytes >> m.l3_bytes;
   std::istringstream(r.field("threads")) >> m.threads;
   std::istringstream(r.field("options")) >> options.fuse >> options.schedule >> options.fold >>
-      options.precise >> options.inside;
+      options.inside;
+  options.numerics = numerics_from_name(r.field("numerics")).value_or(options.numerics);
   std::istringstream speed(r.field("speed"));
   m.speed.measured = !r.field("speed").empty();
   for (const auto field : kSpeed)

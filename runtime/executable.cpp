@@ -99,6 +99,7 @@ void fields(A& a, Executable& e) {
   a(e.cpu);
   a(e.cpu_features);
   a(e.schedule_threads);
+  a.enumeration(e.numerics, Numerics::kRelaxed);
   a(e.variants);
   a(e.constants_bytes);
 }

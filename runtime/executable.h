@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/core/dtype.h"
+#include "runtime/core/numerics.h"
 #include "runtime/core/result.h"
 #include "runtime/kernel_abi.h"
 
@@ -138,7 +139,7 @@ struct Variant {
 
 // Value of the symbol tilewright_abi of a compiled model; changes with kernel_abi.h, this header
 // or the serialised form.
-inline constexpr uint32_t kExecutableAbi = 4;
+inline constexpr uint32_t kExecutableAbi = 5;
 
 struct Executable {
   std::string producer;  // "tilewright 0.1.0"
@@ -146,6 +147,7 @@ struct Executable {
   std::string cpu;                        // the CPU the code was made for, e.g. "znver5"
   std::vector<std::string> cpu_features;  // required: "avx512f", "avx512vl", ...
   int64_t schedule_threads = 1;
+  Numerics numerics = Numerics::kStandard;  // at which it was compiled
   std::vector<Variant> variants;
   const uint8_t* constants = nullptr;  // 64-byte aligned
   int64_t constants_bytes = 0;

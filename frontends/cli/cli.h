@@ -24,7 +24,7 @@ struct ModelOptions {
   std::vector<std::string> shapes;  // --shape options as given (shapes.cpp)
   std::string cpu = "native";
   int threads = 0;  // 0: one per CPU this process may use
-  bool precise = false;
+  std::string numerics = std::string(name(Numerics::kStandard));
   uint64_t seed = 0;  // of random numbers; 0: drawn from the system
 };
 bool is_compiled(const std::string& path);  // by its name: an .so

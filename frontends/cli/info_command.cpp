@@ -110,7 +110,7 @@ void print_variant(const Variant& v, size_t number) {
 void print_executable(const Executable& e, const std::string& path) {
   std::cout << "compiled model " << path << " (" << file_size(path) << ")\nmodel: " << e.model_name
             << "\nproducer: " << e.producer << "\nmade for: " << e.cpu << ", schedules for "
-            << e.schedule_threads << " threads\nneeds:";
+            << e.schedule_threads << " threads\nnumerics: " << name(e.numerics) << "\nneeds:";
   for (const std::string& f : e.cpu_features) std::cout << " " << f;
   std::cout << "\nconstants: " << megabytes(static_cast<uintmax_t>(e.constants_bytes)) << "\n";
   for (size_t i = 0; i < e.variants.size(); ++i) print_variant(e.variants[i], i);

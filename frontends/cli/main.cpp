@@ -28,10 +28,13 @@ void add_model_options(CLI::App* app, ModelOptions& o, const char* model) {
   app->add_option("--threads", o.threads,
                   "threads to run with, and for schedules to assume; 0: one per available CPU")
       ->check(CLI::Range(0, 1024));
-  app->add_flag(
-      "--precise", o.precise,
-      "only algorithms that round no more than plain sums do: no Winograd convolutions, no "
-      "activations rounded to 16 bits");
+  app->add_option("--numerics", o.numerics,
+                  "exact: each result rounded to its type, sums in one order on every CPU with the "
+                  "same vectors; standard: also Winograd convolutions, and what moves roundings; "
+                  "relaxed: also activations of 16 bits where weights have 8")
+      ->check(CLI::IsMember(std::vector<std::string>(tilewright::kNumericsNames.begin(),
+                                                     tilewright::kNumericsNames.end())))
+      ->capture_default_str();
 }
 void add_seed(CLI::App* app, uint64_t& seed) {
   app->add_option("--seed", seed,

@@ -28,7 +28,7 @@ bool is_compiled(const std::string& path) {
 CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions compile;
   compile.cpu = options.cpu;
-  compile.precise = options.precise;
+  compile.numerics = numerics_from_name(options.numerics).value_or(compile.numerics);
   compile.note = [](const std::string& note) { std::cerr << "tilewright: note: " << note << "\n"; };
   compile.schedule_threads = options.threads > 0 ? options.threads : available_cpus();
   return compile;

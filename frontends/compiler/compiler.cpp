@@ -67,7 +67,7 @@ Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
   lower.machine.threads = options.schedule_threads;
   lower.fuse = options.fuse;
   lower.schedule = options.schedule;
-  lower.precise = options.precise;
+  lower.numerics = options.numerics;
   lower.run_constants = [options](const ir::Graph& g) { return run_constants(g, options); };
   if (options.progress)
     lower.on_kernel = [options](size_t done) { options.progress("lowering", done, 0); };

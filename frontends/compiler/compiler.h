@@ -12,6 +12,7 @@
 #include "ir/program/program.h"
 #include "passes/lower.h"
 #include "runtime/core/host_tensor.h"
+#include "runtime/core/numerics.h"
 #include "runtime/executable.h"
 
 namespace tilewright {
@@ -21,7 +22,7 @@ struct CompileOptions {
   int schedule_threads = 1;  // what schedules assume
   int compile_threads = 0;   // 0: as many as this process may use
   bool fuse = true, schedule = true;
-  bool precise = false;  // see passes::LowerOptions
+  Numerics numerics = Numerics::kStandard;
   // Called as kernels get ready: what is being done, how many are done, of how many (0: not known).
   // From any thread.
   std::function<void(const std::string& stage, size_t done, size_t total)> progress;
@@ -35,7 +36,7 @@ struct Binding {
   std::map<std::string, Shape> shapes;
   std::map<std::string, int64_t> symbols;
   std::map<std::string, ir::ConstantRef>
-      values;  // tried only where a shape depends on the value of an input
+      values;                // tried only where a shape depends on the value of an input
   bool names_apart = false;  // extents of one name may differ
 };
 

@@ -7,6 +7,7 @@
 
 #include "ir/graph/graph.h"
 #include "ir/loops/nodes.h"
+#include "runtime/core/numerics.h"
 
 namespace tilewright::ir {
 
@@ -80,6 +81,7 @@ struct ProfileEntry {
 
 struct Program {
   std::string name;
+  Numerics numerics = Numerics::kStandard;
   std::vector<Var> symbols;  // those of the inputs first
   std::vector<ProgramBuffer> buffers;
   std::vector<int32_t> inputs, outputs;

@@ -44,6 +44,8 @@ ir::Graph round_activations(ir::Graph graph, const ir::MachineDescription& machi
 ir::Graph fuse_attention(ir::Graph graph, const ir::MachineDescription& machine);
 // Products of dequantised operands become products in integers.
 ir::Graph quantize_contractions(ir::Graph graph);
+// A quantisation of sums of multiples of constants: these are divided by its scale instead.
+ir::Graph absorb_scales(ir::Graph graph);
 // Products with zero points become products of bytes and corrections.
 ir::Graph expand_zero_points(ir::Graph graph);
 

@@ -1,6 +1,6 @@
 // Products of dequantised operands become products in integers: the sum of 8-bit products in i32,
 // times the product of both scales. What comes after, up to the next quantisation, works on the sum
-// in registers; its scale goes into the factors that are there already.
+// in registers.
 #include <set>
 
 #include "ir/graph/op.h"
@@ -24,7 +24,6 @@ class QuantizeContractions : public GraphRewriter {
     for (Node& n : old_) {
       follow(n);
       if (is_float(type(n.outputs[0]).dtype) && to_integers(n)) continue;
-      if (n.op->name == "quantize" && into_factors(n)) continue;
       push(std::move(n));
     }
     return eliminate_dead_nodes(std::move(graph_));
@@ -146,53 +145,6 @@ class QuantizeContractions : public GraphRewriter {
       shape[1] = channels;
     }
     return reshape(scale, shape);
-  }
-
-  // quantize(y, s): where y is a sum of multiples, these are divided by s instead.
-  bool into_factors(const Node& n) {
-    const ValueId scale = input(n, 1);
-    if (scale == kNone || !is_scalar(scale) || type(n.inputs[0]).dtype != DType::kFloat32 ||
-        type(scale).dtype != DType::kFloat32 || !constant(scale) ||
-        !(number_at(*constant(scale), 0) > 0) || !has_factors(n.inputs[0], 0))
-      return false;
-    const ValueId by = op("div", {number(1, DType::kFloat32), reshape(scale, {})});
-    Node scaled = n;
-    scaled.inputs[0] = with_factor(n.inputs[0], by);
-    scaled.inputs[1] = kNone;
-    push(std::move(scaled));
-    return true;
-  }
-  static constexpr int kDeepest = 6;
-  bool has_factors(ValueId v, int depth) const {
-    if (is_fixed(v)) return true;
-    const Node* n = producer(v);
-    if (!n || depth > kDeepest) return false;
-    if (n->op->name == "dequantize") return true;  // cheap enough to be there twice
-    if (!used_once(v)) return false;
-    if (n->op->name == "mul") return is_fixed(n->inputs[1]);
-    if (n->op->name == "relu") return has_factors(n->inputs[0], depth + 1);
-    return n->op->name == "add" && has_factors(n->inputs[0], depth + 1) &&
-           has_factors(n->inputs[1], depth + 1);
-  }
-  // A constant, or what will be one: it hangs on constants alone.
-  bool is_fixed(ValueId v) const {
-    if (constant(v)) return true;
-    const Node* n = producer(v);
-    if (!n || !n->op->compute || n->inputs.empty()) return false;
-    for (ValueId i : n->inputs)
-      if (i != kNone && !is_fixed(i)) return false;
-    return true;
-  }
-  ValueId with_factor(ValueId v, ValueId by) {
-    if (is_fixed(v)) return op("mul", {v, by});
-    const Node n = *producer(v);
-    if (n.op->name == "dequantize")
-      return op("dequantize", {n.inputs[0], op("mul", {n.inputs[1], by}), input(n, 2)},
-                n.attributes);
-    if (n.op->name == "mul") return op("mul", {n.inputs[0], op("mul", {n.inputs[1], by})});
-    if (n.op->name == "relu") return op("relu", {with_factor(n.inputs[0], by)});
-    const ValueId a = with_factor(n.inputs[0], by), b = with_factor(n.inputs[1], by);
-    return op("add", {a, b});
   }
 
   std::set<ValueId> quantized_;  // values of which nothing but the quantised form is used

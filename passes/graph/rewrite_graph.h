@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/graph/infer.h"
+#include "ir/graph/op.h"
 #include "passes/graph/graph_passes.h"
 
 namespace tilewright::passes {
@@ -70,6 +71,15 @@ class GraphRewriter {
   const ir::Node* producer(ir::ValueId v, std::string_view op_name) const {
     const ir::Node* n = producer(v);
     return n && n->op->name == op_name ? n : nullptr;
+  }
+  // A constant, or what will be one: it hangs on constants alone.
+  bool is_fixed(ir::ValueId v) const {
+    if (constant(v)) return true;
+    const ir::Node* n = producer(v);
+    if (!n || !n->op->compute || n->inputs.empty()) return false;
+    for (ir::ValueId i : n->inputs)
+      if (i != ir::kNone && !is_fixed(i)) return false;
+    return true;
   }
   bool used_once(ir::ValueId v) const {
     return static_cast<size_t>(v) < uses_.size() && uses_[static_cast<size_t>(v)] == 1;

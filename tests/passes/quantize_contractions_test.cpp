@@ -7,6 +7,9 @@
 namespace tilewright::passes {
 namespace {
 
+// The two passes as they run, one after the other.
+ir::Graph quantized(const ir::Graph& graph) { return absorb_scales(quantize_contractions(graph)); }
+
 int count(const ir::Graph& g, std::string_view op) {
   int n = 0;
   for (const ir::Node& node : g.nodes) n += node.op->name == op;
@@ -16,7 +19,7 @@ int count(const ir::Graph& g, std::string_view op) {
 void expect_quantized(const std::string& lines, const std::vector<ir::ConstantRef>& constants,
                       int dequantized = 0) {
   SCOPED_TRACE(lines);
-  const ir::Graph before = parsed_graph(lines, constants), after = quantize_contractions(before);
+  const ir::Graph before = parsed_graph(lines, constants), after = quantized(before);
   expect_same_graph_results(before, after);
   for (const ir::Node& n : after.nodes) {
     if (n.op->name != "matmul" && n.op->name != "conv") continue;
@@ -30,7 +33,7 @@ void expect_quantized(const std::string& lines, const std::vector<ir::ConstantRe
 void expect_unchanged(const std::string& lines, const std::vector<ir::ConstantRef>& constants) {
   SCOPED_TRACE(lines);
   const ir::Graph before = parsed_graph(lines, constants);
-  EXPECT_EQ(ir::to_text(quantize_contractions(before)), ir::to_text(before));
+  EXPECT_EQ(ir::to_text(quantized(before)), ir::to_text(before));
 }
 
 std::string matmul_lines(const std::string& x, const std::string& w, const std::string& result,
@@ -136,7 +139,7 @@ TEST(QuantizeContractions, ConvWithBiasAndResidual) {
 )";
   expect_quantized(lines, constants, 1);
   // The scale of the result is in the factors: nothing is left to divide by.
-  const ir::Graph after = quantize_contractions(parsed_graph(lines, constants));
+  const ir::Graph after = quantized(parsed_graph(lines, constants));
   for (const ir::Node& n : after.nodes)
     if (n.op->name == "quantize") { EXPECT_EQ(n.inputs[1], ir::kNone) << ir::to_text(after); }
 }
@@ -167,7 +170,7 @@ TEST(QuantizeContractions, QuantizeKeepsItsScaleWhereFactorsAreNone) {
   for (const char* end : ends) {
     const std::string lines = std::string(kLayer) + end;
     expect_quantized(lines, constants);
-    const ir::Graph after = quantize_contractions(parsed_graph(lines, constants));
+    const ir::Graph after = quantized(parsed_graph(lines, constants));
     for (const ir::Node& n : after.nodes)
       if (n.op->name == "quantize") { EXPECT_NE(n.inputs[1], ir::kNone) << ir::to_text(after); }
   }

@@ -78,10 +78,10 @@ TEST(UseWinograd, SmallLayersStay) {
                             zeros(DType::kFloat32, {4, 3, 3, 3})));
 }
 
-TEST(UseWinograd, NotWhenPlainSumsAreAskedFor) {
-  for (const bool precise : {false, true}) {
+TEST(UseWinograd, NotWhenResultsAreToBeExact) {
+  for (const Numerics numerics : {Numerics::kExact, Numerics::kStandard}) {
     LowerOptions options;
-    options.precise = precise;
+    options.numerics = numerics;
     options.run_constants = [](const ir::Graph& g) -> Result<std::vector<ir::ConstantRef>> {
       std::vector<ir::ConstantRef> made;
       for (ir::ValueId v : g.outputs)
@@ -96,8 +96,8 @@ TEST(UseWinograd, NotWhenPlainSumsAreAskedFor) {
       direct += n.op->name == "conv";
       winograd += n.op->name == "winograd_conv";
     }
-    EXPECT_EQ(direct, precise ? 1 : 0) << ir::to_text(*g);
-    EXPECT_EQ(winograd, precise ? 0 : 1) << ir::to_text(*g);
+    EXPECT_EQ(direct, numerics == Numerics::kExact ? 1 : 0) << ir::to_text(*g);
+    EXPECT_EQ(winograd, numerics == Numerics::kExact ? 0 : 1) << ir::to_text(*g);
   }
 }
 
