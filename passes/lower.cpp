@@ -169,6 +169,7 @@ Result<ir::Program> lower(Graph graph, const LowerOptions& options) {
       ir::Program program,
       plan_program(graph, [&](Kernel k, const std::set<std::string>& constants) -> Result<Kernel> {
         if (options.on_kernel) options.on_kernel(done++);
+        k.exact = options.numerics == Numerics::kExact;
         TW_ASSIGN(k, schedule_kernel(std::move(k), constants, options));
         return lower_to_flat(std::move(k), options);
       }));

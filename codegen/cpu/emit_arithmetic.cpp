@@ -44,6 +44,7 @@ std::optional<MathOp> math_op(UnaryOp op) {
     case UnaryOp::kCeil:
     case UnaryOp::kRoundEven:
     case UnaryOp::kTrunc:
+    case UnaryOp::kRounded:
     case UnaryOp::kIsNan:
     case UnaryOp::kIsInf: return std::nullopt;
   }
@@ -131,6 +132,7 @@ class Arithmetic {
       case UnaryOp::kRoundEven:
         return is_float(t) ? whole_number(llvm::Intrinsic::roundeven, v) : v;
       case UnaryOp::kTrunc: return is_float(t) ? whole_number(llvm::Intrinsic::trunc, v) : v;
+      case UnaryOp::kRounded: return v;
       case UnaryOp::kIsNan: return b_.CreateFCmpUNO(v, v);
       case UnaryOp::kIsInf:
         return b_.CreateFCmpOEQ(intrinsic(llvm::Intrinsic::fabs),
@@ -183,11 +185,12 @@ class Arithmetic {
     TW_CHECK(!"no float operation");
     return nullptr;
   }
-  // NaN when either is; of two zeros, either. The first operand is what x86 looks at for NaN apart
-  // from the maximum: given y, a chain of maxima over `a` does not wait for that.
+  // NaN when either is; of two zeros, either, but for exact kernels. The first operand is what x86
+  // looks at for NaN apart from the maximum: given y, a chain of maxima over `a` does not wait for
+  // that.
   Value* float_extremum(Value* a, Value* y, bool largest) {
     llvm::FastMathFlags flags = b_.getFastMathFlags();
-    flags.setNoSignedZeros();
+    flags.setNoSignedZeros(!is_exact(b_));
     return b_.CreateBinaryIntrinsic(largest ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum,
                                     y, a, flags);
   }
@@ -252,6 +255,8 @@ class Arithmetic {
 };
 
 }  // namespace
+
+bool is_exact(const llvm::IRBuilderBase& b) { return !b.getFastMathFlags().allowContract(); }
 
 llvm::Type* llvm_type(llvm::IRBuilderBase& b_, ScalarType type, bool in_memory) {
   auto scalar = [&]() -> llvm::Type* {

@@ -15,6 +15,9 @@ class Value;
 
 namespace tilewright::cpu {
 
+// Is the kernel exact (Kernel::exact)? Else floats may be contracted.
+bool is_exact(const llvm::IRBuilderBase& b);
+
 // bool is i1 in registers and i8 in memory.
 llvm::Type* llvm_type(llvm::IRBuilderBase& b, ir::ScalarType type, bool in_memory = false);
 

@@ -70,7 +70,11 @@ class Lanes {
     while (lanes > 1) {
       const int n = (lanes + 1) / 2;
       Value *a = part(v, 0, n), *y = part(v, lanes - n, n);
-      v = b_.CreateSelect(largest ? b_.CreateFCmpOGT(a, y) : b_.CreateFCmpOLT(a, y), a, y);
+      if (is_exact(b_))
+        v = b_.CreateBinaryIntrinsic(
+            largest ? llvm::Intrinsic::maximumnum : llvm::Intrinsic::minimumnum, a, y);
+      else
+        v = b_.CreateSelect(largest ? b_.CreateFCmpOGT(a, y) : b_.CreateFCmpOLT(a, y), a, y);
       lanes = n;
     }
     return v;

@@ -44,7 +44,7 @@ class Emitter {
   Emitter(const Kernel& kernel, const MachineDescription& machine, llvm::Module& module)
       : kernel_(kernel), machine_(machine), module_(module), c_(module.getContext()), b_(c_) {
     llvm::FastMathFlags flags;
-    flags.setAllowContract(true);
+    flags.setAllowContract(!kernel.exact);
     b_.setFastMathFlags(flags);
   }
 

@@ -83,6 +83,7 @@ Value* ValueEmitter::contiguous_base(const Expr& index) {
 }
 
 void ValueEmitter::store(const Store& s) {
+  stored_ = s.buffer.get();
   const ScalarType t{s.buffer->dtype, std::max(s.indices[0].lanes(), s.value.lanes())};
   Value* stored = to_memory(splat(value(s.value), t.lanes), t);
   Value* mask = s.mask ? value(s.mask) : nullptr;
@@ -255,6 +256,7 @@ Value* ValueEmitter::make(const Expr& e) {
     case NodeKind::kUnary:
       return emit_unary(b_, machine_, *e.as<Unary>(), value(e.as<Unary>()->value));
     case NodeKind::kBinary: {
+      if (Value* sum = exact_sum(*e.as<Binary>())) return sum;
       Value *x = value(e.as<Binary>()->a), *y = value(e.as<Binary>()->b);
       return emit_binary(b_, machine_, *e.as<Binary>(), x, y);
     }
@@ -273,6 +275,19 @@ Value* ValueEmitter::make(const Expr& e) {
   }
   TW_CHECK(!"no expression");
   return nullptr;
+}
+
+// c[i] + a * b that is stored to c, in an exact kernel: the product is not rounded.
+Value* ValueEmitter::exact_sum(const Binary& e) {
+  const auto* sum = e.a.as<Load>();
+  const auto* product = e.b.as<Binary>();
+  const bool rounds_once = machine_.has_fma && is_exact(b_) && e.op == BinaryOp::kAdd && sum &&
+                           sum->buffer.get() == stored_ && product &&
+                           product->op == BinaryOp::kMul && is_float(e.type.dtype) &&
+                           byte_size(e.type.dtype) >= 4;
+  if (!rounds_once) return nullptr;
+  Value *c = value(e.a), *a = value(product->a), *b = value(product->b);
+  return b_.CreateIntrinsic(llvm::Intrinsic::fma, {c->getType()}, {a, b, c});
 }
 
 Value* ValueEmitter::make_ramp(const Ramp& r) {

@@ -53,6 +53,7 @@ class ValueEmitter {
 
  private:
   llvm::Value* make(const ir::Expr& e);
+  llvm::Value* exact_sum(const ir::Binary& e);
   llvm::Value* make_ramp(const ir::Ramp& r);
   llvm::Value* make_select(const ir::Select& s);
   llvm::Value* guarded(llvm::Value* condition, const ir::Expr& e);
@@ -84,6 +85,7 @@ class ValueEmitter {
   std::unordered_map<const ir::ExprNode*, llvm::Value*> memo_;
   std::unordered_map<const ir::Load*, llvm::Value*> loaded_;  // columns of what was read together
   std::deque<ir::Expr> made_;                                 // kept alive for memo_
+  const ir::BufferNode* stored_ = nullptr;                    // by the statement at hand
   llvm::Value* guard_ = nullptr;  // loads are real only where it is true
 };
 

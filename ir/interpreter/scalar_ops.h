@@ -127,6 +127,7 @@ constexpr bool has_meaning(UnaryOp op, DType t) {
     case UnaryOp::kCeil:
     case UnaryOp::kRoundEven:
     case UnaryOp::kTrunc:
+    case UnaryOp::kRounded:
     case UnaryOp::kIsNan:
     case UnaryOp::kIsInf: return t != DType::kBool;
     case UnaryOp::kNot: return !is_float(t);
@@ -286,6 +287,7 @@ inline double transcendental(UnaryOp op, double x) {
     case UnaryOp::kCeil:
     case UnaryOp::kRoundEven:
     case UnaryOp::kTrunc:
+    case UnaryOp::kRounded:
     case UnaryOp::kIsNan:
     case UnaryOp::kIsInf: break;
   }

@@ -64,6 +64,7 @@ class Walk {
     for (const Var& v : k.scalars) add(row, v);
     row.push_back(k.params.size());
     for (const Buffer& b : k.params) add(row, b);
+    row.push_back(k.exact);
     add(row, k.body);
     return digest_(row);
   }

@@ -150,6 +150,7 @@ enum class UnaryOp : uint8_t {
   kCeil,
   kRoundEven,
   kTrunc,
+  kRounded,  // x: where a sum takes it in an exact kernel (stmts.h), as it is after its rounding
   kIsNan,
   kIsInf,
 };

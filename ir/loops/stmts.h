@@ -149,6 +149,10 @@ struct Kernel {
   std::vector<Buffer> params;
   std::vector<Var> scalars;
   Stmt body;
+  // Each operation is rounded by itself, but for `c[i] = c[i] + a * b`, whose product is not where
+  // the target has FMA; of two zeros the extremum is that of IEEE 754-2019. Else a product and the
+  // sum that takes it may be rounded at once, and the extremum of two zeros is either.
+  bool exact = false;
 };
 
 }  // namespace tilewright::ir

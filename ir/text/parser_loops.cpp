@@ -342,6 +342,7 @@ Kernel LoopsParser::kernel() {
     }
     c_.expect_symbol(")");
   }
+  k.exact = c_.accept_word("exact");
   const size_t body = c_.position();
   c_.go_to(params);
   c_.expect_symbol("(");

@@ -325,6 +325,7 @@ void Printer::kernel(const Kernel& k) {
     }
     out_ += ") ";
   }
+  if (k.exact) out_ += "exact ";
   nested(k.body);
   out_ += "\n";
 }

@@ -12,9 +12,19 @@ namespace {
 // expression.
 class InlineLoads : public Rewriter {
  public:
-  InlineLoads(Buffer buffer, const Store& definition)
-      : buffer_(std::move(buffer)), definition_(definition) {}
+  InlineLoads(Buffer buffer, const Store& definition, bool exact)
+      : buffer_(std::move(buffer)), definition_(definition), exact_(exact) {}
   using Rewriter::rewrite;
+  // A product that is summed up is that of another operator, which rounds it.
+  Stmt rewrite(const Stmt& s) override {
+    Stmt inside = Rewriter::rewrite(s);
+    const Binary* sum = exact_ ? added_load(s) : nullptr;
+    if (!sum || inside.same_as(s)) return inside;
+    const Store& st = *inside.as<Store>();
+    const auto* to = st.value.as<Binary>();
+    return store(st.buffer, st.indices, binary(to->op, to->a, unary(UnaryOp::kRounded, to->b)),
+                 st.mask, st.store_kind);
+  }
   Expr rewrite(const Expr& e) override {
     const auto* l = e.as<Load>();
     if (!l || l->buffer != buffer_) return Rewriter::rewrite(e);
@@ -32,8 +42,21 @@ class InlineLoads : public Rewriter {
   }
 
  private:
+  // c[i] = c[i] + (the buffer's element).
+  const Binary* added_load(const Stmt& s) const {
+    const auto* st = s.as<Store>();
+    const auto* sum = st ? st->value.as<Binary>() : nullptr;
+    const auto* term = sum && sum->op == BinaryOp::kAdd ? sum->b.as<Load>() : nullptr;
+    const auto* product = definition_.value.as<Binary>();
+    return term && term->buffer == buffer_ && product && product->op == BinaryOp::kMul &&
+                   is_float(product->type.dtype)
+               ? sum
+               : nullptr;
+  }
+
   Buffer buffer_;
   const Store& definition_;
+  const bool exact_;
   std::vector<std::pair<std::vector<Expr>, Expr>> made_;
 };
 
@@ -96,7 +119,7 @@ Result<Kernel> inline_block(const Kernel& k, const Step& step) {
   if (!nest) return invalid("block '" + b.name + "' has no nest of its own");
   Stmt body = replace_stmt(k.body, nest, seq({}));
   body = DropAllocate(st->buffer.get()).rewrite(body);
-  return with_body(k, InlineLoads(st->buffer, *st).rewrite(body));
+  return with_body(k, InlineLoads(st->buffer, *st, k.exact).rewrite(body));
 }
 
 }  // namespace tilewright::passes

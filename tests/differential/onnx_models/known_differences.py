@@ -14,7 +14,7 @@ RULES = [
     *[(op, when.empty, "ONNX Runtime gives an empty tensor back as it is, whatever axes are reduced") for op in REDUCTIONS],
     ("ReduceMean", when.mean_of_none, "the mean of no elements is undefined: NaN as in NumPy; ONNX Runtime gives 0"),
     *[(op, when.no_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was") for op in ("MatMul", "MatMulInteger", "ConvInteger")],
-    ("QLinearMatMul", when.no_quantised_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was"),
+    *[(op, when.no_quantised_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was") for op in ("QLinearMatMul", "QLinearConv")],
     ("Mod", when.exact_remainder, "ONNX Runtime divides integers by fmod of f64, which rounds them beyond 2^53"),
     ("MeanVarianceNormalization", when.no_deviation, "the standard adds 1e-9 to the deviation, ONNX Runtime nothing"),
     *[(op, when.of_nan, "the index of NaN, as in NumPy and PyTorch; ONNX Runtime passes it over unless it is the first") for op in ("ArgMax", "ArgMin")],
