@@ -95,10 +95,16 @@ class DefaultSchedule {
         continue;
       }
       const std::string epilogue = epilogue_of(p, names);
-      const bool by_rows = reduces_along_rows(*p.block) &&
+      const SumOrder* sums = s_.sum_order(names[i]);
+      if (sums && sums->in_parts) {
+        rows_rule(s_, {names[i]});
+        continue;
+      }
+      const bool by_rows = !sums && reduces_along_rows(*p.block) &&
                            (!worth_a_tile(*p.block) || gathers_for_nothing(*p.block));
-      if (split_rule(s_, names[i]) || (!by_rows && !parts_.count(names[i]) &&
-                                       split_product_rule(s_, names[i]))) {  // the parts first
+      if (!sums &&
+          (split_rule(s_, names[i]) || (!by_rows && !parts_.count(names[i]) &&
+                                        split_product_rule(s_, names[i])))) {  // the parts first
         parts_.insert(names[i] + "_runs");
         names.insert(names.begin() + static_cast<long>(i), names[i] + "_runs");
         --i;

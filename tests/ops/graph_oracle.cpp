@@ -232,13 +232,21 @@ Result<OracleRun> interpret_graph(const ir::Graph& graph, const Tensors& inputs,
 }
 
 namespace {
-Result<std::vector<ir::ConstantRef>> interpret_constants(const ir::Graph& graph) {
-  TW_ASSIGN(OracleRun run, interpret_graph(graph, {}));
+std::vector<ir::ConstantRef> as_constants(const Tensors& tensors) {
   std::vector<ir::ConstantRef> constants;
-  for (const HostTensor& t : run.outputs)
+  for (const HostTensor& t : tensors)
     constants.push_back(
         ir::make_constant(t.dtype, t.shape, std::vector<uint8_t>(t.bytes.begin(), t.bytes.end())));
   return constants;
+}
+Result<std::vector<ir::ConstantRef>> interpret_constants(const ir::Graph& graph) {
+  TW_ASSIGN(OracleRun run, interpret_graph(graph, {}));
+  return as_constants(run.outputs);
+}
+Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph, CompiledForm form) {
+  form.fold = false;
+  TW_ASSIGN(std::vector<Tensors> runs, run_compiled(graph, {}, form, {1}));
+  return as_constants(runs[0]);
 }
 }  // namespace
 
@@ -266,7 +274,10 @@ Result<passes::LowerOptions> lower_options(const CompiledForm& form) {
   options.fuse = form.fuse;
   options.schedule = form.schedule;
   options.fold = form.fold;
+  options.numerics = form.numerics;
   options.run_constants = interpret_constants;
+  if (form.numerics == Numerics::kExact)
+    options.run_constants = [form](const ir::Graph& graph) { return run_constants(graph, form); };
   return options;
 }
 }  // namespace

@@ -52,7 +52,7 @@ class ColumnsRule {
     outer_.erase(std::find(outer_.begin(), outer_.end(), column_));
     by_stride(outer_, store);
     for (const BlockAccess& a : accesses_)
-      if (moves_with_terms(a)) by_stride(reduce_, a);
+      if (moves_with_terms(a) && !s_.sum_order(m_)) by_stride(reduce_, a);
     return true;
   }
   bool moves_with_terms(const BlockAccess& a) const {

@@ -43,10 +43,14 @@ size_t shared_rows(const ScheduleState& s, const std::vector<std::string>& block
   return rows;
 }
 
-// Reduction axes whose addresses run on become one, of which more is whole vectors.
+// Reduction axes whose addresses run on become one, of which more is whole vectors. Exact kernels
+// say which.
 void join_reduction(ScheduleState& s, const std::string& name) {
-  for (bool more = true; more;) {
+  const SumOrder* order = s.sum_order(name);
+  size_t joined = 1;
+  for (bool more = true; more; ++joined) {
     more = false;
+    if (order && joined >= order->joined) return;
     const BlockPlace p = s.place(name);
     const Block& b = *p.block;
     std::vector<size_t> axes;
@@ -57,13 +61,14 @@ void join_reduction(ScheduleState& s, const std::string& name) {
     const std::string around = loop_of_axis(b, outer), inside = loop_of_axis(b, inner);
     if (around.empty() || inside.empty() || is_one(b.axes[outer].extent) ||
         is_one(b.axes[inner].extent) ||
-        !runs_on(block_accesses(b), outer, inner, b.axes[inner].extent))
+        (!order && !runs_on(block_accesses(b), outer, inner, b.axes[inner].extent)))
       return;
     more = s.all_or_nothing([&] {
       return s.apply("fuse_axes", {around, inside, inside + "_on"}) &&
              s.apply("join_axes", {name},
                      {static_cast<int64_t>(outer), static_cast<int64_t>(inner)});
     });
+    TW_CHECK(more || !order);
   }
 }
 
@@ -72,6 +77,8 @@ void join_reduction(ScheduleState& s, const std::string& name) {
 void vectorize_reduction(ScheduleState& s, const std::string& name,
                          std::vector<std::string>& order) {
   constexpr int64_t kFewVectors = 8;
+  const SumOrder* sums = s.sum_order(name);
+  if (sums && !sums->in_parts) return;
   join_reduction(s, name);
   const BlockPlace p = s.place(name);
   size_t axis = p.block->axes.size();
@@ -87,7 +94,9 @@ void vectorize_reduction(ScheduleState& s, const std::string& name,
     return;
   const int64_t factor = extent >= 8 * lanes ? 4 * lanes : lanes;
   const std::string partial = name + "_part";
-  if (!s.apply("rfactor", {name, partial}, {static_cast<int64_t>(axis), factor})) return;
+  const bool factored = s.apply("rfactor", {name, partial}, {static_cast<int64_t>(axis), factor});
+  TW_CHECK(factored || !sums);
+  if (!factored) return;
   order.push_back(partial);
   if (factor > lanes) {
     if (s.apply("split", {partial + ".lane", partial + ".lc", partial + ".lv"}, {lanes})) {
@@ -97,7 +106,8 @@ void vectorize_reduction(ScheduleState& s, const std::string& name,
   } else {
     s.apply("vectorize", {partial + ".lane"});
   }
-  s.apply("vectorize", {name + ".lane"});
+  const bool combined = s.apply("vectorize", {name + ".lane"});
+  TW_CHECK(combined || !sums);
 }
 
 // The axes of a pointwise block beyond the rows: the innermost is split into vectors.

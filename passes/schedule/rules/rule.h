@@ -6,6 +6,7 @@
 
 #include "passes/analysis/accesses.h"
 #include "passes/schedule/default_schedule.h"
+#include "passes/schedule/rules/sum_order.h"
 #include "passes/schedule/tree.h"
 
 namespace tilewright::passes {
@@ -13,7 +14,7 @@ namespace tilewright::passes {
 class ScheduleState {
  public:
   ScheduleState(ir::Kernel kernel, const ScheduleInput& input)
-      : kernel_(std::move(kernel)), input_(input) {}
+      : kernel_(std::move(kernel)), input_(input), orders_(sum_orders(kernel_)) {}
   // Applies a step and records it; false, and nothing changes, when it is not legal.
   bool apply(std::string primitive, std::vector<std::string> names,
              std::vector<int64_t> numbers = {});
@@ -25,6 +26,11 @@ class ScheduleState {
   const ir::Kernel& kernel() const { return kernel_; }
   const Trace& trace() const { return trace_; }
   const ir::MachineDescription& machine() const { return *input_.machine; }
+  // The order that the sums of a block must keep; null where any will do.
+  const SumOrder* sum_order(const std::string& block) const {
+    const auto it = orders_.find(block);
+    return it == orders_.end() ? nullptr : &it->second;
+  }
   bool is_constant(const ir::Buffer& b) const {
     return b->scope == ir::Scope::kParam && input_.constants.count(b->name) != 0;
   }
@@ -46,6 +52,7 @@ class ScheduleState {
  private:
   ir::Kernel kernel_;
   const ScheduleInput& input_;
+  const std::map<std::string, SumOrder> orders_;
   Trace trace_;
 };
 

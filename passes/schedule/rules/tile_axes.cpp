@@ -78,6 +78,7 @@ bool TileRule::shares_columns(const std::vector<BlockAccess>& accesses, size_t a
 }
 
 std::vector<size_t> TileRule::reduce_in_order() const {
+  if (s_.sum_order(m_)) return reduce_;
   std::vector<std::pair<int64_t, size_t>> order;
   for (size_t r : reduce_) {
     int64_t stride = is_one(block_.axes[r].extent) ? INT64_MAX : 0;
@@ -198,7 +199,7 @@ int64_t TileRule::terms_of_dot() {
   bool fits = right == dot_partner(left) || (right == DType::kInt8 && left == DType::kInt16);
   fits &= block_.body.as<Store>()->buffer->dtype == dot_sum(left);
   // Where there is no instruction, bf16 is widened and multiplied as f32.
-  if (left == DType::kBFloat16) fits &= s_.machine().has("avx512bf16");
+  if (left == DType::kBFloat16) fits &= s_.machine().has("avx512bf16") && !s_.sum_order(m_);
   if (!terms || !fits || !extent || *extent % terms != 0) return 0;
   left_ = left;
   depth_ = *extent;
