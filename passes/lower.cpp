@@ -104,6 +104,10 @@ std::span<const GraphPass> graph_passes() {
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return o.schedule ? choose_layouts(std::move(g), o.machine) : std::move(g);
        }},
+      {"separate_resize", Change::kRounding,
+       [](Graph g, const LowerOptions& o) -> Result<Graph> {
+         return o.schedule ? separate_resize(std::move(g)) : std::move(g);
+       }},
       // Every node has its group: one group, one kernel.
       {"fuse_operators", Change::kNothing,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {

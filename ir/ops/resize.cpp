@@ -208,10 +208,9 @@ Buffer sum_many_taps(ComputeContext& c, Buffer x, std::vector<AxisTables>& table
   }
   return x;
 }
-// The axis along which elements lie side by side, last; whether it is resized and others too, so
-// that whole rows of x are summed up first.
-bool sums_rows_first(const Buffer& y, std::vector<AxisTables>& tables) {
-  const int inner = y->layout.empty() ? y->rank() - 1 : y->layout.back().dim;
+// The axis `inner` last; whether it is resized and others too, so that whole rows of x can be
+// summed up first.
+bool sums_rows_first(int64_t inner, std::vector<AxisTables>& tables) {
   auto last = std::find_if(tables.begin(), tables.end(),
                            [&](const AxisTables& t) { return t.a.axis == inner; });
   if (last == tables.end()) return false;
@@ -232,7 +231,7 @@ void compute_resize(ComputeContext& c) {
   for (const ResizeAxis& a : p.axes) tables.push_back(fill_tables(c, p, a, acc));
   const std::vector<AxisTables> all = tables;
   Buffer x = c.in(0);
-  if (sums_rows_first(y, tables)) {
+  if (c.has_attribute("rows_first") && sums_rows_first(c.attr_int("rows_first"), tables)) {
     std::vector<AxisTables> others(tables.begin(), tables.end() - 1);
     tables = {tables.back()};
     x = sum_many_taps(c, x, others, acc);
@@ -269,18 +268,21 @@ const std::vector<OpDef>& resize_ops() {
                     {"roi", OperandDef::kOptional},
                     {"scales", OperandDef::kOptional},
                     {"sizes", OperandDef::kOptional}},
-       .attributes = {{"mode", AttributeKind::kString, "nearest, linear or cubic"},
-                      {"coordinates", AttributeKind::kString,
-                       "coordinate_transformation_mode of ONNX; default half_pixel"},
-                      {"nearest_mode", AttributeKind::kString,
-                       "round_prefer_floor, round_prefer_ceil, floor or ceil"},
-                      {"axes", AttributeKind::kInts, "of scales, sizes and roi; absent: all"},
-                      {"policy", AttributeKind::kString, "stretch, not_larger or not_smaller"},
-                      {"antialias", AttributeKind::kInt, "the kernel is stretched when x shrinks"},
-                      {"exclude_outside", AttributeKind::kInt, "elements outside x weigh nothing"},
-                      {"cubic_coeff_a", AttributeKind::kFloat, "default -0.75"},
-                      {"extrapolation_value", AttributeKind::kFloat,
-                       "outside x, for tf_crop_and_resize"}},
+       .attributes =
+           {{"mode", AttributeKind::kString, "nearest, linear or cubic"},
+            {"coordinates", AttributeKind::kString,
+             "coordinate_transformation_mode of ONNX; default half_pixel"},
+            {"nearest_mode", AttributeKind::kString,
+             "round_prefer_floor, round_prefer_ceil, floor or ceil"},
+            {"axes", AttributeKind::kInts, "of scales, sizes and roi; absent: all"},
+            {"policy", AttributeKind::kString, "stretch, not_larger or not_smaller"},
+            {"antialias", AttributeKind::kInt, "the kernel is stretched when x shrinks"},
+            {"exclude_outside", AttributeKind::kInt, "elements outside x weigh nothing"},
+            {"cubic_coeff_a", AttributeKind::kFloat, "default -0.75"},
+            {"extrapolation_value", AttributeKind::kFloat, "outside x, for tf_crop_and_resize"},
+            {"rows_first", AttributeKind::kInt,
+             "the dimension of rows: sums over the other dimensions are made of whole rows, "
+             "and summed up along these then"}},
        .fusion = FusionKind::kContraction,
        .infer_type = infer_resize,
        .compute = compute_resize,

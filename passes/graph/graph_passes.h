@@ -68,6 +68,9 @@ ir::Graph repeat_widening(ir::Graph graph);
 // operands of products as their kernels read them.
 ir::Graph choose_layouts(ir::Graph graph, const ir::MachineDescription& machine = {});
 
+// Resampling sums up whole rows first where values lie row by row. After choose_layouts.
+ir::Graph separate_resize(ir::Graph graph);
+
 // Removes values that nothing names and renumbers the rest.
 ir::Graph compact(ir::Graph graph);
 

@@ -322,6 +322,44 @@ Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors&
   return runs;
 }
 
+Result<Tensors> run_nodes_apart(const ir::Graph& graph, const Tensors& inputs,
+                                const CompiledForm& form) {
+  Tensors tensors(graph.values.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    tensors[static_cast<size_t>(graph.inputs[i])] = inputs[i];
+  for (const ir::Node& node : graph.nodes) {
+    GraphCall call;
+    std::vector<ir::ValueId> operands;
+    for (ir::ValueId v : node.inputs) {
+      const auto& constant = v == ir::kNone ? nullptr : graph.value(v).constant;
+      operands.push_back(v == ir::kNone ? v
+                         : constant     ? call.graph.add_constant("", constant)
+                                        : call.input(tensors[static_cast<size_t>(v)]));
+    }
+    TW_ASSIGN(std::vector<ir::ValueId> results,
+              ir::add_node(call.graph, node.op->name, std::move(operands), node.attributes,
+                           static_cast<int>(node.outputs.size()), "node", {"test"}));
+    for (ir::ValueId v : results) call.output(v);
+    TW_ASSIGN(std::vector<Tensors> runs, run_compiled(call.graph, call.inputs, form, {1}));
+    for (size_t k = 0; k < node.outputs.size(); ++k)
+      if (node.outputs[k] != ir::kNone)
+        tensors[static_cast<size_t>(node.outputs[k])] = std::move(runs[0][k]);
+  }
+  Tensors outputs;
+  for (ir::ValueId v : graph.outputs) outputs.push_back(tensors[static_cast<size_t>(v)]);
+  return outputs;
+}
+
+int64_t first_difference(const HostTensor& a, const HostTensor& b) {
+  const auto size = static_cast<size_t>(byte_size(a.dtype));
+  for (int64_t i = 0; i < a.size(); ++i) {
+    const size_t at = static_cast<size_t>(i) * size;
+    if (std::memcmp(a.bytes.data() + at, b.bytes.data() + at, size) == 0) continue;
+    if (!is_float(a.dtype) || !(std::isnan(element(a, i)) && std::isnan(element(b, i)))) return i;
+  }
+  return -1;
+}
+
 std::optional<double> difference(const HostTensor& a, const HostTensor& b) {
   if (a.dtype != b.dtype || a.shape != b.shape) return std::nullopt;
   if (!is_float(a.dtype)) return a.bytes == b.bytes ? std::optional<double>(0) : std::nullopt;

@@ -69,6 +69,13 @@ Result<std::shared_ptr<Executable>> compile_graph(const ir::Graph& graph, const 
 Result<std::vector<Tensors>> run_compiled(const ir::Graph& graph, const Tensors& inputs,
                                           CompiledForm form, const std::vector<int>& threads);
 
+// Compiles and runs each node of a graph with fixed extents by itself, in a graph of its own, with
+// one thread; the outputs of the whole.
+Result<Tensors> run_nodes_apart(const ir::Graph& graph, const Tensors& inputs,
+                                const CompiledForm& form);
+
+// The first element whose bits differ, NaN being one value; -1: none. Types and shapes are alike.
+int64_t first_difference(const HostTensor& a, const HostTensor& b);
 // The largest difference between finite elements; nothing when types, shapes, infinities or NaNs
 // differ.
 std::optional<double> difference(const HostTensor& a, const HostTensor& b);

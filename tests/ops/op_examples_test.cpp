@@ -100,6 +100,25 @@ TEST_P(OpExamples, CompiledEqualsInterpreted) {
   }
 }
 
+// Whatever is fused, folded or cut for caches: the same operations in the same order.
+TEST_P(OpExamples, ExactKeepsEveryBit) {
+  auto call = build_example(*GetParam());
+  ASSERT_TRUE(call.ok()) << call.error().to_string();
+  std::vector<Tensors> results;
+  for (CompiledForm form : {CompiledForm{false, true}, CompiledForm{true, true, true},
+                            CompiledForm{true, true, true, "native", true}}) {
+    form.numerics = Numerics::kExact;
+    auto runs = run_compiled(call->graph, call->inputs, form, {1, 3});
+    ASSERT_TRUE(runs.ok()) << runs.error().to_string();
+    if (results.empty()) results = *runs;
+    for (const Tensors& run : *runs)
+      for (size_t i = 0; i < run.size(); ++i) {
+        ASSERT_EQ(run[i].shape, results[0][i].shape);
+        EXPECT_EQ(first_difference(run[i], results[0][i]), -1) << "output " << i;
+      }
+  }
+}
+
 std::vector<const OpDef*> ops_with_loops() {
   std::vector<const OpDef*> ops;
   for (const OpDef* op : ir::all_ops())
