@@ -75,6 +75,7 @@ class DefaultSchedule {
     if (has_empty_block()) return;
     compose_inits();
     if (winograd_rule(s_)) return;
+    order_sums();
     inline_rule(s_);
     std::vector<std::string> names;
     for (const BlockPlace& p : all_blocks(s_.kernel().body)) names.push_back(p.block->name);
@@ -123,6 +124,18 @@ class DefaultSchedule {
   }
 
  private:
+  // Rules that leave the loops of a sum as they are keep its order then.
+  void order_sums() {
+    const Stmt before = s_.kernel().body;  // steps replace it
+    for (const BlockPlace& p : all_blocks(before)) {
+      const SumOrder* sums = s_.sum_order(p.block->name);
+      if (!sums || std::is_sorted(sums->axes.begin(), sums->axes.end())) continue;
+      std::vector<std::string> loops;
+      for (size_t i : sums->axes) loops.push_back(loop_of_axis(*p.block, i));
+      const bool done = s_.apply("reorder", loops);
+      TW_CHECK(done);
+    }
+  }
   // What writes the init of a reduction that may be over nothing would keep rules from taking the
   // reduction for one.
   void compose_inits() {

@@ -51,8 +51,12 @@ class ColumnsRule {
     if (!plain) return false;
     outer_.erase(std::find(outer_.begin(), outer_.end(), column_));
     by_stride(outer_, store);
+    if (const SumOrder* sums = s_.sum_order(m_)) {
+      reduce_ = sums->axes;
+      return true;
+    }
     for (const BlockAccess& a : accesses_)
-      if (moves_with_terms(a) && !s_.sum_order(m_)) by_stride(reduce_, a);
+      if (moves_with_terms(a)) by_stride(reduce_, a);
     return true;
   }
   bool moves_with_terms(const BlockAccess& a) const {

@@ -1,7 +1,7 @@
 #include "passes/schedule/rules/sum_order.h"
 
 #include <algorithm>
-#include <optional>
+#include <set>
 
 #include "ir/loops/rewrite.h"
 #include "passes/analysis/accesses.h"
@@ -27,38 +27,37 @@ std::vector<size_t> axes_in(const Expr& index, const Block& b) {
     if (!is_one(b.axes[i].extent) && uses_var(index, b.axes[i].var)) found.push_back(i);
   return found;
 }
-// For each dimension of an operand that moves: the axis that alone moves it. Nothing where there
-// are several, as in a window.
-std::optional<std::vector<size_t>> axes_of(const BlockAccess& a, const Block& b) {
-  std::vector<size_t> axes;
-  for (const Expr& index : a.indices) {
-    const std::vector<size_t> found = axes_in(index, b);
-    if (found.size() > 1) return std::nullopt;
-    axes.insert(axes.end(), found.begin(), found.end());
-  }
-  return axes;
-}
+
+bool is_summed(const Block& b, size_t axis) { return b.axes[axis].kind == AxisKind::kReduce; }
 
 SumOrder order_of(const Block& b) {
-  std::vector<size_t> terms;
-  for (size_t i = 0; i < b.axes.size(); ++i)
-    if (b.axes[i].kind == AxisKind::kReduce && !is_one(b.axes[i].extent)) terms.push_back(i);
-  std::vector<BlockAccess> moving;  // with the terms
-  for (BlockAccess& a : block_accesses(b)) {
+  SumOrder order;
+  std::set<size_t> windows;  // axes that move a dimension together with others
+  std::vector<std::vector<size_t>>
+      moving;  // axes of each operand's dimensions, one after the other
+  for (const BlockAccess& a : block_accesses(b)) {
     if (a.write || a.buffer == b.body.as<Store>()->buffer) continue;
-    const bool moves = std::any_of(a.indices.begin(), a.indices.end(), [&](const Expr& index) {
-      return std::any_of(terms.begin(), terms.end(),
-                         [&](size_t t) { return uses_var(index, b.axes[t].var); });
-    });
-    if (moves) moving.push_back(std::move(a));
+    std::vector<size_t> axes;
+    for (const Expr& index : a.indices) {
+      const std::vector<size_t> found = axes_in(index, b);
+      if (found.size() > 1) windows.insert(found.begin(), found.end());
+      axes.insert(axes.end(), found.begin(), found.end());
+    }
+    if (std::any_of(axes.begin(), axes.end(), [&](size_t i) { return is_summed(b, i); }))
+      moving.push_back(std::move(axes));
   }
-  if (moving.size() != 1) return {};
-  const auto axes = axes_of(moving[0], b);
-  SumOrder order{false, 0};
-  for (size_t k = 0; axes && k < std::min(axes->size(), terms.size()); ++k) {
-    if ((*axes)[axes->size() - 1 - k] != terms[terms.size() - 1 - k]) break;
-    order = {true, k + 1};
-  }
+  for (size_t i = 0; i < b.axes.size(); ++i)
+    if (is_summed(b, i)) order.axes.push_back(i);
+  std::stable_partition(order.axes.begin(), order.axes.end(),
+                        [&](size_t i) { return windows.count(i) != 0; });
+  if (moving.size() != 1 || !windows.empty()) return order;
+  std::vector<size_t> terms = order.axes;
+  std::erase_if(terms, [&](size_t i) { return is_one(b.axes[i].extent); });
+  const std::vector<size_t>& axes = moving[0];
+  while (order.joined < std::min(axes.size(), terms.size()) &&
+         axes[axes.size() - 1 - order.joined] == terms[terms.size() - 1 - order.joined])
+    ++order.joined;
+  order.in_parts = order.joined > 0;
   return order;
 }
 

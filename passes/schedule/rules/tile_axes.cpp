@@ -78,7 +78,7 @@ bool TileRule::shares_columns(const std::vector<BlockAccess>& accesses, size_t a
 }
 
 std::vector<size_t> TileRule::reduce_in_order() const {
-  if (s_.sum_order(m_)) return reduce_;
+  if (const SumOrder* sums = s_.sum_order(m_)) return sums->axes;
   std::vector<std::pair<int64_t, size_t>> order;
   for (size_t r : reduce_) {
     int64_t stride = is_one(block_.axes[r].extent) ? INT64_MAX : 0;
