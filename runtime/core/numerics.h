@@ -14,8 +14,9 @@ enum class Numerics : uint8_t {
   // products of quantised operands are exact (integers).
   kExact,
   // Also rounded in other places (a product and the sum that takes it at once, factors moved into
-  // weights, sums in the order that suits caches), and algorithms whose error is within a stated
-  // multiple of that of the plain sums (Winograd convolution).
+  // weights, sums in the order that suits caches), and Winograd convolution: its largest error over
+  // a layer is at most 5 times that of the plain sums, and an infinity or NaN spreads over the tiles
+  // of 4 x 4 results that it is read for.
   kStandard,
   // Also arithmetic narrower than the operator's type: activations rounded to 16 bits.
   kRelaxed,

@@ -276,7 +276,7 @@ Result<passes::LowerOptions> lower_options(const CompiledForm& form) {
   options.fold = form.fold;
   options.numerics = form.numerics;
   options.run_constants = interpret_constants;
-  if (form.numerics == Numerics::kExact)
+  if (form.numerics != Numerics::kRelaxed)
     options.run_constants = [form](const ir::Graph& graph) { return run_constants(graph, form); };
   return options;
 }

@@ -55,7 +55,7 @@ struct CompiledForm {
   std::string cpu = "native";  // as describe_machine takes it; runs_here must hold
   bool small_caches = false;   // schedules assume caches that hold next to nothing
   std::vector<std::string> more_features = {};  // that `cpu` lacks
-  Numerics numerics = Numerics::kRelaxed;       // at kExact, compiled kernels fold constants
+  Numerics numerics = Numerics::kRelaxed;       // at others, compiled kernels fold constants
 };
 // The program of flat kernels that run_compiled compiles.
 Result<ir::Program> lower_graph_for(const ir::Graph& graph, const CompiledForm& form);

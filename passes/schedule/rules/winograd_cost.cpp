@@ -22,7 +22,7 @@ struct TransformOps {
 };
 TransformOps ops_of(int64_t m) {
   const double p = static_cast<double>(m + 2), r = static_cast<double>(m);
-  const double of_points = m == 4 ? 12 : 4, of_results = m == 4 ? 10 : 4;
+  const double of_points = m == 4 ? 12 : 4, of_results = m == 4 ? 12 : 4;
   return {2 * p * of_points, 2 * p * p, (p + r) * of_results, (p + r) * r};
 }
 // Of the second-level cache, beside what streams through it.
