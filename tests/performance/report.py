@@ -2,9 +2,10 @@
 """Readable tables from what tests/performance/run.sh measured.
 
 usage: report.py --cpu NAME kernels OUT.txt KERNELS.json...
-       report.py --cpu NAME models OUT.txt COMPARED.json COMPARED.txt [README.md]
-KERNELS.json: benchmark_kernels' --benchmark_out, one for each number of threads. COMPARED: what peers/compare.py wrote
-with --json and printed. In README.md the lines between the two marks below are written anew.
+       report.py --cpu NAME models [--readme README.md] OUT.txt NUMERICS=COMPARED...
+KERNELS.json: benchmark_kernels' --benchmark_out, one for each number of threads. COMPARED: at this level of numerics,
+COMPARED.json and COMPARED.txt are what peers/compare.py wrote with --json and printed. In README.md the lines between
+the two marks below are written anew.
 """
 import argparse
 import datetime
@@ -82,31 +83,37 @@ def extremes(rows):
     return f"{low['x']:.2f} ({low['model']}) to {high['x']:.2f} ({high['model']})"
 
 
-def write_models(cpu, out, compared, text, readme):
-    rows = json.load(open(compared, encoding="utf-8"))
-    peers = {e: r[e]["version"] for r in rows for e in ENGINES if r.get(e)}
+def write_models(cpu, out, runs, readme):
+    """runs: level of numerics -> path of what compare.py wrote, without its ending."""
+    rows, tables = {}, []
+    for numerics, stem in runs.items():
+        with open(stem + ".json", encoding="utf-8") as f:
+            rows[numerics] = json.load(f)
+        with open(stem + ".txt", encoding="utf-8") as f:
+            tables += ["", f"--numerics {numerics}", *f.read().strip("\n").split("\n")]
+    peers = {e: r[e]["version"] for of in rows.values() for r in of for e in ENGINES if r.get(e)}
     names = " and ".join(f"{ENGINES[e]} {version}" for e, version in peers.items())
-    by_threads = {}
-    for r in rows:
-        if r["x"]:
-            by_threads.setdefault(r["threads"], []).append(r)
-    with open(text, encoding="utf-8") as f:
-        table = f.read().strip("\n").split("\n")
     write(out, [
         f"Inference with default schedules against {names}, one input set a model.",
         f"{cpu}, {today()}; engines interleaved, the least of the rounds' medians.",
         "x is the fastest peer's time over Tilewright's: above 1, Tilewright is faster.",
-        "", *table])
-    if not readme or not by_threads:
+        *tables])
+    ratios = {(r["threads"], numerics): [] for numerics, of in rows.items() for r in of}
+    for numerics, of in rows.items():
+        for r in of:
+            if r["x"]:
+                ratios[r["threads"], numerics].append(r)
+    if not readme or not any(ratios.values()):
         return
-    count = max(map(len, by_threads.values()))
+    count = max(map(len, ratios.values()))
     replace_marked(readme, [
         f"Default schedules, nothing tuned, against {names} on {count} models (CNNs, transformers, recurrent and int8",
-        f"models), in one interleaved run on {cpu}, {today()}:",
+        f"models), in one interleaved run for each level of numerics on {cpu}, {today()}:",
         "",
-        "| threads | geometric mean of the peer's time / Tilewright's | range |",
-        "| --- | --- | --- |",
-        *(f"| {t} | {geometric_mean([r['x'] for r in of]):.2f} | {extremes(of)} |" for t, of in by_threads.items()),
+        "| threads | `--numerics` | geometric mean of the peer's time / Tilewright's | range |",
+        "| --- | --- | --- | --- |",
+        *(f"| {t} | {numerics} | {geometric_mean([r['x'] for r in of]):.2f} | {extremes(of)} |"
+          for (t, numerics), of in sorted(ratios.items()) if of),
     ])
 
 
@@ -136,14 +143,14 @@ def main():
     kernels.add_argument("out")
     kernels.add_argument("files", nargs="+")
     models = commands.add_parser("models")
-    for name in ("out", "compared", "text"):
-        models.add_argument(name)
-    models.add_argument("readme", nargs="?")
+    models.add_argument("--readme")
+    models.add_argument("out")
+    models.add_argument("runs", nargs="+", metavar="NUMERICS=COMPARED")
     a = parser.parse_args()
     if a.command == "kernels":
         write_kernels(a.cpu, a.out, a.files)
     else:
-        write_models(a.cpu, a.out, a.compared, a.text, a.readme)
+        write_models(a.cpu, a.out, dict(r.split("=", 1) for r in a.runs), a.readme)
 
 
 if __name__ == "__main__":

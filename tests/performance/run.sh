@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures: the machine, the kernels against it, and with --peers whole models against other engines.
 # usage: tests/performance/run.sh [--peers] [--threads 1,2] [--only REGEX] [--seconds S]
-#   --peers      also times the models of ../shared beside ONNX Runtime (half an hour), and refreshes README.md
+#   --peers      also times the models of ../shared beside ONNX Runtime (an hour), and refreshes README.md
 #   --threads    numbers of threads to measure with, default 1,2
 #   --only       only benchmarks and models with such a name; the tables go to build-bench, README.md stays
 #   --seconds    least time for each kernel and each run of a model, default 0.3 and 2
@@ -65,8 +65,13 @@ for m in $("$environments/ort/bin/python" "$shared/models/make_standard_models.p
 done
 [ ${#models[@]} -gt 0 ] || { echo "no model matches $only" >&2; exit 1; }
 status=0
-python3 "$shared/peers/compare.py" --engines tilewright,ort --threads "$threads" --rounds 2 \
-  --seconds "${seconds:-2}" --tilewright "'$cli' bench" --json "$build/results/models.json" \
-  "${models[@]}" | tee "$build/results/models.txt" || status=$?
-"${report[@]}" models "$results/inference_cpu.txt" "$build/results/models.json" "$build/results/models.txt" $readme
+runs=()
+for numerics in exact standard; do
+  stem=$build/results/models_$numerics
+  python3 "$shared/peers/compare.py" --engines tilewright,ort --threads "$threads" --rounds 2 \
+    --seconds "${seconds:-2}" --tilewright "'$cli' bench --numerics $numerics" --json "$stem.json" \
+    "${models[@]}" | tee "$stem.txt" || status=$?
+  runs+=("$numerics=$stem")
+done
+"${report[@]}" models ${readme:+--readme "$readme"} "$results/inference_cpu.txt" "${runs[@]}"
 exit "$status"
