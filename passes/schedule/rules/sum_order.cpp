@@ -32,14 +32,16 @@ bool is_summed(const Block& b, size_t axis) { return b.axes[axis].kind == AxisKi
 
 SumOrder order_of(const Block& b) {
   SumOrder order;
+  bool keeps_channels = false;
   std::set<size_t> windows;  // axes that move a dimension together with others
   std::vector<std::vector<size_t>>
       moving;  // axes of each operand's dimensions, one after the other
   for (const BlockAccess& a : block_accesses(b)) {
     if (a.write || a.buffer == b.body.as<Store>()->buffer) continue;
     std::vector<size_t> axes;
-    for (const Expr& index : a.indices) {
-      const std::vector<size_t> found = axes_in(index, b);
+    for (size_t d = 0; d < a.indices.size(); ++d) {
+      const std::vector<size_t> found = axes_in(a.indices[d], b);
+      keeps_channels |= d == 1 && found.size() == 1 && !is_summed(b, found[0]);
       if (found.size() > 1) windows.insert(found.begin(), found.end());
       axes.insert(axes.end(), found.begin(), found.end());
     }
@@ -57,7 +59,7 @@ SumOrder order_of(const Block& b) {
   while (order.joined < std::min(axes.size(), terms.size()) &&
          axes[axes.size() - 1 - order.joined] == terms[terms.size() - 1 - order.joined])
     ++order.joined;
-  order.in_parts = order.joined > 0;
+  order.in_parts = order.joined > 0 && !(order.joined > 1 && keeps_channels);
   return order;
 }
 

@@ -1,8 +1,9 @@
 // The order in which an exact kernel (Kernel::exact) adds up floats: chosen from the axes of each
 // operator and the width of vectors, before anything is inlined, so that neither layouts nor what
 // an operator is fused with have a say. A sum over the last dimensions of one operand is that of
-// partial sums along these, combined by halves; any other takes one term after the other, the axes
-// of windows outside the others.
+// partial sums along these, combined by halves, but for those over the pixels of each channel, which
+// mostly lie channels last; any other takes one term after the other, the axes of windows outside
+// the others.
 #pragma once
 
 #include <map>
