@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "ir/graph/infer.h"
 #include "ir/graph/op.h"
@@ -158,6 +159,11 @@ std::string describe_graph(const ir::Graph& graph) {
   }
   for (ValueId v : graph.outputs) text += "  output " + show(v) + "\n";
   return text;
+}
+
+uint64_t from_environment(const char* name, uint64_t fallback) {
+  const char* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : fallback;
 }
 
 }  // namespace tilewright

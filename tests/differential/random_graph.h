@@ -14,6 +14,9 @@ struct RandomGraph {
 // The same graph for the same seed. Some have a symbolic first extent, some an extent of 0.
 RandomGraph make_random_graph(uint64_t seed);
 
+// The number in an environment variable.
+uint64_t from_environment(const char* name, uint64_t fallback);
+
 // One node a line: results, operator, operands, as failures print it.
 std::string describe_graph(const ir::Graph& graph);
 

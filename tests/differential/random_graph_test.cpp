@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 
 #include "tests/differential/random_graph.h"
 
@@ -13,11 +12,6 @@ namespace {
 constexpr int kParts = 8;
 constexpr CompiledForm kForms[] = {
     {true, true, true}, {true, false}, {false, true}, {false, false}};
-
-uint64_t from_environment(const char* name, uint64_t fallback) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : fallback;
-}
 
 // How much a relative change of the inputs and of every result on the way changes output k, per
 // unit of change: what rounding may grow by. A small change shows where differences of nearly equal
