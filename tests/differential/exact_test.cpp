@@ -137,6 +137,14 @@ TEST_F(ExactLayers, RowsOfAllLengths) {
   }
   check();
 }
+// An empty result beside the sum.
+TEST_F(ExactLayers, SumsBesideNothing) {
+  const ir::ValueId sum = reduced("reduce_sum", input({3, 100}), {1});
+  call_.output(sum);
+  call_.output(call_.op("add", {sum, input({0, 3, 1})}));
+  call_.output(call_.op("mul", {sum, sum}));
+  check();
+}
 TEST_F(ExactLayers, Attention) {
   const ir::ValueId q = input({2, 3, 50, 16}), k = input({2, 3, 50, 16}), v = input({2, 3, 50, 16});
   const ir::ValueId scores = call_.op("matmul", {q, k}, {{"trans_b", int64_t{1}}});
