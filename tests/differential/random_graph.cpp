@@ -166,4 +166,24 @@ uint64_t from_environment(const char* name, uint64_t fallback) {
   return text ? std::strtoull(text, nullptr, 10) : fallback;
 }
 
+// A relative change of the inputs and of every result on the way shows what rounding may grow by. A
+// small change shows where differences of nearly equal numbers are divided by little more than
+// their roundings; a larger one, steps.
+std::vector<double> tolerances(const ir::Graph& graph, const Tensors& inputs,
+                               const OracleRun& oracle) {
+  std::vector<double> growth(oracle.outputs.size(), 0);
+  for (const double change : {0x1p-10, 0x1p-16}) {
+    auto run = interpret_graph(graph, inputs, change);
+    TW_CHECK(run.ok());
+    for (size_t k = 0; k < growth.size(); ++k)
+      growth[k] =
+          std::max(growth[k], difference(oracle.outputs[k], run->outputs[k]).value_or(0) / change);
+  }
+  // Each node rounds once per reduction step, and its functions are off by up to kUlps.
+  constexpr double kUlps = 4;
+  const double roundings = oracle.steps + kUlps * static_cast<double>(graph.nodes.size());
+  for (double& g : growth) g = epsilon(DType::kFloat32) * roundings * (oracle.largest + g);
+  return growth;
+}
+
 }  // namespace tilewright

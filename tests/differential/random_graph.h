@@ -14,6 +14,11 @@ struct RandomGraph {
 // The same graph for the same seed. Some have a symbolic first extent, some an extent of 0.
 RandomGraph make_random_graph(uint64_t seed);
 
+// How far each output of a graph of f32 may be from the interpreted one: its nodes round, and what
+// they round may grow on the way.
+std::vector<double> tolerances(const ir::Graph& graph, const Tensors& inputs,
+                               const OracleRun& oracle);
+
 // The number in an environment variable.
 uint64_t from_environment(const char* name, uint64_t fallback);
 

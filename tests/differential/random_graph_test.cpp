@@ -2,8 +2,6 @@
 // one thread against three. TILEWRIGHT_GRAPHS=n tries more of them, TILEWRIGHT_SEED=n one alone.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tests/differential/random_graph.h"
 
 namespace tilewright {
@@ -13,30 +11,12 @@ constexpr int kParts = 8;
 constexpr CompiledForm kForms[] = {
     {true, true, true}, {true, false}, {false, true}, {false, false}};
 
-// How much a relative change of the inputs and of every result on the way changes output k, per
-// unit of change: what rounding may grow by. A small change shows where differences of nearly equal
-// numbers are divided by little more than their roundings; a larger one, steps.
-std::vector<double> sensitivity(const RandomGraph& r, const OracleRun& base) {
-  std::vector<double> result(base.outputs.size(), 0);
-  for (const double change : {0x1p-10, 0x1p-16}) {
-    auto run = interpret_graph(r.graph, r.inputs, change);
-    TW_CHECK(run.ok());
-    for (size_t k = 0; k < result.size(); ++k)
-      result[k] =
-          std::max(result[k], difference(base.outputs[k], run->outputs[k]).value_or(0) / change);
-  }
-  return result;
-}
-
 void check_graph(uint64_t seed) {
   const RandomGraph r = make_random_graph(seed);
   SCOPED_TRACE("TILEWRIGHT_SEED=" + std::to_string(seed) + "\n" + describe_graph(r.graph));
   auto oracle = interpret_graph(r.graph, r.inputs);
   ASSERT_TRUE(oracle.ok()) << oracle.error().to_string();
-  const std::vector<double> change = sensitivity(r, *oracle);
-  // Each node rounds once per reduction step, and its functions are off by up to kUlps.
-  constexpr double kUlps = 4;
-  const double roundings = oracle->steps + kUlps * static_cast<double>(r.graph.nodes.size());
+  const std::vector<double> allowed = tolerances(r.graph, r.inputs, *oracle);
   for (size_t f = 0; f < std::size(kForms); ++f) {
     if (f != 0 && f != 1 + seed % 3) continue;  // all forms in turn: compiling takes the time
     SCOPED_TRACE(std::string(kForms[f].fuse ? "fused" : "unfused") +
@@ -46,8 +26,7 @@ void check_graph(uint64_t seed) {
     for (size_t k = 0; k < oracle->outputs.size(); ++k) {
       auto d = difference((*runs)[0][k], oracle->outputs[k]);
       ASSERT_TRUE(d.has_value()) << "output " << k << ": type, shape, infinities or NaNs differ";
-      EXPECT_LE(*d, epsilon(DType::kFloat32) * roundings * (oracle->largest + change[k]))
-          << "output " << k;
+      EXPECT_LE(*d, allowed[k]) << "output " << k;
       EXPECT_EQ((*runs)[1][k].bytes, (*runs)[0][k].bytes)
           << "output " << k << " depends on the number of threads";
     }

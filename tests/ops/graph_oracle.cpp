@@ -275,6 +275,7 @@ Result<passes::LowerOptions> lower_options(const CompiledForm& form) {
   options.schedule = form.schedule;
   options.fold = form.fold;
   options.numerics = form.numerics;
+  options.find_schedule = form.find_schedule;
   options.run_constants = interpret_constants;
   if (form.numerics != Numerics::kRelaxed)
     options.run_constants = [form](const ir::Graph& graph) { return run_constants(graph, form); };

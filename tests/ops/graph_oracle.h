@@ -7,6 +7,7 @@
 
 #include "ir/graph/graph.h"
 #include "ir/program/program.h"
+#include "passes/lower.h"
 #include "runtime/core/host_tensor.h"
 #include "runtime/core/result.h"
 #include "runtime/executable.h"
@@ -56,6 +57,7 @@ struct CompiledForm {
   bool small_caches = false;   // schedules assume caches that hold next to nothing
   std::vector<std::string> more_features = {};  // that `cpu` lacks
   Numerics numerics = Numerics::kRelaxed;       // at others, compiled kernels fold constants
+  passes::FindSchedule find_schedule = {};      // asked before the rules choose
 };
 // The program of flat kernels that run_compiled compiles.
 Result<ir::Program> lower_graph_for(const ir::Graph& graph, const CompiledForm& form);

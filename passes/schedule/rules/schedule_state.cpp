@@ -3,7 +3,27 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/loops/rewrite.h"
+
 namespace tilewright::passes {
+
+using namespace ir;
+
+bool may_contract(const Kernel& kernel) {
+  if (kernel.exact) return false;
+  bool products = false, sums = false;
+  for (const BlockPlace& p : all_blocks(kernel.body)) {
+    const auto* st = p.block->body.as<Store>();
+    const auto* update = p.block->init && st ? st->value.as<Binary>() : nullptr;
+    for_each_expr(p.block->body, [&](const Expr& e) {
+      const auto* b = e.as<Binary>();
+      if (!b || !is_float(e.dtype())) return;
+      products |= b->op == BinaryOp::kMul && !(update && update->b.same_as(e));
+      sums |= b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub;
+    });
+  }
+  return products && sums;
+}
 
 bool ScheduleState::apply(std::string primitive, std::vector<std::string> names,
                           std::vector<int64_t> numbers) {
@@ -42,6 +62,7 @@ int64_t ScheduleState::decide(std::string name, std::vector<int64_t> values, int
   };
   TW_CHECK(is_value(usual));
   TW_CHECK(microseconds.empty() || microseconds.size() == values.size());
+  if (may_contract_) bits = Bits::kChanged;
   Decision d{std::move(name), values, usual, usual, bits, std::move(microseconds), {}};
   if (const auto given = answer(d.name)) {
     if (is_value(*given))

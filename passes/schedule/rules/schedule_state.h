@@ -12,10 +12,18 @@
 
 namespace tilewright::passes {
 
+// Are there sums of products that code generation may round at once or not, as unrolling and
+// sharing of expressions have it? Not in exact kernels; nor are the products that a reduction
+// itself adds up such ones, each of which one sum takes.
+bool may_contract(const ir::Kernel& kernel);
+
 class ScheduleState {
  public:
   ScheduleState(ir::Kernel kernel, const ScheduleInput& input)
-      : kernel_(std::move(kernel)), input_(input), orders_(sum_orders(kernel_)) {}
+      : kernel_(std::move(kernel)),
+        input_(input),
+        orders_(sum_orders(kernel_)),
+        may_contract_(may_contract(kernel_)) {}
 
   // Takes a step; false, and nothing changes, when it is not legal: obstacle() says why.
   [[nodiscard]] bool apply(std::string primitive, std::vector<std::string> names,
@@ -42,6 +50,7 @@ class ScheduleState {
   }
 
   // The answer to a decision: the one that was given, or the usual one, which is among the values.
+  // Where code generation may round a product and a sum at once, no answer keeps bits for sure.
   int64_t decide(std::string name, std::vector<int64_t> values, int64_t usual, Bits bits,
                  std::vector<double> microseconds = {});
   bool decide_whether(std::string name, bool usual, Bits bits) {
@@ -81,6 +90,7 @@ class ScheduleState {
   ir::Kernel kernel_;
   const ScheduleInput& input_;
   const std::map<std::string, SumOrder> orders_;
+  const bool may_contract_;
   Choice choice_;
   std::string obstacle_, refusal_;
 };

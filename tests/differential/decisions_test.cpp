@@ -1,0 +1,234 @@
+// Random answers to the decisions of schedule rules: each is followed or refused; results are those
+// of the interpreter; where no answer may change bits, those of the usual schedule bit by bit. Over
+// layers that every rule applies to, and random graphs. TILEWRIGHT_ANSWERS=n tries n sets of
+// answers a layer and n graphs, TILEWRIGHT_SEED=n one seed alone.
+#include <gtest/gtest.h>
+
+#include "codegen/cpu/compile_kernels.h"
+#include "ir/text/parser_graph.h"
+#include "tests/differential/random_answers.h"
+#include "tests/differential/random_graph.h"
+
+namespace tilewright {
+namespace {
+
+ir::MachineDescription machine_of(const CompiledForm& form) {
+  auto machine = cpu::describe_machine(form.cpu);
+  TW_CHECK(machine.ok());
+  machine->threads = 3;
+  return *machine;
+}
+
+struct Reference {
+  OracleRun oracle;
+  std::vector<double> tolerances;
+  Tensors usual;
+};
+
+// One set of answers for all kernels of a graph.
+void check_answers(const ir::Graph& graph, const Tensors& inputs, const Reference& reference,
+                   CompiledForm form, RandomAnswers& answers) {
+  form.find_schedule = [&](const ir::Kernel& k, const std::set<std::string>& constants) {
+    return std::optional(answers.schedule(k, constants));
+  };
+  auto runs = run_compiled(graph, inputs, form, {1, 3});
+  SCOPED_TRACE(answers.answers);
+  ASSERT_TRUE(runs.ok()) << runs.error().to_string();
+  for (size_t k = 0; k < reference.usual.size(); ++k) {
+    const HostTensor& found = (*runs)[0][k];
+    const auto d = difference(found, reference.oracle.outputs[k]);
+    ASSERT_TRUE(d.has_value()) << "output " << k << ": type, shape, infinities or NaNs differ";
+    EXPECT_LE(*d, reference.tolerances[k]) << "output " << k;
+    EXPECT_EQ((*runs)[1][k].bytes, found.bytes) << "output " << k << " depends on the threads";
+    if (answers.keep_bits)
+      EXPECT_EQ(first_difference(found, reference.usual[k]), -1)
+          << "output " << k << " has other bits";
+  }
+}
+
+Reference reference_of(const ir::Graph& graph, const Tensors& inputs, const CompiledForm& form) {
+  auto oracle = interpret_graph(graph, inputs);
+  TW_CHECK(oracle.ok());
+  auto usual = run_compiled(graph, inputs, form, {1});
+  TW_CHECK(usual.ok());
+  return {*oracle, tolerances(graph, inputs, *oracle), (*usual)[0]};
+}
+
+CompiledForm form_for(uint64_t seed) {
+  CompiledForm form{true, true};
+  form.numerics = seed % 4 == 0 ? Numerics::kExact : Numerics::kStandard;
+  return form;
+}
+
+const std::pair<const char*, const char*> kLayers[] = {
+    {"product", R"(
+  input x: f32[37, 131]
+  const w: f32[131, 67] = #0
+  const b: f32[67] = #1
+  p: f32[37, 67] = matmul(x, w)
+  s: f32[37, 67] = add(p, b)
+  y: f32[37, 67] = relu(s)
+)"},
+    {"conv", R"(
+  input x: f32[2, 9, 23, 19]
+  const w: f32[33, 9, 3, 3] = #0
+  c: f32[2, 33, 12, 10] = conv(x, w) {strides = [2, 2], pads = [1, 1, 1, 1]}
+  y: f32[2, 33, 12, 10] = sigmoid(c)
+)"},
+    {"depthwise", R"(
+  input x: f32[1, 37, 30, 17]
+  const w: f32[37, 1, 3, 3] = #0
+  y: f32[1, 37, 28, 15] = conv(x, w) {group = 37}
+)"},
+    {"long_terms", R"(
+  input x: f32[40, 9000]
+  const w: f32[9000, 70] = #0
+  y: f32[40, 70] = matmul(x, w)
+)"},
+    {"bytes", R"(
+  input x: u8[29, 132]
+  input w: i8[132, 75]
+  y: i32[29, 75] = matmul(x, w) {out_dtype = "i32"}
+)"},
+    {"bytes_by_constant", R"(
+  input x: u8[29, 132]
+  const w: i8[132, 75] = #0
+  y: i32[29, 75] = matmul(x, w) {out_dtype = "i32"}
+)"},
+    {"winograd", R"(
+  input x: f32[2, 17, 13, 22]
+  const w: f32[6, 6, 17, 35] = #0
+  c: f32[2, 35, 13, 22] = winograd_conv(x, w) {pads = [1, 1, 1, 1]}
+  y: f32[2, 35, 13, 22] = relu(c)
+)"},
+    {"softmax", R"(
+  input x: f32[67, 301]
+  y: f32[67, 301] = softmax(x) {axis = -1}
+)"},
+    {"short_rows", R"(
+  input x: f32[515, 5]
+  y: f32[515, 5] = softmax(x) {axis = -1}
+)"},
+    {"sum_of_rows", R"(
+  input x: f32[83, 517]
+  y: f32[83] = reduce_sum(x) {axes = [1], keepdims = 0}
+)"},
+    {"sum_of_columns", R"(
+  input x: f32[517, 83]
+  y: f32[83] = reduce_sum(x) {axes = [0], keepdims = 0}
+)"},
+    {"few_sums", R"(
+  input x: f32[3000, 101]
+  y: f32[101] = reduce_sum(x) {axes = [0], keepdims = 0}
+)"},
+    {"few_results", R"(
+  input x: f32[3, 16384]
+  const w: f32[16384, 17] = #0
+  y: f32[3, 17] = matmul(x, w)
+)"},
+    {"largest", R"(
+  input x: f32[300, 67]
+  y: f32[67] = reduce_max(x) {axes = [0], keepdims = 0}
+)"},
+    {"places", R"(
+  input x: f32[50, 67]
+  y: i64[67] = arg_max(x) {axis = 0, keepdims = 0}
+)"},
+    {"elementwise", R"(
+  input x: f32[131, 257]
+  input b: f32[257]
+  s: f32[131, 257] = mul(x, b)
+  t: f32[131, 257] = exp(s)
+  y: f32[131, 257] = add(t, x)
+)"},
+    {"transpose", R"(
+  input x: f32[131, 67]
+  y: f32[67, 131] = transpose(x) {perm = [1, 0]}
+)"},
+    {"planes", R"(
+  input x: u8[1, 3, 41, 67]
+  y: u8[1, 41, 67, 3] = transpose(x) {perm = [0, 2, 3, 1]}
+)"},
+    {"resize", R"(
+  input x: f32[1, 5, 20, 30]
+  const n: i64[4] = #0
+  y: f32[1, 5, 45, 71] = resize(x, _, _, n) {mode = "linear"}
+)"},
+};
+
+struct Layer {
+  ir::Graph graph;
+  Tensors inputs;
+};
+// Constants and inputs of random elements; what says how large a result is, of its extents.
+Layer layer_of(const std::string& lines) {
+  std::mt19937_64 random(5);
+  std::vector<ir::ConstantRef> constants;
+  for (size_t at = lines.find("const "); at != std::string::npos;
+       at = lines.find("const ", at + 1)) {
+    const size_t colon = lines.find(": ", at), open = lines.find('[', at),
+                 close = lines.find(']', at);
+    const auto dtype = dtype_from_name(lines.substr(colon + 2, open - colon - 2));
+    Shape shape;
+    std::istringstream extents(lines.substr(open + 1, close - open - 1));
+    for (std::string e; std::getline(extents, e, ',');) shape.push_back(std::stoll(e));
+    const HostTensor t = *dtype == DType::kInt64 ? repeated(*dtype, shape, {1, 5, 45, 71})
+                                                 : random_tensor(*dtype, shape, random);
+    constants.push_back(
+        ir::make_constant(*dtype, shape, std::vector<uint8_t>(t.bytes.begin(), t.bytes.end())));
+  }
+  auto graph = ir::parse_graph("graph layer {" + lines + "  output y as \"y\"\n}", constants);
+  TW_CHECK(graph.ok());
+  Layer layer{std::move(*graph), {}};
+  for (const ir::ValueId v : layer.graph.inputs) {
+    const ir::TensorType& t = layer.graph.value(v).type;
+    layer.inputs.push_back(random_tensor(t.dtype, *ir::constant_shape(t), random));
+  }
+  return layer;
+}
+
+class LayerAnswers : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(LayerAnswers, AreFollowedOrRefused) {
+  const uint64_t count = from_environment("TILEWRIGHT_ANSWERS", 12);
+  const uint64_t only = from_environment("TILEWRIGHT_SEED", ~uint64_t{0});
+  const Layer layer = layer_of(GetParam().second);
+  size_t followed = 0, refused = 0;
+  std::map<Numerics, Reference> references;
+  for (uint64_t seed = 0; seed < count && !HasFailure(); ++seed) {
+    if (only != ~uint64_t{0} && seed != only) continue;
+    SCOPED_TRACE("TILEWRIGHT_SEED=" + std::to_string(seed));
+    const CompiledForm form = form_for(seed);
+    if (!references.count(form.numerics))
+      references.emplace(form.numerics, reference_of(layer.graph, layer.inputs, form));
+    RandomAnswers answers(machine_of(form), seed);
+    check_answers(layer.graph, layer.inputs, references.at(form.numerics), form, answers);
+    followed += answers.followed;
+    refused += answers.refused;
+  }
+  RecordProperty("followed", static_cast<int>(followed));
+  RecordProperty("refused", static_cast<int>(refused));
+  EXPECT_GT(followed, refused / 4) << refused << " answers were refused";
+}
+INSTANTIATE_TEST_SUITE_P(All, LayerAnswers, testing::ValuesIn(kLayers),
+                         [](const auto& info) { return std::string(info.param.first); });
+
+constexpr int kParts = 4;
+class GraphAnswers : public testing::TestWithParam<int> {};
+TEST_P(GraphAnswers, AreFollowedOrRefused) {
+  const uint64_t count = from_environment("TILEWRIGHT_ANSWERS", 40);
+  const uint64_t only = from_environment("TILEWRIGHT_SEED", ~uint64_t{0});
+  for (auto seed = static_cast<uint64_t>(GetParam()); seed < count && !HasFailure();
+       seed += kParts) {
+    if (only != ~uint64_t{0} && seed != only) continue;
+    const RandomGraph r = make_random_graph(seed);
+    SCOPED_TRACE("TILEWRIGHT_SEED=" + std::to_string(seed) + "\n" + describe_graph(r.graph));
+    const CompiledForm form = form_for(seed);
+    RandomAnswers answers(machine_of(form), seed);
+    check_answers(r.graph, r.inputs, reference_of(r.graph, r.inputs, form), form, answers);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Part, GraphAnswers, testing::Range(0, kParts));
+
+}  // namespace
+}  // namespace tilewright
