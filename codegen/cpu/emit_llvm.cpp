@@ -6,6 +6,7 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <cstddef>
 #include <functional>
 
 #include "codegen/cpu/captured.h"
@@ -19,6 +20,7 @@
 #include "ir/loops/dot_tile.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
+#include "runtime/kernel_abi.h"
 
 namespace tilewright::cpu {
 
@@ -28,15 +30,13 @@ namespace {
 
 using llvm::Value;
 
-constexpr int kWorkerStrideAlignment = 64;
-
-// Offsets of the fields of TwKernelContext (runtime/kernel_abi.h).
-enum ContextField : int64_t {
-  kParallelField = 0,
-  kCallWorkspaceField = 8,
-  kWorkerWorkspaceField = 16,
-  kWorkerStrideField = 24,
-  kTeamField = 40
+// Generated code reads the fields of TwKernelContext where the runtime's compiler put them.
+enum ContextField : size_t {
+  kParallelField = offsetof(TwKernelContext, parallel),
+  kCallWorkspaceField = offsetof(TwKernelContext, call_workspace),
+  kWorkerWorkspaceField = offsetof(TwKernelContext, worker_workspace),
+  kWorkerStrideField = offsetof(TwKernelContext, worker_workspace_stride),
+  kTeamField = offsetof(TwKernelContext, team),
 };
 
 class Emitter {
@@ -134,9 +134,8 @@ class Emitter {
   Value* b_load(llvm::Type* t, Value* base, size_t i) {
     return b_.CreateLoad(t, b_.CreateConstInBoundsGEP1_64(t, base, i));
   }
-  Value* context_field(llvm::Type* t, int64_t offset) {
-    return b_.CreateLoad(t, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), f_.context,
-                                                          static_cast<uint64_t>(offset)));
+  Value* context_field(llvm::Type* t, ContextField field) {
+    return b_.CreateLoad(t, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), f_.context, field));
   }
 
   // --- statements
