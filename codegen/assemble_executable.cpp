@@ -43,7 +43,7 @@ Result<Parts> make_parts(std::vector<ir::Program> programs, const AssembleOption
   size_t next = 0;
   for (Variant& v : parts.executable.variants)
     for (KernelDesc& k : v.kernels) {
-      const cpu::KernelWorkspace& w = parts.code.workspaces[next];
+      const ir::Workspace& w = kernels[next].workspace;
       TW_ASSIGN(k.call_workspace, flatten_size(w.call, kernels[next].scalars));
       TW_ASSIGN(k.worker_workspace, flatten_size(w.worker, kernels[next].scalars));
       ++next;

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cpu/emit_llvm.h"
 #include "ir/loops/nodes.h"
 #include "ir/machine.h"
 #include "runtime/core/result.h"
@@ -19,7 +18,6 @@ Result<ir::MachineDescription> describe_machine(const std::string& cpu = "native
 
 struct CompiledKernels {
   std::vector<std::vector<uint8_t>> objects;  // relocatable ELF
-  std::vector<KernelWorkspace> workspaces;    // one per kernel
   std::vector<std::string> features;          // of the machine's, those that the code may use
 };
 // `threads`: how many compile at once. The result depends on neither their number nor their timing.
