@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "codegen/cpu/compile_kernels.h"
 #include "codegen/elf_data.h"
 #include "codegen/flatten_program.h"
 #include "runtime/core/host_tensor.h"
@@ -17,15 +16,18 @@ namespace tilewright::codegen {
 namespace {
 
 struct Parts {
+  const Backend* backend = nullptr;
   Executable executable;
   ConstantSection constants;
-  cpu::CompiledKernels code;
+  CompiledKernels code;
   std::vector<std::string> symbols;  // of all kernels, variant by variant
 };
 
 // Kernel names are unique within a program; the variant's number makes them so within the file.
 Result<Parts> make_parts(std::vector<ir::Program> programs, const AssembleOptions& options) {
   Parts parts;
+  parts.backend = options.backend;
+  if (!parts.backend) { TW_ASSIGN(parts.backend, open_backend()); }
   std::vector<ir::Kernel> kernels;
   std::vector<const ir::Kernel*> pointers;
   for (size_t v = 0; v < programs.size(); ++v) {
@@ -38,12 +40,12 @@ Result<Parts> make_parts(std::vector<ir::Program> programs, const AssembleOption
     }
   }
   for (const ir::Kernel& k : kernels) pointers.push_back(&k);
-  TW_ASSIGN(parts.code, cpu::compile_kernels(pointers, options.machine, options.compile_threads,
-                                             options.progress));
+  TW_ASSIGN(parts.code, parts.backend->compile(pointers, options.machine, options.compile_threads,
+                                               options.progress));
   size_t next = 0;
   for (Variant& v : parts.executable.variants)
     for (KernelDesc& k : v.kernels) {
-      const cpu::KernelWorkspace& w = parts.code.workspaces[next];
+      const ir::Workspace& w = kernels[next].workspace;
       TW_ASSIGN(k.call_workspace, flatten_size(w.call, kernels[next].scalars));
       TW_ASSIGN(k.worker_workspace, flatten_size(w.worker, kernels[next].scalars));
       ++next;
@@ -89,11 +91,11 @@ Result<std::shared_ptr<Executable>> assemble_in_memory(std::vector<ir::Program> 
                                                        const AssembleOptions& options) {
   TW_ASSIGN(Parts parts, make_parts(std::move(programs), options));
   struct Owner {
-    std::shared_ptr<cpu::LoadedCode> code;
+    std::shared_ptr<LoadedCode> code;
     AlignedBytes constants;
   };
   auto owner = std::make_shared<Owner>();
-  TW_ASSIGN(owner->code, cpu::load_code(parts.code.objects));
+  TW_ASSIGN(owner->code, parts.backend->load(parts.code.objects));
   owner->constants.resize(static_cast<size_t>(std::max<int64_t>(parts.constants.bytes(), 64)));
   parts.constants.move_to(owner->constants.data());
   auto executable = std::make_shared<Executable>(std::move(parts.executable));
@@ -121,8 +123,8 @@ Status assemble_shared_object(std::vector<ir::Program> programs, const AssembleO
     TW_RETURN_IF_ERROR(write_file(files.back(), parts.code.objects[i]));
   }
   TW_ASSIGN(std::vector<uint8_t> table,
-            cpu::emit_function_table(parts.symbols, "tilewright_kernels", "tilewright_kernel_count",
-                                     options.machine));
+            parts.backend->emit_function_table(parts.symbols, "tilewright_kernels",
+                                               "tilewright_kernel_count", options.machine));
   files.push_back(folder.file("table.o"));
   TW_RETURN_IF_ERROR(write_file(files.back(), table));
   const std::vector<uint8_t> metadata = serialize_executable(parts.executable);
@@ -140,7 +142,7 @@ Status assemble_shared_object(std::vector<ir::Program> programs, const AssembleO
       add_data("tilewright_abi", 4, [&](uint8_t* at) { std::memcpy(at, &kExecutableAbi, 4); }));
   // Linked beside the target and renamed: no reader ever sees half a file.
   const std::string partial = path + ".partial";
-  TW_RETURN_IF_ERROR(cpu::link_shared_object(files, partial));
+  TW_RETURN_IF_ERROR(parts.backend->link(files, partial));
   std::error_code error;
   std::filesystem::rename(partial, path, error);
   if (error) return io_error("cannot write '" + path + "': " + error.message());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/backend.h"
 #include "ir/machine.h"
 #include "ir/program/program.h"
 #include "runtime/core/result.h"
@@ -18,6 +19,7 @@ struct AssembleOptions {
   int compile_threads = 1;
   std::string model_name;
   std::function<void(size_t done, size_t total)> progress;  // kernels compiled; from any thread
+  const Backend* backend = nullptr;                         // null: the CPU's
 };
 
 // One variant per program, in the order in which a session tries them.

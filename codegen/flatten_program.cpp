@@ -35,6 +35,18 @@ std::optional<SizeOp> size_op(ir::BinaryOp op) {
   }
 }
 
+BufferKind buffer_kind(ir::StorageKind kind) {
+  switch (kind) {
+    case ir::StorageKind::kInput: return BufferKind::kInput;
+    case ir::StorageKind::kOutput: return BufferKind::kOutput;
+    case ir::StorageKind::kConstant: return BufferKind::kConstant;
+    case ir::StorageKind::kTemporary: return BufferKind::kTemporary;
+    case ir::StorageKind::kRunKey: return BufferKind::kRunKey;
+  }
+  TW_CHECK(!"no kind of storage");
+  return BufferKind::kTemporary;
+}
+
 Status flatten_into(const Expr& e, const std::vector<ir::Var>& symbols, SizeExpr& out) {
   if (auto i = ir::as_int(e)) {
     out.push_back({SizeOp::kConstant, *i});
@@ -120,7 +132,7 @@ class Flatten {
       d.dims.push_back(std::move(dim));
     }
     TW_ASSIGN(d.bytes, size(ir::simplify(b.elements * Expr(byte_size(b.type.dtype)))));
-    d.kind = static_cast<BufferKind>(b.kind);
+    d.kind = buffer_kind(b.kind);
     if (b.kind == ir::StorageKind::kConstant)
       d.constant_offset = constants_.add(b.constant, b.layout);
     d.alias_of = b.alias_of;

@@ -17,7 +17,7 @@ namespace tilewright::ir {
 class LoopsVerifier {
  public:
   LoopsVerifier(const Kernel& kernel, Stage stage)
-      : kernel_(kernel), flat_(stage == Stage::kFlat), stage_(stage) {}
+      : kernel_(kernel), flat_(stage >= Stage::kFlat), stage_(stage) {}
   Status run();
 
  private:
@@ -75,6 +75,10 @@ class LoopsVerifier {
   void define(const Var& v, Definition d);
   void forget(const Var& v) { visible_.erase(v.get()); }
   void buffer_shape(const Buffer& b);
+  void workspace();
+  void place(const Allocate& n);
+  void apart(const Allocate& n, const Expr& end);
+  void of_team(const Buffer& b);
 
   const Kernel& kernel_;
   bool flat_;
@@ -88,8 +92,15 @@ class LoopsVerifier {
   std::unordered_set<const BufferNode*> allocated_;
   std::unordered_set<const ExprNode*> checked_;  // within one statement
   std::vector<std::string> place_;
-  int depth_ = 0;  // of blocks
-  int vectorized_ = 0;
+  int depth_ = 0;                                   // of blocks
+  int vectorized_ = 0, parallel_ = 0, shared_ = 0;  // shared_: parallel, of more than one iteration
+  struct Placed {
+    const BufferNode* buffer;
+    Expr begin, end;
+    bool of_worker;
+  };
+  std::vector<Placed> placed_;                        // around the statement
+  std::unordered_set<const BufferNode*> of_walkers_;  // allocated outside of parallel loops
   bool in_init_ = false, hide_loops_ = true;
 };
 

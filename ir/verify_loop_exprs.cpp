@@ -145,6 +145,7 @@ int LoopsVerifier::access(const Buffer& b, const std::vector<Expr>& indices, con
   const std::string who = "'" + names_.of(b) + "'";
   TW_REQUIRE(live_.count(b.get()) != 0,
              "buffer " + who + " is neither a parameter nor allocated around its use");
+  of_team(b);
   const size_t expected = flat_ ? 1 : b->shape.size();
   TW_REQUIRE(indices.size() == expected, who + " is accessed with " +
                                              std::to_string(indices.size()) +

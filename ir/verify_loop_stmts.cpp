@@ -92,7 +92,12 @@ void LoopsVerifier::check(const For& n) {
              "a parallel loop is nested in a vectorized one");
   define(n.var, {Origin::kLoop, depth_, n.loop_kind == LoopKind::kParallel, AxisKind::kParallel});
   vectorized_ += n.loop_kind == LoopKind::kVectorized;
+  const bool parallel = n.loop_kind == LoopKind::kParallel, shared = parallel && !is_one(n.extent);
+  parallel_ += parallel;
+  shared_ += shared;
   stmt(n.body);
+  parallel_ -= parallel;
+  shared_ -= shared;
   vectorized_ -= n.loop_kind == LoopKind::kVectorized;
   forget(n.var);
   place_.pop_back();
@@ -128,7 +133,11 @@ void LoopsVerifier::check(const Allocate& n) {
              "buffer '" + names_.of(n.buffer) + "' is allocated more than once");
   buffer_shape(n.buffer);
   live_[n.buffer.get()] = depth_;
+  if (!parallel_) of_walkers_.insert(n.buffer.get());
+  const size_t around = placed_.size();
+  place(n);
   stmt(n.body);
+  placed_.resize(around);
   live_.erase(n.buffer.get());
 }
 

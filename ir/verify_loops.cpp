@@ -30,10 +30,11 @@ Status LoopsVerifier::run() {
                "parameter '" + names_.of(b) + "' occurs more than once");
     buffer_shape(b);
   }
+  workspace();
   for (const Buffer& b : kernel_.params) allocated_.insert(b.get());
   stmt(kernel_.body);
   if (violations_.empty()) return {};
-  static constexpr const char* kStages[] = {"blocks", "scheduled", "flat"};
+  static constexpr const char* kStages[] = {"blocks", "scheduled", "flat", "planned"};
   Error e = internal_error("the loops break " + std::to_string(found_) +
                                (found_ == 1 ? " rule" : " rules") + " of stage " +
                                kStages[static_cast<size_t>(stage_)],

@@ -13,6 +13,10 @@
 //  - An accessed buffer is a parameter or allocated around the access; it is allocated once.
 //  - Parameters have scope param, allocated buffers workspace or local. The size of a local buffer
 //  is constant.
+//  - Once planned, each workspace buffer has a place: a scalar i64, a multiple of 64; before, none
+//  has. Its end lies in the kernel's workspace, and no buffer allocated inside another shares bytes
+//  with it, as far as constants and the signs of symbols tell. Sizes of workspaces name kernel
+//  scalars only.
 //  - Extents are scalar i64; those of parameters name kernel scalars only. A layout names
 //  dimensions of its buffer.
 // Accesses
@@ -33,6 +37,9 @@
 //  indexed by them.
 //  - Reduce and ordered axes are not bound to parallel loops.
 // Loops
+//  - A team's kernel accesses memory inside its parallel loops alone. Local buffers allocated
+//  outside of these are accessed only in those of one iteration, which are all the first worker's:
+//  each worker has its own.
 //  - No parallel loop is nested in a vectorized one. Vectorized and unrolled loops have constant
 //  extents.
 #pragma once
@@ -46,6 +53,7 @@ enum class Stage : uint8_t {
   kBlocks,     // as lowered: blocks, nothing decomposed
   kScheduled,  // after schedule primitives
   kFlat,       // no blocks; one index into storage; vectors
+  kPlanned,    // workspace buffers have their places
 };
 
 // kInternal with one note per violation, each naming the place by the loops and blocks around it.

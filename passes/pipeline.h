@@ -79,5 +79,10 @@ Result<ir::Kernel> on_body(ir::Kernel kernel, const KernelContext&) {
   kernel.body = transform(kernel.body);
   return kernel;
 }
+// The pass's own function from a kernel to a kernel.
+template <auto transform>
+Result<ir::Kernel> on_kernel(ir::Kernel kernel, const KernelContext&) {
+  return transform(std::move(kernel));
+}
 
 }  // namespace tilewright::passes

@@ -15,6 +15,7 @@
 #include <set>
 #include <thread>
 
+#include "codegen/cpu/emit_llvm.h"
 #include "codegen/cpu/emit_object.h"
 #include "codegen/cpu/features_used.h"
 #include "codegen/cpu/llvm_faults.h"
@@ -100,7 +101,6 @@ ir::MachineDescription machine_for(const ir::Kernel& kernel, ir::MachineDescript
 
 struct Compiled {
   std::vector<uint8_t> object;
-  KernelWorkspace workspace;
   std::vector<std::string> features;
 };
 Result<Compiled> compile_one(const ir::Kernel& kernel, const ir::MachineDescription& machine,
@@ -110,7 +110,7 @@ Result<Compiled> compile_one(const ir::Kernel& kernel, const ir::MachineDescript
   const ir::MachineDescription own = machine_for(kernel, machine);
   Compiled result;
   result.features = own.features;
-  TW_ASSIGN(result.workspace, emit_kernel(kernel, own, *module));
+  TW_RETURN_IF_ERROR(emit_kernel(kernel, own, *module));
   TW_RETURN_IF_ERROR(verify_module(*module, kernel.name));
   TW_RETURN_IF_ERROR(optimize(*module, target));
   TW_ASSIGN(result.object, emit_object(*module, target, FileType::kObject));
@@ -144,7 +144,6 @@ Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& ke
     if (!r.ok()) return std::move(r.error());
     used.insert(r->features.begin(), r->features.end());
     all.objects.push_back(std::move(r->object));
-    all.workspaces.push_back(std::move(r->workspace));
   }
   std::copy_if(machine.features.begin(), machine.features.end(), std::back_inserter(all.features),
                [&](const std::string& f) { return used.count(f) != 0; });

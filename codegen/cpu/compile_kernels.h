@@ -1,5 +1,5 @@
 // Kernels to machine code: LLVM optimisation and code emission, in-memory loading, linking of
-// shared objects.
+// shared objects. What codegen::Backend (backend.h) asks of a CPU.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cpu/emit_llvm.h"
+#include "codegen/backend.h"
 #include "ir/loops/nodes.h"
 #include "ir/machine.h"
 #include "runtime/core/result.h"
@@ -17,27 +17,17 @@ namespace tilewright::cpu {
 // The CPU this process runs on, or one by LLVM's name ("x86-64-v3", "skylake-avx512", "znver4").
 Result<ir::MachineDescription> describe_machine(const std::string& cpu = "native");
 
-struct CompiledKernels {
-  std::vector<std::vector<uint8_t>> objects;  // relocatable ELF
-  std::vector<KernelWorkspace> workspaces;    // one per kernel
-  std::vector<std::string> features;          // of the machine's, those that the code may use
-};
-// `threads`: how many compile at once. The result depends on neither their number nor their timing.
-// `progress` (may be null) is told of every kernel, from any of these threads.
+using codegen::CodeForm;
+using codegen::CompiledKernels;
+using codegen::LoadedCode;
+
 Result<CompiledKernels> compile_kernels(
     const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine,
     int threads, const std::function<void(size_t done, size_t total)>& progress = nullptr);
 
-enum class CodeForm { kLlvm, kAssembly };
 Result<std::string> print_code(const ir::Kernel& kernel, const ir::MachineDescription& machine,
                                CodeForm form);
 
-// Code in memory of this process; alive as long as the object.
-class LoadedCode {
- public:
-  virtual ~LoadedCode() = default;
-  virtual void* find(const std::string& symbol) = 0;
-};
 Result<std::shared_ptr<LoadedCode>> load_code(const std::vector<std::vector<uint8_t>>& objects);
 
 // A table of functions in read-only data: `name`, an array of pointers to the named functions, and

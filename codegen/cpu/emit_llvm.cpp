@@ -6,19 +6,20 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <cstddef>
 #include <functional>
 
 #include "codegen/cpu/captured.h"
 #include "codegen/cpu/emit_arithmetic.h"
 #include "codegen/cpu/emit_dot.h"
 #include "codegen/cpu/emit_values.h"
-#include "codegen/cpu/phases.h"
 #include "codegen/cpu/strided_loads.h"
 #include "codegen/cpu/strided_stores.h"
 #include "codegen/cpu/vector_math.h"
 #include "ir/loops/dot_tile.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
+#include "runtime/kernel_abi.h"
 
 namespace tilewright::cpu {
 
@@ -28,15 +29,13 @@ namespace {
 
 using llvm::Value;
 
-constexpr int kWorkerStrideAlignment = 64;
-
-// Offsets of the fields of TwKernelContext (runtime/kernel_abi.h).
-enum ContextField : int64_t {
-  kParallelField = 0,
-  kCallWorkspaceField = 8,
-  kWorkerWorkspaceField = 16,
-  kWorkerStrideField = 24,
-  kTeamField = 40
+// Generated code reads the fields of TwKernelContext where the runtime's compiler put them.
+enum ContextField : size_t {
+  kParallelField = offsetof(TwKernelContext, parallel),
+  kCallWorkspaceField = offsetof(TwKernelContext, call_workspace),
+  kWorkerWorkspaceField = offsetof(TwKernelContext, worker_workspace),
+  kWorkerStrideField = offsetof(TwKernelContext, worker_workspace_stride),
+  kTeamField = offsetof(TwKernelContext, team),
 };
 
 class Emitter {
@@ -48,7 +47,7 @@ class Emitter {
     b_.setFastMathFlags(flags);
   }
 
-  KernelWorkspace run() {
+  void run() {
     auto* entry =
         make_function(kernel_.name, {ptr(), ptr(), ptr()}, llvm::Function::ExternalLinkage);
     // The kernel's body has its buffers as arguments, so that they are known not to alias.
@@ -56,8 +55,7 @@ class Emitter {
     for (size_t i = 0; i < kernel_.params.size(); ++i) types.push_back(ptr());
     for (size_t i = 0; i < kernel_.scalars.size(); ++i) types.push_back(b_.getInt64Ty());
     auto* body = make_function(kernel_.name + ".body", types, llvm::Function::InternalLinkage);
-    const Stmt phases = as_phases(kernel_.body);
-    call_body(phases ? by_team(entry) : entry, body);
+    call_body(kernel_.team ? by_team(entry) : entry, body);
     f_ = {};
     f_.function = body;
     f_.context = body->getArg(0);
@@ -68,9 +66,8 @@ class Emitter {
     }
     for (const Var& s : kernel_.scalars) f_.vars[s.get()] = body->getArg(next++);
     b_.SetInsertPoint(block_of(body));
-    emit(phases ? phases : kernel_.body);
+    emit(kernel_.body);
     emit_return();
-    return {simplify(call_bytes_), simplify(worker_bytes_)};
   }
 
  private:
@@ -134,9 +131,8 @@ class Emitter {
   Value* b_load(llvm::Type* t, Value* base, size_t i) {
     return b_.CreateLoad(t, b_.CreateConstInBoundsGEP1_64(t, base, i));
   }
-  Value* context_field(llvm::Type* t, int64_t offset) {
-    return b_.CreateLoad(t, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), f_.context,
-                                                          static_cast<uint64_t>(offset)));
+  Value* context_field(llvm::Type* t, ContextField field) {
+    return b_.CreateLoad(t, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), f_.context, field));
   }
 
   // --- statements
@@ -255,10 +251,10 @@ class Emitter {
     values_.forget();
   }
   void emit_allocate(const Allocate& a) {
-    Expr elements = 1;
-    for (const Expr& d : a.buffer->shape) elements = elements * d;
-    elements = simplify(elements);
     if (a.buffer->scope == Scope::kLocal) {
+      Expr elements = 1;
+      for (const Expr& d : a.buffer->shape) elements = elements * d;
+      elements = simplify(elements);
       TW_CHECK(as_int(elements));
       llvm::IRBuilder<> at(block_of(f_.function), block_of(f_.function)->begin());
       auto* array = llvm::ArrayType::get(scalar_type(a.buffer->dtype, true),
@@ -267,14 +263,9 @@ class Emitter {
       memory->setAlignment(llvm::Align(64));
       f_.buffers[a.buffer.get()] = memory;
     } else {
-      // Bytes rounded up to 64, so that each buffer starts aligned.
-      Expr bytes =
-          floordiv(elements * Expr(byte_size(a.buffer->dtype)) + Expr(63), Expr(64)) * Expr(64);
-      Expr& total = f_.worker_base ? worker_bytes_ : call_bytes_;
       Value* base = f_.worker_base ? f_.worker_base : context_field(ptr(), kCallWorkspaceField);
       f_.buffers[a.buffer.get()] =
-          b_.CreateInBoundsGEP(b_.getInt8Ty(), base, values_.value(simplify(total)));
-      total = total + bytes;
+          b_.CreateInBoundsGEP(b_.getInt8Ty(), base, values_.value(a.offset));
     }
     const auto* steps = a.body.as<Seq>();
     if (!steps || !unit_.starts_from_zero(a.buffer, steps->stmts)) return emit(a.body);
@@ -380,15 +371,22 @@ class Emitter {
                    [this](const Buffer& x, const Expr& index) { return values_.address(x, index); },
                    [this](const Expr& e) { return values_.value(e); }};
   std::vector<Stmt> expanded_;  // kept alive for the tables above
-  Expr call_bytes_ = 0, worker_bytes_ = 0;
   int bodies_ = 0;
 };
 
 }  // namespace
 
-Result<KernelWorkspace> emit_kernel(const Kernel& kernel, const MachineDescription& machine,
-                                    llvm::Module& module) {
-  return Emitter(kernel, machine, module).run();
+Status emit_kernel(const Kernel& kernel, const MachineDescription& machine, llvm::Module& module) {
+  Status planned;
+  for_each_stmt(kernel.body, [&](const Stmt& s) {
+    const auto* a = s.as<Allocate>();
+    if (a && a->buffer->scope == Scope::kWorkspace && !a->offset)
+      planned = internal_error("buffer '" + a->buffer->name + "' has no place in the workspace",
+                               "kernel '" + kernel.name + "'");
+  });
+  TW_RETURN_IF_ERROR(planned);
+  Emitter(kernel, machine, module).run();
+  return {};
 }
 
 }  // namespace tilewright::cpu

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include "codegen/cpu/compile_kernels.h"
+#include "codegen/backend.h"
 #include "codegen/measure/machine_cache.h"
 #include "frontends/cli/cli.h"
 #include "runtime/device_cpu.h"
@@ -19,7 +19,9 @@ void print_cpu(const CpuInfo& info) {
             << info.l2_bytes / 1024 << " KiB L2, " << info.l3_bytes / 1024
             << " KiB L3 (shared)\n  features:";
   for (const std::string& f : info.features) std::cout << " " << f;
-  const Result<ir::MachineDescription> machine = cpu::describe_machine();
+  const Result<const codegen::Backend*> backend = codegen::open_backend();
+  if (!backend.ok()) return void(std::cout << "\n");
+  const Result<ir::MachineDescription> machine = (*backend)->describe("native");
   if (machine.ok()) std::cout << "\n  name for --cpu: " << machine->cpu;
   std::cout << "\n";
 }

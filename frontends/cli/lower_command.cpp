@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "codegen/cpu/compile_kernels.h"
+#include "codegen/backend.h"
 #include "frontends/cli/cli.h"
 #include "ir/text/printer_graph.h"
 #include "ir/text/printer_loops.h"
@@ -37,8 +37,9 @@ Result<std::string> print_kernel(ir::Kernel kernel, const std::set<std::string>&
   if (form == "scheduled") return ir::to_text(kernel);
   TW_ASSIGN(kernel, passes::lower_to_flat(std::move(kernel), options));
   if (form == "flat") return ir::to_text(kernel);
-  return cpu::print_code(kernel, options.machine,
-                         form == "llvm" ? cpu::CodeForm::kLlvm : cpu::CodeForm::kAssembly);
+  TW_ASSIGN(const codegen::Backend* backend, codegen::open_backend());
+  return backend->print(kernel, options.machine,
+                        form == "llvm" ? codegen::CodeForm::kLlvm : codegen::CodeForm::kAssembly);
 }
 
 // Why the kernel is scheduled as it is: notes of the rules, their decisions, the steps.

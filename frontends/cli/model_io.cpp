@@ -106,14 +106,11 @@ Result<NamedTensors> read_inputs(const std::string& path, const OnnxModel* model
   if (std::filesystem::exists(std::filesystem::path(path) / surplus))
     return invalid("the model has no input for " + surplus + "; its inputs: " + listed(infos));
   if (model) {
-    size_t k = 0;
     for (const OnnxValueInfo& v : model->graph.inputs) {
       if (model->graph.initializers.count(v.name)) continue;
       if (v.type.kind != OnnxTypeKind::kTensor)
         return unsupported("input '" + v.name + "' is no tensor");
-      ++k;
     }
-    (void)k;
   }
   // A folder may hold fewer files than the model has inputs when the last ones have defaults.
   while (!slots.empty() &&

@@ -1,7 +1,7 @@
 #include "frontends/compiler/compiler.h"
 
 #include "codegen/assemble_executable.h"
-#include "codegen/cpu/compile_kernels.h"
+#include "codegen/backend.h"
 #include "codegen/measure/machine_cache.h"
 #include "frontends/onnx/inline_functions.h"
 #include "frontends/onnx/read_model.h"
@@ -62,7 +62,8 @@ codegen::AssembleOptions assemble_options(const CompileOptions& options,
 
 Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
   passes::LowerOptions lower;
-  TW_ASSIGN(lower.machine, cpu::describe_machine(options.cpu));
+  TW_ASSIGN(const codegen::Backend* backend, codegen::open_backend());
+  TW_ASSIGN(lower.machine, backend->describe(options.cpu));
   if (options.cpu == "native") measure::fill_speed(lower.machine);
   lower.machine.threads = options.schedule_threads;
   lower.fuse = options.fuse;

@@ -46,7 +46,9 @@ void Compiler::compile(const For& n) {
   scope_.emplace_back(n.var.name(), var);
   const size_t begin = emit(for_begin_handler, var, extent);
   const auto body = static_cast<uint32_t>(program_.code.size());
+  parallel_ += n.loop_kind == LoopKind::kParallel;
   stmt(n.body);
+  parallel_ -= n.loop_kind == LoopKind::kParallel;
   emit(for_next_handler, var, extent, kNoReg, body);
   land(begin);
   scope_.pop_back();
@@ -74,7 +76,7 @@ void Compiler::compile(const Seq& n) {
   for (const Stmt& s : n.stmts) stmt(s);
 }
 void Compiler::compile(const Allocate& n) {
-  bring_up(n.buffer, false);
+  bring_up(n.buffer, false, n.offset);
   stmt(n.body);
   buffers_.erase(n.buffer.get());
 }
@@ -117,7 +119,7 @@ void Compiler::compile(const Block& n) {
   for (const BlockAxis& axis : n.axes) vars_.erase(axis.var.get());
 }
 
-void Compiler::bring_up(const Buffer& buffer, bool param) {
+void Compiler::bring_up(const Buffer& buffer, bool param, const Expr& offset) {
   const auto id = static_cast<uint32_t>(program_.buffers.size());
   LiveBuffer live;
   live.name = buffer->name;
@@ -132,7 +134,8 @@ void Compiler::bring_up(const Buffer& buffer, bool param) {
   std::vector<uint32_t> regs;
   for (const Expr& e : buffer->shape) regs.push_back(expr(e));
   program_.shape_regs.insert(program_.shape_regs.end(), regs.begin(), regs.end());
-  emit(allocate_handler, kNoReg, id, kNoReg, param ? 0 : kNoReg);
+  const uint32_t place = offset ? expr(offset) : kNoReg;
+  emit(allocate_handler, kNoReg, id, place, param ? 0 : kNoReg, parallel_ ? 1 : 0);
   buffers_[buffer.get()] = id;
 }
 
@@ -163,6 +166,9 @@ void Compiler::relocate() {
 Status Compiler::compile(const Kernel& kernel) {
   for (const Var& v : kernel.scalars) vars_[v.get()] = reserve(1);
   for (const Buffer& b : kernel.params) bring_up(b, true);
+  const Workspace& w = kernel.workspace;
+  if (!is_zero(w.call) || !is_zero(w.worker))
+    emit(workspaces_handler, kNoReg, expr(w.call), expr(w.worker));
   stmt(kernel.body);
   emit(halt_handler, kNoReg);
   if (error_) return *error_;

@@ -75,10 +75,11 @@ class Compiler {
   void compile(const Seq& n);
   void compile(const Allocate& n);
   void compile(const Block& n);
-  void bring_up(const Buffer& buffer, bool param);
+  void bring_up(const Buffer& buffer, bool param, const Expr& offset = nullptr);
   void relocate();
 
   bool flat_;
+  int parallel_ = 0;  // loops around
   MachineCode program_;
   std::optional<Error> error_;
   uint32_t top_ = 0, height_ = 0;

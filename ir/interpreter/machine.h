@@ -76,7 +76,8 @@ struct MachineCode {
   std::vector<std::pair<uint32_t, uint32_t>>
       shapes;  // allocation: first row and count of `shape_regs`, by buffer
   std::vector<uint32_t> shape_regs;
-  uint32_t first_constant = 0;  // registers of the constants begin here
+  uint32_t first_constant = 0;          // registers of the constants begin here
+  std::vector<uint64_t> workspaces[2];  // of the call, and of the one worker that there is
 };
 
 struct Machine {
@@ -106,7 +107,10 @@ Handler bitcast_handler(DType from, DType to);
 // load: dst, a: access, c: mask (lanes that are off give 0). store: a: access, b: value, c: mask.
 Handler load_handler(DType t, bool vector);
 Handler store_handler(DType t, bool vector);
-void allocate_handler(Machine& m, const Inst& i);  // a: buffer; shape from the program's tables
+// a: buffer; shape from the program's tables; b: where it begins in workspace n, kNoReg: apart; c:
+// not kNoReg for a parameter.
+void allocate_handler(Machine& m, const Inst& i);
+void workspaces_handler(Machine& m, const Inst& i);  // a, b: bytes of the two
 // The value of an immediate or of memory as a slot.
 Slot decode(DType t, const void* bytes);
 

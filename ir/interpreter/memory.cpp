@@ -231,6 +231,31 @@ Slot decode(DType t, const void* bytes) {
   return kTable[static_cast<size_t>(t)](bytes);
 }
 
+void workspaces_handler(Machine& m, const Inst& i) {
+  int number = 0;
+  for (const uint32_t reg : {i.a, i.b}) {
+    const int64_t bytes = m.r[reg].i;
+    if (bytes < 0 || bytes > kMaxBytes)
+      return m.fail("a workspace of " + std::to_string(bytes) + " bytes");
+    m.program->workspaces[number++].assign(static_cast<size_t>(bytes + 7) / 8, 0);
+  }
+}
+
+namespace {
+
+// Makes the buffer the part of a workspace that begins at `offset`.
+void place(Machine& m, LiveBuffer& b, std::vector<uint64_t>& workspace, int64_t offset) {
+  const int64_t bytes = b.elements * byte_size(b.dtype);
+  const auto room = static_cast<int64_t>(8 * workspace.size());
+  if (offset < 0 || offset % kWorkspaceAlignment != 0 || offset > room || bytes > room - offset)
+    return m.fail("buffer '" + b.name + "' of " + std::to_string(bytes) + " bytes at " +
+                  std::to_string(offset) + " is not in its workspace of " + std::to_string(room));
+  b.data = reinterpret_cast<uint8_t*>(workspace.data()) + offset;
+  if (bytes) std::memset(b.data, 0xff, static_cast<size_t>(bytes));
+}
+
+}  // namespace
+
 void allocate_handler(Machine& m, const Inst& i) {
   LiveBuffer& b = m.program->buffers[i.a];
   const auto [first, count] = m.program->shapes[i.a];
@@ -254,9 +279,13 @@ void allocate_handler(Machine& m, const Inst& i) {
     return;
   }
   const auto size = static_cast<size_t>(b.elements);
-  b.storage.assign((size * static_cast<size_t>(byte_size(b.dtype)) + 7) / 8,
-                   ~uint64_t{0});  // NaN, -1: not a useful value
-  b.data = reinterpret_cast<uint8_t*>(b.storage.data());
+  if (i.b != kNoReg) {
+    place(m, b, m.program->workspaces[i.n], m.r[i.b].i);
+  } else {
+    b.storage.assign((size * static_cast<size_t>(byte_size(b.dtype)) + 7) / 8,
+                     ~uint64_t{0});  // NaN, -1: not a useful value
+    b.data = reinterpret_cast<uint8_t*>(b.storage.data());
+  }
   if (m.check_uninitialised) b.written.assign(size, 0);
 }
 

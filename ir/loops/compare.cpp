@@ -66,6 +66,11 @@ class Walk {
     for (const Buffer& b : k.params) add(row, b);
     add(row, k.body);
     if (k.exact) row.push_back(1);  // the hash of others stays as it was
+    if (k.team) row.push_back(2);
+    if (!is_zero(k.workspace.call) || !is_zero(k.workspace.worker)) {
+      add(row, k.workspace.call);
+      add(row, k.workspace.worker);
+    }
     return digest_(row);
   }
 

@@ -105,6 +105,8 @@ struct LayoutAxis {
 using Layout = std::vector<LayoutAxis>;
 Layout permuted_layout(const std::vector<int>& order);
 
+constexpr int64_t kWorkspaceAlignment = 64;  // bytes, of each buffer in a workspace
+
 enum class Scope : uint8_t {
   kParam,      // passed to the kernel
   kWorkspace,  // lives for the call, or for one iteration of the parallel loop around its Allocate

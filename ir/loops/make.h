@@ -31,7 +31,7 @@ Stmt for_loop(Var var, Expr extent, Stmt body, LoopKind kind = LoopKind::kSerial
 Stmt while_loop(Expr condition, Stmt body);
 Stmt if_then(Expr condition, Stmt then, Stmt otherwise = nullptr);
 Stmt seq(std::vector<Stmt> stmts);  // flattens; one statement stays itself
-Stmt allocate(Buffer buffer, Stmt body);
+Stmt allocate(Buffer buffer, Stmt body, Expr offset = nullptr);
 Stmt block(Block fields);
 
 Expr operator+(Expr a, Expr b);

@@ -240,9 +240,10 @@ Stmt seq(std::vector<Stmt> stmts) {
   n->stmts = std::move(flat);
   return std::shared_ptr<const Seq>(n);
 }
-Stmt allocate(Buffer buffer, Stmt body) {
+Stmt allocate(Buffer buffer, Stmt body, Expr offset) {
   auto n = make<Allocate>();
   n->buffer = std::move(buffer);
+  n->offset = std::move(offset);
   n->body = std::move(body);
   return std::shared_ptr<const Allocate>(n);
 }

@@ -102,13 +102,18 @@ struct Seq : StmtNode {
     f("stmts", stmts);
   }
 };
-struct Allocate : StmtNode {  // contents are undefined at first
+// Contents are undefined at first. `offset` (planned loops only, of workspace buffers; else null):
+// the buffer's place, in bytes from the start of the worker's workspace inside a parallel loop,
+// elsewhere of the call's.
+struct Allocate : StmtNode {
   static constexpr NodeKind kKind = NodeKind::kAllocate;
   Buffer buffer;
+  Expr offset;
   Stmt body;
   template <typename F>
   void fields(F&& f) {
     f("buffer", buffer);
+    f("offset", offset);
     f("body", body);
   }
 };
@@ -142,6 +147,11 @@ struct Block : StmtNode {
   }
 };
 
+// Bytes that a kernel asks for, over its scalars: once for each call, and once for each worker.
+struct Workspace {
+  Expr call = 0, worker = 0;
+};
+
 // A kernel: what one launch computes. params: inputs and outputs in the order they are passed;
 // scalars: symbols that extents use.
 struct Kernel {
@@ -153,6 +163,10 @@ struct Kernel {
   // the target has FMA; of two zeros the extremum is that of IEEE 754-2019. Else a product and the
   // sum that takes it may be rounded at once, and the extremum of two zeros is either.
   bool exact = false;
+  // Each worker walks through the body and shares each parallel loop, a phase, with the others: none
+  // goes past it before it is done. Phases of one iteration are all the first worker's.
+  bool team = false;
+  Workspace workspace;  // planned loops only
 };
 
 }  // namespace tilewright::ir

@@ -33,6 +33,7 @@ class LoopsParser : public ExprParser {
     Var var;
     Expr value;
     Buffer buffer;
+    Expr offset;
     size_t before;
   };
 
@@ -54,6 +55,7 @@ class LoopsParser : public ExprParser {
   }
   Var typed_name(std::string_view what);
   Expr condition();
+  Expr bytes();
   template <typename E, E kLast>
   E one_of(std::string_view what);
 };
@@ -91,6 +93,14 @@ Expr LoopsParser::condition() {
   return e;
 }
 
+// (n * 64), of a workspace
+Expr LoopsParser::bytes() {
+  c_.expect_symbol("(");
+  Expr e = expression();
+  c_.expect_symbol(")");
+  return e;
+}
+
 LoopsParser::Pending LoopsParser::scoped() {
   Pending p{};
   const Token at = c_.peek();
@@ -112,9 +122,12 @@ LoopsParser::Pending LoopsParser::scoped() {
     return p;
   }
   p.buffer = buffer(one_of<Scope, Scope::kLocal>("a statement"));
+  // With an index it is a buffer of that name, of the next statement.
+  if (!c_.at_symbol("[", 1) && c_.accept_word("at")) p.offset = expression();
   p.nest = [](const Pending& x, Stmt body) {
     auto n = make<Allocate>();
     n->buffer = x.buffer;
+    n->offset = x.offset;
     n->body = std::move(body);
     return done(n);
   };
@@ -343,6 +356,9 @@ Kernel LoopsParser::kernel() {
     c_.expect_symbol(")");
   }
   k.exact = c_.accept_word("exact");
+  k.team = c_.accept_word("team");
+  if (c_.accept_word("call_workspace")) k.workspace.call = bytes();
+  if (c_.accept_word("worker_workspace")) k.workspace.worker = bytes();
   const size_t body = c_.position();
   c_.go_to(params);
   c_.expect_symbol("(");

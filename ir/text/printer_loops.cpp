@@ -278,6 +278,10 @@ void Printer::print(const Allocate& n) {
   line();
   out_ += std::string(name(n.buffer ? n.buffer->scope : Scope::kWorkspace)) + " ";
   declare(n.buffer);
+  if (n.offset) {
+    out_ += " at ";
+    expr(n.offset);
+  }
   out_ += "\n";
   body(n.body);
 }
@@ -326,6 +330,13 @@ void Printer::kernel(const Kernel& k) {
     out_ += ") ";
   }
   if (k.exact) out_ += "exact ";
+  if (k.team) out_ += "team ";
+  for (const auto& [who, bytes] :
+       {std::pair{"call", &k.workspace.call}, std::pair{"worker", &k.workspace.worker}}) {
+    if (is_zero(*bytes)) continue;
+    call(std::string(who) + "_workspace", {bytes});
+    out_ += " ";
+  }
   nested(k.body);
   out_ += "\n";
 }

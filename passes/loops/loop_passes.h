@@ -29,8 +29,8 @@ ir::Expr storage_elements(const ir::BufferNode& buffer);
 // loses the condition.
 ir::Stmt partition_tails(const ir::Stmt& s);
 
-// Gives the iterations for which choices within indices (minima, maxima, selects) are decided a loop
-// of their own. Before vectorize_loops.
+// Gives the iterations for which choices within indices (minima, maxima, selects) are decided a
+// loop of their own. Before vectorize_loops.
 ir::Stmt peel_borders(const ir::Stmt& s);
 
 // Vectorized loops become vector expressions; conditions on lanes become masks, reductions into one
@@ -49,5 +49,15 @@ ir::Stmt lower_dots(const ir::Stmt& s);
 
 // Unrolled loops become sequences.
 ir::Stmt unroll_loops(const ir::Stmt& s);
+
+// A kernel in which several parallel loops run one after the other becomes that of a team, each of
+// whose members can walk through all of it: what stands beside the parallel loops becomes parallel
+// loops of one iteration. Others stay: those of fewer than two phases, and those where the way
+// through depends on memory that the kernel writes.
+ir::Kernel form_phases(ir::Kernel kernel);
+
+// Gives each workspace buffer its place, and the kernel the sizes of its workspaces. After
+// form_phases, which decides what each worker has of its own.
+ir::Kernel plan_workspace(ir::Kernel kernel);
 
 }  // namespace tilewright::passes

@@ -32,11 +32,8 @@ class PartitionTails : public Rewriter {
   Stmt rewrite(const Stmt& s) override {
     const auto* f = s.as<For>();
     if (!f) return Rewriter::rewrite(s);
-    if (f->loop_kind != LoopKind::kSerial && f->loop_kind != LoopKind::kParallel) {
-      inner_.set(f->var, f->extent);
+    if (f->loop_kind != LoopKind::kSerial && f->loop_kind != LoopKind::kParallel)
       return Rewriter::rewrite(s);
-    }
-    inner_.set(f->var, f->extent);
     Stmt body = rewrite(f->body);
     if (f->loop_kind == LoopKind::kParallel) {
       body = divide_tasks(*f, body, kMostDivisions);
@@ -55,7 +52,7 @@ class PartitionTails : public Rewriter {
   Stmt divide_tasks(const For& f, const Stmt& body, int depth) {
     if (depth == 0) return body;
     std::optional<Division> found;
-    const Ranges inside = ranges_below(f, body);
+    const Ranges inside = ranges_below(body);
     for_each_condition(body, [&](const Binary& less) {
       if (!found) found = division(less, f, inside);
     });
@@ -113,7 +110,7 @@ class PartitionTails : public Rewriter {
 
   std::optional<Split> find_split(const For& f, const Stmt& body) {
     std::optional<Split> found;
-    Ranges inside = ranges_below(f, body);
+    Ranges inside = ranges_below(body);
     for_each_stmt(body, [&](const Stmt& x) {
       const auto* i = x.as<If>();
       if (!i || i->otherwise || found) return;
@@ -138,14 +135,13 @@ class PartitionTails : public Rewriter {
     Expr rest = upper_bound(to_expr(left.without(f.var)), inside);
     if (!rest) return nullptr;
     // a * v + rest <= -1  <=>  v <= (-1 - rest) / a
-    return simplify(floordiv(Expr(-1) - rest, Expr(coefficient->constant)) + Expr(1), outer_);
+    return simplify(floordiv(Expr(-1) - rest, Expr(coefficient->constant)) + Expr(1));
   }
-  Ranges ranges_below(const For& f, const Stmt& body) {
+  static Ranges ranges_below(const Stmt& body) {
     Ranges r;
     for_each_stmt(body, [&](const Stmt& x) {
       if (const auto* g = x.as<For>()) r.set(g->var, g->extent);
     });
-    (void)f;
     return r;
   }
   static bool uses_inner(const Expr& e, const For& f, const Stmt& body) {
@@ -202,16 +198,16 @@ class PartitionTails : public Rewriter {
   };
 
   Stmt apply(const For& f, const Stmt& body, const Split& split) {
-    const Ranges inside = ranges_below(f, body);
+    const Ranges inside = ranges_below(body);
     auto holds = [&](const Expr& c) {
       Expr safe = safe_iterations(c, f, inside);
       return safe && can_prove_equal(safe, split.safe);
     };
     const auto tile = find_row_tile(f, body, split.safe);
-    const Expr main = tile ? split.safe : simplify(min(max(split.safe, Expr(0)), f.extent), outer_);
+    const Expr main = tile ? split.safe : simplify(min(max(split.safe, Expr(0)), f.extent));
     Stmt first = for_loop(f.var, main, Assume(holds).rewrite(body), f.loop_kind);
     if (tile) return seq({first, leftover_rows(f, body, *tile, main)});
-    Expr left = simplify(f.extent - main, outer_);
+    Expr left = simplify(f.extent - main);
     if (is_zero(left)) return first;
     auto fails = [&](const Expr& c) { return is_same_for(c, inside) && holds(c); };
     const Stmt rest = simplify_loops(Assume(fails, nullptr, nullptr, false).rewrite(body));
@@ -312,7 +308,6 @@ class PartitionTails : public Rewriter {
     }
     return seq(std::move(cases));
   }
-  Ranges inner_, outer_;
 };
 
 }  // namespace

@@ -245,6 +245,25 @@ TEST(Interpreter, UninitialisedReadIsFound) {
   EXPECT_TRUE(std::isnan(out[1]));
 }
 
+// Buffers lie where the plan says: one that is placed upon another overwrites it.
+TEST(Interpreter, WorkspaceBuffersLieInOneBlock) {
+  const auto run = [](const std::string& sizes, int64_t at) {
+    const std::string text = "kernel k(C: f32[1]) " + sizes +
+                             " { workspace s: f32[1] at 0 workspace t: f32[1] at " +
+                             std::to_string(at) + " s[0] = 1.0 t[0] = 2.0 C[0] = s[0] }";
+    Result<Kernel> k = parse_kernel(text);
+    EXPECT_TRUE(k.ok()) << k.error().to_string();
+    float out = 0;
+    Status s = k.ok() ? interpret(*k, {&out}, {}) : Status();
+    return s.ok() ? std::to_string(static_cast<int>(out)) : s.error().message;
+  };
+  EXPECT_EQ(run("call_workspace(128)", 64), "1");
+  EXPECT_EQ(run("call_workspace(128)", 0), "2");
+  expect_error(run("call_workspace(128)", 128), "'t' of 4 bytes at 128 is not in its workspace");
+  expect_error(run("call_workspace(64) worker_workspace(64)", 64), "is not in its workspace of 64");
+  expect_error(run("call_workspace(128)", 32), "at 32 is not in its workspace");
+}
+
 TEST(Interpreter, ReportsBrokenKernels) {
   Buffer c = make_buffer("C", DType::kInt64, {Expr(2), Expr(3)});
   Buffer other = make_buffer("other", DType::kInt64, {Expr(2), Expr(3)});

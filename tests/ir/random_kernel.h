@@ -29,6 +29,10 @@ class RandomKernel {
       buffers_.push_back(k.params.back());
     }
     k.body = stmt(4);
+    k.exact = pick(2);
+    k.team = pick(2);
+    if (pick(2)) k.workspace.call = scalars_[0] * Expr(64);
+    if (pick(2)) k.workspace.worker = 128;
     return k;
   }
   Expr expr(ScalarType t, int depth) {
@@ -167,7 +171,7 @@ class RandomKernel {
         buffers_.push_back(b);
         Stmt body = stmt(depth - 1);
         buffers_.pop_back();
-        return allocate(b, body);
+        return allocate(b, body, pick(2) ? expr({}, 1) : Expr(nullptr));
       }
       case 5: return block_of(depth);
       case 6: return odd_sequences_ ? raw_seq(depth) : store_of();

@@ -116,6 +116,49 @@ TEST(VerifyLoops, RulesThatTextCanBreak) {
   for (const auto& c : cases) expect_violation(parsed(c.text), c.stage, c.phrase);
 }
 
+TEST(VerifyLoops, WorkspaceBuffersHavePlacesOnceTheyArePlanned) {
+  const auto found = [](const std::string& sizes, const std::string& body, Stage stage) {
+    return violations(parsed("kernel k(A: f32[64]) scalars(n) " + sizes + " { " + body + " }"),
+                      stage);
+  };
+  const std::string good =
+      "workspace s: f32[17] at 0 for i in 0..64 parallel { workspace t: f32[n] at 64 workspace u: "
+      "f32[16] at 0 A[i] = 1.0 }";
+  const std::string sizes = "call_workspace(128) worker_workspace(64 + floordiv(n + 15, 16) * 64)";
+  EXPECT_EQ(found(sizes, good, Stage::kPlanned), "");
+  const auto broken = [&](const std::string& body, const std::string& phrase,
+                          Stage stage = Stage::kPlanned) {
+    const std::string text = found(sizes, body, stage);
+    EXPECT_NE(text.find(phrase), std::string::npos) << body << "\n" << text;
+  };
+  broken("workspace s: f32[17] A[0] = 1.0", "buffer 's' has no place in the workspace");
+  broken("local s: f32[17] at 0 A[0] = 1.0", "buffer 's' has a place in a workspace");
+  broken("workspace s: f32[17] at 0 A[0] = 1.0", "has a place in a workspace", Stage::kFlat);
+  broken("A[0] = 1.0", "a workspace of '128' bytes before it is planned", Stage::kFlat);
+  broken("workspace s: f32[17] at 32 A[0] = 1.0", "'32', is no multiple of 64");
+  broken("workspace s: f32[17] at 64 A[0] = 1.0", "ends at '132' of a workspace of '128' bytes");
+  broken("workspace s: f32[17] at 0 workspace t: f32[1] at 64 A[0] = 1.0",
+         "buffer 't' shares bytes of the workspace with 's'");
+  broken("workspace s: f32[1] at 0:i32 A[0] = 1.0", "the place of buffer 's' has type i32");
+}
+
+TEST(VerifyLoops, ATeamAccessesMemoryInItsPhasesAlone) {
+  const auto found = [](const std::string& body) {
+    return violations(parsed("kernel k(A: f32[64], N: i64[1]) team { " + body + " }"),
+                      Stage::kFlat);
+  };
+  const std::string loop = "for i in 0..64 parallel { A[i] = 1.0 } ";
+  EXPECT_EQ(found("for t in 0..9 { " + loop + "for once in 0..1 parallel { A[0] = A[t] } }"), "");
+  const auto broken = [&](const std::string& body, const std::string& phrase) {
+    const std::string text = found(body);
+    EXPECT_NE(text.find(phrase), std::string::npos) << body << "\n" << text;
+  };
+  broken(loop + "A[0] = 2.0", "a team accesses 'A' outside of parallel loops");
+  broken("for t in 0..N[0] { " + loop + "}", "a team accesses 'N' outside of parallel loops");
+  broken("local L: f32[1] for i in 0..64 parallel { A[i] = L[0] }",
+         "a parallel loop accesses the local 'L' of the team's member");
+}
+
 TEST(VerifyLoops, DotsTakeBytesInFours) {
   auto kernel = [](const std::string& value) {
     return parsed("kernel k(C: i32[4], L: i64[4], A: u8[16], B: i8[16]) { C[ramp(0, 1, 4)] = " +

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "codegen/assemble_executable.h"
-#include "codegen/cpu/compile_kernels.h"
+#include "codegen/backend.h"
 #include "ir/graph/infer.h"
 #include "ir/graph/op.h"
 #include "ir/interpreter/evaluate.h"
@@ -251,7 +251,9 @@ Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph, Compi
 }  // namespace
 
 bool runs_here(const std::string& cpu) {
-  const auto machine = cpu::describe_machine(cpu), host = cpu::describe_machine();
+  const auto backend = codegen::open_backend();
+  if (!backend.ok()) return false;
+  const auto machine = (*backend)->describe(cpu), host = (*backend)->describe("native");
   if (!machine.ok() || !host.ok()) return false;
   const std::vector<std::string>& has = host->features;
   return std::all_of(machine->features.begin(), machine->features.end(), [&](const auto& f) {
@@ -262,7 +264,8 @@ bool runs_here(const std::string& cpu) {
 namespace {
 Result<passes::LowerOptions> lower_options(const CompiledForm& form) {
   passes::LowerOptions options;
-  TW_ASSIGN(options.machine, cpu::describe_machine(form.cpu));
+  TW_ASSIGN(const codegen::Backend* backend, codegen::open_backend());
+  TW_ASSIGN(options.machine, backend->describe(form.cpu));
   options.machine.threads = 3;
   for (const std::string& f : form.more_features)
     if (!options.machine.has(f)) options.machine.features.push_back(f);

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "codegen/cpu/compile_kernels.h"
+#include "codegen/backend.h"
 #include "tests/ops/graph_oracle.h"
 
 namespace tilewright {
@@ -111,10 +111,12 @@ TEST_P(Halves, CallNothing) {
                                          {{"to", std::string(name(t))}})}));
   auto program = lower_graph_for(call.graph, {true, true, false, GetParam().cpu});
   ASSERT_TRUE(program.ok()) << program.error().to_string();
-  auto machine = cpu::describe_machine(GetParam().cpu);
+  auto backend = codegen::open_backend();
+  ASSERT_TRUE(backend.ok()) << backend.error().to_string();
+  auto machine = (*backend)->describe(GetParam().cpu);
   ASSERT_TRUE(machine.ok());
   for (const ir::Kernel& k : program->kernels) {
-    auto code = cpu::print_code(k, *machine, cpu::CodeForm::kAssembly);
+    auto code = (*backend)->print(k, *machine, codegen::CodeForm::kAssembly);
     ASSERT_TRUE(code.ok());
     EXPECT_EQ(code->find("__"), std::string::npos) << *code;
   }

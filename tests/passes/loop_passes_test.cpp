@@ -52,9 +52,17 @@ TEST(LoopPasses, LowerDots) {
 TEST(LoopPasses, UnrollLoops) {
   check_golden("unroll_loops", {Stage::kFlat, Stage::kFlat}, on_kernel<unroll_loops>());
 }
+TEST(LoopPasses, FormPhases) {
+  check_golden("form_phases", {Stage::kFlat, Stage::kFlat},
+               [](const ir::Kernel& k, const std::string&) { return form_phases(k); });
+}
+TEST(LoopPasses, PlanWorkspace) {
+  check_golden("plan_workspace", {Stage::kFlat, Stage::kPlanned},
+               [](const ir::Kernel& k, const std::string&) { return plan_workspace(k); });
+}
 // All of them in a row.
 TEST(LoopPasses, LowerToFlat) {
-  check_golden("lower_to_flat", {Stage::kScheduled, Stage::kFlat},
+  check_golden("lower_to_flat", {Stage::kScheduled, Stage::kPlanned},
                [](const ir::Kernel& k, const std::string&) { return lower_to_flat(k, {}); });
 }
 

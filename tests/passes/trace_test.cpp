@@ -307,7 +307,7 @@ TEST_P(DefaultSchedules, ComputeTheSame) {
     expect_same_results(kernel_, scheduled->kernel);
     auto flat = lower_to_flat(scheduled->kernel, options);
     ASSERT_TRUE(flat.ok()) << flat.error().to_string();
-    verified = ir::verify(*flat, ir::Stage::kFlat);
+    verified = ir::verify(*flat, ir::Stage::kPlanned);
     ASSERT_TRUE(verified.ok()) << verified.error().to_string();
     expect_same_results(kernel_, *flat);
   }

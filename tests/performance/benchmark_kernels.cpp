@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "codegen/cpu/compile_kernels.h"
+#include "codegen/backend.h"
 #include "codegen/measure/machine_cache.h"
 #include "runtime/thread_pool.h"
 #include "tests/performance/kernel_benchmark.h"
@@ -36,7 +36,9 @@ int take_threads(int& argc, char** argv) {
 }
 
 void add_context(const Setting& setting) {
-  const Result<ir::MachineDescription> machine = cpu::describe_machine();
+  const Result<const codegen::Backend*> backend = codegen::open_backend();
+  const Result<ir::MachineDescription> machine =
+      backend.ok() ? (*backend)->describe("native") : backend.error();
   benchmark::AddCustomContext("cpu", machine.ok() ? machine->cpu : "unknown");
   benchmark::AddCustomContext("cpu_model", cpu_info().model);
   benchmark::AddCustomContext("threads", std::to_string(setting.threads));

@@ -1,8 +1,12 @@
-#include "codegen/cpu/phases.h"
-
+// One fork for the parallel loops of a kernel that run one after the other: a fork and a join for
+// each cost more than many of them take. The kernel runs as a team (stmts.h) whose members go
+// through the body together, as in an OpenMP parallel region: a parallel loop is a work-sharing
+// loop with a barrier behind it, and what stands beside such loops becomes a loop of one iteration
+// (`single`).
 #include "ir/loops/rewrite.h"
+#include "passes/loops/loop_passes.h"
 
-namespace tilewright::cpu {
+namespace tilewright::passes {
 
 using namespace ir;
 
@@ -25,7 +29,8 @@ bool is_used_in_parallel(const Stmt& s, const Buffer& buffer) {
       const auto* st = x.as<Store>();
       const auto* tile = x.as<DotTile>();
       found |= st && st->buffer == buffer;
-      found |= tile && (tile->sum.buffer == buffer || tile->a.buffer == buffer);
+      found |= tile &&
+               (tile->sum.buffer == buffer || tile->a.buffer == buffer || tile->b.buffer == buffer);
     });
     for_each_expr(f->body, [&](const Expr& x) {
       const auto* l = x.as<Load>();
@@ -42,6 +47,7 @@ bool reads_memory(const Expr& e) {
 
 class Phases {
  public:
+  // Null where there are fewer than two phases, or no way that all members take alike.
   Stmt run(const Stmt& body) {
     Stmt phases = walk(body, false);
     return several_ ? phases : Stmt();
@@ -113,6 +119,11 @@ class Phases {
 
 }  // namespace
 
-Stmt as_phases(const Stmt& body) { return has_parallel_loop(body) ? Phases().run(body) : Stmt(); }
+Kernel form_phases(Kernel kernel) {
+  Stmt phases = has_parallel_loop(kernel.body) ? Phases().run(kernel.body) : Stmt();
+  kernel.team = static_cast<bool>(phases);
+  if (phases) kernel.body = phases;
+  return kernel;
+}
 
-}  // namespace tilewright::cpu
+}  // namespace tilewright::passes
