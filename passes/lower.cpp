@@ -3,6 +3,7 @@
 
 #include "passes/loops/loop_passes.h"
 #include "passes/plan_program.h"
+#include "passes/planner.h"
 #include "passes/schedule/rules/choose_trace.h"
 
 namespace tilewright::passes {
@@ -135,6 +136,19 @@ std::span<const GraphPass> graph_passes() {
   return kPasses;
 }
 
+std::span<const PlanPass> plan_passes() {
+  static constexpr PlanPass kPasses[] = {
+      // What a slice takes, a concat joins or a pad surrounds lies in the other value's memory.
+      {"choose_aliases", false, [](GraphPlan& g) { g.aliases = choose_aliases(g.graph); }},
+      {"collect_steps", false, collect_steps},
+      {"order_steps", true, order_steps},
+      {"drop_unused_steps", true, drop_unused_steps},
+      // Kernels that differ in numbers alone read the numbers from constants.
+      {"share_kernels", true, share_kernels},
+  };
+  return kPasses;
+}
+
 std::span<const KernelPass> schedule_passes() {
   static constexpr KernelPass kPasses[] = {
       // How the kernel runs is decided: the trace says it all.
@@ -176,6 +190,16 @@ std::span<const KernelPass> loop_passes() {
   return kPasses;
 }
 
+std::span<const ProgramPass> program_passes() {
+  static constexpr ProgramPass kPasses[] = {
+      {"set_lifetimes", Change::kNothing,
+       [](ir::Program p, const LowerOptions&) -> Result<ir::Program> {
+         return set_lifetimes(std::move(p));
+       }},
+  };
+  return kPasses;
+}
+
 Result<Graph> lower_graph(Graph graph, const LowerOptions& options) {
   return run_pipeline(graph_passes(), std::move(graph), options);
 }
@@ -196,7 +220,8 @@ Result<ir::Program> lower(Graph graph, const LowerOptions& options) {
   TW_ASSIGN(
       ir::Program program,
       plan_program(
-          graph, [&](Kernel k, const std::set<std::string>& constants) -> Result<LoweredKernel> {
+          graph, options,
+          [&](Kernel k, const std::set<std::string>& constants) -> Result<LoweredKernel> {
             if (options.on_kernel) options.on_kernel(done++);
             k.exact = options.numerics == Numerics::kExact;
             TW_ASSIGN(ScheduledKernel s, schedule_kernel(std::move(k), constants, options));
@@ -204,7 +229,7 @@ Result<ir::Program> lower(Graph graph, const LowerOptions& options) {
             return LoweredKernel{std::move(k), to_string(s.trace)};
           }));
   program.numerics = options.numerics;
-  return program;
+  return run_pipeline(program_passes(), std::move(program), options);
 }
 
 }  // namespace tilewright::passes

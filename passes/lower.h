@@ -33,10 +33,13 @@ struct LowerOptions {
   FindSchedule find_schedule;  // asked before the rules choose; null, or nothing: they do
 };
 
-// The passes, in order: over the graph; over a kernel with blocks; from there to flat loops.
+// The passes, in order: over the graph; over what is planned for it and each region inside; over a
+// kernel with blocks; from there to flat loops; over the program.
 std::span<const GraphPass> graph_passes();
+std::span<const PlanPass> plan_passes();
 std::span<const KernelPass> schedule_passes();
 std::span<const KernelPass> loop_passes();
+std::span<const ProgramPass> program_passes();
 
 // The graph passes alone: what `lower` makes kernels of.
 Result<ir::Graph> lower_graph(ir::Graph graph, const LowerOptions& options);

@@ -9,8 +9,11 @@
 
 #include "ir/text/printer_graph.h"
 #include "ir/text/printer_loops.h"
+#include "ir/text/printer_program.h"
 #include "ir/verify_graph.h"
+#include "ir/verify_program.h"
 #include "passes/lower.h"
+#include "passes/planner.h"
 #include "passes/reproducer.h"
 
 namespace tilewright::passes {
@@ -68,10 +71,25 @@ Status verify_result(const ir::Graph& graph, const GraphPass&) { return ir::veri
 Status verify_result(const ir::Kernel& kernel, const KernelPass& pass) {
   return ir::verify(kernel, pass.after);
 }
+Status verify_result(const ir::Program& program, const ProgramPass&) { return ir::verify(program); }
+std::string name_of(const ir::Program& program) { return program.name + "_program"; }
+std::string text_of(const ir::Program& program) { return ir::to_text(program); }
 const std::string& name_of(const ir::Graph& graph) { return graph.name; }
 const std::string& name_of(const ir::Kernel& kernel) { return kernel.name; }
 std::string text_of(const ir::Graph& graph) { return ir::to_text(graph); }
 std::string text_of(const ir::Kernel& kernel) { return ir::to_text(kernel); }
+
+// The error, with the pass that it is of and, where it is one of Tilewright's own, the file that
+// replays it.
+template <typename Pass, typename Module, typename Context>
+Error failure(Error error, std::string_view pass, const Module& before,
+              std::span<const Pass> remaining, const Context& context) {
+  if (error.kind != ErrorKind::kInternal) return error;
+  error.message = "pass " + std::string(pass) + ": " + error.message;
+  if (auto path = write_reproducer(before, remaining, context, error); path.ok())
+    error.notes.push_back("to see it again: tilewright reproduce " + *path);
+  return error;
+}
 
 template <typename Pass, typename Module, typename Context>
 Result<Module> run_all(std::span<const Pass> passes, Module module, const Context& context) {
@@ -94,11 +112,7 @@ Result<Module> run_all(std::span<const Pass> passes, Module module, const Contex
       if (dump_folder()) dump(name_of(module), i + 1, pass.name, text_of(module));
       continue;
     }
-    if (error->kind != ErrorKind::kInternal) return std::move(*error);
-    error->message = "pass " + std::string(pass.name) + ": " + error->message;
-    if (auto path = write_reproducer(before, passes.subspan(i), context, *error); path.ok())
-      error->notes.push_back("to see it again: tilewright reproduce " + *path);
-    return std::move(*error);
+    return failure(std::move(*error), pass.name, before, passes.subspan(i), context);
   }
   return module;
 }
@@ -114,6 +128,30 @@ Result<ir::Graph> run_pipeline(std::span<const GraphPass> passes, ir::Graph grap
 Result<ir::Kernel> run_pipeline(std::span<const KernelPass> passes, ir::Kernel kernel,
                                 const KernelContext& context) {
   return run_all(passes, std::move(kernel), context);
+}
+
+Result<ir::Program> run_pipeline(std::span<const ProgramPass> passes, ir::Program program,
+                                 const LowerOptions& options) {
+  if (dump_folder()) dump(program.name + "_program", 0, "planned", ir::to_text(program));
+  return run_all(passes, std::move(program), options);
+}
+
+Status run_pipeline(std::span<const PlanPass> passes, GraphPlan& plan,
+                    const LowerOptions& options) {
+  for (size_t i = 0; i < passes.size(); ++i) {
+    const PlanPass& pass = passes[i];
+    const double start = seconds_now();
+    Status done = catch_failures([&]() -> Status {
+      pass.run(plan);
+      return {};
+    });
+    const double end = seconds_now();
+    if (done.ok()) done = catch_failures([&] { return verify(plan, pass.ordered); });
+    add_time(pass.name, end - start, seconds_now() - end);
+    if (!done.ok()) return failure(done.error(), pass.name, plan.graph, passes, options);
+    if (dump_folder()) dump(plan.graph.name + "_plan", i + 1, pass.name, to_text(plan));
+  }
+  return {};
 }
 
 std::vector<PassTime> pass_times() {

@@ -11,6 +11,7 @@
 
 #include "ir/graph/graph.h"
 #include "ir/loops/nodes.h"
+#include "ir/program/program.h"
 #include "ir/verify_loops.h"
 #include "passes/schedule/trace.h"
 #include "runtime/core/numerics.h"
@@ -19,6 +20,7 @@
 namespace tilewright::passes {
 
 struct LowerOptions;
+struct GraphPlan;
 
 // What a pass over a kernel may know besides the kernel.
 struct KernelContext {
@@ -56,12 +58,28 @@ struct KernelPass {
   Result<ir::Kernel> (*run)(ir::Kernel, const KernelContext&);
 };
 
+// A pass over what is found out about a graph before its program is written (planner.h). A plan
+// follows from its graph, so that the graph is what replays a failure.
+struct PlanPass {
+  std::string_view name;
+  bool ordered;  // steps stand in their order after it
+  void (*run)(GraphPlan&);
+};
+struct ProgramPass {
+  std::string_view name;
+  Change change;
+  Result<ir::Program> (*run)(ir::Program, const LowerOptions&);
+};
+
 // Runs the passes in order, without those that change more than the options' numerics allow. An
 // error of kind kInternal names the pass, and its notes the file that replays it.
 Result<ir::Graph> run_pipeline(std::span<const GraphPass> passes, ir::Graph graph,
                                const LowerOptions& options);
 Result<ir::Kernel> run_pipeline(std::span<const KernelPass> passes, ir::Kernel kernel,
                                 const KernelContext& context);
+Result<ir::Program> run_pipeline(std::span<const ProgramPass> passes, ir::Program program,
+                                 const LowerOptions& options);
+Status run_pipeline(std::span<const PlanPass> passes, GraphPlan& plan, const LowerOptions& options);
 
 // What each pass took of this process, in the order of first use. A pass that runs passes itself
 // (on the bodies of control flow) counts theirs as its own too.

@@ -8,6 +8,7 @@
 #include "ir/loops/simplify.h"
 #include "ir/text/printer_loops.h"
 #include "passes/loops/loop_passes.h"
+#include "passes/lower.h"
 #include "passes/planner.h"
 
 namespace tilewright::passes {
@@ -94,13 +95,11 @@ Result<Program> Planner::run(const Graph& graph) {
   declare_inputs(main);
   TW_RETURN_IF_ERROR(write_block(main));
   declare_outputs(main);
-  set_lifetimes(program_);
   return std::move(program_);
 }
 
 Status Planner::write_block(GraphPlan& g) {
-  g.steps = collect_steps(g.graph, g.uses, g.aliases);
-  share_kernels(g);
+  TW_RETURN_IF_ERROR(run_pipeline(plan_passes(), g, options_));
   for (PlanStep& s : g.steps) TW_RETURN_IF_ERROR(emit(g, s));
   return {};
 }
@@ -291,8 +290,9 @@ void Planner::add_profile(const Graph& graph, const GroupKernel& g, CallInstruct
                               count_flops(g.kernel), simplify(bytes)});
 }
 
-Result<Program> plan_program(const Graph& graph, const LowerKernel& lower_kernel) {
-  return Planner(lower_kernel).run(graph);
+Result<Program> plan_program(const Graph& graph, const LowerOptions& options,
+                             const LowerKernel& lower_kernel) {
+  return Planner(options, lower_kernel).run(graph);
 }
 
 }  // namespace tilewright::passes

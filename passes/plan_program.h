@@ -1,4 +1,4 @@
-// From a fused graph and its kernels to the program: buffers, views, instruction order, lifetimes.
+// From a fused graph and its kernels to the program: buffers, views, instructions.
 #pragma once
 
 #include <functional>
@@ -20,6 +20,14 @@ struct LoweredKernel {
 using LowerKernel =
     std::function<Result<LoweredKernel>(ir::Kernel, const std::set<std::string>& constants)>;
 
-Result<ir::Program> plan_program(const ir::Graph& graph, const LowerKernel& lower_kernel);
+struct LowerOptions;
+
+// Runs plan_passes() over the graph and each region inside, and writes what they found as a program
+// without lifetimes.
+Result<ir::Program> plan_program(const ir::Graph& graph, const LowerOptions& options,
+                                 const LowerKernel& lower_kernel);
+
+// First and last use of every buffer, as instructions of the main block.
+ir::Program set_lifetimes(ir::Program program);
 
 }  // namespace tilewright::passes

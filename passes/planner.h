@@ -22,22 +22,25 @@ struct PlanStep {
 // A graph or region while its block is written.
 struct GraphPlan {
   GraphPlan(const ir::Graph& g, int32_t block_id)
-      : graph(g), block(block_id), uses(g.use_counts()), aliases(choose_aliases(g)) {}
+      : graph(g), block(block_id), uses(g.use_counts()) {}
   const ir::Graph& graph;
   int32_t block;
   std::vector<int> uses;
+  // What the passes of plan_passes() find out, each from what is there before it.
   Aliases aliases;
+  std::vector<PlanStep> steps;
+  // What the planner keeps while it writes.
   std::set<int32_t> allocated;  // dynamic buffers that several kernels write parts of
   std::map<ir::ValueId, int32_t> buffers;
   std::map<ir::ValueId, std::vector<int32_t>>
-      packed;  // constants in the layouts that kernels want them in
-  std::vector<PlanStep> steps;
+      packed;                      // constants in the layouts that kernels want them in
   std::set<std::string> required;  // of extents, by this block
 };
 
 class Planner {
  public:
-  explicit Planner(const LowerKernel& lower) : lower_(lower) {}
+  Planner(const LowerOptions& options, const LowerKernel& lower)
+      : options_(options), lower_(lower) {}
   Result<ir::Program> run(const ir::Graph& graph);
 
  private:
@@ -77,6 +80,7 @@ class Planner {
   int32_t scalar_buffer(const std::string& name, DType dtype);
   void write_directly(GraphPlan& inner, ir::ValueId v, int32_t buffer_id);
 
+  const LowerOptions& options_;
   const LowerKernel& lower_;
   ir::Program program_;
   std::set<const ir::ExprNode*> run_symbols_;
@@ -85,18 +89,25 @@ class Planner {
       sources_;  // of each kernel, before lowering, and its constant parameters
 };
 
-// passes/plan_steps.cpp: the steps of a graph in the order of execution, without those that nobody
-// needs.
-std::vector<PlanStep> collect_steps(const ir::Graph& graph, const std::vector<int>& uses,
-                                    const Aliases& aliases);
+// The passes over a plan. passes/plan_steps.cpp: a step for each group and for each node that
+// defines symbols; passes/order_steps.cpp: each step after those whose results or symbols it needs,
+// and without those that nobody needs; passes/share_kernels.cpp: the steps whose kernels differ in
+// numbers alone get one kernel.
+void collect_steps(GraphPlan& g);
+void order_steps(GraphPlan& g);
+void drop_unused_steps(GraphPlan& g);
+void share_kernels(GraphPlan& g);
+// What a step reads: operands of its kernel, and what must lie in its result before.
+std::vector<ir::ValueId> inputs_of(const PlanStep& s);
+// passes/verify_plan.cpp: as text, for dumps; and the rules of plans: a value that lies in another
+// lies in one that has memory of its own, with a place for each dimension; when ordered, steps read
+// what earlier ones made, and there is a step for each result.
+std::string to_text(const GraphPlan& g);
+Status verify(const GraphPlan& g, bool ordered);
 // passes/plan_requirements.cpp: what must hold of extents that only the run knows, so that the
 // nodes of a kernel mean what they were compiled to, and it reads and writes what there is.
 std::vector<ir::RequireInstruction> requirements_of(const ir::Graph& graph,
                                                     const std::vector<size_t>& nodes,
                                                     const ir::Kernel& kernel);
-// passes/share_kernels.cpp: gives the steps whose kernels differ in numbers alone one kernel.
-void share_kernels(GraphPlan& g);
-// First and last use of every buffer, as instructions of the main block.
-void set_lifetimes(ir::Program& program);
 
 }  // namespace tilewright::passes

@@ -11,8 +11,12 @@
 
 #include "ir/text/parser_graph.h"
 #include "ir/text/parser_loops.h"
+#include "ir/text/parser_program.h"
 #include "ir/text/printer_graph.h"
 #include "ir/text/printer_loops.h"
+#include "ir/text/printer_program.h"
+#include "ir/verify_graph.h"
+#include "passes/planner.h"
 
 namespace tilewright::passes {
 
@@ -158,15 +162,35 @@ Result<ir::ConstantRef> zeros(const std::string& text) {
                            std::vector<uint8_t>(static_cast<size_t>(*n * byte_size(*dtype))));
 }
 
-Status replay_graph(const Reproducer& r, const LowerOptions& options) {
+Result<std::vector<ir::ConstantRef>> read_constants(const Reproducer& r) {
   std::vector<ir::ConstantRef> constants;
   for (auto [it, end] = r.fields.equal_range("constant"); it != end; ++it) {
     TW_ASSIGN(ir::ConstantRef c, zeros(it->second));
     constants.push_back(std::move(c));
   }
+  return constants;
+}
+
+Status replay_graph(const Reproducer& r, const LowerOptions& options) {
+  TW_ASSIGN(std::vector<ir::ConstantRef> constants, read_constants(r));
   TW_ASSIGN(ir::Graph graph, ir::parse_graph(r.body, constants));
   TW_ASSIGN(std::vector<GraphPass> passes, find_passes(r, graph_passes()));
   auto result = run_pipeline(std::span<const GraphPass>(passes), std::move(graph), options);
+  return result.ok() ? Status() : Status(result.error());
+}
+Status replay_plan(const Reproducer& r, const LowerOptions& options) {
+  TW_ASSIGN(std::vector<ir::ConstantRef> constants, read_constants(r));
+  TW_ASSIGN(ir::Graph graph, ir::parse_graph(r.body, constants));
+  TW_RETURN_IF_ERROR(ir::verify(graph));
+  TW_ASSIGN(std::vector<PlanPass> passes, find_passes(r, plan_passes()));
+  GraphPlan plan(graph, 0);
+  return run_pipeline(std::span<const PlanPass>(passes), plan, options);
+}
+Status replay_program(const Reproducer& r, const LowerOptions& options) {
+  TW_ASSIGN(std::vector<ir::ConstantRef> constants, read_constants(r));
+  TW_ASSIGN(ir::Program program, ir::parse_program(r.body, constants));
+  TW_ASSIGN(std::vector<ProgramPass> passes, find_passes(r, program_passes()));
+  auto result = run_pipeline(std::span<const ProgramPass>(passes), std::move(program), options);
   return result.ok() ? Status() : Status(result.error());
 }
 Status replay_kernel(const Reproducer& r, const LowerOptions& options) {
@@ -183,19 +207,35 @@ Status replay_kernel(const Reproducer& r, const LowerOptions& options) {
   return result.ok() ? Status() : Status(result.error());
 }
 
-}  // namespace
-
-Result<std::string> write_reproducer(const ir::Graph& graph, std::span<const GraphPass> remaining,
-                                     const LowerOptions& options, const Error& error) {
+template <typename Module, typename Pass>
+Result<std::string> write_with_constants(const char* form, const Module& module,
+                                         std::span<const Pass> remaining,
+                                         const LowerOptions& options, const Error& error) {
   std::vector<ir::ConstantRef> constants;
-  const std::string body = ir::to_text(graph, &constants);
-  std::string text = header("graph", options, error) + "passes: " + names_of(remaining) + "\n";
+  const std::string body = ir::to_text(module, &constants);
+  std::string text = header(form, options, error) + "passes: " + names_of(remaining) + "\n";
   for (const ir::ConstantRef& c : constants) {
     text += "constant: " + std::string(name(c->dtype));
     for (int64_t d : c->shape) text += " " + std::to_string(d);
     text += "\n";
   }
   return write_text(text + std::string(kSeparator) + "\n" + body);
+}
+
+}  // namespace
+
+Result<std::string> write_reproducer(const ir::Graph& graph, std::span<const GraphPass> remaining,
+                                     const LowerOptions& options, const Error& error) {
+  return write_with_constants("graph", graph, remaining, options, error);
+}
+Result<std::string> write_reproducer(const ir::Graph& graph, std::span<const PlanPass> remaining,
+                                     const LowerOptions& options, const Error& error) {
+  return write_with_constants("plan", graph, remaining, options, error);
+}
+Result<std::string> write_reproducer(const ir::Program& program,
+                                     std::span<const ProgramPass> remaining,
+                                     const LowerOptions& options, const Error& error) {
+  return write_with_constants("program", program, remaining, options, error);
 }
 Result<std::string> write_reproducer(const ir::Kernel& kernel,
                                      std::span<const KernelPass> remaining,
@@ -214,7 +254,9 @@ Status replay(const std::string& path, const RunConstants& run_constants) {
   options.run_constants = run_constants;
   if (r.field("form") == "graph") return replay_graph(r, options);
   if (r.field("form") == "kernel") return replay_kernel(r, options);
-  return invalid("form '" + r.field("form") + "', expected graph or kernel", path);
+  if (r.field("form") == "plan") return replay_plan(r, options);
+  if (r.field("form") == "program") return replay_program(r, options);
+  return invalid("form '" + r.field("form") + "', expected graph, plan, kernel or program", path);
 }
 
 }  // namespace tilewright::passes

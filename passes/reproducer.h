@@ -1,5 +1,5 @@
 // A file with what a pass was given when it failed, and what is needed to run it again: the text of
-// the graph or kernel, the machine, the options, the passes that were to come.
+// the graph, kernel or program, the machine, the options, the passes that were to come.
 #pragma once
 
 #include <span>
@@ -16,6 +16,12 @@ Result<std::string> write_reproducer(const ir::Graph& graph, std::span<const Gra
 Result<std::string> write_reproducer(const ir::Kernel& kernel,
                                      std::span<const KernelPass> remaining,
                                      const KernelContext& context, const Error& error);
+
+Result<std::string> write_reproducer(const ir::Graph& graph, std::span<const PlanPass> remaining,
+                                     const LowerOptions& options, const Error& error);
+Result<std::string> write_reproducer(const ir::Program& program,
+                                     std::span<const ProgramPass> remaining,
+                                     const LowerOptions& options, const Error& error);
 
 // Runs the passes of the file again. The error is theirs, or says why the file cannot be replayed
 // (kIo, kInvalid). Constants that the text leaves out are zeros.

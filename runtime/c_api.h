@@ -9,8 +9,10 @@
      tw_model* model = NULL;
      tw_session* session = NULL;
      if (tw_model_load("model.so", &model) || tw_session_create(model, NULL, &session))
-   puts(tw_last_error()); const DLTensor* inputs[] = {&x}; DLTensor* outputs[] = {NULL}; if
-   (tw_session_run(session, inputs, 1, outputs, 1)) puts(tw_last_error());
+       puts(tw_last_error());
+     const DLTensor* inputs[] = {&x};
+     DLTensor* outputs[] = {NULL};
+     if (tw_session_run(session, inputs, 1, outputs, 1)) puts(tw_last_error());
      ... outputs[0]->data ...
      tw_session_free(session);
      tw_model_free(model);

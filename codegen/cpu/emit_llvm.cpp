@@ -155,8 +155,12 @@ class Emitter {
       case NodeKind::kWhile: return emit_while(*s.as<While>());
       case NodeKind::kIf: return emit_if(*s.as<If>());
       case NodeKind::kAllocate: return emit_allocate(*s.as<Allocate>());
-      default: TW_CHECK(!"flat loops hold no blocks");
+      case NodeKind::kBlock: break;
+#define TW_EXPR(Kind) \
+  case NodeKind::k##Kind: break;
+#include "ir/loops/nodes.def"
     }
+    TW_CHECK(!"a statement of flat loops");
   }
 
   // The number of statements, from `first` on, that use what is loaded here.

@@ -271,7 +271,10 @@ Value* ValueEmitter::make(const Expr& e) {
     case NodeKind::kReduceLanes:
       return emit_reduce_lanes(b_, machine_, *e.as<ReduceLanes>(),
                                value(e.as<ReduceLanes>()->value));
-    default: break;
+    case NodeKind::kVar: break;  // has its value already
+#define TW_STMT(Kind) \
+  case NodeKind::k##Kind: break;
+#include "ir/loops/nodes.def"
   }
   TW_CHECK(!"no expression");
   return nullptr;

@@ -6,13 +6,14 @@
 #include "frontends/cli/cli.h"
 #include "ir/text/printer_graph.h"
 #include "ir/text/printer_loops.h"
+#include "ir/text/printer_program.h"
 #include "passes/plan_program.h"
 #include "passes/schedule/rules/choose_trace.h"
 
 namespace tilewright::cli {
 
-const std::vector<std::string> kForms{"graph",     "typed", "fused", "loops",
-                                      "scheduled", "flat",  "llvm",  "asm"};
+const std::vector<std::string> kForms{"graph", "typed", "fused", "loops",  "scheduled",
+                                      "flat",  "llvm",  "asm",   "program"};
 
 namespace {
 
@@ -79,7 +80,7 @@ Result<std::string> print_kernels(ir::Graph graph, const std::string& form, cons
     text += one + "\n";
     return passes::LoweredKernel{std::move(k), ""};
   };
-  auto program = passes::plan_program(graph, collect);
+  auto program = passes::plan_program(graph, options, collect);
   if (!program.ok()) return program.error();
   if (text.empty() && !only.empty())
     return invalid((form == "explain" ? "--explain" : "--only") +
@@ -94,7 +95,7 @@ int lower_command(const ModelOptions& options, const std::string& form, const st
   if (is_compiled(options.model))
     return report_usage("lower reads an .onnx file; '" + options.model + "' is compiled already");
   const bool is_graph = form == "graph" || form == "typed" || form == "fused";
-  if (is_graph && !only.empty())
+  if ((is_graph || form == "program") && !only.empty())
     return report_usage("--only goes with forms of kernels, not with --emit " + form);
   auto model = open_model(options.model);
   if (!model.ok()) return report(model.error());
@@ -108,6 +109,12 @@ int lower_command(const ModelOptions& options, const std::string& form, const st
     auto result = graph_at(std::move(*graph), form, *lower);
     if (!result.ok()) return report(result.error());
     std::cout << ir::to_text(*result);
+    return kOk;
+  }
+  if (form == "program") {
+    auto program = passes::lower(std::move(*graph), *lower);
+    if (!program.ok()) return report(program.error());
+    std::cout << ir::to_text(*program);
     return kOk;
   }
   auto text = print_kernels(std::move(*graph), form, only, *lower);

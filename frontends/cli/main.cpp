@@ -94,11 +94,12 @@ void add_lower(CLI::App& app, Arguments& a) {
   c->add_option("--emit", a.form,
                 "graph: as imported; typed: cleaned up; fused: in groups; loops: kernels with "
                 "blocks; scheduled; flat: one index\n"
-                "per access, vectors; llvm: LLVM IR; asm: assembly")
+                "per access, vectors; llvm: LLVM IR; asm: assembly;\n"
+                "program: buffers, kernels and instructions of a run")
       ->check(CLI::IsMember(kForms))
       ->capture_default_str();
   c->add_option("--only", a.only,
-                "one kernel, by name or number (k3); for the forms from loops on");
+                "one kernel, by name or number (k3); for the forms from loops to asm");
   c->add_option(
       "--explain", a.explain,
       "say why a kernel, by name or number, is scheduled as it is: what was decided, out of what, "

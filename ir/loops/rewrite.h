@@ -10,40 +10,28 @@
 
 namespace tilewright::ir {
 
-// Calls f(node) with the node's own type, e.g. `dispatch(e, [](const auto& n) { ... })`.
+// Calls f(node) with the node's own type, e.g. `dispatch(e, [](const auto& n) { ... })`. The cases
+// are those of nodes.def: an f that cannot take a node does not compile.
 template <typename F>
 decltype(auto) dispatch(const Expr& e, F&& f) {
+  using Var = VarNode;  // the struct of each kind has its name, but that `Var` is the handle
   switch (e.kind()) {
-    case NodeKind::kIntImm: return f(*e.as<IntImm>());
-    case NodeKind::kFloatImm: return f(*e.as<FloatImm>());
-    case NodeKind::kVar: return f(*e.as<VarNode>());
-    case NodeKind::kCast: return f(*e.as<Cast>());
-    case NodeKind::kBitcast: return f(*e.as<Bitcast>());
-    case NodeKind::kUnary: return f(*e.as<Unary>());
-    case NodeKind::kBinary: return f(*e.as<Binary>());
-    case NodeKind::kSelect: return f(*e.as<Select>());
-    case NodeKind::kLoad: return f(*e.as<Load>());
-    case NodeKind::kRamp: return f(*e.as<Ramp>());
-    case NodeKind::kBroadcast: return f(*e.as<Broadcast>());
-    case NodeKind::kReduceLanes: return f(*e.as<ReduceLanes>());
-    case NodeKind::kDot: return f(*e.as<Dot>());
-    default: break;
+#define TW_EXPR(Kind) \
+  case NodeKind::k##Kind: return f(*e.as<Kind>());
+#define TW_STMT(Kind) \
+  case NodeKind::k##Kind: break;
+#include "ir/loops/nodes.def"
   }
   check_failed("an expression kind", __FILE__, __LINE__);
 }
 template <typename F>
 decltype(auto) dispatch(const Stmt& s, F&& f) {
   switch (s.kind()) {
-    case NodeKind::kStore: return f(*s.as<Store>());
-    case NodeKind::kDotTile: return f(*s.as<DotTile>());
-    case NodeKind::kLet: return f(*s.as<Let>());
-    case NodeKind::kFor: return f(*s.as<For>());
-    case NodeKind::kWhile: return f(*s.as<While>());
-    case NodeKind::kIf: return f(*s.as<If>());
-    case NodeKind::kSeq: return f(*s.as<Seq>());
-    case NodeKind::kAllocate: return f(*s.as<Allocate>());
-    case NodeKind::kBlock: return f(*s.as<Block>());
-    default: break;
+#define TW_EXPR(Kind) \
+  case NodeKind::k##Kind: break;
+#define TW_STMT(Kind) \
+  case NodeKind::k##Kind: return f(*s.as<Kind>());
+#include "ir/loops/nodes.def"
   }
   check_failed("a statement kind", __FILE__, __LINE__);
 }

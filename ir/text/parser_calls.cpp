@@ -39,7 +39,7 @@ Expr ExprParser::combine(const Token& at, BinaryOp op, Expr a, Expr b) {
   n->b = std::move(b);
   return done(n);
 }
-Expr ExprParser::unary_of(const Token&, UnaryOp op, Expr value) {
+Expr ExprParser::unary_of(UnaryOp op, Expr value) {
   if (!c_.ok()) return nullptr;
   const bool test = op == UnaryOp::kIsNan || op == UnaryOp::kIsInf;
   auto n = make<Unary>({test ? DType::kBool : value.dtype(), value.lanes()});
@@ -47,120 +47,128 @@ Expr ExprParser::unary_of(const Token&, UnaryOp op, Expr value) {
   n->value = std::move(value);
   return done(n);
 }
-Expr ExprParser::select_of(const Token& at, Expr condition, Expr a, Expr b) {
-  if (!c_.ok()) return nullptr;
-  if (!(a.type() == b.type()) || !(condition.type() == ScalarType{DType::kBool, a.lanes()})) {
-    c_.fail(at, "select: expected (bool, t, t) of equal lanes, found (" +
-                    to_text(condition.type()) + ", " + to_text(a.type()) + ", " +
-                    to_text(b.type()) + ")");
-    return nullptr;
-  }
-  auto n = make<Select>(a.type());
-  n->condition = std::move(condition);
-  n->a = std::move(a);
-  n->b = std::move(b);
-  return done(n);
+
+Token ExprParser::begin_call() {
+  Token t = c_.next();
+  c_.next();
+  return t;
+}
+Expr ExprParser::argument(bool first) {
+  if (!first) c_.expect_symbol(",");
+  return expression();
+}
+Expr ExprParser::end_call(Expr result) {
+  c_.expect_symbol(")");
+  return result;
 }
 int ExprParser::lanes() {
+  c_.expect_symbol(",");
   const Token at = c_.peek();
   const int64_t n = c_.integer("a number of lanes");
   if (n < 1 || n > kMaxLanes)
     c_.fail(at, "the number of lanes must be in 1.." + std::to_string(kMaxLanes));
   return static_cast<int>(n);
 }
-// base, stride, lanes) or value, lanes)
-Expr ExprParser::lanes_of(const Token& at, bool ramp) {
-  Expr base = expression(), stride;
-  c_.expect_symbol(",");
-  if (ramp) {
-    stride = expression();
-    c_.expect_symbol(",");
-  }
-  const int count = lanes();
+
+bool ExprParser::at(Of<Cast>) const { return at_call() && type_named(c_.peek().text); }
+Expr ExprParser::read(Of<Cast>) {
+  const Token t = begin_call();
+  const auto type = type_named(t.text);
+  if (type->lanes != 1) c_.fail(t, "a conversion names an element type, found " + t.text);
+  Expr value = argument(true);
   if (!c_.ok()) return nullptr;
-  if (ramp ? base.lanes() != 1 || !(base.type() == stride.type()) : count % base.lanes() != 0) {
-    c_.fail(at, ramp ? "ramp: base and stride must be scalars of one type"
-                     : "broadcast: " + std::to_string(count) + " lanes of " + to_text(base.type()));
+  auto n = make<Cast>({type->dtype, value.lanes()});
+  n->value = std::move(value);
+  return end_call(done(n));
+}
+Expr ExprParser::read(Of<Bitcast>) {
+  const Token t = begin_call();
+  const DType type = dtype();
+  Expr value = argument();
+  if (c_.ok() && byte_size(type) != byte_size(value.dtype()))
+    c_.fail(t, "bitcast from " + to_text(value.type()) + ": the sizes differ");
+  if (!c_.ok()) return nullptr;
+  auto n = make<Bitcast>({type, value.lanes()});
+  n->value = std::move(value);
+  return end_call(done(n));
+}
+bool ExprParser::at(Of<Unary>) const { return at_call() && unary_named(c_.peek().text); }
+Expr ExprParser::read(Of<Unary>) {
+  const auto op = unary_named(begin_call().text);
+  return end_call(unary_of(*op, argument(true)));
+}
+bool ExprParser::at(Of<Binary>) const {
+  const auto op = at_call() ? binary_named(c_.peek().text) : std::nullopt;
+  return op && precedence(*op) == 0;
+}
+Expr ExprParser::read(Of<Binary>) {
+  const Token t = begin_call();
+  Expr a = argument(true), b = argument();
+  return end_call(combine(t, *binary_named(t.text), std::move(a), std::move(b)));
+}
+Expr ExprParser::read(Of<Select>) {
+  const Token t = begin_call();
+  Expr condition = argument(true), a = argument(), b = argument();
+  if (!c_.ok()) return nullptr;
+  if (!(a.type() == b.type()) || !(condition.type() == ScalarType{DType::kBool, a.lanes()})) {
+    c_.fail(t, "select: expected (bool, t, t) of equal lanes, found (" + to_text(condition.type()) +
+                   ", " + to_text(a.type()) + ", " + to_text(b.type()) + ")");
     return nullptr;
   }
-  const ScalarType type{base.dtype(), count};
-  if (!ramp) {
-    auto n = make<Broadcast>(type);
-    n->value = std::move(base);
-    return done(n);
+  auto n = make<Select>(a.type());
+  n->condition = std::move(condition);
+  n->a = std::move(a);
+  n->b = std::move(b);
+  return end_call(done(n));
+}
+Expr ExprParser::read(Of<Ramp>) {
+  const Token t = begin_call();
+  Expr base = argument(true), stride = argument();
+  const int count = lanes();
+  if (!c_.ok()) return nullptr;
+  if (base.lanes() != 1 || !(base.type() == stride.type())) {
+    c_.fail(t, "ramp: base and stride must be scalars of one type");
+    return nullptr;
   }
-  auto n = make<Ramp>(type);
+  auto n = make<Ramp>({base.dtype(), count});
   n->base = std::move(base);
   n->stride = std::move(stride);
-  return done(n);
+  return end_call(done(n));
 }
-// op, value)
-Expr ExprParser::reduce_of(const Token&) {
+Expr ExprParser::read(Of<Broadcast>) {
+  const Token t = begin_call();
+  Expr value = argument(true);
+  const int count = lanes();
+  if (!c_.ok()) return nullptr;
+  if (count % value.lanes() != 0) {
+    c_.fail(t, "broadcast: " + std::to_string(count) + " lanes of " + to_text(value.type()));
+    return nullptr;
+  }
+  auto n = make<Broadcast>({value.dtype(), count});
+  n->value = std::move(value);
+  return end_call(done(n));
+}
+Expr ExprParser::read(Of<ReduceLanes>) {
+  begin_call();
   const Token t = c_.next();
   const auto op = binary_named(t.text);
   if (!op) c_.fail(t, "expected a binary operator, found " + shown(t));
-  c_.expect_symbol(",");
-  Expr value = expression();
+  Expr value = argument();
   if (!c_.ok()) return nullptr;
   auto n = make<ReduceLanes>({value.dtype(), 1});
   n->op = *op;
   n->value = std::move(value);
-  return done(n);
+  return end_call(done(n));
 }
-
-// function(arguments)
-Expr ExprParser::call() {
-  const Token t = c_.next();
-  c_.next();
-  Expr result;
-  auto argument = [&](bool first = false) {
-    if (!first) c_.expect_symbol(",");
-    return expression();
-  };
-  if (auto type = type_named(t.text)) {
-    if (type->lanes != 1) c_.fail(t, "a conversion names an element type, found " + t.text);
-    Expr value = argument(true);
-    if (c_.ok()) {
-      auto n = make<Cast>({type->dtype, value.lanes()});
-      n->value = std::move(value);
-      result = done(n);
-    }
-  } else if (t.text == "bitcast") {
-    const DType type = dtype();
-    Expr value = argument();
-    if (c_.ok() && byte_size(type) != byte_size(value.dtype()))
-      c_.fail(t, "bitcast from " + to_text(value.type()) + ": the sizes differ");
-    if (c_.ok()) {
-      auto n = make<Bitcast>({type, value.lanes()});
-      n->value = std::move(value);
-      result = done(n);
-    }
-  } else if (t.text == "select") {
-    Expr condition = argument(true), a = argument(), b = argument();
-    result = select_of(t, std::move(condition), std::move(a), std::move(b));
-  } else if (t.text == "ramp" || t.text == "broadcast") {
-    result = lanes_of(t, t.text == "ramp");
-  } else if (t.text == "dot") {
-    Expr sum = argument(true), a = argument(), b = argument();
-    if (c_.ok()) {
-      auto n = make<Dot>(sum.type());
-      n->sum = std::move(sum);
-      n->a = std::move(a);
-      n->b = std::move(b);
-      result = done(n);
-    }
-  } else if (t.text == "reduce_lanes") {
-    result = reduce_of(t);
-  } else if (auto u = unary_named(t.text)) {
-    result = unary_of(t, *u, argument(true));
-  } else if (auto b = binary_named(t.text); b && precedence(*b) == 0) {
-    Expr x = argument(true), y = argument();
-    result = combine(t, *b, std::move(x), std::move(y));
-  } else {
-    c_.fail(t, "unknown function " + shown(t));
-  }
-  c_.expect_symbol(")");
-  return result;
+Expr ExprParser::read(Of<Dot>) {
+  begin_call();
+  Expr sum = argument(true), a = argument(), b = argument();
+  if (!c_.ok()) return nullptr;
+  auto n = make<Dot>(sum.type());
+  n->sum = std::move(sum);
+  n->a = std::move(a);
+  n->b = std::move(b);
+  return end_call(done(n));
 }
 
 }  // namespace tilewright::ir

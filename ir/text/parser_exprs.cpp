@@ -50,12 +50,11 @@ Expr ExprParser::binary_expr(int least) {
 Expr ExprParser::unary_expr() {
   if (!c_.enter()) return nullptr;
   Expr result;
-  const Token t = c_.peek();
   if (c_.accept_symbol("-")) {
     const Token& n = c_.peek();
     const bool immediate = n.kind == TokenKind::kInteger || n.kind == TokenKind::kFloat ||
                            c_.at_word("inf") || c_.at_word("nan");
-    result = immediate ? number(true) : unary_of(t, UnaryOp::kNeg, unary_expr());
+    result = immediate ? number(true) : unary_of(UnaryOp::kNeg, unary_expr());
   } else {
     result = primary();
   }
@@ -63,35 +62,45 @@ Expr ExprParser::unary_expr() {
   return result;
 }
 
+// What stands between operators: an expression in parentheses, or one node by its own syntax.
 Expr ExprParser::primary() {
-  const Token t = c_.peek();
-  switch (t.kind) {
-    case TokenKind::kInteger:
-    case TokenKind::kFloat: return number(false);
-    case TokenKind::kName: break;
-    case TokenKind::kWord:
-      if (t.text == "inf" || t.text == "nan") return number(false);
-      if (c_.accept_word("true")) return bool_imm(true);
-      if (c_.accept_word("false")) return bool_imm(false);
-      if (c_.at_symbol("(", 1)) return call();
-      if (is_reserved(t.text)) {
-        c_.expected("an expression");
-        return nullptr;
-      }
-      break;
-    case TokenKind::kSymbol:
-      if (c_.accept_symbol("(")) {
-        Expr e = expression();
-        c_.expect_symbol(")");
-        return e;
-      }
-      [[fallthrough]];
-    case TokenKind::kString:
-    case TokenKind::kEnd: c_.expected("an expression"); return nullptr;
+  using Var = VarNode;
+  if (c_.accept_symbol("(")) {
+    Expr e = expression();
+    c_.expect_symbol(")");
+    return e;
   }
-  c_.next();
-  if (!c_.at_symbol("[")) return variable(t);
-  Buffer b = find_buffer(t);
+#define TW_EXPR(Kind) \
+  if (at(Of<Kind>())) return read(Of<Kind>());
+#include "ir/loops/nodes.def"
+  if (at_call())
+    c_.fail(c_.peek(), "unknown function " + shown(c_.peek()));
+  else
+    c_.expected("an expression");
+  return nullptr;
+}
+
+bool ExprParser::at_name() const {
+  const Token& t = c_.peek();
+  return t.kind == TokenKind::kName ||
+         (t.kind == TokenKind::kWord && !c_.at_symbol("(", 1) && !is_reserved(t.text));
+}
+
+bool ExprParser::at(Of<IntImm>) const {
+  return c_.peek().kind == TokenKind::kInteger || c_.at_word("true") || c_.at_word("false");
+}
+Expr ExprParser::read(Of<IntImm>) {
+  if (c_.accept_word("true")) return bool_imm(true);
+  if (c_.accept_word("false")) return bool_imm(false);
+  return number(false);
+}
+bool ExprParser::at(Of<FloatImm>) const {
+  return c_.peek().kind == TokenKind::kFloat || c_.at_word("inf") || c_.at_word("nan");
+}
+
+// A[i, j where mask] ahead(64)
+Expr ExprParser::read(Of<Load>) {
+  Buffer b = find_buffer(c_.next());
   std::vector<Expr> indices;
   Expr mask;
   if (!access(indices, mask) || !b) return nullptr;

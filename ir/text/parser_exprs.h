@@ -19,6 +19,10 @@ struct Names {
   bool create_symbols = false;
 };
 
+// Names the struct of a node among overloads.
+template <typename Node>
+struct Of {};
+
 class ExprParser {
  public:
   ExprParser(Cursor& cursor, Names& names) : c_(cursor), names_(names) {}
@@ -43,14 +47,48 @@ class ExprParser {
   Expr binary_expr(int least);
   Expr unary_expr();
   Expr primary();
+  // For each expression of nodes.def: whether the text goes on with one, as it is written by the
+  // printer, and reading it. `primary` asks for all of them, so a node without its two overloads
+  // does not compile. -x and infix operators are read by unary_expr and binary_expr.
+  bool at(Of<IntImm>) const;
+  bool at(Of<FloatImm>) const;
+  bool at(Of<VarNode>) const { return at_name() && !c_.at_symbol("[", 1); }
+  bool at(Of<Cast>) const;
+  bool at(Of<Bitcast>) const { return at_call("bitcast"); }
+  bool at(Of<Unary>) const;
+  bool at(Of<Binary>) const;
+  bool at(Of<Select>) const { return at_call("select"); }
+  bool at(Of<Load>) const { return at_name() && c_.at_symbol("[", 1); }
+  bool at(Of<Ramp>) const { return at_call("ramp"); }
+  bool at(Of<Broadcast>) const { return at_call("broadcast"); }
+  bool at(Of<ReduceLanes>) const { return at_call("reduce_lanes"); }
+  bool at(Of<Dot>) const { return at_call("dot"); }
+  Expr read(Of<IntImm>);
+  Expr read(Of<FloatImm>) { return number(false); }
+  Expr read(Of<VarNode>) { return variable(c_.next()); }
+  Expr read(Of<Cast>);
+  Expr read(Of<Bitcast>);
+  Expr read(Of<Unary>);
+  Expr read(Of<Binary>);
+  Expr read(Of<Select>);
+  Expr read(Of<Load>);
+  Expr read(Of<Ramp>);
+  Expr read(Of<Broadcast>);
+  Expr read(Of<ReduceLanes>);
+  Expr read(Of<Dot>);
+
+  bool at_name() const;  // of a variable or buffer
+  bool at_call() const { return c_.peek().kind == TokenKind::kWord && c_.at_symbol("(", 1); }
+  bool at_call(std::string_view function) const { return at_call() && c_.at_word(function); }
+  // The name of a function and its parenthesis; its arguments; the closing parenthesis.
+  Token begin_call();
+  Expr argument(bool first = false);
+  Expr end_call(Expr result);
+
   Expr number(bool negative);
-  Expr call();
   Expr variable(const Token& t);
   Expr combine(const Token& at, BinaryOp op, Expr a, Expr b);
-  Expr unary_of(const Token& at, UnaryOp op, Expr value);
-  Expr select_of(const Token& at, Expr condition, Expr a, Expr b);
-  Expr lanes_of(const Token& at, bool ramp);
-  Expr reduce_of(const Token& at);
+  Expr unary_of(UnaryOp op, Expr value);
   // [i, j where mask] of a buffer already named; false after an error.
   bool access(std::vector<Expr>& indices, Expr& mask);
   Buffer find_buffer(const Token& t);

@@ -13,7 +13,6 @@ namespace tilewright::ir {
 
 Result<Kernel> parse_kernel(std::string_view text);
 // With the free variables and buffers that the text may name.
-Result<Stmt> parse_stmt(std::string_view text, Names& names);
 Result<Expr> parse_expr(std::string_view text, Names& names);
 
 }  // namespace tilewright::ir

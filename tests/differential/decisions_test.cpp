@@ -4,20 +4,12 @@
 // answers a layer and n graphs, TILEWRIGHT_SEED=n one seed alone.
 #include <gtest/gtest.h>
 
-#include "codegen/cpu/compile_kernels.h"
 #include "ir/text/parser_graph.h"
 #include "tests/differential/random_answers.h"
 #include "tests/differential/random_graph.h"
 
 namespace tilewright {
 namespace {
-
-ir::MachineDescription machine_of(const CompiledForm& form) {
-  auto machine = cpu::describe_machine(form.cpu);
-  TW_CHECK(machine.ok());
-  machine->threads = 3;
-  return *machine;
-}
 
 struct Reference {
   OracleRun oracle;
@@ -201,7 +193,7 @@ TEST_P(LayerAnswers, AreFollowedOrRefused) {
     const CompiledForm form = form_for(seed);
     if (!references.count(form.numerics))
       references.emplace(form.numerics, reference_of(layer.graph, layer.inputs, form));
-    RandomAnswers answers(machine_of(form), seed);
+    RandomAnswers answers(machine_for(form), seed);
     check_answers(layer.graph, layer.inputs, references.at(form.numerics), form, answers);
     followed += answers.followed;
     refused += answers.refused;
@@ -224,7 +216,7 @@ TEST_P(GraphAnswers, AreFollowedOrRefused) {
     const RandomGraph r = make_random_graph(seed);
     SCOPED_TRACE("TILEWRIGHT_SEED=" + std::to_string(seed) + "\n" + describe_graph(r.graph));
     const CompiledForm form = form_for(seed);
-    RandomAnswers answers(machine_of(form), seed);
+    RandomAnswers answers(machine_for(form), seed);
     check_answers(r.graph, r.inputs, reference_of(r.graph, r.inputs, form), form, answers);
   }
 }

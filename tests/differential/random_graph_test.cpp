@@ -8,7 +8,7 @@ namespace tilewright {
 namespace {
 
 constexpr int kParts = 8;
-constexpr CompiledForm kForms[] = {
+const CompiledForm kForms[] = {
     {true, true, true}, {true, false}, {false, true}, {false, false}};
 
 void check_graph(uint64_t seed) {

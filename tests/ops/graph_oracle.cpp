@@ -12,9 +12,12 @@
 #include "ir/interpreter/interpreter.h"
 #include "ir/loops/float16.h"
 #include "ir/loops/rewrite.h"
+#include "ir/text/parser_program.h"
 #include "ir/text/printer_loops.h"
+#include "ir/text/printer_program.h"
 #include "ir/verify_graph.h"
 #include "ir/verify_loops.h"
+#include "ir/verify_program.h"
 #include "passes/build_loops.h"
 #include "passes/lower.h"
 #include "runtime/session.h"
@@ -286,6 +289,12 @@ Result<passes::LowerOptions> lower_options(const CompiledForm& form) {
 }
 }  // namespace
 
+ir::MachineDescription machine_for(const CompiledForm& form) {
+  const auto options = lower_options(form);
+  TW_CHECK(options.ok());
+  return options->machine;
+}
+
 Result<ir::Program> lower_graph_for(const ir::Graph& graph, const CompiledForm& form) {
   TW_ASSIGN(const passes::LowerOptions options, lower_options(form));
   return passes::lower(graph, options);
@@ -296,10 +305,20 @@ std::string as_test_name(std::string cpu) {
   return cpu;
 }
 
+static Result<ir::Program> through_text(const ir::Program& program) {
+  std::vector<ir::ConstantRef> constants;
+  const std::string text = ir::to_text(program, &constants);
+  TW_ASSIGN(ir::Program read, ir::parse_program(text, constants));
+  if (ir::to_text(read) != text) return internal_error("the program's text does not round-trip");
+  TW_RETURN_IF_ERROR(ir::verify(read));
+  return read;
+}
+
 Result<std::shared_ptr<Executable>> compile_graph(const ir::Graph& graph,
                                                   const CompiledForm& form) {
   TW_ASSIGN(const passes::LowerOptions options, lower_options(form));
   TW_ASSIGN(ir::Program program, passes::lower(graph, options));
+  TW_ASSIGN(program, through_text(program));
   return codegen::assemble_in_memory({std::move(program)}, {options.machine, 1, graph.name});
 }
 

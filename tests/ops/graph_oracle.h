@@ -61,10 +61,13 @@ struct CompiledForm {
 };
 // The program of flat kernels that run_compiled compiles.
 Result<ir::Program> lower_graph_for(const ir::Graph& graph, const CompiledForm& form);
+// The machine that the form is scheduled for.
+ir::MachineDescription machine_for(const CompiledForm& form);
 // Has this machine all that code for `cpu` may use?
 bool runs_here(const std::string& cpu);
 // The name of a CPU as part of a test's name.
 std::string as_test_name(std::string cpu);
+// Compiles what the text of the program says, so that each test is one of the text form too.
 Result<std::shared_ptr<Executable>> compile_graph(const ir::Graph& graph, const CompiledForm& form);
 // Compiles a graph once and runs it with each number of threads. With one, temporaries lie at pages
 // that may not be touched.

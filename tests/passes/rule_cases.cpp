@@ -101,7 +101,7 @@ std::vector<RuleKernel> kernels_of(const RuleCase& c) {
   if (!lowered.ok()) return {};
   std::vector<RuleKernel> kernels;
   auto program = plan_program(
-      *lowered, [&](ir::Kernel k, const std::set<std::string>& known) -> Result<LoweredKernel> {
+      *lowered, options, [&](ir::Kernel k, const std::set<std::string>& known) -> Result<LoweredKernel> {
         k.exact = c.exact;
         kernels.push_back({k, known});
         return LoweredKernel{std::move(k), ""};

@@ -45,7 +45,6 @@ KNOWN_BACKWARD = [
     ("passes/analysis", "passes"),
     ("passes/analysis", "passes/graph"),
     ("passes/graph", "passes"),
-    ("passes/schedule/rules", "passes/schedule"),
 ]
 
 # Third-party headers by their beginning, and the folders they may be used in.

@@ -1,0 +1,37 @@
+// What each instruction of a program does to buffers, said once for lifetimes and the verifier.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "ir/program/program.h"
+
+namespace tilewright::ir {
+
+enum class BufferUse : uint8_t {
+  kRead,       // every element may be read
+  kWritten,    // elements are stored; what a kernel both reads and stores counts as this
+  kAllocated,  // gets storage of the size that it has now
+};
+
+// The parameters that a kernel stores to.
+std::vector<bool> written_params(const Kernel& kernel);
+// The buffer whose storage a view is of, through views of views; -1 when an index is out of range
+// or the views go round in a circle.
+int32_t storage_root(const Program& program, int32_t buffer);
+// The blocks that an instruction enters: branches, the body of a loop.
+std::vector<int32_t> inner_blocks(const ProgramInstruction& instruction);
+
+class BufferUses {
+ public:
+  explicit BufferUses(const Program& program);
+  // f(buffer, use) for each buffer that the instruction itself names; those of the blocks that it
+  // enters are apart. A loop reads what its body computes at the body's end.
+  void of(const ProgramInstruction& instruction,
+          const std::function<void(int32_t, BufferUse)>& f) const;
+
+ private:
+  std::vector<std::vector<bool>> written_;  // by kernel
+};
+
+}  // namespace tilewright::ir

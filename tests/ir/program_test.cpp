@@ -1,0 +1,181 @@
+// The text form of programs, and each rule of verify_program.h once: a program that breaks it, and
+// a phrase of the message.
+#include <gtest/gtest.h>
+
+#include "ir/text/parser_program.h"
+#include "ir/text/printer_program.h"
+#include "ir/verify_program.h"
+
+namespace tilewright::ir {
+namespace {
+
+// One program with every instruction; the cases below change a line of it.
+constexpr const char* kWhole = R"(program whole standard symbols(n, m, count) {
+  input b0 "x": f32[n] elements n live 0..11
+  constant b1 "w": f32[4] elements 4 live 1..11 = #0
+  temporary b2 "sizes": i64[1] elements 1 live 1..2
+  temporary b3 "y": f32[m] elements m dynamic live 3..10
+  temporary b4 "flag": bool[] elements 1 live 1..9
+  temporary b5 "i": i64[] elements 1 live 9..9
+  temporary b6 "state": f32[4] elements 4 live 7..11
+  temporary b7 "next": f32[4] elements 4 live 9..9
+  output b8 "rows": f32[count, 4] elements count * 4 dynamic live 9..11
+  temporary b9 "flat": f32[count * 4] elements count * 4 of b8 live 9..11
+  run_key b10 "key": i64[2] elements 2 live 0..0
+  temporary b11 "trips": i64[] elements 1 live 1..9
+  inputs(b0)
+  outputs(b9, b6)
+kernel k0_set(W: f32[4], S: i64[1], F: bool[], T: i64[]) {
+  S[0] = i64(W[0])
+  F[0] = W[1] < 0.0
+  T[0] = 3
+}
+kernel k1_fill(Y: f32[m]) scalars(m) {
+  for i in 0..m {
+    Y[i] = 0.0
+  }
+}
+kernel k2_add(A: f32[4], B: f32[4]) {
+  B[ramp(0, 1, 4)] = A[ramp(0, 1, 4)] + broadcast(1.0, 4)
+}
+  profile "k0_set" from "a \"b\"", "c" flops 0 bytes 16
+  profile "k1_fill" flops n bytes m * 4
+  block {
+    require at_most(n, 100) "x: extents n and 100"
+    call 0(b1, b2, b4, b11) profile 0
+    define m = b2[0] limit 1024
+    allocate b3
+    call 1(b3) scalars(m) profile 1
+    check_indices b11 farthest b11 extents(n, m) dim -1 "gather"
+    if b4 then 1 else 2
+    copy b6 = b1
+    require equal(n, m) "add"
+    loop trips b11 while b4 iteration b5 body 3 until b4 carried(b6 = b7) scans(b8 = b7) count count
+    copy b3 = b0
+    copy b6 = b1
+  }
+  block {
+    copy b3 = b0
+  }
+  block {
+    fail "no"
+  }
+  block {
+    call 2(b6, b7)
+  }
+}
+)";
+
+ConstantRef weights() { return make_constant_of<float>(DType::kFloat32, {4}, {1, 2, 3, 4}); }
+Result<Program> parsed(const std::string& text) { return parse_program(text, {weights()}); }
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+std::string violations(const std::string& text) {
+  Result<Program> p = parsed(text);
+  if (!p.ok()) return "not read: " + p.error().to_string();
+  Status s = verify(*p);
+  return s.ok() ? "" : s.error().to_string();
+}
+
+TEST(ProgramText, EveryInstructionRoundTrips) {
+  Result<Program> p = parsed(kWhole);
+  ASSERT_TRUE(p.ok()) << p.error().to_string();
+  std::vector<ConstantRef> constants;
+  EXPECT_EQ(to_text(*p, &constants), kWhole);
+  EXPECT_EQ(constants.size(), 1u);
+  std::set<size_t> seen;
+  for (const auto& block : p->blocks)
+    for (const ProgramInstruction& i : block) seen.insert(i.index());
+  EXPECT_EQ(seen.size(), std::variant_size_v<ProgramInstruction>);
+}
+
+TEST(ProgramText, MistakesAreErrorsWithAPlace) {
+  const struct {
+    const char *from, *to, *phrase;
+  } cases[] = {
+      {"constant b1", "constant b2", "expected b1, found 'b2'"},
+      {"= #0", "= #7", "constant #7 is not given"},
+      {"define m", "define q", "symbol 'q' is not declared"},
+      {"f32[m] elements m", "f32[q] elements m", "variable 'q' is not defined"},
+      {"fail \"no\"", "jump b3", "expected an instruction, found 'jump'"},
+      {"equal(n, m)", "equal(n)", "expected two extents, found 1"},
+      {"program whole standard", "program whole fast", "expected exact, standard or relaxed"},
+      {"call 0(b1,", "call 0(x1,", "expected a buffer, found 'x1'"},
+      {"call 0(b1,", "call 99999999999(b1,", "the number is too large"},
+  };
+  for (const auto& c : cases) {
+    Result<Program> p = parsed(replaced(kWhole, c.from, c.to));
+    ASSERT_FALSE(p.ok()) << c.to;
+    EXPECT_NE(p.error().to_string().find(c.phrase), std::string::npos) << p.error().to_string();
+    EXPECT_FALSE(p.error().location.empty());
+  }
+}
+// Whatever is cut off or replaced: an error or a program, and no crash.
+TEST(ProgramText, NoPrefixCrashes) {
+  const std::string text = kWhole;
+  for (size_t n = 0; n < text.size(); n += 3) {
+    Result<Program> p = parsed(text.substr(0, n));
+    EXPECT_FALSE(p.ok()) << n;
+  }
+}
+
+TEST(VerifyProgram, AGoodProgramPasses) { EXPECT_EQ(violations(kWhole), ""); }
+
+TEST(VerifyProgram, EachRuleIsChecked) {
+  const struct {
+    const char *from, *to, *phrase;
+  } cases[] = {
+      // Buffers.
+      {" = #0", "", "b1 'w' is a constant without contents"},
+      {"\"w\": f32[4]", "\"w\": f32[2, 2]", "the contents of b1 'w' are f32[4]"},
+      {"of b8 live", "of b9 live", "b9 'flat' is a view of no buffer's storage"},
+      {"of b8 live", "of b99 live", "b9 'flat' is a view of no buffer's storage"},
+      {"of b8 live", "of b8 dynamic live", "b9 'flat' is a view and"},
+      {"inputs(b0)", "inputs(b0, b2)", "b2 'sizes' is listed as an input and is none"},
+      {"inputs(b0)", "inputs(b0, b0)", "b0 'x' is listed as an input twice"},
+      {"inputs(b0)", "inputs()", "b0 'x' is an input that is not listed"},
+      {"outputs(b9, b6)", "outputs(b90)", "an output is b90, which does not exist"},
+      {"elements n live", "elements i32(n) live", "is a i32, expected i64"},
+      // Calls.
+      {"call 2(b6", "call 9(b6", "a call of kernel 9, which does not exist"},
+      {"profile 1\n    check", "profile 9\n    check", "profile 9, which does not exist"},
+      {"call 2(b6, b7)", "call 2(b6)", "a call of k2_add with 1 buffers and 0 scalars"},
+      {"call 1(b3) scalars(m)", "call 1(b3)", "a call of k1_fill with 1 buffers and 0 scalars"},
+      {"call 2(b6, b7)", "call 2(b6, b11)", "b11 'trips' is given to parameter 'B' of k2_add"},
+      {"f32[4] elements 4 live 9..9", "f32[5] elements 5 live 9..9",
+       "b7 'next' of 5 elements is given to parameter 'B' of k2_add of 4"},
+      {"call 2(b6, b7)", "call 2(b6, b1)", "k2_add stores to b1 'w', which cannot be written"},
+      // Blocks.
+      {"then 1 else 2", "then 1 else 9", "block 9 does not exist"},
+      {"then 1 else 2", "then 1 else 1", "block 1 is entered more than once"},
+      {"then 1 else 2", "then 0 else 2", "block 0 is entered more than once"},
+      {"if b4 then 1 else 2", "allocate b3", "block 1 is never entered"},
+      {"copy b6 = b1", "copy b6 = b99", "an operand is b99, which does not exist"},
+      // Order.
+      {"    call 0(b1, b2, b4, b11) profile 0\n    define", "    define",
+       "b2 'sizes' is read before it is stored to"},
+      {"define m = b2[0] limit 1024", "copy b2 = b2", "names symbol 'm' before it is defined"},
+      {" count count", "", "names symbol 'count' before it is defined"},
+      {"    allocate b3\n", "    copy b2 = b2\n",
+       "b3 'y' is dynamic and stored to before it is allocated"},
+      {"copy b6 = b1", "copy b2 = b2", "b6 'state' is read before it is stored to"},
+      {"    call 2(b6, b7)\n", "    copy b5 = b5\n", "b7 'next' is read before it is stored to"},
+      // Lifetimes.
+      {"f32[m] elements m dynamic live 3..10", "f32[m] elements m dynamic live 3..5",
+       "b3 'y' is used at 6, outside of its life 3..5"},
+      {"bool[] elements 1 live 1..9", "bool[] elements 1 live 2..9",
+       "b4 'flag' is used at 1, outside of its life 2..9"},
+      {"dynamic live 9..11", "dynamic live 9..10", "is a result and does not live to the end"},
+  };
+  for (const auto& c : cases) {
+    const std::string found = violations(replaced(kWhole, c.from, c.to));
+    EXPECT_NE(found.find(c.phrase), std::string::npos)
+        << c.to << "\nfound: " << found << "\nexpected: " << c.phrase;
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::ir
