@@ -9,6 +9,7 @@
 #include "ir/graph/op.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
+#include "ir/ops/known_ops.h"
 
 namespace tilewright::passes {
 
@@ -188,7 +189,7 @@ class GroupBuilder {
   // The parts of a concat that lie there already.
   Stmt without_copies_in_place(const Stmt& body) const {
     const Node& n = graph_.nodes[nodes_[0]];
-    if (n.op->name != "concat" || nodes_.size() != 1) return body;
+    if (n.op != ops::concat() || nodes_.size() != 1) return body;
     std::set<const BufferNode*> there;
     for (ValueId v : n.inputs)
       if (lies_in_place(v, n)) there.insert(buffers_.at(v).get());
@@ -205,10 +206,8 @@ class GroupBuilder {
   }
   // Reductions have results of their own shape; the copy into another value is their epilogue.
   bool through_epilogue(const Node& n, ValueId v) const {
-    const FusionKind kind = n.op->fusion;
     const auto it = aliases_.find(v);
-    return it != aliases_.end() && it->second.joined != kNone &&
-           (kind == FusionKind::kReduction || kind == FusionKind::kContraction);
+    return it != aliases_.end() && it->second.joined != kNone && has_reduction(n.op->fusion);
   }
   void add_node(const Node& node, LoopsBuilder& builder) {
     std::vector<Buffer> in, out;
@@ -227,7 +226,7 @@ class GroupBuilder {
                                        graph_.value(v).type.dims, graph_.value(v).layout));
     }
     ComputeContext context(graph_, node, in, out, builder);
-    if (node.op->name == "pad" && lies_in_place(node.inputs[0], node))
+    if (node.op == ops::pad() && lies_in_place(node.inputs[0], node))
       write_padding(context);
     else
       node.op->compute(context);

@@ -195,6 +195,7 @@ const std::vector<OpDef>& movement_ops() {
        .summary = "x broadcast to a shape",
        .operands = {{"x"}, {"shape"}},
        .fusion = FusionKind::kPointwise,
+       .retypes = true,
        .infer_type = infer_expand,
        .compute = compute_expand,
        .compute_symbols = expand_symbols,
@@ -208,6 +209,9 @@ const std::vector<OpDef>& movement_ops() {
                        "default 0: one after the other; 1: element k of operand i of n, all of one "
                        "extent, is element k * n + i"}},
        .fusion = FusionKind::kInjective,
+       .channels = Channels::kAlong,
+       .reads_stored = true,
+       .has_parts = true,
        .infer_type = infer_concat,
        .compute = compute_concat,
        .example = {.inputs = {x3, x3}, .attributes = {{"axis", int64_t{1}}}},

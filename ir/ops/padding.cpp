@@ -197,6 +197,7 @@ const std::vector<OpDef>& padding_ops() {
            {{"x"}, {"pads"}, {"value", OperandDef::kOptional}, {"axes", OperandDef::kOptional}},
        .attributes = {{"mode", AttributeKind::kString, "constant, reflect, edge or wrap"}},
        .fusion = FusionKind::kInjective,
+       .channels = Channels::kAlong,
        .infer_type = infer_pad,
        .compute = compute_pad,
        .example = {.inputs = {x2, i4},

@@ -279,6 +279,8 @@ const std::vector<OpDef>& window_ops() {
              return a;
            }(),
        .fusion = FusionKind::kContraction,
+       .channels = Channels::kInnermost,
+       .reads_stored = true,
        .infer_type = infer_conv,
        .compute = compute_conv,
        .example = {.inputs = {{DType::kFloat32, {2, 5, 9, 11}}, {DType::kFloat32, {7, 5, 3, 3}}},
@@ -289,7 +291,9 @@ const std::vector<OpDef>& window_ops() {
        .summary = "largest element of each window, NaN if there is one",
        .operands = {{"x"}},
        .attributes = kWindowAttributes,
-       .fusion = FusionKind::kContraction,
+       .fusion = FusionKind::kReduction,
+       .channels = Channels::kInnermost,
+       .reads_stored = true,
        .infer_type = infer_pool,
        .compute = compute_max_pool,
        .example = {.inputs = {{DType::kFloat32, {1, 3, 9, 9}}},
@@ -305,7 +309,9 @@ const std::vector<OpDef>& window_ops() {
              a.push_back({"count_include_pad", AttributeKind::kInt, "padding counts as zeros"});
              return a;
            }(),
-       .fusion = FusionKind::kContraction,
+       .fusion = FusionKind::kReduction,
+       .channels = Channels::kInnermost,
+       .reads_stored = true,
        .infer_type = infer_pool,
        .compute = compute_average_pool,
        .example = {.inputs = {{DType::kFloat32, {1, 3, 9, 9}}},
