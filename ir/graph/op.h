@@ -131,6 +131,7 @@ class NodeView {
   double attr_float(const std::string& name, double fallback = 0) const;
   std::string attr_string(const std::string& name, const std::string& fallback = "") const;
   std::vector<int64_t> attr_ints(const std::string& name, std::vector<int64_t> fallback = {}) const;
+  // Extents may be written as plain integers, too.
   std::optional<std::vector<Expr>> attr_extents(const std::string& name) const;
   // Attribute "axis" brought into [0, rank).
   int axis(int rank, int64_t fallback = 0) const;

@@ -10,9 +10,9 @@ namespace tilewright::ir {
 const std::vector<AttributeDef> kWindowAttributes{
     {"kernel_shape", AttributeKind::kInts, "extents of the window"},
     {"strides", AttributeKind::kInts, "default 1"},
-    {"pads", AttributeKind::kInts, "begin of each spatial dimension, then end of each; default 0"},
+    {"pads", AttributeKind::kExtents,
+     "begin of each spatial dimension, then end of each; default 0"},
     {"dilations", AttributeKind::kInts, "default 1"},
-    {"auto_pad", AttributeKind::kString, "NOTSET, VALID, SAME_UPPER or SAME_LOWER"},
     {"ceil_mode", AttributeKind::kInt, "output extents rounded up"}};
 
 Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<Expr>& input,
@@ -22,38 +22,27 @@ Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<E
   g.kernel = std::move(kernel);
   g.strides = view.attr_ints("strides", std::vector<int64_t>(n, 1));
   g.dilations = view.attr_ints("dilations", std::vector<int64_t>(n, 1));
-  std::vector<int64_t> pads = view.attr_ints("pads", std::vector<int64_t>(2 * n, 0));
+  const std::vector<Expr> pads =
+      view.attr_extents("pads").value_or(std::vector<Expr>(2 * n, Expr(0)));
   if (g.kernel.size() != n || g.strides.size() != n || g.dilations.size() != n ||
       pads.size() != 2 * n)
     return invalid("window attributes do not fit " + std::to_string(n) + " spatial dimensions");
-  const std::string mode = view.attr_string("auto_pad", "NOTSET");
   for (size_t d = 0; d < n; ++d) {
     if (g.kernel[d] < 1 || g.strides[d] < 1 || g.dilations[d] < 1)
       return invalid("kernel, strides and dilations must be at least 1");
-    if (pads[d] < 0 || pads[d + n] < 0) return invalid("negative pads");
-    const Expr x = input[d + 2];
+    const Expr x = input[d + 2], begin = pads[d], end = pads[d + n];
+    if (as_int(begin).value_or(0) < 0 || as_int(end).value_or(0) < 0)
+      return invalid("negative pads");
     const int64_t reach = (g.kernel[d] - 1) * g.dilations[d] + 1;
-    Expr begin = pads[d], end = pads[d + n], out;
-    if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
-      out = ceildiv(x, g.strides[d]);
-      // Strides beyond the window pad nothing, as in TensorFlow, whose exporters write this mode;
-      // ONNX Runtime crops by pads below 0 there.
-      Expr total = max((out - 1) * g.strides[d] + reach - x, 0);
-      Expr small = floordiv(total, 2);
-      begin = mode == "SAME_UPPER" ? small : total - small;
-      end = total - begin;
-    } else {
-      if (mode == "VALID") begin = end = 0;
-      Expr room = x + begin + end - reach;
-      out = floordiv(room, g.strides[d]) + 1;
-      if (view.attr_int("ceil_mode")) {
-        out = ceildiv(room, g.strides[d]) + 1;
-        // A window that would start in the padding at the end is dropped.
-        out = select((out - 1) * g.strides[d] >= x + begin, out - 1, out);
-      }
-      if (auto o = as_int(simplify(out)); o && *o < 0)
-        return invalid("window of " + std::to_string(reach) + " is larger than the padded input");
+    const Expr room = x + begin + end - reach;
+    Expr out = floordiv(room, g.strides[d]) + 1;
+    if (view.attr_int("ceil_mode")) {
+      out = ceildiv(room, g.strides[d]) + 1;
+      // A window that would start in the padding at the end is dropped.
+      out = select((out - 1) * g.strides[d] >= x + begin, out - 1, out);
     }
+    if (auto o = as_int(simplify(out)); o && *o < 0)
+      return invalid("window of " + std::to_string(reach) + " is larger than the padded input");
     g.pads_begin.push_back(simplify(begin));
     g.pads_end.push_back(simplify(end));
     g.out.push_back(simplify(out));

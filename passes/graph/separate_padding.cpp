@@ -46,7 +46,6 @@ class SeparatePadding : public GraphRewriter {
     std::vector<ValueId> inputs = n.inputs;
     inputs[0] = part(padded(n.inputs[0], *widest), *widest, *padding);
     Attributes attributes = n.attributes;
-    attributes.erase("auto_pad");
     attributes["pads"] = std::vector<int64_t>(padding->amounts.size() - 4, 0);
     replace(n.outputs[0], op(ops::conv(), std::move(inputs), std::move(attributes)));
     return true;
