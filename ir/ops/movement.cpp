@@ -130,15 +130,16 @@ void compute_concat(ComputeContext& c) {
   const bool interleave = c.attr_int("interleave");
   Expr offset = 0;
   for (int k = 0; k < c.num_inputs(); ++k) {
-    c.b.compute_at(
-        c.out(), c.in(k)->shape,
-        [&](const Axes& i) {
-          Axes at = i;
-          at[axis] = interleave ? at[axis] * Expr(c.num_inputs()) + Expr(k) : at[axis] + offset;
-          return LoopsBuilder::Write{at, load(c.in(k), i)};
-        },
-        "concat");
-    offset = simplify(offset + c.in(k)->shape[axis]);
+    if (!c.is_in_place(k))
+      c.b.compute_at(
+          c.out(), c.in(k)->shape,
+          [&](const Axes& i) {
+            Axes at = i;
+            at[axis] = interleave ? at[axis] * Expr(c.num_inputs()) + Expr(k) : at[axis] + offset;
+            return LoopsBuilder::Write{at, load(c.in(k), i)};
+          },
+          "concat");
+    offset = simplify(offset + c.dim(k, static_cast<int>(axis)));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
+#include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
 
 namespace tilewright::ir {
@@ -178,8 +179,8 @@ void compute_conv(ComputeContext& c) {
   if (!depthwise) reduce.push_back(w->shape[1]);
   for (int64_t k : g.kernel) reduce.push_back(k);
   const DType dtype = c.out()->dtype;
-  const bool half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-  const DType acc = half ? DType::kFloat32 : dtype;
+  const DType acc = accumulator(dtype);
+  const bool half = acc != dtype;
   Buffer sum = half ? c.b.temp("acc", acc, c.out()->shape, c.out()->layout) : c.out();
   auto value = [&](const Axes& i, const Axes& r) {
     const size_t first = depthwise ? 0 : 1;
@@ -215,8 +216,7 @@ void compute_max_pool(ComputeContext& c) {
 void compute_average_pool(ComputeContext& c) {
   const WindowGeometry g = window_geometry(c, c.type(0).dims, c.attr_ints("kernel_shape")).value();
   const Buffer& x = c.in(0);
-  const bool half = byte_size(x->dtype) == 2;
-  const DType acc = half ? DType::kFloat32 : x->dtype;
+  const DType acc = accumulator(x->dtype);
   Buffer sum = c.b.temp("sum", acc, c.out()->shape, c.out()->layout);
   c.b.reduce(
       sum, window_extents(g), Combiner::kSum,
