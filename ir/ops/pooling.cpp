@@ -132,6 +132,7 @@ const std::vector<OpDef>& pooling_ops() {
        .operands = {{"x"}},
        .attributes = kWindowAttributes,
        .fusion = FusionKind::kReduction,
+       .channels = Channels::kInnermost,
        .reads_stored = true,
        .infer_type = infer_pool,
        .compute = compute_sum_pool,
