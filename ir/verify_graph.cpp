@@ -168,7 +168,9 @@ class GraphVerifier {
     const auto def = std::find_if(defs.begin(), defs.end(),
                                   [&](const AttributeDef& d) { return d.name == key; });
     if (!require(def != defs.end(), "attribute '" + key + "' is not one of the operator's")) return;
-    require(value.index() == static_cast<size_t>(def->kind),
+    const bool plain_extents =
+        def->kind == AttributeKind::kExtents && std::holds_alternative<std::vector<int64_t>>(value);
+    require(plain_extents || value.index() == static_cast<size_t>(def->kind),
             "attribute '" + key + "' is " + kKinds[value.index()] + ", expected " +
                 kKinds[static_cast<size_t>(def->kind)]);
     const auto* tensor = std::get_if<ConstantRef>(&value);

@@ -163,56 +163,15 @@ class GroupBuilder {
     const auto it = aliases_.find(v);
     return it != aliases_.end() && it->second.joined == n.outputs[0];
   }
-  // What surrounds an operand that lies in its place: before and behind it in each dimension.
-  static void write_padding(const ComputeContext& c) {
-    const Expr value = c.has(2) ? load(c.in(2), Axes(static_cast<size_t>(c.rank(2)), Expr(0)))
-                                : constant(0, c.type(0).dtype);
-    const std::vector<int64_t> pads = *c.known_ints(1);
-    const size_t rank = pads.size() / 2;
-    for (size_t side = 0; side < pads.size(); ++side) {
-      if (pads[side] == 0) continue;
-      const size_t d = side % rank;
-      std::vector<Expr> extents = c.out()->shape;
-      const Expr from = side < rank ? Expr(0) : extents[d] - Expr(pads[side]);
-      extents[d] = pads[side];
-      c.b.compute_at(
-          c.out(), extents,
-          [&](const Axes& i) {
-            Axes at = i;
-            at[d] = simplify(at[d] + from);
-            return LoopsBuilder::Write{at, value};
-          },
-          "padding");
-    }
-  }
-  // The parts of a concat that lie there already.
-  Stmt without_copies_in_place(const Stmt& body) const {
-    const Node& n = graph_.nodes[nodes_[0]];
-    if (n.op->name != "concat" || nodes_.size() != 1) return body;
-    std::set<const BufferNode*> there;
-    for (ValueId v : n.inputs)
-      if (lies_in_place(v, n)) there.insert(buffers_.at(v).get());
-    std::vector<Stmt> kept;
-    const auto* all = body.as<Seq>();
-    for (const Stmt& s : all ? all->stmts : std::vector<Stmt>{body}) {
-      bool copies = false;
-      for_each_expr(s, [&](const Expr& e) {
-        if (const auto* l = e.as<Load>()) copies |= there.count(l->buffer.get()) != 0;
-      });
-      if (!copies) kept.push_back(s);
-    }
-    return seq(std::move(kept));
-  }
   // Reductions have results of their own shape; the copy into another value is their epilogue.
   bool through_epilogue(const Node& n, ValueId v) const {
-    const FusionKind kind = n.op->fusion;
     const auto it = aliases_.find(v);
-    return it != aliases_.end() && it->second.joined != kNone &&
-           (kind == FusionKind::kReduction || kind == FusionKind::kContraction);
+    return it != aliases_.end() && it->second.joined != kNone && has_reduction(n.op->fusion);
   }
   void add_node(const Node& node, LoopsBuilder& builder) {
     std::vector<Buffer> in, out;
-    for (ValueId v : node.inputs) in.push_back(v == kNone ? nullptr : buffer_for(v));
+    for (ValueId v : node.inputs)
+      in.push_back(v == kNone || lies_in_place(v, node) ? nullptr : buffer_for(v));
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       ValueId v = node.outputs[k];
       if (v == kNone) {
@@ -227,10 +186,7 @@ class GroupBuilder {
                                        graph_.value(v).type.dims, graph_.value(v).layout));
     }
     ComputeContext context(graph_, node, in, out, builder);
-    if (node.op->name == "pad" && lies_in_place(node.inputs[0], node))
-      write_padding(context);
-    else
-      node.op->compute(context);
+    node.op->compute(context);
     for (ValueId v : node.outputs)
       if (v != kNone && escapes(v) && through_epilogue(node, v)) {
         const Buffer result = buffers_[v];
@@ -242,7 +198,7 @@ class GroupBuilder {
   }
   GroupKernel finish(LoopsBuilder& builder) {
     GroupKernel g;
-    g.kernel.body = InlineScalars(scalars_).rewrite(without_copies_in_place(builder.finish()));
+    g.kernel.body = InlineScalars(scalars_).rewrite(builder.finish());
     g.kernel.name = kernel_name();
     g.sources = sources_;
     std::set<const BufferNode*> read, written;

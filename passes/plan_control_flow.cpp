@@ -5,6 +5,7 @@
 #include "ir/graph/compute.h"
 #include "ir/loops/rewrite.h"
 #include "ir/ops/control_flow.h"
+#include "ir/ops/known_ops.h"
 #include "passes/graph/graph_passes.h"
 #include "passes/planner.h"
 
@@ -58,14 +59,14 @@ void Planner::write_directly(GraphPlan& inner, ValueId v, int32_t buffer_id) {
 }
 
 Status Planner::emit_control(GraphPlan& g, const Node& node) {
-  if (node.op->name == "if") return emit_if(g, node);
-  if (node.op->name == "loop") return emit_loop(g, node);
-  if (node.op->name == "checked_indices") return emit_check(g, node);
-  if (node.op->name == "run_key") {
+  if (node.op == ops::if_()) return emit_if(g, node);
+  if (node.op == ops::loop()) return emit_loop(g, node);
+  if (node.op == ops::checked_indices()) return emit_check(g, node);
+  if (node.op == ops::run_key()) {
     at(buffer(g, node.outputs[0])).kind = StorageKind::kRunKey;
     return {};
   }
-  TW_CHECK(node.op->name == "fail");
+  TW_CHECK(node.op == ops::fail());
   FailInstruction fail;
   fail.message = std::get<std::string>(node.attributes.at("message"));
   push(g, std::move(fail));

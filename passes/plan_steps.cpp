@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "ir/ops/known_ops.h"
 #include "passes/graph/graph_passes.h"
 #include "passes/planner.h"
 
@@ -70,9 +71,9 @@ class Steps {
   // A slice that lies in its operand, or a concat all of whose operands lie in it.
   bool is_placed(const std::vector<size_t>& nodes, const Node& n) const {
     if (nodes.size() != 1) return false;
-    if (n.op->name == "slice")
+    if (n.op == ops::slice())
       return aliases_.count(n.outputs[0]) && aliases_.at(n.outputs[0]).joined == kNone;
-    return n.op->name == "concat" &&
+    return n.op == ops::concat() &&
            std::all_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) { return joins(v, n); });
   }
   bool joins(ValueId v, const Node& concat) const {

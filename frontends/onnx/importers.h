@@ -29,13 +29,6 @@ std::span<const OpMapping> random_mappings();
 
 // Brought into [0, rank); fails outside [-rank, rank), calling it `what`.
 int normalized_axis(const NodeImport& n, int64_t axis, int rank, const char* what = "axis");
-std::string auto_pad(const NodeImport& n);  // fails on what is no mode of padding
-// kernel_shape, strides, dilations, pads, auto_pad and ceil_mode of a convolution or pooling, as
-// conv and pools take them.
-ir::Attributes window_attributes(NodeImport& n);
-// w: [o, c, kernel...] with the extents that kernel_shape gives for those of its type that are not
-// known. Fails when the two contradict each other.
-ir::ValueId shaped_kernel(NodeImport& n, ir::ValueId w);
 // a: f32, brought to 8 bits by its range, times b in 8 bits: f32. b_scale and b_zero (may be
 // absent): one value or one for each column.
 ir::ValueId dynamically_quantized_matmul(NodeImport& n, ir::ValueId a, ir::ValueId b,

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/windows.h"
 #include "ir/loops/simplify.h"
 
 namespace tilewright::onnx {
@@ -28,24 +29,24 @@ void crop(NodeImport& n, Transposed& t, ValueId x) {
   const Ints pads = n.ints_attr("pads", Ints(2 * t.n, 0)),
              more = n.ints_attr("output_padding", Ints(t.n, 0)),
              wanted = n.ints_attr("output_shape");
-  const std::string mode = auto_pad(n);
+  const AutoPad mode = auto_pad(n);
   if (pads.size() != 2 * t.n || more.size() != t.n || (!wanted.empty() && wanted.size() < t.n))
     n.fail("pads, output_padding or output_shape do not fit " + std::to_string(t.n) +
            " spatial dimensions");
   for (size_t d = 0; d < t.n; ++d) {
     const Expr in = n.dim(x, static_cast<int>(d) + 2);
     const Expr full = (in - 1) * Expr(t.strides[d]) + Expr(more[d] + t.kernel[d]);
-    const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
-    Expr out, begin = mode == "VALID" ? 0 : pads[d];
+    const bool same = is_same(mode), valid = mode == AutoPad::kValid;
+    Expr out, begin = valid ? 0 : pads[d];
     if (!wanted.empty())
       out = wanted[d + wanted.size() - t.n];
     else if (same)
       out = in * Expr(t.strides[d]);
     else
-      out = full - begin - Expr(mode == "VALID" ? 0 : pads[d + t.n]);
+      out = full - begin - Expr(valid ? 0 : pads[d + t.n]);
     if (same || !wanted.empty()) {
       Expr total = max(full - out, 0), half = floordiv(total, 2);
-      begin = mode == "SAME_UPPER" ? half : total - half;
+      begin = mode == AutoPad::kSameUpper ? half : total - half;
     }
     t.begin.push_back(simplify(begin));
     t.out.push_back(simplify(out));

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/windows.h"
 #include "ir/loops/simplify.h"
 
 namespace tilewright::onnx {
@@ -20,8 +21,7 @@ ValueId per_channel(NodeImport& n, ValueId v, int rank) {
 
 void conv(NodeImport& n) {
   ValueId x = n.required_stored(0), w = shaped_kernel(n, n.required_stored(1));
-  Attributes a = window_attributes(n);
-  a.erase("kernel_shape");
+  Attributes a = conv_attributes(n, x, w);
   a["group"] = n.int_attr("group", 1);
   if (!n.has(2)) return n.out(0, n.op("conv", {x, w}, a));
   ValueId y = n.product("conv", {x, w}, a);
@@ -29,20 +29,22 @@ void conv(NodeImport& n) {
 }
 
 void max_pool(NodeImport& n) {
+  const ValueId x = n.required(0);
+  Attributes a = pool_attributes(n, x);
   if (n.wants(1)) {
-    Attributes a = window_attributes(n);
     a["storage_order"] = n.int_attr("storage_order", 0);
-    auto y = n.ops("max_pool_indices", {n.required(0)}, a, 2);
+    auto y = n.ops("max_pool_indices", {x}, std::move(a), 2);
     n.out(0, y[0]);
     n.out(1, y[1]);
     return;
   }
-  n.out(0, n.op("max_pool", {n.required(0)}, window_attributes(n)));
+  n.out(0, n.op("max_pool", {x}, std::move(a)));
 }
 void average_pool(NodeImport& n) {
-  Attributes a = window_attributes(n);
+  const ValueId x = n.required(0);
+  Attributes a = pool_attributes(n, x);
   a["count_include_pad"] = n.int_attr("count_include_pad", 0);
-  n.out(0, n.op("average_pool", {n.required(0)}, a));
+  n.out(0, n.op("average_pool", {x}, std::move(a)));
 }
 template <bool largest>
 void global_pool(NodeImport& n) {
@@ -128,36 +130,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 });
 
 }  // namespace
-
-std::string auto_pad(const NodeImport& n) {
-  const std::string mode = n.string_attr("auto_pad", "NOTSET");
-  for (const char* known : {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"})
-    if (mode == known) return mode;
-  n.fail("auto_pad '" + mode + "', expected NOTSET, SAME_UPPER, SAME_LOWER or VALID");
-}
-ir::Attributes window_attributes(NodeImport& n) {
-  ir::Attributes a;
-  for (const char* name : {"kernel_shape", "strides", "dilations", "pads"})
-    if (n.has_attr(name)) a[name] = n.ints_attr(name);
-  if (n.has_attr("auto_pad")) a["auto_pad"] = auto_pad(n);
-  if (n.int_attr("ceil_mode", 0)) a["ceil_mode"] = int64_t{1};
-  return a;
-}
-
-ValueId shaped_kernel(NodeImport& n, ValueId w) {
-  const std::vector<int64_t> kernel = n.ints_attr("kernel_shape");
-  if (kernel.empty()) return w;
-  std::vector<Expr> dims = n.type(w).dims;
-  bool fits = dims.size() == kernel.size() + 2, known = true;
-  for (size_t d = 0; fits && d < kernel.size(); ++d) {
-    const auto extent = ir::as_int(dims[d + 2]);
-    known &= extent.has_value();
-    fits = extent.value_or(kernel[d]) == kernel[d] && kernel[d] > 0;
-    dims[d + 2] = kernel[d];
-  }
-  if (!fits) n.fail("kernel_shape does not fit w, which is " + to_string(n.type(w)));
-  return known ? w : n.reshape(w, dims);
-}
 
 std::span<const OpMapping> nn_mappings() { return kRows; }
 

@@ -4,6 +4,7 @@
 
 #include "frontends/onnx/formula.h"
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/windows.h"
 #include "ir/loops/simplify.h"
 
 namespace tilewright::onnx {
@@ -133,8 +134,7 @@ ValueId integer_matmul(NodeImport& n, ValueId a, ValueId a_zero, ValueId b, Valu
 }
 ValueId integer_conv(NodeImport& n, ValueId x, ValueId x_zero, ValueId w, ValueId w_zero) {
   w = shaped_kernel(n, w);
-  Attributes a = window_attributes(n);
-  a.erase("kernel_shape");
+  Attributes a = conv_attributes(n, x, w);
   a["group"] = n.int_attr("group", 1);
   a["out_dtype"] = std::string("i32");
   const int rank = n.rank(w);

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/windows.h"
 #include "ir/loops/simplify.h"
 
 namespace tilewright::onnx {
@@ -46,7 +47,7 @@ double norm_order(NodeImport& n) {
 void lp_pool(NodeImport& n) {
   const double p = norm_order(n);
   ValueId powers = to_power(n, n.op("abs", {n.required(0)}), p);
-  n.out(0, to_power(n, n.op("sum_pool", {powers}, window_attributes(n)), 1 / p));
+  n.out(0, to_power(n, n.op("sum_pool", {powers}, pool_attributes(n, powers)), 1 / p));
 }
 void global_lp_pool(NodeImport& n) {
   const double p = norm_order(n);

@@ -90,9 +90,13 @@ class ComputeContext : public NodeView {
   ComputeContext(const Graph& graph, const Node& node, std::vector<Buffer> in,
                  std::vector<Buffer> out, LoopsBuilder& builder)
       : NodeView(graph, node), b(builder), in_(std::move(in)), out_(std::move(out)) {}
-  // Operand i; null when absent. Results that nobody wants are still given (a temporary).
+  // Operand i; null when absent, or in place. Results that nobody wants are still given (a
+  // temporary).
   const Buffer& in(int i) const { return in_[static_cast<size_t>(i)]; }
   const Buffer& out(int i = 0) const { return out_[static_cast<size_t>(i)]; }
+  // Is operand i stored as a part of the result already? Then compute writes the other parts alone.
+  // Asked of pad's first operand and concat's, where planning has placed them (aliases.h).
+  bool is_in_place(int i) const { return has(i) && !in(i); }
   // Operand i at `indices` of a larger shape, by numpy broadcasting.
   Expr read(int i, const Axes& indices) const;
   // Element k of a one-dimensional (or scalar) integer operand as int64: its known value, or a

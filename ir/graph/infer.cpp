@@ -65,12 +65,10 @@ std::vector<std::pair<Expr, Expr>> equal_extents(const Graph& graph, const Node&
   return context.equal_extents();
 }
 
-Result<std::vector<ValueId>> add_node(Graph& graph, std::string_view op_name,
-                                      std::vector<ValueId> inputs, Attributes attributes,
-                                      int outputs, const std::string& name,
+Result<std::vector<ValueId>> add_node(Graph& graph, const OpDef* op, std::vector<ValueId> inputs,
+                                      Attributes attributes, int outputs, const std::string& name,
                                       std::vector<std::string> sources,
                                       std::vector<std::shared_ptr<const Graph>> regions) {
-  const OpDef* op = find_op(op_name);
   TW_CHECK(op);
   Node node;
   node.op = op;
@@ -88,6 +86,14 @@ Result<std::vector<ValueId>> add_node(Graph& graph, std::string_view op_name,
   std::vector<ValueId> result = node.outputs;
   graph.nodes.push_back(std::move(node));
   return result;
+}
+Result<std::vector<ValueId>> add_node(Graph& graph, std::string_view op,
+                                      std::vector<ValueId> inputs, Attributes attributes,
+                                      int outputs, const std::string& name,
+                                      std::vector<std::string> sources,
+                                      std::vector<std::shared_ptr<const Graph>> regions) {
+  return add_node(graph, find_op(op), std::move(inputs), std::move(attributes), outputs, name,
+                  std::move(sources), std::move(regions));
 }
 
 }  // namespace tilewright::ir

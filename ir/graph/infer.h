@@ -14,6 +14,12 @@ Status infer_node(Graph& graph, Node& node);
 std::vector<std::pair<Expr, Expr>> equal_extents(const Graph& graph, const Node& node);
 
 // Appends a node, its outputs named after `name`, and infers it. outputs: how many are wanted.
+// With a name in the place of the operator: there is such an operator.
+Result<std::vector<ValueId>> add_node(Graph& graph, const OpDef* op, std::vector<ValueId> inputs,
+                                      Attributes attributes, int outputs, const std::string& name,
+                                      std::vector<std::string> sources,
+                                      std::vector<std::shared_ptr<const Graph>> regions = {});
+
 Result<std::vector<ValueId>> add_node(Graph& graph, std::string_view op,
                                       std::vector<ValueId> inputs, Attributes attributes,
                                       int outputs, const std::string& name,

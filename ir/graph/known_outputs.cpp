@@ -184,13 +184,12 @@ Buffer buffer_of(const Graph& graph, ValueId v) {
 }  // namespace
 
 std::optional<std::vector<std::vector<Expr>>> known_outputs(const Graph& graph, const Node& node) {
-  const bool from_type = node.op->name == "shape";
   NodeView view(graph, node);
   Memory memory;
   std::vector<Buffer> in, out;
   for (int i = 0; i < view.num_inputs(); ++i) {
     in.push_back(view.has(i) ? buffer_of(graph, node.inputs[static_cast<size_t>(i)]) : nullptr);
-    if (!view.has(i) || from_type) continue;
+    if (!view.has(i) || node.op->of_types) continue;
     auto elements = view.known(i);
     if (!elements) return std::nullopt;
     memory[in.back().get()] = std::move(*elements);

@@ -69,8 +69,10 @@ std::vector<int64_t> NodeView::attr_ints(const std::string& name,
   return v ? *v : std::move(fallback);
 }
 std::optional<std::vector<Expr>> NodeView::attr_extents(const std::string& name) const {
-  const auto* v = find_attribute<Extents>(node_, name);
-  return v ? std::optional(v->dims) : std::nullopt;
+  if (const auto* v = find_attribute<Extents>(node_, name)) return v->dims;
+  if (const auto* v = find_attribute<std::vector<int64_t>>(node_, name))
+    return std::vector<Expr>(v->begin(), v->end());
+  return std::nullopt;
 }
 int NodeView::axis(int rank, int64_t fallback) const {
   const int64_t a = attr_int("axis", fallback);

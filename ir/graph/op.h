@@ -45,9 +45,18 @@ struct OpExample {
 
 // How fusion may treat a call. Pointwise: each output element depends on one element of each
 // operand, at the same index up to broadcasting. Injective: at some other index (transpose, slice).
-// Reduction: contains reduction axes. Contraction: a reduction of products, worth a tile in
-// registers. Opaque: never fused.
+// Reduction: contains reduction axes. Contraction: a reduction that sums products. Opaque: never
+// fused.
 enum class FusionKind : uint8_t { kPointwise, kInjective, kReduction, kContraction, kOpaque };
+inline bool has_reduction(FusionKind k) {
+  return k == FusionKind::kReduction || k == FusionKind::kContraction;
+}
+
+// Where the channels, dimension 1 of [n, c, spatial...], of operand 0 and the result had best lie
+// in memory. Anywhere: the loops do not care, or do not take other layouts well. Along: the result
+// as the operands, whose elements it takes one by one or by reduction. Innermost: channels side by
+// side, for the window around them is small and vectors run along them.
+enum class Channels : uint8_t { kAnywhere, kAlong, kInnermost };
 
 // A dimension that indices point into.
 struct IndexedDim {
@@ -62,6 +71,17 @@ struct OpDef {
   std::vector<AttributeDef> attributes;
   std::string_view outputs = "y";  // names, comma-separated; a last "*" means any number
   FusionKind fusion = FusionKind::kOpaque;
+  // What passes ask of any operator, beside its fusion.
+  Channels channels = Channels::kAnywhere;
+  // No producer is inlined into its loops: an element of an operand is read for many results
+  // (windows, products), or by the loops of one part of the result alone (concat).
+  bool reads_stored = false;
+  bool of_types = false;  // results follow from the types of the operands; elements are not read
+  // An element of the result costs more to compute again for each reader than to store and load.
+  bool costly = false;
+  // Where operand and result have one type the result is the operand (cast, reshape).
+  bool retypes = false;
+  bool has_parts = false;  // parts of the result have loops of their own: nothing is fused after it
   // Checks operands and attributes and gives the output types. Called again whenever more is known
   // of the operands.
   Status (*infer_type)(InferContext&) = nullptr;
@@ -111,6 +131,7 @@ class NodeView {
   double attr_float(const std::string& name, double fallback = 0) const;
   std::string attr_string(const std::string& name, const std::string& fallback = "") const;
   std::vector<int64_t> attr_ints(const std::string& name, std::vector<int64_t> fallback = {}) const;
+  // Extents may be written as plain integers, too.
   std::optional<std::vector<Expr>> attr_extents(const std::string& name) const;
   // Attribute "axis" brought into [0, rank).
   int axis(int rank, int64_t fallback = 0) const;

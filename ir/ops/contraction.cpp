@@ -3,6 +3,7 @@
 
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
+#include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
 
 namespace tilewright::ir {
@@ -86,8 +87,8 @@ void compute_matmul(ComputeContext& c) {
   const bool row = c.rank(0) > 1, column = c.rank(1) > 1;
   // Half precision accumulates in f32 and is rounded once.
   const DType dtype = c.out()->dtype;
-  const bool half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-  const DType acc = half ? DType::kFloat32 : dtype;
+  const DType acc = accumulator(dtype);
+  const bool half = acc != dtype;
   Buffer sum = half ? c.b.temp("acc", acc, c.out()->shape) : c.out();
   c.b.reduce(
       sum, {d.k}, Combiner::kSum,
@@ -162,8 +163,8 @@ Status infer_einsum(InferContext& c) {
 void compute_einsum(ComputeContext& c) {
   const EinsumTerms t = einsum_terms(c).value();
   const DType dtype = c.out()->dtype;
-  const bool half = is_float(dtype) && byte_size(dtype) == 2;
-  const DType acc = half ? DType::kFloat32 : dtype;
+  const DType acc = accumulator(dtype);
+  const bool half = acc != dtype;
   std::vector<Expr> reduce;
   for (char ch : t.summed) reduce.push_back(t.extents.at(ch));
   auto value = [&](const Axes& i, const Axes& r) {
@@ -207,6 +208,7 @@ const std::vector<OpDef>& contraction_ops() {
                       {"out_dtype", AttributeKind::kString,
                        "type of the result and the sum; default: that of a"}},
        .fusion = FusionKind::kContraction,
+       .reads_stored = true,
        .infer_type = infer_matmul,
        .compute = compute_matmul,
        .example = {.inputs = {{DType::kFloat32, {2, 17, 23}}, {DType::kFloat32, {23, 33}}}},
@@ -216,7 +218,7 @@ const std::vector<OpDef>& contraction_ops() {
        .operands = {{"x", OperandDef::kVariadic}},
        .attributes = {{"equation", AttributeKind::kString,
                        "letters of each operand and of the result: \"iij,jk->ik\""}},
-       .fusion = FusionKind::kReduction,
+       .fusion = FusionKind::kContraction,
        .infer_type = infer_einsum,
        .compute = compute_einsum,
        .example = {.inputs = {{DType::kFloat32, {5, 5, 7}}, {DType::kFloat32, {7, 3}}},

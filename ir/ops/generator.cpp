@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ir/loops/simplify.h"
+#include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
 
@@ -51,7 +52,7 @@ Expr scalar_operand(const ComputeContext& c, int k) { return load(c.in(k), zeros
 
 void compute_range(ComputeContext& c) {
   const DType t = c.out()->dtype;
-  const DType wide = byte_size(t) == 2 && is_float(t) ? DType::kFloat32 : t;
+  const DType wide = accumulator(t);
   c.b.compute(
       c.out(),
       [&](const Axes& i) {
@@ -162,7 +163,7 @@ Status infer_affine_grid(InferContext& c) {
 // then 1.
 void compute_affine_grid(ComputeContext& c) {
   const bool corners = c.attr_int("align_corners") != 0;
-  const DType t = c.out()->dtype, wide = byte_size(t) == 2 ? DType::kFloat32 : t;
+  const DType t = c.out()->dtype, wide = accumulator(t);
   const size_t n = static_cast<size_t>(c.out()->rank()) - 2;
   c.b.compute(
       c.out(),

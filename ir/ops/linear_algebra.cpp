@@ -3,6 +3,7 @@
 
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
+#include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
 
 namespace tilewright::ir {
@@ -87,7 +88,7 @@ class Elimination {
 };
 void compute_determinant(ComputeContext& c) {
   const Buffer& x = c.in(0);
-  const DType acc = byte_size(x->dtype) == 2 ? DType::kFloat32 : x->dtype;
+  const DType acc = accumulator(x->dtype);
   const std::vector<Expr> batch(x->shape.begin(), x->shape.end() - 2);
   std::vector<Expr> slots = batch;
   slots.push_back(2);

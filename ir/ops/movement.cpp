@@ -130,15 +130,16 @@ void compute_concat(ComputeContext& c) {
   const bool interleave = c.attr_int("interleave");
   Expr offset = 0;
   for (int k = 0; k < c.num_inputs(); ++k) {
-    c.b.compute_at(
-        c.out(), c.in(k)->shape,
-        [&](const Axes& i) {
-          Axes at = i;
-          at[axis] = interleave ? at[axis] * Expr(c.num_inputs()) + Expr(k) : at[axis] + offset;
-          return LoopsBuilder::Write{at, load(c.in(k), i)};
-        },
-        "concat");
-    offset = simplify(offset + c.in(k)->shape[axis]);
+    if (!c.is_in_place(k))
+      c.b.compute_at(
+          c.out(), c.in(k)->shape,
+          [&](const Axes& i) {
+            Axes at = i;
+            at[axis] = interleave ? at[axis] * Expr(c.num_inputs()) + Expr(k) : at[axis] + offset;
+            return LoopsBuilder::Write{at, load(c.in(k), i)};
+          },
+          "concat");
+    offset = simplify(offset + c.dim(k, static_cast<int>(axis)));
   }
 }
 
@@ -195,6 +196,7 @@ const std::vector<OpDef>& movement_ops() {
        .summary = "x broadcast to a shape",
        .operands = {{"x"}, {"shape"}},
        .fusion = FusionKind::kPointwise,
+       .retypes = true,
        .infer_type = infer_expand,
        .compute = compute_expand,
        .compute_symbols = expand_symbols,
@@ -208,6 +210,9 @@ const std::vector<OpDef>& movement_ops() {
                        "default 0: one after the other; 1: element k of operand i of n, all of one "
                        "extent, is element k * n + i"}},
        .fusion = FusionKind::kInjective,
+       .channels = Channels::kAlong,
+       .reads_stored = true,
+       .has_parts = true,
        .infer_type = infer_concat,
        .compute = compute_concat,
        .example = {.inputs = {x3, x3}, .attributes = {{"axis", int64_t{1}}}},

@@ -1,6 +1,7 @@
 // Softmax and normalisations: several blocks over one row, fused into one kernel by their schedule.
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
+#include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
 
 namespace tilewright::ir {
@@ -14,10 +15,6 @@ Status infer_same(InferContext& c) {
   c.set_output(0, x);
   return {};
 }
-DType accumulator(DType t) {
-  return t == DType::kFloat16 || t == DType::kBFloat16 ? DType::kFloat32 : t;
-}
-
 // i without dimension `axis`.
 Axes drop(const Axes& i, int axis) {
   Axes r = i;

@@ -77,8 +77,30 @@ Expr pad_source(const std::string& mode, const Expr& p, const Expr& begin, const
   Expr q = floormod(p, max(last * 2, 1));
   return select(q > last, last * 2 - q, q);
 }
+// What stands around x: for each dimension a box before and one behind it, over all of the others.
+void compute_padding_alone(ComputeContext& c, const PadAmounts& pads) {
+  const Expr value = c.has(2) ? load(c.in(2), zeros(c.rank(2))) : constant(0, c.type(0).dtype);
+  const size_t rank = pads.begin.size();
+  for (size_t side = 0; side < 2 * rank; ++side) {
+    const size_t d = side % rank;
+    const Expr& amount = side < rank ? pads.begin[d] : pads.end[d];
+    if (is_zero(amount)) continue;
+    std::vector<Expr> extents = c.out()->shape;
+    const Expr from = side < rank ? Expr(0) : extents[d] - amount;
+    extents[d] = amount;
+    c.b.compute_at(
+        c.out(), extents,
+        [&](const Axes& i) {
+          Axes at = i;
+          at[d] = simplify(at[d] + from);
+          return LoopsBuilder::Write{at, value};
+        },
+        "padding");
+  }
+}
 void compute_pad(ComputeContext& c) {
   const PadAmounts pads = pad_amounts(c).value();
+  if (c.is_in_place(0)) return compute_padding_alone(c, pads);
   const std::string mode = c.attr_string("mode", "constant");
   const Buffer& x = c.in(0);
   c.b.compute(
@@ -197,6 +219,7 @@ const std::vector<OpDef>& padding_ops() {
            {{"x"}, {"pads"}, {"value", OperandDef::kOptional}, {"axes", OperandDef::kOptional}},
        .attributes = {{"mode", AttributeKind::kString, "constant, reflect, edge or wrap"}},
        .fusion = FusionKind::kInjective,
+       .channels = Channels::kAlong,
        .infer_type = infer_pad,
        .compute = compute_pad,
        .example = {.inputs = {x2, i4},

@@ -59,10 +59,12 @@ void compute_binary(ComputeContext& c) {
 template <UnaryOp op>
 OpDef unary_op(std::string_view op_name, std::string_view summary) {
   const bool test = op == UnaryOp::kIsNan || op == UnaryOp::kIsInf;
+  const bool series = op >= UnaryOp::kSqrt && op <= UnaryOp::kSigmoid;  // or a slow instruction
   return {.name = op_name,
           .summary = summary,
           .operands = {{"x"}},
           .fusion = FusionKind::kPointwise,
+          .costly = series,
           .infer_type = test ? infer_test : infer_unary,
           .compute = compute_unary<op>,
           .example = {.inputs = {op == UnaryOp::kNot ? TensorType{DType::kBool, {3, 37}}
@@ -76,6 +78,7 @@ OpDef binary_op(std::string_view op_name, std::string_view summary,
           .summary = summary,
           .operands = {{"a"}, {"b"}},
           .fusion = FusionKind::kPointwise,
+          .costly = op == BinaryOp::kDiv || op == BinaryOp::kPow,
           .infer_type = op >= BinaryOp::kEq ? infer_comparison : infer_binary,
           .compute = compute_binary<op>,
           .example = {.inputs = {{example, {3, 17}}, {example, {3, 1}}}},
@@ -231,6 +234,10 @@ std::vector<OpDef> unary_family() {
        .compute = compute_clip,
        .example = {.inputs = {f32({5, 7}), f32({}), f32({})}, .values = {{}, {-0.5}, {0.5}}},
        .source = kOnnx},
+  };
+}
+std::vector<OpDef> conversion_family() {
+  return {
       {.name = "cast",
        .summary =
            "conversion of type: floats to integers towards zero, limited to the range of the type, "
@@ -239,6 +246,7 @@ std::vector<OpDef> unary_family() {
        .operands = {{"x"}},
        .attributes = {{"to", AttributeKind::kString, "element type by name"}},
        .fusion = FusionKind::kPointwise,
+       .retypes = true,
        .infer_type = infer_cast,
        .compute = compute_cast,
        .example = {.inputs = {f32({5, 7})}, .attributes = {{"to", std::string("i32")}}},
@@ -256,6 +264,7 @@ std::vector<OpDef> unary_family() {
        .summary = "a copy of x",
        .operands = {{"x"}},
        .fusion = FusionKind::kPointwise,
+       .retypes = true,
        .infer_type = infer_unary,
        .compute = compute_identity,
        .example = {.inputs = {f32({5, 7})}},
@@ -304,7 +313,8 @@ std::vector<OpDef> binary_family() {
 const std::vector<OpDef>& pointwise_ops() {
   static const auto* const ops = [] {
     auto* all = new std::vector<OpDef>(unary_family());
-    for (OpDef& op : binary_family()) all->push_back(std::move(op));
+    for (auto* family : {conversion_family, binary_family})
+      for (OpDef& op : family()) all->push_back(std::move(op));
     return all;
   }();
   return *ops;

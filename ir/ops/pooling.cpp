@@ -1,5 +1,6 @@
 // Pooling beyond max and mean: indices of the largest elements, sums.
 #include "ir/loops/simplify.h"
+#include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
 #include "ir/ops/sort_loops.h"
@@ -8,7 +9,6 @@
 namespace tilewright::ir {
 namespace {
 
-DType accumulator(DType t) { return is_float(t) && byte_size(t) == 2 ? DType::kFloat32 : t; }
 WindowGeometry geometry(const ComputeContext& c) {
   return window_geometry(c, c.type(0).dims, c.attr_ints("kernel_shape")).value();
 }
@@ -131,7 +131,9 @@ const std::vector<OpDef>& pooling_ops() {
        .summary = "sum of each window",
        .operands = {{"x"}},
        .attributes = kWindowAttributes,
-       .fusion = FusionKind::kContraction,
+       .fusion = FusionKind::kReduction,
+       .channels = Channels::kInnermost,
+       .reads_stored = true,
        .infer_type = infer_pool,
        .compute = compute_sum_pool,
        .example = {.inputs = {x4}, .attributes = window},

@@ -3,15 +3,12 @@
 // weights, and pointwise work.
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
+#include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
 #include "ir/ops/recurrent_activations.h"
 
 namespace tilewright::ir {
 namespace {
-
-DType accumulator(DType t) {
-  return t == DType::kFloat16 || t == DType::kBFloat16 ? DType::kFloat32 : t;
-}
 
 // Operands: projected [s, b, gates * h], recurrent [h, gates * h], then what the cell has of
 // initial_h [b, h], initial_c [b, h], sequence_lens [b], recurrent_bias [h], peepholes [3 * h].

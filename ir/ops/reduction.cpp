@@ -3,6 +3,7 @@
 
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
+#include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
 
 namespace tilewright::ir {
@@ -63,10 +64,6 @@ ReduceIndex reduce_index(const ComputeContext& c) {
   for (int d : r.axes) r.extents.push_back(c.dim(0, d));
   return r;
 }
-DType accumulator(DType t) {
-  return t == DType::kFloat16 || t == DType::kBFloat16 ? DType::kFloat32 : t;
-}
-
 template <Combiner combiner>
 void compute_reduce(ComputeContext& c) {
   const ReduceIndex index = reduce_index(c);
@@ -200,6 +197,7 @@ OpDef reduce_op(std::string_view op_name, std::string_view summary,
           .operands = {{"x"}},
           .attributes = kReduceAttributes,
           .fusion = FusionKind::kReduction,
+          .channels = Channels::kAlong,
           .infer_type = infer_reduce,
           .compute = compute,
           .example = {.inputs = {{DType::kFloat32, {5, 37, 3}}},

@@ -1,13 +1,12 @@
 // Pooling over regions of an image that are data.
 #include "ir/loops/simplify.h"
+#include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
 #include "ir/ops/sort_loops.h"
 
 namespace tilewright::ir {
 namespace {
-
-DType accumulator(DType t) { return is_float(t) && byte_size(t) == 2 ? DType::kFloat32 : t; }
 
 // --- roi_align ---------------------------------------------------------------------------------
 

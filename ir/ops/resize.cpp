@@ -283,7 +283,9 @@ const std::vector<OpDef>& resize_ops() {
             {"rows_first", AttributeKind::kInt,
              "the dimension of rows: sums over the other dimensions are made of whole rows, "
              "and summed up along these then"}},
-       .fusion = FusionKind::kContraction,
+       .fusion = FusionKind::kReduction,
+       .channels = Channels::kAlong,
+       .reads_stored = true,
        .infer_type = infer_resize,
        .compute = compute_resize,
        .example = {.inputs = {{DType::kFloat32, {1, 2, 40, 60}},

@@ -1,6 +1,7 @@
 // Reading between elements, at positions that are data; columns of sliding windows added up to an
 // image.
 #include "ir/loops/simplify.h"
+#include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
 #include "ir/ops/sort_loops.h"
@@ -8,7 +9,8 @@
 namespace tilewright::ir {
 namespace {
 
-DType accumulator(DType t) { return t == DType::kFloat64 ? t : DType::kFloat32; }
+// The type that positions and weights between elements are computed in.
+DType interpolation_type(DType t) { return t == DType::kFloat64 ? t : DType::kFloat32; }
 
 // --- grid_sample -------------------------------------------------------------------------------
 
@@ -193,7 +195,7 @@ Expr tap_sum(const GridSample& s, const std::vector<TapTables>& tables, size_t d
   return result;
 }
 void compute_grid_sample(ComputeContext& c) {
-  GridSample s{c.in(0), c.attr_string("mode", "linear"), {}, accumulator(c.in(0)->dtype)};
+  GridSample s{c.in(0), c.attr_string("mode", "linear"), {}, interpolation_type(c.in(0)->dtype)};
   const bool corners = c.attr_int("align_corners") != 0;
   for (size_t d = 2; d < s.x->shape.size(); ++d) {
     Expr n = cast(s.t, s.x->shape[d]), half = constant(0.5, s.t);
@@ -235,7 +237,7 @@ void compute_deform_columns(ComputeContext& c) {
   const Buffer &x = c.in(0), &y = c.out();
   const auto strides = c.attr_ints("strides", {1, 1}), dilations = c.attr_ints("dilations", {1, 1}),
              pads = c.attr_ints("pads", {0, 0, 0, 0});
-  const DType t = accumulator(x->dtype);
+  const DType t = interpolation_type(x->dtype);
   const Expr per_group = simplify(floordiv(x->shape[1], c.attr_int("offset_group", 1)));
   c.b.compute(
       y,
@@ -301,7 +303,7 @@ Status infer_col2im(InferContext& c) {
 void compute_col2im(ComputeContext& c) {
   const Columns p = columns(c).value();
   const Buffer &x = c.in(0), &y = c.out();
-  const DType t = is_float(y->dtype) ? accumulator(y->dtype) : y->dtype;
+  const DType t = accumulator(y->dtype);
   Buffer sum = t == y->dtype ? y : c.b.temp("sum", t, y->shape);
   c.b.reduce(
       sum, p.block, Combiner::kSum,
@@ -362,7 +364,8 @@ const std::vector<OpDef>& sampling_ops() {
        .summary = "columns of windows added up to an image",
        .operands = {{"x"}, {"image_shape"}, {"block_shape"}},
        .attributes = window,
-       .fusion = FusionKind::kContraction,
+       .fusion = FusionKind::kReduction,
+       .reads_stored = true,
        .infer_type = infer_col2im,
        .compute = compute_col2im,
        .example = {.inputs = {{DType::kFloat32, {1, 8, 9}}, i2, i2},

@@ -124,6 +124,7 @@ OpDef slice_op() {
                        {"axes", OperandDef::kOptional},
                        {"steps", OperandDef::kOptional}},
           .fusion = FusionKind::kInjective,
+          .channels = Channels::kAlong,
           .infer_type = infer_slice,
           .compute = compute_slice,
           .compute_symbols = slice_symbols,

@@ -1,5 +1,6 @@
 // Operators that sort, and running sums.
 #include "ir/loops/simplify.h"
+#include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
 #include "ir/ops/sort_loops.h"
@@ -38,7 +39,7 @@ void compute_scan(ComputeContext& c) {
   const bool reverse = c.attr_int("reverse") != 0, exclusive = c.attr_int("exclusive") != 0;
   const Buffer &x = c.in(0), &y = c.out();
   const Expr n = x->shape[d];
-  const DType t = x->dtype, acc = byte_size(t) == 2 && is_float(t) ? DType::kFloat32 : t;
+  const DType t = x->dtype, acc = accumulator(t);
   c.b.opaque_over(
       without_axis(x->shape, axis),
       [&](const Axes& outer) {

@@ -3,6 +3,7 @@
 
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
+#include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
 
 namespace tilewright::ir {
@@ -10,9 +11,9 @@ namespace tilewright::ir {
 const std::vector<AttributeDef> kWindowAttributes{
     {"kernel_shape", AttributeKind::kInts, "extents of the window"},
     {"strides", AttributeKind::kInts, "default 1"},
-    {"pads", AttributeKind::kInts, "begin of each spatial dimension, then end of each; default 0"},
+    {"pads", AttributeKind::kExtents,
+     "begin of each spatial dimension, then end of each; default 0"},
     {"dilations", AttributeKind::kInts, "default 1"},
-    {"auto_pad", AttributeKind::kString, "NOTSET, VALID, SAME_UPPER or SAME_LOWER"},
     {"ceil_mode", AttributeKind::kInt, "output extents rounded up"}};
 
 Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<Expr>& input,
@@ -22,38 +23,27 @@ Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<E
   g.kernel = std::move(kernel);
   g.strides = view.attr_ints("strides", std::vector<int64_t>(n, 1));
   g.dilations = view.attr_ints("dilations", std::vector<int64_t>(n, 1));
-  std::vector<int64_t> pads = view.attr_ints("pads", std::vector<int64_t>(2 * n, 0));
+  const std::vector<Expr> pads =
+      view.attr_extents("pads").value_or(std::vector<Expr>(2 * n, Expr(0)));
   if (g.kernel.size() != n || g.strides.size() != n || g.dilations.size() != n ||
       pads.size() != 2 * n)
     return invalid("window attributes do not fit " + std::to_string(n) + " spatial dimensions");
-  const std::string mode = view.attr_string("auto_pad", "NOTSET");
   for (size_t d = 0; d < n; ++d) {
     if (g.kernel[d] < 1 || g.strides[d] < 1 || g.dilations[d] < 1)
       return invalid("kernel, strides and dilations must be at least 1");
-    if (pads[d] < 0 || pads[d + n] < 0) return invalid("negative pads");
-    const Expr x = input[d + 2];
+    const Expr x = input[d + 2], begin = pads[d], end = pads[d + n];
+    if (as_int(begin).value_or(0) < 0 || as_int(end).value_or(0) < 0)
+      return invalid("negative pads");
     const int64_t reach = (g.kernel[d] - 1) * g.dilations[d] + 1;
-    Expr begin = pads[d], end = pads[d + n], out;
-    if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
-      out = ceildiv(x, g.strides[d]);
-      // Strides beyond the window pad nothing, as in TensorFlow, whose exporters write this mode;
-      // ONNX Runtime crops by pads below 0 there.
-      Expr total = max((out - 1) * g.strides[d] + reach - x, 0);
-      Expr small = floordiv(total, 2);
-      begin = mode == "SAME_UPPER" ? small : total - small;
-      end = total - begin;
-    } else {
-      if (mode == "VALID") begin = end = 0;
-      Expr room = x + begin + end - reach;
-      out = floordiv(room, g.strides[d]) + 1;
-      if (view.attr_int("ceil_mode")) {
-        out = ceildiv(room, g.strides[d]) + 1;
-        // A window that would start in the padding at the end is dropped.
-        out = select((out - 1) * g.strides[d] >= x + begin, out - 1, out);
-      }
-      if (auto o = as_int(simplify(out)); o && *o < 0)
-        return invalid("window of " + std::to_string(reach) + " is larger than the padded input");
+    const Expr room = x + begin + end - reach;
+    Expr out = floordiv(room, g.strides[d]) + 1;
+    if (view.attr_int("ceil_mode")) {
+      out = ceildiv(room, g.strides[d]) + 1;
+      // A window that would start in the padding at the end is dropped.
+      out = select((out - 1) * g.strides[d] >= x + begin, out - 1, out);
     }
+    if (auto o = as_int(simplify(out)); o && *o < 0)
+      return invalid("window of " + std::to_string(reach) + " is larger than the padded input");
     g.pads_begin.push_back(simplify(begin));
     g.pads_end.push_back(simplify(end));
     g.out.push_back(simplify(out));
@@ -189,8 +179,8 @@ void compute_conv(ComputeContext& c) {
   if (!depthwise) reduce.push_back(w->shape[1]);
   for (int64_t k : g.kernel) reduce.push_back(k);
   const DType dtype = c.out()->dtype;
-  const bool half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
-  const DType acc = half ? DType::kFloat32 : dtype;
+  const DType acc = accumulator(dtype);
+  const bool half = acc != dtype;
   Buffer sum = half ? c.b.temp("acc", acc, c.out()->shape, c.out()->layout) : c.out();
   auto value = [&](const Axes& i, const Axes& r) {
     const size_t first = depthwise ? 0 : 1;
@@ -226,8 +216,7 @@ void compute_max_pool(ComputeContext& c) {
 void compute_average_pool(ComputeContext& c) {
   const WindowGeometry g = window_geometry(c, c.type(0).dims, c.attr_ints("kernel_shape")).value();
   const Buffer& x = c.in(0);
-  const bool half = byte_size(x->dtype) == 2;
-  const DType acc = half ? DType::kFloat32 : x->dtype;
+  const DType acc = accumulator(x->dtype);
   Buffer sum = c.b.temp("sum", acc, c.out()->shape, c.out()->layout);
   c.b.reduce(
       sum, window_extents(g), Combiner::kSum,
@@ -279,6 +268,8 @@ const std::vector<OpDef>& window_ops() {
              return a;
            }(),
        .fusion = FusionKind::kContraction,
+       .channels = Channels::kInnermost,
+       .reads_stored = true,
        .infer_type = infer_conv,
        .compute = compute_conv,
        .example = {.inputs = {{DType::kFloat32, {2, 5, 9, 11}}, {DType::kFloat32, {7, 5, 3, 3}}},
@@ -289,7 +280,9 @@ const std::vector<OpDef>& window_ops() {
        .summary = "largest element of each window, NaN if there is one",
        .operands = {{"x"}},
        .attributes = kWindowAttributes,
-       .fusion = FusionKind::kContraction,
+       .fusion = FusionKind::kReduction,
+       .channels = Channels::kInnermost,
+       .reads_stored = true,
        .infer_type = infer_pool,
        .compute = compute_max_pool,
        .example = {.inputs = {{DType::kFloat32, {1, 3, 9, 9}}},
@@ -305,7 +298,9 @@ const std::vector<OpDef>& window_ops() {
              a.push_back({"count_include_pad", AttributeKind::kInt, "padding counts as zeros"});
              return a;
            }(),
-       .fusion = FusionKind::kContraction,
+       .fusion = FusionKind::kReduction,
+       .channels = Channels::kInnermost,
+       .reads_stored = true,
        .infer_type = infer_pool,
        .compute = compute_average_pool,
        .example = {.inputs = {{DType::kFloat32, {1, 3, 9, 9}}},

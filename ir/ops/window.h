@@ -12,7 +12,7 @@ struct WindowGeometry {
   std::vector<Expr> pads_begin, pads_end;
   std::vector<Expr> out;  // output extents of the spatial dimensions
 };
-// Reads the attributes kernel_shape (or `kernel`), strides, dilations, pads, auto_pad, ceil_mode
+// Reads the attributes kernel_shape (or `kernel`), strides, dilations, pads, ceil_mode
 // for an input [n, c, spatial...].
 Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<Expr>& input,
                                        std::vector<int64_t> kernel);

@@ -237,6 +237,8 @@ const std::vector<OpDef>& winograd_ops() {
                       {"block", AttributeKind::kInts,
                        "down and across are made multiples of these numbers of tiles; default 1"}},
        .fusion = FusionKind::kContraction,
+       .channels = Channels::kInnermost,
+       .reads_stored = true,
        .infer_type = infer_conv,
        .compute = compute_conv,
        .example = {.inputs = {{DType::kFloat32, {2, 5, 9, 11}}, {DType::kFloat32, {6, 6, 5, 7}}},

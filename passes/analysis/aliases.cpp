@@ -8,6 +8,7 @@
 #include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
+#include "ir/ops/known_ops.h"
 #include "ir/ops/slicing.h"
 #include "passes/build_loops.h"
 #include "passes/graph/graph_passes.h"
@@ -58,9 +59,9 @@ class ChooseAliases {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& n = graph_.nodes[i];
       if (!alone_[i]) continue;
-      if (n.op->name == "slice") place_slice(n);
-      if (n.op->name == "concat") place_operands(n);
-      if (n.op->name == "pad") place_padded(n);
+      if (n.op == ops::slice()) place_slice(n);
+      if (n.op == ops::concat()) place_operands(n);
+      if (n.op == ops::pad()) place_padded(n);
     }
     // What is placed in a value that was placed later.
     for (auto& [v, p] : aliases_)
@@ -76,7 +77,7 @@ class ChooseAliases {
   std::optional<Placement> of_view(const Node& n) const {
     const ValueId from = n.inputs[0], to = n.outputs[0];
     const TensorType &x = value(from).type, &y = value(to).type;
-    if (n.op->name == "transpose") {
+    if (n.op == ops::transpose()) {
       Placement p = plain(from, x.dims.size());
       const std::vector<int64_t> perm = NodeView(graph_, n).attr_ints("perm");
       for (size_t d = 0; d < perm.size(); ++d) p.dim[d] = static_cast<int>(perm[d]);

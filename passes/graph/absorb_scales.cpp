@@ -15,7 +15,7 @@ class AbsorbScales : public GraphRewriter {
   Graph run() {
     for (Node& n : old_) {
       follow(n);
-      if (n.op->name == "quantize" && into_factors(n)) continue;
+      if (n.op == ops::quantize() && into_factors(n)) continue;
       push(std::move(n));
     }
     return eliminate_dead_nodes(std::move(graph_));
@@ -28,7 +28,7 @@ class AbsorbScales : public GraphRewriter {
         type(scale).dtype != DType::kFloat32 || !constant(scale) ||
         !(number_at(*constant(scale), 0) > 0) || !has_factors(n.inputs[0], 0))
       return false;
-    const ValueId by = op("div", {number(1, DType::kFloat32), reshape(scale, {})});
+    const ValueId by = op(ops::div(), {number(1, DType::kFloat32), reshape(scale, {})});
     Node scaled = n;
     scaled.inputs[0] = with_factor(n.inputs[0], by);
     scaled.inputs[1] = kNone;
@@ -40,23 +40,23 @@ class AbsorbScales : public GraphRewriter {
     if (is_fixed(v)) return true;
     const Node* n = producer(v);
     if (!n || depth > kDeepest) return false;
-    if (n->op->name == "dequantize") return true;  // cheap enough to be there twice
+    if (n->op == ops::dequantize()) return true;  // cheap enough to be there twice
     if (!used_once(v)) return false;
-    if (n->op->name == "mul") return is_fixed(n->inputs[1]);
-    if (n->op->name == "relu") return has_factors(n->inputs[0], depth + 1);
-    return n->op->name == "add" && has_factors(n->inputs[0], depth + 1) &&
+    if (n->op == ops::mul()) return is_fixed(n->inputs[1]);
+    if (n->op == ops::relu()) return has_factors(n->inputs[0], depth + 1);
+    return n->op == ops::add() && has_factors(n->inputs[0], depth + 1) &&
            has_factors(n->inputs[1], depth + 1);
   }
   ValueId with_factor(ValueId v, ValueId by) {
-    if (is_fixed(v)) return op("mul", {v, by});
+    if (is_fixed(v)) return op(ops::mul(), {v, by});
     const Node n = *producer(v);
-    if (n.op->name == "dequantize")
-      return op("dequantize", {n.inputs[0], op("mul", {n.inputs[1], by}), input(n, 2)},
+    if (n.op == ops::dequantize())
+      return op(ops::dequantize(), {n.inputs[0], op(ops::mul(), {n.inputs[1], by}), input(n, 2)},
                 n.attributes);
-    if (n.op->name == "mul") return op("mul", {n.inputs[0], op("mul", {n.inputs[1], by})});
-    if (n.op->name == "relu") return op("relu", {with_factor(n.inputs[0], by)});
+    if (n.op == ops::mul()) return op(ops::mul(), {n.inputs[0], op(ops::mul(), {n.inputs[1], by})});
+    if (n.op == ops::relu()) return op(ops::relu(), {with_factor(n.inputs[0], by)});
     const ValueId a = with_factor(n.inputs[0], by), b = with_factor(n.inputs[1], by);
-    return op("add", {a, b});
+    return op(ops::add(), {a, b});
   }
 };
 

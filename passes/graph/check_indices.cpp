@@ -38,8 +38,8 @@ class CheckIndices : public GraphRewriter {
     auto [it, fresh] = checked_.emplace(std::pair(indices, extents), kNone);
     if (fresh) {
       follow(n);
-      const ValueId farthest = op("farthest_index", {indices}, {{"extents", extents}});
-      it->second = op("checked_indices", {indices, farthest},
+      const ValueId farthest = op(ops::farthest_index(), {indices}, {{"extents", extents}});
+      it->second = op(ops::checked_indices(), {indices, farthest},
                       {{"extents", extents},
                        {"dim", static_cast<int64_t>(dims[0].dim)},
                        {"node", describe(n)}});

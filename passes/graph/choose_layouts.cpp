@@ -9,7 +9,6 @@
 
 #include "ir/graph/op.h"
 #include "passes/analysis/view_layouts.h"
-#include "passes/build_loops.h"
 #include "passes/graph/pack_operands.h"
 #include "passes/graph/rewrite_graph.h"
 
@@ -19,16 +18,10 @@ using namespace ir;
 
 namespace {
 
-bool wants_channels_last(const Node& n) {
-  static const std::set<std::string_view> ops{"conv",           "max_pool", "average_pool",
-                                              "conv_transpose", "lp_pool",  "winograd_conv"};
-  return ops.count(n.op->name) != 0;
-}
+bool wants_channels_last(const Node& n) { return n.op->channels == Channels::kInnermost; }
 // Does a layout of the operand carry over to the result at no cost?
 bool is_transparent(const Node& n) {
-  static const std::set<std::string_view> ops{
-      "pad", "resize", "concat", "slice", "reduce_mean", "reduce_max", "reduce_sum", "upsample"};
-  return n.op->fusion == FusionKind::kPointwise || wants_channels_last(n) || ops.count(n.op->name);
+  return n.op->fusion == FusionKind::kPointwise || n.op->channels != Channels::kAnywhere;
 }
 
 // The operands whose elements go into those of the result: not weights.
@@ -102,7 +95,7 @@ class ChooseLayouts : public GraphRewriter {
     for (ValueId v : graph_.outputs) note(v, true, false);
     for (const Node& n : old_)
       for (ValueId v : n.inputs)
-        note(v, n.op->name == "reshape" || !n.regions.empty(), n.op->name == "transpose");
+        note(v, n.op == ops::reshape() || !n.regions.empty(), n.op == ops::transpose());
   }
   Graph run() {
     for (Node& n : old_) {
@@ -133,8 +126,8 @@ class ChooseLayouts : public GraphRewriter {
       return;
     }
     const Node* maker = producer(from);
-    if (!maker || !maker->regions.empty() || maker->op->name == "reshape" ||
-        maker->op->name == "transpose" || !used_once(from) || !graph_.value(from).layout.empty())
+    if (!maker || !maker->regions.empty() || maker->op == ops::reshape() ||
+        maker->op == ops::transpose() || !used_once(from) || !graph_.value(from).layout.empty())
       return;
     std::vector<int> order(perm.begin(), perm.end());
     graph_.value(from).layout = permuted_layout(order);
@@ -149,7 +142,7 @@ class ChooseLayouts : public GraphRewriter {
     return layout.has_value();
   }
   void place(Node& n) {
-    const bool view = n.op->name == "reshape", boundary = !n.regions.empty();
+    const bool view = n.op == ops::reshape(), boundary = !n.regions.empty();
     if (view && !place_view(n) && lies_row_major(n.outputs[0]))
       n.inputs[0] = row_major(n.inputs[0]);
     for (size_t i = 0; i < n.inputs.size(); ++i)
@@ -163,7 +156,7 @@ class ChooseLayouts : public GraphRewriter {
     if (boundary || (view && lies_row_major(n.inputs[0])))
       for (ValueId v : n.outputs)
         if (v != kNone) keep_row_major(v);
-    if (n.op->name == "transpose") place_transpose(n);
+    if (n.op == ops::transpose()) place_transpose(n);
     push(std::move(n));
   }
   bool lies_row_major(ValueId v) const { return is_row_major(graph_.value(v).layout, type(v)); }
@@ -174,7 +167,7 @@ class ChooseLayouts : public GraphRewriter {
   ValueId row_major(ValueId v) {
     if (v == kNone || lies_row_major(v)) return v;
     auto [at, added] = rows_.try_emplace(v);
-    if (added) at->second = op("identity", {v});
+    if (added) at->second = op(ops::identity(), {v});
     return at->second;
   }
   // A value that is row-major though its consumers want it otherwise, as they want it.
@@ -185,7 +178,7 @@ class ChooseLayouts : public GraphRewriter {
       return v;
     auto [at, added] = copies_.try_emplace(v);
     if (added) {
-      at->second = op("identity", {v});
+      at->second = op(ops::identity(), {v});
       graph_.value(at->second).layout = wanted->second;
     }
     return at->second;
@@ -196,7 +189,7 @@ class ChooseLayouts : public GraphRewriter {
     std::vector<ValueId>& copies = packed_[v];
     for (ValueId copy : copies)
       if (graph_.value(copy).layout == layout) return copy;
-    copies.push_back(op("identity", {v}));
+    copies.push_back(op(ops::identity(), {v}));
     graph_.value(copies.back()).layout = layout;
     return copies.back();
   }

@@ -34,9 +34,7 @@ bool same_type(const TensorType& a, const TensorType& b) {
   return true;
 }
 bool is_copy(const Graph& graph, const Node& n) {
-  static const std::set<std::string_view> copies{"identity", "reshape", "expand", "cast"};
-  if (!copies.count(n.op->name)) return false;
-  return same_type(graph.value(n.inputs[0]).type, graph.value(n.outputs[0]).type);
+  return n.op->retypes && same_type(graph.value(n.inputs[0]).type, graph.value(n.outputs[0]).type);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ class ExpandZeroPoints : public GraphRewriter {
   Graph run() {
     for (Node& n : old_) {
       follow(n);
-      const bool conv = n.op->name == "conv", matmul = n.op->name == "matmul";
+      const bool conv = n.op == ops::conv(), matmul = n.op == ops::matmul();
       if ((!conv && !matmul) || type(n.outputs[0]).dtype != DType::kInt32 ||
           byte_size(type(n.inputs[0]).dtype) != 1 || input(n, 4) != kNone) {
         push(std::move(n));
@@ -40,11 +40,11 @@ class ExpandZeroPoints : public GraphRewriter {
     const auto& w = type(n.inputs[1]).dims;
     const ValueId za = input(n, 2), zb = input(n, 3);
     if (!constant(n.inputs[1]) || (zb != kNone && !constant(zb)))
-      return n.op->name == "matmul" && by_packed_bytes(n);
+      return n.op == ops::matmul() && by_packed_bytes(n);
     auto in_fours = [](const Expr& e) {
       return as_int(e).value_or(1) % dot_terms(DType::kUInt8) == 0;
     };
-    if (n.op->name == "conv")
+    if (n.op == ops::conv())
       return (view.attr_int("group", 1) == 1 ? in_fours(w[1]) : is_one(w[1])) &&
              (za == kNone || is_scalar(za)) && is_zero_when_signed(n.inputs[1], zb);
     if (w.size() != 2 || view.attr_int("trans_a") || type(n.inputs[0]).rank() < 2 || !is_per_row(n))
@@ -95,12 +95,13 @@ class ExpandZeroPoints : public GraphRewriter {
   ValueId moved(ValueId zero, int64_t by) {
     if (zero == kNone) return by ? number(static_cast<double>(by), DType::kInt32) : kNone;
     const ValueId wide = cast(zero, DType::kInt32);
-    return by ? op("add", {wide, number(static_cast<double>(by), DType::kInt32)}) : wide;
+    return by ? op(ops::add(), {wide, number(static_cast<double>(by), DType::kInt32)}) : wide;
   }
   ValueId bytes(ValueId v, DType to, int64_t by) {
     if (type(v).dtype == to) return v;
-    return cast(op("add", {cast(v, DType::kInt32), number(static_cast<double>(by), DType::kInt32)}),
-                to);
+    return cast(
+        op(ops::add(), {cast(v, DType::kInt32), number(static_cast<double>(by), DType::kInt32)}),
+        to);
   }
   // Operands as u8 and i8, and their zero points.
   struct Operands {
@@ -120,7 +121,7 @@ class ExpandZeroPoints : public GraphRewriter {
     return a;
   }
   ValueId sum_of(ValueId v, std::vector<int64_t> axes, bool keep) {
-    return op("reduce_sum", {cast(v, DType::kInt32)},
+    return op(ops::reduce_sum(), {cast(v, DType::kInt32)},
               {{"axes", std::move(axes)}, {"keepdims", int64_t{keep}}});
   }
 
@@ -131,12 +132,12 @@ class ExpandZeroPoints : public GraphRewriter {
     const int64_t along = of_b.rank() - (transposed ? 1 : 2);
     const int64_t k = *as_int(of_b.dims[static_cast<size_t>(along)]);
     ValueId y =
-        op("matmul", {in_groups(o.a, type(o.a).rank() - 1), in_groups(o.b, along)}, in_i32(n));
+        op(ops::matmul(), {in_groups(o.a, type(o.a).rank() - 1), in_groups(o.b, along)}, in_i32(n));
     if (o.zero_a != kNone)
-      y = op("sub", {y, op("mul", {o.zero_a, sum_of_columns(n, along, transposed, k)})});
+      y = op(ops::sub(), {y, op(ops::mul(), {o.zero_a, sum_of_columns(n, along, transposed, k)})});
     if (o.zero_b != kNone)
-      y = op("sub", {y, op("mul", {sum_of(o.a, {type(o.a).rank() - 1}, true),
-                                   for_results(o.zero_b, of_b.rank())})});
+      y = op(ops::sub(), {y, op(ops::mul(), {sum_of(o.a, {type(o.a).rank() - 1}, true),
+                                             for_results(o.zero_b, of_b.rank())})});
     replace(n.outputs[0], y);
   }
   // sum (b - zb) over the k terms of each column, in a shape that broadcasts against the results:
@@ -148,11 +149,12 @@ class ExpandZeroPoints : public GraphRewriter {
       std::vector<int64_t> perm(static_cast<size_t>(rank));
       std::iota(perm.begin(), perm.end(), int64_t{0});
       std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-      sum = op("transpose", {sum}, {{"perm", std::move(perm)}});
+      sum = op(ops::transpose(), {sum}, {{"perm", std::move(perm)}});
     }
     if (is_known(input(n, 3), 0)) return sum;
     const ValueId zero = for_results(cast(input(n, 3), DType::kInt32), rank);
-    return op("sub", {sum, op("mul", {zero, number(static_cast<double>(k), DType::kInt32)})});
+    return op(ops::sub(),
+              {sum, op(ops::mul(), {zero, number(static_cast<double>(k), DType::kInt32)})});
   }
   // A zero point of b, a scalar or one per column, in a shape that broadcasts against the results.
   ValueId for_results(ValueId zero, int rank_of_b) {
@@ -167,22 +169,23 @@ class ExpandZeroPoints : public GraphRewriter {
     const auto rank = static_cast<size_t>(type(v).rank());
     std::vector<int64_t> pads(2 * rank);
     pads[rank + static_cast<size_t>(dim)] = terms - extent % terms;
-    return op("pad", {v, graph_.add_constant(
-                             "", make_constant_of<int64_t>(
-                                     DType::kInt64, {static_cast<int64_t>(2 * rank)}, pads))});
+    return op(ops::pad(), {v, graph_.add_constant(
+                                  "", make_constant_of<int64_t>(
+                                          DType::kInt64, {static_cast<int64_t>(2 * rank)}, pads))});
   }
   void conv_of_bytes(const Node& n) {
     const Operands o = operands(n);
     ValueId padding = kNone;
     if (o.zero_a != kNone) padding = cast(reshape(o.zero_a, {}), DType::kUInt8);
-    ValueId y = op("conv", {o.a, o.b, kNone, kNone, padding}, in_i32(n));
+    ValueId y = op(ops::conv(), {o.a, o.b, kNone, kNone, padding}, in_i32(n));
     if (o.zero_a != kNone) {
       const int rank = type(o.b).rank();
       std::vector<int64_t> axes, shape(static_cast<size_t>(rank), 1);
       for (int64_t d = 1; d < rank; ++d) axes.push_back(d);
       shape[1] = *as_int(type(o.b).dims[0]);
-      y = op("sub",
-             {y, op("mul", {reshape(o.zero_a, {}), reshape(sum_of(o.b, axes, false), shape)})});
+      y = op(
+          ops::sub(),
+          {y, op(ops::mul(), {reshape(o.zero_a, {}), reshape(sum_of(o.b, axes, false), shape)})});
     }
     replace(n.outputs[0], y);
   }
@@ -190,10 +193,10 @@ class ExpandZeroPoints : public GraphRewriter {
     auto without = [&](size_t i) {
       const ValueId zero = input(n, i + 2), v = n.inputs[i];
       if (zero == kNone) return v;
-      return op("sub", {cast(v, DType::kInt32), cast(zero, DType::kInt32)});
+      return op(ops::sub(), {cast(v, DType::kInt32), cast(zero, DType::kInt32)});
     };
     const ValueId a = without(0), b = without(1);
-    replace(n.outputs[0], op(n.op->name, {a, b}, in_i32(n)));
+    replace(n.outputs[0], op(n.op, {a, b}, in_i32(n)));
   }
 };
 

@@ -14,8 +14,8 @@ class FindQuantized : public GraphRewriter {
   Graph run() {
     for (Node& n : old_) {
       follow(n);
-      if (n.op->name == "mul" && (scaled_cast(n, 0) || scaled_cast(n, 1))) continue;
-      if (n.op->name == "gather" && gather_stored(n)) continue;
+      if (n.op == ops::mul() && (scaled_cast(n, 0) || scaled_cast(n, 1))) continue;
+      if (n.op == ops::gather() && gather_stored(n)) continue;
       push(std::move(n));
     }
     return eliminate_dead_nodes(std::move(graph_));
@@ -24,14 +24,14 @@ class FindQuantized : public GraphRewriter {
  private:
   // cast(bytes) * scale, where the scale is no larger than the bytes.
   bool scaled_cast(const Node& n, size_t k) {
-    const Node* from = producer(n.inputs[k], "cast");
+    const Node* from = producer(n.inputs[k], ops::cast());
     const ValueId scale = n.inputs[1 - k];
     if (!from || !constant(from->inputs[0]) || byte_size(type(from->inputs[0]).dtype) != 1 ||
         !is_integer(type(from->inputs[0]).dtype) || type(scale).dtype != DType::kFloat32 ||
         type(n.outputs[0]).dtype != DType::kFloat32 ||
         element_count(n.outputs[0]) != element_count(from->inputs[0]))
       return false;
-    replace(n.outputs[0], op("dequantize", {from->inputs[0], scale}));
+    replace(n.outputs[0], op(ops::dequantize(), {from->inputs[0], scale}));
     return true;
   }
   int64_t element_count(ValueId v) const {
@@ -40,7 +40,7 @@ class FindQuantized : public GraphRewriter {
   }
   // Rows of dequantised weights: the rows are gathered, and their scales if each has its own.
   bool gather_stored(const Node& n) {
-    const Node* from = producer(n.inputs[0], "dequantize");
+    const Node* from = producer(n.inputs[0], ops::dequantize());
     if (!from || !constant(from->inputs[0])) return false;
     const Node w = *from;
     NodeView view(graph_, n);
@@ -57,13 +57,13 @@ class FindQuantized : public GraphRewriter {
         const auto shape = constant_shape(type(v));
         return shape ? reshape(v, {shape->begin() + 1, shape->end()}) : kNone;
       }
-      return op("gather", {v, n.inputs[1]}, n.attributes);
+      return op(ops::gather(), {v, n.inputs[1]}, n.attributes);
     };
     for (size_t i = 1; i < w.inputs.size(); ++i)
       if (w.inputs[i] != kNone && !constant_shape(type(w.inputs[i]))) return false;
-    const ValueId rows = op("gather", {w.inputs[0], n.inputs[1]}, n.attributes),
+    const ValueId rows = op(ops::gather(), {w.inputs[0], n.inputs[1]}, n.attributes),
                   scale = rows_of(w.inputs[1]), zero = rows_of(input(w, 2));
-    replace(n.outputs[0], op("dequantize", {rows, scale, zero}, w.attributes));
+    replace(n.outputs[0], op(ops::dequantize(), {rows, scale, zero}, w.attributes));
     return true;
   }
 };

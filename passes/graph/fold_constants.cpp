@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ir/graph/op.h"
+#include "ir/ops/known_ops.h"
 #include "passes/graph/graph_passes.h"
 
 namespace tilewright::passes {
@@ -98,7 +99,7 @@ std::vector<bool> nodes_to_fold(Graph& graph, int64_t free_bytes, bool keep_quan
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& n = graph.nodes[i];
     bool all = n.op->compute != nullptr && n.op->fold && n.defined_symbols.empty() &&
-               !(keep_quantized && n.op->name == "dequantize"),
+               !(keep_quantized && n.op == ops::dequantize()),
          ready = true;
     for (ValueId v : n.inputs) {
       if (v == kNone || graph.value(v).constant) continue;
@@ -112,7 +113,7 @@ std::vector<bool> nodes_to_fold(Graph& graph, int64_t free_bytes, bool keep_quan
     for (ValueId v : n.outputs)
       all &= v == kNone || constant_shape(graph.value(v).type).has_value();
     if (!all) continue;
-    if (ready && n.op->name == "reshape") {
+    if (ready && n.op == ops::reshape()) {
       folded[i] = true;
       if (graph.value(n.outputs[0]).constant) continue;
       Constant view = *graph.value(n.inputs[0]).constant;

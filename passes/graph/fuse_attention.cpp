@@ -25,7 +25,7 @@ class FuseAttention : public GraphRewriter {
   Graph run() {
     for (Node& n : old_) {
       follow(n);
-      if (n.op->name == "matmul" && fuse(n)) continue;
+      if (n.op == ops::matmul() && fuse(n)) continue;
       push(std::move(n));
     }
     return eliminate_dead_nodes(std::move(graph_));
@@ -51,7 +51,7 @@ class FuseAttention : public GraphRewriter {
     if (is_zero(keys) || (transposed && as_int(rows).value_or(kFewRows) < kFewRows)) return false;
     if (transposed) k = with_keys_innermost(k);
     const int64_t row_block = rows_at_a_time(rows);
-    replace(n.outputs[0], op("attention", {q, k, v, s.condition, s.bias},
+    replace(n.outputs[0], op(ops::attention(), {q, k, v, s.condition, s.bias},
                              {{"scale", s.scale},
                               {"fill", s.fill},
                               {"zero_masked", int64_t{zero_masked}},
@@ -79,17 +79,17 @@ class FuseAttention : public GraphRewriter {
   // The softmax along the last axis that v is, or from which v differs in that rows of NaN are 0.
   const Node* softmax_of(ValueId v, bool& zero_masked) const {
     const Node* n = producer(v);
-    if (n && n->op->name == "where" && used_once(v) && is_zero_constant(n->inputs[1])) {
-      const Node* test = producer(n->inputs[0], "is_nan");
+    if (n && n->op == ops::where() && used_once(v) && is_zero_constant(n->inputs[1])) {
+      const Node* test = producer(n->inputs[0], ops::is_nan());
       if (!test || test->inputs[0] != n->inputs[2] || !used_once(n->inputs[0])) return nullptr;
       zero_masked = true;
       v = n->inputs[2];
-      n = producer(v, "softmax");
+      n = producer(v, ops::softmax());
       if (uses_[static_cast<size_t>(v)] != 2) return nullptr;
     } else if (!used_once(v)) {
       return nullptr;
     }
-    if (!n || n->op->name != "softmax") return nullptr;
+    if (!n || n->op != ops::softmax()) return nullptr;
     const int rank = type(v).rank();
     return NodeView(graph_, *n).axis(rank, -1) == rank - 1 ? n : nullptr;
   }
@@ -104,47 +104,47 @@ class FuseAttention : public GraphRewriter {
 
   // From the operand of softmax back to the product: biases, at most one choice, factors.
   bool read_scores(ValueId v, Scores& s) {
-    while (const Node* n = step_back(v, "add")) {
+    while (const Node* n = step_back(v, ops::add())) {
       const size_t k = leads_to_product(n->inputs[0]) ? 0 : 1;
       const ValueId bias = n->inputs[1 - k];
       v = n->inputs[k];
-      s.bias = s.bias == kNone ? bias : op("add", {s.bias, bias});
+      s.bias = s.bias == kNone ? bias : op(ops::add(), {s.bias, bias});
     }
-    if (const Node* n = step_back(v, "where")) {
+    if (const Node* n = step_back(v, ops::where())) {
       const size_t k = scalar(n->inputs[2]) ? 1 : 2;
       const auto fill = scalar(n->inputs[3 - k]);
       if (!fill) return false;
       s.fill = *fill;
       v = n->inputs[k];
       s.condition = n->inputs[0];
-      if (k == 2) s.condition = op("not", {s.condition});
+      if (k == 2) s.condition = op(ops::not_(), {s.condition});
     }
     for (const Node* n = producer(v); n && used_once(v); n = producer(v)) {
       const auto factor = n->inputs.size() == 2 ? scalar(n->inputs[1]) : std::nullopt;
-      if (n->op->name == "mul" && factor)
+      if (n->op == ops::mul() && factor)
         s.scale *= *factor;
-      else if (n->op->name == "div" && factor)
+      else if (n->op == ops::div() && factor)
         s.scale /= *factor;
       else
         break;
       v = n->inputs[0];
     }
-    const Node* product = producer(v, "matmul");
+    const Node* product = producer(v, ops::matmul());
     s.product = v;
     return product && used_once(v) && is_plain_product(*product);
   }
-  const Node* step_back(ValueId v, std::string_view op_name) const {
-    const Node* n = producer(v, op_name);
+  const Node* step_back(ValueId v, const OpDef* by) const {
+    const Node* n = producer(v, by);
     return n && used_once(v) && type(v).dtype == DType::kFloat32 ? n : nullptr;
   }
   bool leads_to_product(ValueId v) const {
     for (int depth = 0; depth < 8; ++depth) {
       const Node* n = producer(v);
       if (!n || !used_once(v)) return false;
-      if (n->op->name == "matmul") return true;
-      if (n->op->name == "where")
+      if (n->op == ops::matmul()) return true;
+      if (n->op == ops::where())
         v = scalar(n->inputs[2]) ? n->inputs[1] : n->inputs[2];
-      else if (n->op->name == "mul" || n->op->name == "div" || n->op->name == "add")
+      else if (n->op == ops::mul() || n->op == ops::div() || n->op == ops::add())
         v = n->inputs[0];
       else
         return false;
@@ -155,7 +155,7 @@ class FuseAttention : public GraphRewriter {
     std::vector<int64_t> perm(static_cast<size_t>(type(k).rank()));
     for (size_t d = 0; d < perm.size(); ++d) perm[d] = static_cast<int64_t>(d);
     std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-    return op("transpose", {k}, {{"perm", perm}});
+    return op(ops::transpose(), {k}, {{"perm", perm}});
   }
 
   // A tile's rows: the fewest are idle in the last block.

@@ -5,8 +5,8 @@
 
 #include "ir/graph/op.h"
 #include "ir/loops/linear.h"
+#include "ir/ops/known_ops.h"
 #include "passes/analysis/view_layouts.h"
-#include "passes/build_loops.h"
 #include "passes/graph/graph_passes.h"
 #include "passes/graph/pack_operands.h"
 
@@ -16,8 +16,8 @@ using namespace ir;
 
 // A reshape or transpose moves nothing where the layouts of both sides differ as it says.
 bool is_view(const Graph& graph, const Node& node) {
-  const bool transpose = node.op->name == "transpose";
-  if (!transpose && node.op->name != "reshape") return false;
+  const bool transpose = node.op == ops::transpose();
+  if (!transpose && node.op != ops::reshape()) return false;
   const Value &from = graph.value(node.inputs[0]), &to = graph.value(node.outputs[0]);
   const std::optional<Layout> layout =
       transpose ? transposed_layout(from.layout, NodeView(graph, node).attr_ints("perm"))
@@ -37,7 +37,7 @@ bool same_dims(const TensorType& a, const TensorType& b) {
 }
 // A copy from one layout to another walks across memory on one side; nothing else is to.
 bool changes_layout(const Graph& graph, const Node& n) {
-  if (n.op->name != "identity") return false;
+  if (n.op != ops::identity()) return false;
   const Value &from = graph.value(n.inputs[0]), &to = graph.value(n.outputs[0]);
   return is_row_major(from.layout, from.type) != is_row_major(to.layout, to.type);
 }
@@ -45,15 +45,6 @@ bool changes_layout(const Graph& graph, const Node& n) {
 bool packs(const Graph& graph, const Node& n) {
   return changes_layout(graph, n) && is_packed_in_groups(graph.value(n.outputs[0]).layout);
 }
-// Worth computing again for each consumer rather than storing.
-bool is_cheap(const Node& n) {
-  static const std::set<std::string_view> costly{
-      "exp",   "log",     "sin",  "cos",   "tan",   "asin",           "acos",         "atan",
-      "sinh",  "cosh",    "tanh", "asinh", "acosh", "atanh",          "erf",          "expm1",
-      "log1p", "sigmoid", "pow",  "div",   "sqrt",  "random_uniform", "random_normal"};
-  return !costly.count(n.op->name);
-}
-
 struct Group {
   std::vector<size_t> nodes;
   bool open = true;       // may still grow
@@ -75,12 +66,11 @@ class Fuse {
  private:
   void place(size_t i) {
     const Node& n = graph_.nodes[i];
-    const FusionKind kind = n.op->fusion;
     std::set<int> join;
     // Symbols are computed before the kernel, from operands in memory.
     if (n.defined_symbols.empty() && !is_view(graph_, n) &&
-        (!changes_layout(graph_, n) || packs(graph_, n)) && kind != FusionKind::kOpaque &&
-        kind != FusionKind::kContraction && single_output(n)) {
+        (!changes_layout(graph_, n) || packs(graph_, n)) && n.op->fusion != FusionKind::kOpaque &&
+        !n.op->reads_stored && !n.op->of_types && single_output(n)) {
       const int anchor = anchor_for(i);
       for (ValueId v : n.inputs) {
         int g = producer_group(v);
@@ -124,10 +114,8 @@ class Fuse {
         if (g.anchored) return same_shape && same_dims(g.type, type(n.outputs[0]));
         return same_shape ? true : only_use && g.cheap;
       case FusionKind::kInjective:
-        return !g.anchored && only_use && g.cheap && n.op->name != "concat" &&
-               n.op->name != "shape";
-      case FusionKind::kReduction: return !g.anchored && only_use && g.cheap;
-      case FusionKind::kContraction:
+      case FusionKind::kReduction:
+      case FusionKind::kContraction: return !g.anchored && only_use && g.cheap;
       case FusionKind::kOpaque: return false;
     }
     return false;
@@ -136,7 +124,7 @@ class Fuse {
   // operands from outside or from groups of the same shape.
   bool compatible(size_t i, const std::set<int>& join) const {
     size_t nodes = 1;
-    int anchors = graph_.nodes[i].op->fusion == FusionKind::kReduction ? 1 : 0;
+    int anchors = has_reduction(graph_.nodes[i].op->fusion) ? 1 : 0;
     for (int g : join) {
       nodes += groups_[static_cast<size_t>(g)].nodes.size();
       anchors += groups_[static_cast<size_t>(g)].anchored ? 1 : 0;
@@ -185,11 +173,10 @@ class Fuse {
       old.nodes.clear();
     }
     merged.nodes.push_back(i);
-    const FusionKind kind = n.op->fusion;
     merged.open = !is_view(graph_, n) && !changes_layout(graph_, n) &&
-                  kind != FusionKind::kOpaque && single_output(n) && n.op->name != "concat";
-    merged.anchored |= kind == FusionKind::kReduction || kind == FusionKind::kContraction;
-    merged.cheap &= is_cheap(n);
+                  n.op->fusion != FusionKind::kOpaque && single_output(n) && !n.op->has_parts;
+    merged.anchored |= has_reduction(n.op->fusion);
+    merged.cheap &= !n.op->costly;
     if (!n.outputs.empty() && n.outputs[0] != kNone) merged.type = type(n.outputs[0]);
     groups_.push_back(merged);
     for (size_t node : merged.nodes) group_of_[node] = static_cast<int>(groups_.size()) - 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/graph/op.h"
+#include "ir/ops/known_ops.h"
 #include "passes/cost/tile_cost.h"
 
 namespace tilewright::passes {
@@ -39,10 +40,10 @@ int of_einsum(const Graph& graph, const Node& n, size_t i) {
 
 // The dimension that is to lie innermost, or -1.
 int dimension_to_pack(const Graph& graph, const Node& node, size_t i) {
-  if (node.op->name == "matmul") return of_matmul(graph, node, i);
-  if (node.op->name == "einsum") return of_einsum(graph, node, i);
+  if (node.op == ops::matmul()) return of_matmul(graph, node, i);
+  if (node.op == ops::einsum()) return of_einsum(graph, node, i);
   // Results have their channels innermost.
-  return node.op->name == "conv" && i == 1 ? 0 : -1;
+  return node.op == ops::conv() && i == 1 ? 0 : -1;
 }
 Layout with_innermost(int dim, int rank) {
   std::vector<int> order;
@@ -99,7 +100,7 @@ Layout layout_to_pack(const Graph& graph, const Node& node, size_t i,
                       const MachineDescription& machine) {
   const ValueId v = node.inputs[i];
   if (v == kNone || graph.value(v).constant || !graph.value(v).layout.empty()) return {};
-  if (node.op->name == "matmul" && i == 1)
+  if (node.op == ops::matmul() && i == 1)
     if (Layout groups = in_groups(graph, node, machine); !groups.empty()) return groups;
   const int dim = dimension_to_pack(graph, node, i);
   return dim < 0 ? Layout{} : with_innermost(dim, graph.value(v).type.rank());

@@ -20,7 +20,7 @@ class QuantizeContractions : public GraphRewriter {
   using GraphRewriter::GraphRewriter;
   Graph run() {
     for (const Node& n : old_)
-      if (n.op->name == "quantize" && used_once(n.inputs[0])) quantized_.insert(n.inputs[0]);
+      if (n.op == ops::quantize() && used_once(n.inputs[0])) quantized_.insert(n.inputs[0]);
     for (Node& n : old_) {
       follow(n);
       if (is_float(type(n.outputs[0]).dtype) && to_integers(n)) continue;
@@ -31,11 +31,11 @@ class QuantizeContractions : public GraphRewriter {
 
  private:
   bool to_integers(const Node& n) {
-    const bool conv = n.op->name == "conv";
-    if (!conv && n.op->name != "matmul") return false;
+    const bool conv = n.op == ops::conv();
+    if (!conv && n.op != ops::matmul()) return false;
     if (n.inputs.size() != 2 || type(n.outputs[0]).dtype != DType::kFloat32) return false;
-    const Node *from_x = producer(n.inputs[0], "dequantize"),
-               *from_w = producer(n.inputs[1], "dequantize");
+    const Node *from_x = producer(n.inputs[0], ops::dequantize()),
+               *from_w = producer(n.inputs[1], ops::dequantize());
     if (!from_x || !from_w) return false;
     const Node x = *from_x, w = *from_w;  // new nodes move the old ones
     if (!is_byte(type(x.inputs[0]).dtype) || !is_byte(type(w.inputs[0]).dtype) ||
@@ -48,9 +48,9 @@ class QuantizeContractions : public GraphRewriter {
     Attributes attributes = n.attributes;
     attributes["out_dtype"] = std::string("i32");
     const auto [bytes_x, bytes_w] = in_fours(n, x.inputs[0], w.inputs[0], zero_w);
-    const ValueId sum = op(n.op->name, {bytes_x, bytes_w, zero_x, zero_w}, std::move(attributes));
-    const ValueId factor = op("mul", {reshape(scale_x, {}), scale_w});
-    replace(n.outputs[0], op("mul", {cast(sum, DType::kFloat32), factor}));
+    const ValueId sum = op(n.op, {bytes_x, bytes_w, zero_x, zero_w}, std::move(attributes));
+    const ValueId factor = op(ops::mul(), {reshape(scale_x, {}), scale_w});
+    replace(n.outputs[0], op(ops::mul(), {cast(sum, DType::kFloat32), factor}));
     return true;
   }
 
@@ -59,7 +59,7 @@ class QuantizeContractions : public GraphRewriter {
   bool pays_at_run_time(const Node& n, const Node& w) const {
     NodeView view(graph_, n);
     const ValueId scale = w.inputs[1], zero = input(w, 2);
-    return n.op->name == "matmul" && !view.attr_int("trans_a") && quantized_.count(n.outputs[0]) &&
+    return n.op == ops::matmul() && !view.attr_int("trans_a") && quantized_.count(n.outputs[0]) &&
            is_scalar(scale) && (zero == kNone || is_scalar(zero)) &&
            pays_for_dots(type(n.inputs[0]), type(w.inputs[0]), view.attr_int("trans_b") != 0);
   }
@@ -68,7 +68,7 @@ class QuantizeContractions : public GraphRewriter {
   bool runs_in_fours(const Node& n, const Node& w) const {
     NodeView view(graph_, n);
     const auto& dims = type(w.inputs[0]).dims;
-    if (n.op->name == "conv") {
+    if (n.op == ops::conv()) {
       if (view.attr_int("group", 1) != 1) return is_one(dims[1]) && has_no_zero_point(w);
       const int64_t rest = as_int(dims[1]).value_or(1) % dot_terms(DType::kUInt8);
       return rest == 0 || (rest == dot_terms(DType::kUInt8) - 1 && pads_with_zero(w));
@@ -100,7 +100,7 @@ class QuantizeContractions : public GraphRewriter {
   // Images of three channels get a fourth one, whose weights are 0.
   std::pair<ValueId, ValueId> in_fours(const Node& n, ValueId x, ValueId w, ValueId zero) {
     const int64_t four = dot_terms(DType::kUInt8);
-    if (n.op->name != "conv" || constant(w)->shape[1] % four == 0 ||
+    if (n.op != ops::conv() || constant(w)->shape[1] % four == 0 ||
         NodeView(graph_, n).attr_int("group", 1) != 1)
       return {x, w};
     const Constant& given = *constant(w);
@@ -123,7 +123,7 @@ class QuantizeContractions : public GraphRewriter {
     pads[rank + 1] = 1;
     const ValueId sizes = graph_.add_constant(
         "", make_constant_of<int64_t>(DType::kInt64, {static_cast<int64_t>(2 * rank)}, pads));
-    return {op("pad", {x, sizes}),
+    return {op(ops::pad(), {x, sizes}),
             graph_.add_constant("", make_constant(given.dtype, shape, std::move(bytes)))};
   }
 
@@ -131,7 +131,7 @@ class QuantizeContractions : public GraphRewriter {
   ValueId of_results(const Node& n, const Node& w, ValueId scale) {
     if (!is_fixed(scale)) return kNone;
     if (is_scalar(scale)) return reshape(scale, {});
-    const bool conv = n.op->name == "conv";
+    const bool conv = n.op == ops::conv();
     const size_t channel = conv || NodeView(graph_, n).attr_int("trans_b") ? 0 : 1;
     const auto& dims = type(scale).dims;
     const int rank = type(w.inputs[0]).rank();

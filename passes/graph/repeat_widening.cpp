@@ -33,7 +33,7 @@ class RepeatWidening : public GraphRewriter {
   bool widened_elsewhere(ValueId v, const Node& n) const {
     const Node* by = v == kNone ? nullptr : producer(v);
     if (!by || by->group == n.group || !by->defined_symbols.empty()) return false;
-    if (by->op->name != "dequantize" && by->op->name != "cast") return false;
+    if (by->op != ops::dequantize() && by->op != ops::cast()) return false;
     const TensorType &wide = type(v), &narrow = type(by->inputs[0]), &result = type(n.outputs[0]);
     if (byte_size(narrow.dtype) >= byte_size(wide.dtype) || constant(by->inputs[0])) return false;
     if (wide.rank() != result.rank() || is_scalar(v)) return false;

@@ -3,6 +3,7 @@
 
 #include "ir/graph/infer.h"
 #include "ir/graph/op.h"
+#include "ir/ops/known_ops.h"
 #include "passes/graph/graph_passes.h"
 
 namespace tilewright::passes {
@@ -27,21 +28,21 @@ class GraphRewriter {
     graph_.nodes.push_back(std::move(n));
   }
   // The operator applied to operands that fit it.
-  ir::ValueId op(std::string_view name, std::vector<ir::ValueId> inputs,
+  ir::ValueId op(const ir::OpDef* applied, std::vector<ir::ValueId> inputs,
                  ir::Attributes attributes = {}, int outputs = 1) {
-    auto made = ir::add_node(graph_, name, std::move(inputs), std::move(attributes), outputs, name_,
-                             sources_);
+    auto made = ir::add_node(graph_, applied, std::move(inputs), std::move(attributes), outputs,
+                             name_, sources_);
     TW_CHECK(made.ok());
     return made->at(0);
   }
   ir::ValueId cast(ir::ValueId v, DType to) {
     if (type(v).dtype == to) return v;
-    return op("cast", {v}, {{"to", std::string(tilewright::name(to))}});
+    return op(ir::ops::cast(), {v}, {{"to", std::string(tilewright::name(to))}});
   }
   ir::ValueId reshape(ir::ValueId v, const std::vector<int64_t>& dims) {
     const ir::ConstantRef shape =
         ir::make_constant_of<int64_t>(DType::kInt64, {static_cast<int64_t>(dims.size())}, dims);
-    return op("reshape", {v, graph_.add_constant("", shape)}, {{"allowzero", int64_t{1}}});
+    return op(ir::ops::reshape(), {v, graph_.add_constant("", shape)}, {{"allowzero", int64_t{1}}});
   }
   ir::ValueId number(double value, DType t) {
     ir::ConstantRef c = t == DType::kFloat32
@@ -68,9 +69,9 @@ class GraphRewriter {
     const int32_t p = graph_.value(v).producer;
     return p < 0 || constant(v) ? nullptr : &graph_.nodes[static_cast<size_t>(p)];
   }
-  const ir::Node* producer(ir::ValueId v, std::string_view op_name) const {
+  const ir::Node* producer(ir::ValueId v, const ir::OpDef* by) const {
     const ir::Node* n = producer(v);
-    return n && n->op->name == op_name ? n : nullptr;
+    return n && n->op == by ? n : nullptr;
   }
   // A constant, or what will be one: it hangs on constants alone.
   bool is_fixed(ir::ValueId v) const {

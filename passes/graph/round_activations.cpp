@@ -31,7 +31,7 @@ class RoundActivations : public GraphRewriter {
   Graph run() {
     for (Node& n : old_) {
       follow(n);
-      if (n.op->name == "matmul" && to_integers(n)) continue;
+      if (n.op == ops::matmul() && to_integers(n)) continue;
       push(std::move(n));
     }
     return eliminate_dead_nodes(std::move(graph_));
@@ -43,7 +43,7 @@ class RoundActivations : public GraphRewriter {
         type(n.outputs[0]).dtype != DType::kFloat32)
       return false;
     const ValueId x = n.inputs[0];
-    const Node* from = producer(n.inputs[1], "dequantize");
+    const Node* from = producer(n.inputs[1], ops::dequantize());
     if (!from || constant(x) || !pays(type(x))) return false;
     const Node w = *from;
     NodeView view(graph_, n);
@@ -61,10 +61,10 @@ class RoundActivations : public GraphRewriter {
     if (levels < kFewestLevels) return false;
 
     const auto [rows, scale_of_rows] = rounded(x, levels);
-    const ValueId sum = op("matmul", {rows, weights(w.inputs[0], zero)},
+    const ValueId sum = op(ops::matmul(), {rows, weights(w.inputs[0], zero)},
                            {{"out_dtype", std::string("i32")}, {"trans_b", int64_t{transposed}}});
-    const ValueId by_row = op("mul", {cast(sum, DType::kFloat32), scale_of_rows});
-    replace(n.outputs[0], op("mul", {by_row, scale}));
+    const ValueId by_row = op(ops::mul(), {cast(sum, DType::kFloat32), scale_of_rows});
+    replace(n.outputs[0], op(ops::mul(), {by_row, scale}));
     return true;
   }
   bool pays(const TensorType& x) const {
@@ -107,13 +107,13 @@ class RoundActivations : public GraphRewriter {
   ValueId weights(ValueId stored, ValueId zero) {
     if (type(stored).dtype == DType::kInt8 && zero == kNone) return stored;
     const ValueId wide = cast(stored, DType::kInt16);
-    return zero == kNone ? wide : op("sub", {wide, cast(zero, DType::kInt16)});
+    return zero == kNone ? wide : op(ops::sub(), {wide, cast(zero, DType::kInt16)});
   }
   // One rounding for all products of x that allow as many levels.
   std::pair<ValueId, ValueId> rounded(ValueId x, int64_t levels) {
     auto [at, added] = rounded_.try_emplace({x, levels});
     if (added) {
-      op("round_rows", {x}, {{"levels", levels}}, 2);
+      op(ops::round_rows(), {x}, {{"levels", levels}}, 2);
       const Node& made = graph_.nodes.back();
       at->second = {made.outputs[0], made.outputs[1]};
     }

@@ -46,9 +46,8 @@ class SeparatePadding : public GraphRewriter {
     std::vector<ValueId> inputs = n.inputs;
     inputs[0] = part(padded(n.inputs[0], *widest), *widest, *padding);
     Attributes attributes = n.attributes;
-    attributes.erase("auto_pad");
     attributes["pads"] = std::vector<int64_t>(padding->amounts.size() - 4, 0);
-    replace(n.outputs[0], op("conv", std::move(inputs), std::move(attributes)));
+    replace(n.outputs[0], op(ops::conv(), std::move(inputs), std::move(attributes)));
     return true;
   }
   // A value can lie amid one padding, of which its readers take as much as they want.
@@ -65,7 +64,7 @@ class SeparatePadding : public GraphRewriter {
     const auto [known, is_new] = padded_.try_emplace(v, kNone);
     if (is_new)
       known->second =
-          op("pad", {v, integers(p.amounts), p.value}, {{"mode", std::string("constant")}});
+          op(ops::pad(), {v, integers(p.amounts), p.value}, {{"mode", std::string("constant")}});
     return known->second;
   }
   ValueId part(ValueId v, const Padding& has, const Padding& wants) {
@@ -77,7 +76,7 @@ class SeparatePadding : public GraphRewriter {
       starts.push_back(has.amounts[d] - wants.amounts[d]);
       ends.push_back(after > 0 ? -after : std::numeric_limits<int64_t>::max());
     }
-    return op("slice", {v, integers(starts), integers(ends)});
+    return op(ops::slice(), {v, integers(starts), integers(ends)});
   }
   ValueId integers(const std::vector<int64_t>& values) {
     return graph_.add_constant(
@@ -85,7 +84,7 @@ class SeparatePadding : public GraphRewriter {
         make_constant_of<int64_t>(DType::kInt64, {static_cast<int64_t>(values.size())}, values));
   }
   static bool may_be_view(const Node& n) {
-    return n.op->name == "reshape" || n.op->name == "transpose";
+    return n.op == ops::reshape() || n.op == ops::transpose();
   }
   bool may_lie_amid_padding(ValueId v) const {
     const Node* maker = producer(v);
@@ -96,7 +95,7 @@ class SeparatePadding : public GraphRewriter {
   // Nothing where there is none, where it depends on symbols, and for results of one channel, whose
   // padded copy is laid out anew.
   std::optional<Padding> padding_of(const Node& n) const {
-    if (n.op->name != "conv" || is_one(type(n.outputs[0]).dims[1])) return std::nullopt;
+    if (n.op != ops::conv() || is_one(type(n.outputs[0]).dims[1])) return std::nullopt;
     const TensorType &x = type(n.inputs[0]), &w = type(n.inputs[1]);
     std::vector<int64_t> kernel;
     for (size_t d = 2; d < w.dims.size(); ++d) kernel.push_back(as_int(w.dims[d]).value_or(0));

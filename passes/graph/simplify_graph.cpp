@@ -2,6 +2,7 @@
 // products.
 #include "ir/graph/infer.h"
 #include "ir/graph/op.h"
+#include "ir/ops/known_ops.h"
 #include "passes/graph/graph_passes.h"
 
 namespace tilewright::passes {
@@ -31,7 +32,7 @@ class ScaleWeights {
     const int rank = graph_.value(producer.outputs[0]).type.rank();
     auto s = aligned(factor, rank);
     if (!w.constant || !s) return std::nullopt;
-    const bool conv = producer.op->name == "conv";
+    const bool conv = producer.op == ops::conv();
     const int channel = conv ? 1 : rank - 1;
     for (int d = 0; d < rank; ++d)
       if (d != channel && (*s)[static_cast<size_t>(d)] != 1) return std::nullopt;
@@ -54,7 +55,7 @@ class ScaleWeights {
     graph_.nodes.clear();
     bool changed = false;
     for (Node& n : nodes) {
-      if (n.op->name == "mul") {
+      if (n.op == ops::mul()) {
         TW_ASSIGN(bool done, try_scale(n, uses));
         if (done) {
           changed = true;
@@ -81,7 +82,7 @@ class ScaleWeights {
           static_cast<size_t>(p) >= uses.size() || uses[static_cast<size_t>(p)] != 1)
         continue;
       Node producer = graph_.nodes[static_cast<size_t>(product.producer)];
-      if ((producer.op->name != "conv" && producer.op->name != "matmul") ||
+      if ((producer.op != ops::conv() && producer.op != ops::matmul()) ||
           !is_float(product.type.dtype) ||
           graph_.value(producer.inputs[1]).type.dtype != product.type.dtype)
         continue;  // halves whose product is f32 do not take its factors
@@ -92,8 +93,9 @@ class ScaleWeights {
       const ValueId factor =
           graph_.add_constant("", std::make_shared<const Constant>(std::move(reshaped)));
       const std::string name = graph_.value(producer.inputs[1]).name;
-      TW_ASSIGN(std::vector<ValueId> scaled, add_node(graph_, "mul", {producer.inputs[1], factor},
-                                                      {}, 1, name + ".scaled", producer.sources));
+      TW_ASSIGN(std::vector<ValueId> scaled,
+                add_node(graph_, ops::mul(), {producer.inputs[1], factor}, {}, 1, name + ".scaled",
+                         producer.sources));
       // The new product takes the place of the multiplication; the old one loses its only use.
       producer.inputs[1] = scaled[0];
       producer.sources.insert(producer.sources.end(), mul.sources.begin(), mul.sources.end());

@@ -33,7 +33,7 @@ class SinkInterleaving : public GraphRewriter {
  private:
   // The concat that makes v and that nothing else reads; null for other values.
   const Node* interleaving(ValueId v) const {
-    const Node* n = v == kNone ? nullptr : producer(v, "concat");
+    const Node* n = v == kNone ? nullptr : producer(v, ops::concat());
     const bool made_here = static_cast<size_t>(v) >= uses_.size();  // by apply(), for one reader
     return n && NodeView(graph_, *n).attr_int("interleave") && (made_here || used_once(v))
                ? n
@@ -77,12 +77,12 @@ class SinkInterleaving : public GraphRewriter {
     if (!found) {
       std::vector<ValueId> inputs = n.inputs;
       inputs[at] = v;
-      return op(n.op->name, std::move(inputs), n.attributes);
+      return op(n.op, std::move(inputs), n.attributes);
     }
     const Node concat = *found;
     std::vector<ValueId> parts;
     for (ValueId part : concat.inputs) parts.push_back(apply(n, at, part));
-    return op("concat", std::move(parts), concat.attributes);
+    return op(ops::concat(), std::move(parts), concat.attributes);
   }
 };
 

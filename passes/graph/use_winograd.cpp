@@ -31,21 +31,20 @@ class UseWinograd : public GraphRewriter {
     const auto plan = assumed ? faster_winograd(machine_, assume(sizes(n), y.dims[2], y.dims[3]))
                               : faster_winograd(machine_, sizes(n));
     if (!plan) return false;
-    const ValueId u = op("winograd_weights", {n.inputs[1]}, {{"tile", plan->m}});
+    const ValueId u = op(ops::winograd_weights(), {n.inputs[1]}, {{"tile", plan->m}});
     Attributes attributes{{"pads", *pads}};
     if (assumed) attributes["block"] = std::vector<int64_t>{plan->down, plan->across};
-    replace(n.outputs[0], op("winograd_conv", {n.inputs[0], u}, std::move(attributes)));
+    replace(n.outputs[0], op(ops::winograd_conv(), {n.inputs[0], u}, std::move(attributes)));
     return true;
   }
   // Constants, and those that simplify_graph has scaled: folding makes constants of these.
   bool will_fold(ValueId v) const {
-    const Node* scaled = producer(v, "mul");
+    const Node* scaled = producer(v, ops::mul());
     return constant(v) || (scaled && constant(scaled->inputs[0]) && constant(scaled->inputs[1]));
   }
   // The pads of a convolution that can take the form; nothing when it cannot.
   std::optional<std::vector<int64_t>> pads_of_3x3(const Node& n) const {
-    if (n.op->name != "conv" || n.inputs.size() != 2 || !will_fold(n.inputs[1]))
-      return std::nullopt;
+    if (n.op != ops::conv() || n.inputs.size() != 2 || !will_fold(n.inputs[1])) return std::nullopt;
     const TensorType &x = type(n.inputs[0]), &w = type(n.inputs[1]), &y = type(n.outputs[0]);
     if (x.dtype != DType::kFloat32 || y.dtype != x.dtype || x.rank() != 4) return std::nullopt;
     const NodeView view(graph_, n);

@@ -53,6 +53,22 @@ TEST(Definitions, ProductsOfBatchesOfOtherRanks) {
   }
 }
 
+// Integers of 16 bits are no halves: their sums are as those of other integers, in their own type.
+TEST(Definitions, MeansOfShortIntegersAreOneOperation) {
+  for (DType t : {DType::kInt8, DType::kInt16, DType::kInt32}) {
+    GraphCall call;
+    const double most = t == DType::kInt8 ? 127 : 32767;
+    const std::vector<double> values{most, most, 1, 1, -7, 3, 11, 4};
+    const ir::ValueId v = call.input(repeated(t, {1, 2, 4}, values));
+    call.output(call.op("average_pool", {v}, {{"kernel_shape", std::vector<int64_t>{4}}}));
+    call.output(call.op("reduce_mean", {v}, {{"axes", std::vector<int64_t>{2}}}));
+    auto found = interpret_graph(call.graph, call.inputs);
+    ASSERT_TRUE(found.ok()) << found.error().to_string();
+    for (int64_t i = 0; i < 2; ++i)
+      EXPECT_EQ(element(found->outputs[0], i), element(found->outputs[1], i)) << name(t);
+  }
+}
+
 // A sequence in reverse starts at its own last step.
 TEST(Definitions, SequencesInReverseStartAtTheirEnd) {
   const int64_t steps = 5, batch = 3;

@@ -36,6 +36,25 @@ TEST(ChooseLayouts, ChannelsInnermostAroundConvolutions) {
   output c as "c"
 )");
 }
+// Each kind of window keeps the channels where the convolution before it has them.
+TEST(ChooseLayouts, PoolsLieAsTheConvolutionBeforeThem) {
+  for (const std::string pool : {"max_pool", "average_pool", "sum_pool"}) {
+    const ir::Graph g = parsed_graph(R"(  input x: f32[1, 2, 9, 9]
+  const w: f32[8, 2, 3, 3] = #0
+  a: f32[1, 8, 7, 7] = conv(x, w)
+  b: f32[1, 8, 5, 5] = )" + pool + R"((a) {kernel_shape = [3, 3]}
+  c: f32[1, 8, 5, 5] = relu(b)
+  output c as "c"
+)",
+                                     {weights({8, 2, 3, 3})});
+    const ir::Graph after = choose_layouts(g);
+    expect_same_graph_results(g, after);
+    for (const ir::Node& n : after.nodes)
+      if (n.op->name == pool)
+        EXPECT_EQ(after.value(n.outputs[0]).layout, ir::permuted_layout({0, 2, 3, 1}))
+            << ir::to_text(after);
+  }
+}
 TEST(ChooseLayouts, CopiesStandBetweenRowMajorValuesAndTheOthers) {
   const ir::Graph g = parsed_graph(R"(  input x: f32[1, 6, 5, 5]
   const w: f32[3, 6, 3, 3] = #0

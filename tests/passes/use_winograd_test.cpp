@@ -42,9 +42,9 @@ TEST(UseWinograd, LargeLayers) {
   EXPECT_EQ(g.outputs[0], g.nodes[1].outputs[0]);
 }
 
-TEST(UseWinograd, PaddingIsWrittenOut) {
+TEST(UseWinograd, PaddingOfExtentsIsNumbers) {
   const ir::Graph g = rewritten(
-      conv_lines(kLarge, "f32[64, 64, 3, 3]", kLarge, "auto_pad = \"SAME_UPPER\""), kWeights);
+      conv_lines(kLarge, "f32[64, 64, 3, 3]", kLarge, "pads = extents[1, 1, 1, 1]"), kWeights);
   ASSERT_EQ(g.nodes.size(), 2U) << ir::to_text(g);
   EXPECT_EQ(ir::NodeView(g, g.nodes[1]).attr_ints("pads"), (std::vector<int64_t>{1, 1, 1, 1}));
 }
