@@ -89,7 +89,8 @@ class Flatten {
     for (const ir::ProgramBuffer& b : p_.buffers) TW_RETURN_IF_ERROR(add_buffer(b));
     v_.inputs = p_.inputs;
     v_.outputs = p_.outputs;
-    for (const ir::Kernel& k : p_.kernels) v_.kernels.push_back({k.name, nullptr, {}, {}});
+    for (size_t k = 0; k < p_.kernels.size(); ++k)
+      v_.kernels.push_back({p_.kernels[k].name, nullptr, {}, {}, p_.schedules[k]});
     v_.blocks.resize(p_.blocks.size());
     for (size_t i = 0; i < p_.blocks.size(); ++i)
       for (const ir::ProgramInstruction& ins : p_.blocks[i]) {

@@ -5,9 +5,9 @@
 
 #include "ir/loops/layout.h"
 #include "ir/loops/rewrite.h"
+#include "ir/module_text/printer_graph.h"
 #include "ir/program/buffer_uses.h"
 #include "ir/program_verifier.h"
-#include "ir/text/printer_graph.h"
 #include "ir/text/printer_loops.h"
 
 namespace tilewright::ir {
@@ -104,6 +104,9 @@ void ProgramVerifier::call(const CallInstruction& x) {
 bool ProgramVerifier::structure() {
   const size_t before = found_;
   std::vector<int> entered(p_.blocks.size());
+  if (p_.schedules.size() != p_.kernels.size())
+    report("there are " + std::to_string(p_.kernels.size()) + " kernels and " +
+           std::to_string(p_.schedules.size()) + " schedules");
   if (p_.blocks.empty())
     report("there is no main block");
   else

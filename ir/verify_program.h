@@ -1,7 +1,8 @@
 // The rules that every program obeys, checked after each pass over programs. All violations are
 // collected.
 //
-// Kernels are flat loops, verified each by itself (verify_loops.h).
+// Kernels are flat loops, verified each by itself (verify_loops.h). Each has a schedule, which may
+// be empty.
 //
 // Buffers
 //  - A constant has contents of its element type and extents, and nothing else has any.

@@ -4,7 +4,7 @@
 #include "passes/loops/loop_passes.h"
 #include "passes/plan_program.h"
 #include "passes/planner.h"
-#include "passes/schedule/default_schedule.h"
+#include "passes/schedule/rules/choose_trace.h"
 
 namespace tilewright::passes {
 
@@ -46,6 +46,22 @@ Result<Graph> lower_regions(Graph g, const LowerOptions& o) {
       region = std::make_shared<const Graph>(std::move(inner));
     }
   return g;
+}
+
+// The trace that is looked up, or else the one that rules choose. The kernel stays.
+Result<Kernel> choose(Kernel k, const KernelContext& c) {
+  const LowerOptions& o = c.options;
+  if (o.find_schedule)
+    if (auto found = o.find_schedule(k, c.constants)) {
+      *c.trace = std::move(*found);
+      return k;
+    }
+  TW_ASSIGN(Choice choice, choose_trace(k, {.machine = &o.machine,
+                                            .constants = c.constants,
+                                            .answers = {},
+                                            .rules = o.schedule}));
+  *c.trace = std::move(choice.trace);
+  return k;
 }
 
 }  // namespace
@@ -135,13 +151,14 @@ std::span<const PlanPass> plan_passes() {
 
 std::span<const KernelPass> schedule_passes() {
   static constexpr KernelPass kPasses[] = {
-      {"default_schedule", Change::kSumOrder, Stage::kScheduled,
+      // How the kernel runs is decided: the trace says it all.
+      {"choose_trace", Change::kSumOrder, Stage::kScheduled, choose},
+      {"apply_trace", Change::kSumOrder, Stage::kScheduled,
        [](Kernel k, const KernelContext& c) -> Result<Kernel> {
-         if (c.options.schedule) default_schedule(k, {&c.options.machine, c.constants});
+         TW_ASSIGN(k, apply_trace(std::move(k), *c.trace));
+         TW_RETURN_IF_ERROR(check_inits(k));
          return k;
        }},
-      {"hoist_inits", Change::kNothing, Stage::kScheduled,
-       [](Kernel k, const KernelContext&) { return hoist_inits(std::move(k)); }},
   };
   return kPasses;
 }
@@ -182,25 +199,30 @@ std::span<const ProgramPass> program_passes() {
 Result<Graph> lower_graph(Graph graph, const LowerOptions& options) {
   return run_pipeline(graph_passes(), std::move(graph), options);
 }
-Result<Kernel> schedule_kernel(Kernel kernel, const std::set<std::string>& constants,
-                               const LowerOptions& options) {
-  return run_pipeline(schedule_passes(), std::move(kernel), {options, constants});
+Result<ScheduledKernel> schedule_kernel(Kernel kernel, const std::set<std::string>& constants,
+                                        const LowerOptions& options) {
+  Trace trace;
+  TW_ASSIGN(kernel,
+            run_pipeline(schedule_passes(), std::move(kernel), {options, constants, &trace}));
+  return ScheduledKernel{std::move(kernel), std::move(trace)};
 }
 Result<Kernel> lower_to_flat(Kernel kernel, const LowerOptions& options) {
-  return run_pipeline(loop_passes(), std::move(kernel), {options, {}});
+  return run_pipeline(loop_passes(), std::move(kernel), {options, {}, nullptr});
 }
 
 Result<ir::Program> lower(Graph graph, const LowerOptions& options) {
   TW_ASSIGN(graph, lower_graph(std::move(graph), options));
   size_t done = 0;
   TW_ASSIGN(ir::Program program,
-            plan_program(graph, options,
-                         [&](Kernel k, const std::set<std::string>& constants) -> Result<Kernel> {
-                           if (options.on_kernel) options.on_kernel(done++);
-                           k.exact = options.numerics == Numerics::kExact;
-                           TW_ASSIGN(k, schedule_kernel(std::move(k), constants, options));
-                           return lower_to_flat(std::move(k), options);
-                         }));
+            plan_program(
+                graph, options,
+                [&](Kernel k, const std::set<std::string>& constants) -> Result<LoweredKernel> {
+                  if (options.on_kernel) options.on_kernel(done++);
+                  k.exact = options.numerics == Numerics::kExact;
+                  TW_ASSIGN(ScheduledKernel s, schedule_kernel(std::move(k), constants, options));
+                  TW_ASSIGN(k, lower_to_flat(std::move(s.kernel), options));
+                  return LoweredKernel{std::move(k), to_string(s.trace)};
+                }));
   program.numerics = options.numerics;
   return run_pipeline(program_passes(), std::move(program), options);
 }

@@ -1,6 +1,8 @@
 // The pipeline from a typed graph to the program of flat kernels.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -9,9 +11,14 @@
 #include "ir/program/program.h"
 #include "passes/graph/graph_passes.h"
 #include "passes/pipeline.h"
+#include "passes/schedule/trace.h"
 #include "runtime/core/numerics.h"
 
 namespace tilewright::passes {
+
+// A kernel, and which of its parameters are known at compile time.
+using FindSchedule =
+    std::function<std::optional<Trace>(const ir::Kernel&, const std::set<std::string>& constants)>;
 
 struct LowerOptions {
   ir::MachineDescription machine;
@@ -23,6 +30,7 @@ struct LowerOptions {
   bool inside = false;                       // the graph is a region of another: it may never run
   int64_t free_fold_bytes = kFreeFoldBytes;  // see fold_constants
   std::function<void(size_t)> on_kernel;     // told how many kernels are lowered
+  FindSchedule find_schedule;  // asked before the rules choose; null, or nothing: they do
 };
 
 // The passes, in order: over the graph; over what is planned for it and each region inside; over a
@@ -36,8 +44,12 @@ std::span<const ProgramPass> program_passes();
 // The graph passes alone: what `lower` makes kernels of.
 Result<ir::Graph> lower_graph(ir::Graph graph, const LowerOptions& options);
 // One kernel with blocks, through schedule and loop passes, to flat loops.
-Result<ir::Kernel> schedule_kernel(ir::Kernel kernel, const std::set<std::string>& constants,
-                                   const LowerOptions& options);
+struct ScheduledKernel {
+  ir::Kernel kernel;
+  Trace trace;  // the whole schedule: what apply_trace did
+};
+Result<ScheduledKernel> schedule_kernel(ir::Kernel kernel, const std::set<std::string>& constants,
+                                        const LowerOptions& options);
 Result<ir::Kernel> lower_to_flat(ir::Kernel kernel, const LowerOptions& options);
 Result<ir::Program> lower(ir::Graph graph, const LowerOptions& options);
 

@@ -13,6 +13,7 @@
 #include "ir/loops/nodes.h"
 #include "ir/program/program.h"
 #include "ir/verify_loops.h"
+#include "passes/schedule/trace.h"
 #include "runtime/core/numerics.h"
 #include "runtime/core/result.h"
 
@@ -25,6 +26,7 @@ struct GraphPlan;
 struct KernelContext {
   const LowerOptions& options;
   std::set<std::string> constants;  // parameters whose contents are known at compile time
+  Trace* trace = nullptr;           // the schedule: choose_trace writes it, apply_trace follows it
 };
 
 // What a pass may change of the values that a model computes; nothing else changes any, but for

@@ -11,10 +11,14 @@
 
 namespace tilewright::passes {
 
+struct LoweredKernel {
+  ir::Kernel kernel;     // flat loops
+  std::string schedule;  // the trace that led to it, as text
+};
 // Takes a kernel with blocks to flat loops.
 // `constants`: names of the parameters whose contents are known; their layout may be chosen.
 using LowerKernel =
-    std::function<Result<ir::Kernel>(ir::Kernel, const std::set<std::string>& constants)>;
+    std::function<Result<LoweredKernel>(ir::Kernel, const std::set<std::string>& constants)>;
 
 struct LowerOptions;
 

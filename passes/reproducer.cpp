@@ -9,12 +9,12 @@
 #include <map>
 #include <sstream>
 
-#include "ir/text/parser_graph.h"
+#include "ir/module_text/parser_graph.h"
+#include "ir/module_text/parser_program.h"
+#include "ir/module_text/printer_graph.h"
+#include "ir/module_text/printer_program.h"
 #include "ir/text/parser_loops.h"
-#include "ir/text/parser_program.h"
-#include "ir/text/printer_graph.h"
 #include "ir/text/printer_loops.h"
-#include "ir/text/printer_program.h"
 #include "ir/verify_graph.h"
 #include "passes/planner.h"
 
@@ -198,7 +198,10 @@ Status replay_kernel(const Reproducer& r, const LowerOptions& options) {
   std::vector<KernelPass> all(schedule_passes().begin(), schedule_passes().end());
   all.insert(all.end(), loop_passes().begin(), loop_passes().end());
   TW_ASSIGN(std::vector<KernelPass> passes, find_passes(r, std::span<const KernelPass>(all)));
-  KernelContext context{options, {}};
+  std::string steps;
+  for (auto [it, end] = r.fields.equal_range("step"); it != end; ++it) steps += it->second + "\n";
+  TW_ASSIGN(Trace trace, parse_trace(steps));
+  KernelContext context{options, {}, &trace};
   for (const std::string& name : words(r.field("constants"))) context.constants.insert(name);
   auto result = run_pipeline(std::span<const KernelPass>(passes), std::move(kernel), context);
   return result.ok() ? Status() : Status(result.error());
@@ -237,9 +240,12 @@ Result<std::string> write_reproducer(const ir::Program& program,
 Result<std::string> write_reproducer(const ir::Kernel& kernel,
                                      std::span<const KernelPass> remaining,
                                      const KernelContext& context, const Error& error) {
-  return write_text(header("kernel", context.options, error) +
-                    "constants: " + join(context.constants) + "\npasses: " + names_of(remaining) +
-                    "\n" + std::string(kSeparator) + "\n" + ir::to_text(kernel));
+  std::string text = header("kernel", context.options, error) +
+                     "constants: " + join(context.constants) + "\npasses: " + names_of(remaining) +
+                     "\n";
+  if (context.trace)
+    for (const Step& step : *context.trace) text += "step: " + to_string(Trace{step});
+  return write_text(text + std::string(kSeparator) + "\n" + ir::to_text(kernel));
 }
 
 Status replay(const std::string& path, const RunConstants& run_constants) {

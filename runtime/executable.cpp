@@ -70,6 +70,7 @@ void fields(A& a, KernelDesc& k) {  // the function is resolved at load
   a(k.name);
   a(k.call_workspace);
   a(k.worker_workspace);
+  a(k.schedule);
 }
 
 template <typename A>

@@ -116,6 +116,7 @@ struct KernelDesc {
   TwKernel function = nullptr;                // resolved at load
   SizeExpr call_workspace, worker_workspace;  // bytes over the kernel's own scalars: kSymbol n is
                                               // scalar parameter n; empty: 0
+  std::string schedule;  // the steps that led to its loops, one a line (passes/schedule/trace.h)
 };
 
 // What the profiler prints for one call: the model's own nodes.
@@ -139,7 +140,7 @@ struct Variant {
 
 // Value of the symbol tilewright_abi of a compiled model; changes with kernel_abi.h, this header
 // or the serialised form.
-inline constexpr uint32_t kExecutableAbi = 5;
+inline constexpr uint32_t kExecutableAbi = 6;
 
 struct Executable {
   std::string producer;  // "tilewright 0.1.0"

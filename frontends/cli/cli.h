@@ -79,7 +79,7 @@ int run_command(const ModelOptions& options, const std::string& inputs, const st
 int bench_command(const ModelOptions& options, const std::string& inputs, double seconds,
                   bool json);
 int compile_command(const ModelOptions& options, const std::string& output);
-int info_command(const std::string& model);
+int info_command(const std::string& model, bool schedules);
 extern const std::vector<std::string> kForms;  // of lower --emit
 int lower_command(const ModelOptions& options, const std::string& form, const std::string& only);
 int ops_command();

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <sstream>
 
 #include "frontends/cli/cli.h"
 #include "frontends/onnx/node_import.h"
@@ -107,24 +108,36 @@ void print_variant(const Variant& v, size_t number) {
   print("output", v.outputs);
 }
 
-void print_executable(const Executable& e, const std::string& path) {
+void print_schedules(const Variant& v) {
+  for (const KernelDesc& k : v.kernels) {
+    std::cout << "  kernel " << k.name << (k.schedule.empty() ? ": plain loops\n" : ":\n");
+    std::istringstream steps(k.schedule);
+    for (std::string step; std::getline(steps, step);) std::cout << "    " << step << "\n";
+  }
+}
+
+void print_executable(const Executable& e, const std::string& path, bool schedules) {
   std::cout << "compiled model " << path << " (" << file_size(path) << ")\nmodel: " << e.model_name
             << "\nproducer: " << e.producer << "\nmade for: " << e.cpu << ", schedules for "
             << e.schedule_threads << " threads\nnumerics: " << name(e.numerics) << "\nneeds:";
   for (const std::string& f : e.cpu_features) std::cout << " " << f;
   std::cout << "\nconstants: " << megabytes(static_cast<uintmax_t>(e.constants_bytes)) << "\n";
-  for (size_t i = 0; i < e.variants.size(); ++i) print_variant(e.variants[i], i);
+  for (size_t i = 0; i < e.variants.size(); ++i) {
+    print_variant(e.variants[i], i);
+    if (schedules) print_schedules(e.variants[i]);
+  }
 }
 
 }  // namespace
 
-int info_command(const std::string& path) {
+int info_command(const std::string& path, bool schedules) {
   if (is_compiled(path)) {
     auto executable = load_executable(path);
     if (!executable.ok()) return report(executable.error());
-    print_executable(**executable, path);
+    print_executable(**executable, path, schedules);
     return kOk;
   }
+  if (schedules) return report_usage("--schedules: '" + path + "' is not compiled");
   auto model = open_model(path);
   if (!model.ok()) return report(model.error());
   print_onnx(**model, path);

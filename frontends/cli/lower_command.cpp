@@ -4,11 +4,11 @@
 
 #include "codegen/cpu/compile_kernels.h"
 #include "frontends/cli/cli.h"
-#include "ir/text/printer_graph.h"
+#include "ir/module_text/printer_graph.h"
+#include "ir/module_text/printer_program.h"
 #include "ir/text/printer_loops.h"
-#include "ir/text/printer_program.h"
 #include "passes/plan_program.h"
-#include "passes/schedule/default_schedule.h"
+#include "passes/schedule/rules/choose_trace.h"
 
 namespace tilewright::cli {
 
@@ -32,7 +32,9 @@ Result<ir::Graph> graph_at(ir::Graph graph, const std::string& form,
 Result<std::string> print_kernel(ir::Kernel kernel, const std::set<std::string>& constants,
                                  const std::string& form, const passes::LowerOptions& options) {
   if (form == "loops") return ir::to_text(kernel);
-  TW_ASSIGN(kernel, passes::schedule_kernel(std::move(kernel), constants, options));
+  TW_ASSIGN(passes::ScheduledKernel scheduled,
+            passes::schedule_kernel(std::move(kernel), constants, options));
+  kernel = std::move(scheduled.kernel);
   if (form == "scheduled") return ir::to_text(kernel);
   TW_ASSIGN(kernel, passes::lower_to_flat(std::move(kernel), options));
   if (form == "flat") return ir::to_text(kernel);
@@ -40,18 +42,19 @@ Result<std::string> print_kernel(ir::Kernel kernel, const std::set<std::string>&
                          form == "llvm" ? cpu::CodeForm::kLlvm : cpu::CodeForm::kAssembly);
 }
 
-// Why the kernel is scheduled as it is, and the steps of the schedule.
-std::string explain_kernel(ir::Kernel kernel, const std::set<std::string>& constants,
-                           const passes::LowerOptions& options) {
-  std::vector<std::string> notes;
-  const std::string name = kernel.name;
-  const passes::Trace trace =
-      passes::default_schedule(kernel, {&options.machine, constants, &notes});
-  std::string text = name + ", for " + options.machine.cpu + " (" +
+// Why the kernel is scheduled as it is: notes of the rules, their decisions, the steps.
+Result<std::string> explain_kernel(const ir::Kernel& kernel, const std::set<std::string>& constants,
+                                   const passes::LowerOptions& options) {
+  TW_ASSIGN(passes::Choice choice, passes::choose_trace(kernel, {.machine = &options.machine,
+                                                                 .constants = constants,
+                                                                 .answers = {},
+                                                                 .explain = true}));
+  std::string text = kernel.name + ", for " + options.machine.cpu + " (" +
                      std::to_string(8 * options.machine.vector_bytes) + "-bit vectors, " +
                      std::to_string(options.machine.l2_bytes >> 10) + " KiB L2)\n";
-  for (const std::string& n : notes) text += n + "\n";
-  return text + "schedule:\n" + passes::to_string(trace);
+  for (const std::string& n : choice.notes) text += n + "\n";
+  return text + "decisions:\n" + passes::to_string(choice.decisions) + "schedule:\n" +
+         passes::to_string(choice.trace);
 }
 
 // `only`: a kernel's name or its number, "k3".
@@ -63,17 +66,18 @@ Result<std::string> print_kernels(ir::Graph graph, const std::string& form, cons
                                   const passes::LowerOptions& options) {
   TW_ASSIGN(graph, passes::lower_graph(std::move(graph), options));
   std::string text, names;
-  auto collect = [&](ir::Kernel k, const std::set<std::string>& constants) -> Result<ir::Kernel> {
+  auto collect = [&](ir::Kernel k,
+                     const std::set<std::string>& constants) -> Result<passes::LoweredKernel> {
     names += "\n  " + k.name;
-    if (!is_wanted(k.name, only)) return k;
+    if (!is_wanted(k.name, only)) return passes::LoweredKernel{std::move(k), ""};
     std::string one;
     if (form == "explain") {
-      one = explain_kernel(k, constants, options);
+      TW_ASSIGN(one, explain_kernel(k, constants, options));
     } else {
       TW_ASSIGN(one, print_kernel(k, constants, form, options));
     }
     text += one + "\n";
-    return k;
+    return passes::LoweredKernel{std::move(k), ""};
   };
   auto program = passes::plan_program(graph, options, collect);
   if (!program.ok()) return program.error();

@@ -13,7 +13,7 @@ struct Arguments {
   ModelOptions model;
   std::string inputs, outputs, trace, form = "loops", only, explain, file;
   double seconds = 3;
-  bool json = false, measure = false, pass_times = false;
+  bool json = false, measure = false, pass_times = false, schedules = false;
 };
 
 void add_model_options(CLI::App* app, ModelOptions& o, const char* model) {
@@ -102,7 +102,8 @@ void add_lower(CLI::App& app, Arguments& a) {
                 "one kernel, by name or number (k3); for the forms from loops to asm");
   c->add_option(
       "--explain", a.explain,
-      "say why a kernel, by name or number, is scheduled as it is, and print its schedule");
+      "say why a kernel, by name or number, is scheduled as it is: what was decided, out of what, "
+      "at what expected cost, and its schedule; all: of every kernel");
   add_pass_times(c, a.pass_times);
   c->footer(std::string(kShapeHelp) +
             "\nExample:\n  tilewright lower model.onnx --emit scheduled --only k0\n"
@@ -110,9 +111,11 @@ void add_lower(CLI::App& app, Arguments& a) {
             "pass there.");
 }
 void add_others(CLI::App& app, Arguments& a) {
-  app.add_subcommand("info", "inputs, outputs, symbols, size and contents of a model")
-      ->add_option("MODEL", a.model.model, kEither)
-      ->required();
+  CLI::App* info =
+      app.add_subcommand("info", "inputs, outputs, symbols, size and contents of a model");
+  info->add_option("MODEL", a.model.model, kEither)->required();
+  info->add_flag("--schedules", a.schedules,
+                 "of a compiled model: the steps that scheduled each kernel");
   app.add_subcommand("reproduce", "replay a pass that failed, from the file that its error names")
       ->add_option("FILE", a.file, "the file")
       ->required();
@@ -130,9 +133,10 @@ int dispatch(const CLI::App& app, const Arguments& a) {
   if (is("run")) return run_command(a.model, a.inputs, a.outputs, a.trace);
   if (is("bench")) return bench_command(a.model, a.inputs, a.seconds, a.json);
   if (is("lower"))
-    return a.explain.empty() ? lower_command(a.model, a.form, a.only)
-                             : lower_command(a.model, "explain", a.explain);
-  if (is("info")) return info_command(a.model.model);
+    return a.explain.empty()
+               ? lower_command(a.model, a.form, a.only)
+               : lower_command(a.model, "explain", a.explain == "all" ? "" : a.explain);
+  if (is("info")) return info_command(a.model.model, a.schedules);
   if (is("reproduce")) return reproduce_command(a.file);
   if (is("ops")) return ops_command();
   return devices_command(a.measure);

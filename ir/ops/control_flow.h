@@ -19,7 +19,6 @@ struct LoopShape {
   int carried = 0, scans = 0;
   bool has_condition = false;
   int first_initial() const { return 2; }
-  int first_capture() const { return 2 + carried; }
   int first_carried_result() const { return has_condition ? 1 : 0; }
   int first_scan_result() const { return first_carried_result() + carried; }
 };

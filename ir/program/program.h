@@ -86,6 +86,7 @@ struct Program {
   std::vector<ProgramBuffer> buffers;
   std::vector<int32_t> inputs, outputs;
   std::vector<Kernel> kernels;                          // flat loops, distinct
+  std::vector<std::string> schedules;                   // of each, the steps that led to it
   std::vector<std::vector<ProgramInstruction>> blocks;  // the first is the main one
   std::vector<ProfileEntry> profile;
 };

@@ -36,4 +36,24 @@ std::vector<BlockAccess> block_accesses(const Block& block) {
   return result;
 }
 
+std::string loop_of_axis(const Block& block, size_t axis) {
+  const auto* v = block.bindings[axis].as<VarNode>();
+  return v ? v->name : "";
+}
+
+bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inner,
+             const Expr& inner_extent) {
+  for (const BlockAccess& a : accesses) {
+    if (!a.strides[outer] || !a.strides[inner]) return false;
+    if (!can_prove_equal(a.strides[outer], a.strides[inner] * inner_extent)) return false;
+  }
+  return true;
+}
+
+int64_t stride_or_far(const BlockAccess& access, size_t axis) {
+  constexpr int64_t kUnknown = int64_t{1} << 40, kNotLinear = int64_t{1} << 50;
+  const Expr& stride = access.strides[axis];
+  return stride ? as_int(stride).value_or(kUnknown) : kNotLinear;
+}
+
 }  // namespace tilewright::passes

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ir/loops/nodes.h"
@@ -22,5 +23,15 @@ struct BlockAccess {
   }
 };
 std::vector<BlockAccess> block_accesses(const ir::Block& block);
+
+// The loop that feeds an axis directly (its binding is that loop's variable); empty when it is more
+// than that.
+std::string loop_of_axis(const ir::Block& block, size_t axis);
+// Do all addresses run on from the inner axis, of this extent, to the outer one?
+bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inner,
+             const ir::Expr& inner_extent);
+// The stride of an axis, to order axes by: unknown ones are taken for longer than any, those that
+// are not linear for longer still.
+int64_t stride_or_far(const BlockAccess& access, size_t axis);
 
 }  // namespace tilewright::passes

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/graph/op.h"
-#include "passes/schedule/rules/tile_choice.h"
+#include "passes/cost/tile_cost.h"
 
 namespace tilewright::passes {
 

@@ -1,8 +1,8 @@
 // Convolutions with windows of 3x3 and constant weights become Winograd convolutions where these
 // are surely faster.
 #include "ir/ops/window.h"
+#include "passes/cost/winograd_cost.h"
 #include "passes/graph/rewrite_graph.h"
-#include "passes/schedule/rules/winograd_cost.h"
 
 namespace tilewright::passes {
 

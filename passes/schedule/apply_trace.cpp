@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "passes/schedule/primitives.h"
+#include "passes/schedule/tree.h"
 
 namespace tilewright::passes {
 
@@ -54,8 +55,19 @@ Result<ir::Kernel> apply_trace(ir::Kernel kernel, const Trace& trace) {
       return std::move(next.error());
     }
     kernel = std::move(next).value();
+    if (const std::string twice = repeated_name(kernel); !twice.empty())
+      return invalid("the kernel has a second " + twice + " then", where);
   }
   return kernel;
+}
+
+Status check_inits(const ir::Kernel& kernel) {
+  for (const BlockPlace& p : all_blocks(kernel.body))
+    for (const ir::BlockAxis& a : p.block->axes)
+      if (p.block->init && a.kind == ir::AxisKind::kReduce && !ir::as_int(a.extent))
+        return internal_error("block '" + p.block->name +
+                              "' may be over nothing and keeps its init");
+  return {};
 }
 
 std::string to_string(const Trace& trace) {

@@ -99,8 +99,8 @@ Result<Kernel> cache_write(const Kernel& k, const Step& step) {
 
 Result<Kernel> cache_read(const Kernel& k, const Step& step) {
   TW_ASSIGN(BlockPlace place, find_block(k.body, step.names[0]));
-  Buffer old = find_buffer(k, step.names[1]);
-  if (!old || !touched(place.stmt).reads.count(old.get()))
+  TW_ASSIGN(Buffer old, find_buffer(k, step.names[1]));
+  if (!touched(place.stmt).reads.count(old.get()))
     return invalid("block '" + step.names[0] + "' does not read '" + step.names[1] + "'");
   for (const BlockPlace& p : all_blocks(k.body))
     if (touched(p.stmt).writes.count(old.get()))
@@ -113,8 +113,7 @@ Result<Kernel> cache_read(const Kernel& k, const Step& step) {
 }
 
 Result<Kernel> transform_layout(const Kernel& k, const Step& step) {
-  Buffer old = find_buffer(k, step.names[0]);
-  if (!old) return invalid("no buffer '" + step.names[0] + "'");
+  TW_ASSIGN(Buffer old, find_buffer(k, step.names[0]));
   if (step.numbers.size() % 3)
     return invalid("a layout takes three numbers for each physical axis");
   auto changed = std::make_shared<BufferNode>(*old);

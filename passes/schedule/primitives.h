@@ -37,7 +37,7 @@ Result<ir::Kernel> transform_layout(const ir::Kernel& k, const Step& step);  // 
 Result<ir::Kernel> decompose_reduction(const ir::Kernel& k,
                                        const Step& step);  // names: block, loop
 // The block directly before the reduction `block`, which may be over nothing, that writes what it
-// starts from goes: inits are taken out of all reductions when all steps are done (hoist_inits).
+// starts from goes: inits are taken out of all reductions by the last steps of a schedule.
 Result<ir::Kernel> compose_init(const ir::Kernel& k, const Step& step);  // names: block, init block
 // A reduction axis is cut into `factor` independent partial reductions, combined at the end.
 Result<ir::Kernel> rfactor(const ir::Kernel& k,

@@ -24,7 +24,7 @@ Result<Kernel> decompose_reduction(const Kernel& k, const Step& step) {
         return invalid("loop '" + place.loops[d]->var.name() + "' outside feeds a reduction axis");
   }
   Block init;
-  init.name = b.name + "_init";
+  init.name = fresh_block_name(k.body, b.name + "_init");
   VarMap fresh_axes, fresh_loops;
   for (size_t i = 0; i < b.axes.size(); ++i) {
     if (b.axes[i].kind == AxisKind::kReduce) continue;

@@ -32,6 +32,10 @@ std::span<const Primitive> primitives();
 // Errors: kInvalid with the step's number when a step does not fit or is not legal.
 Result<ir::Kernel> apply_trace(ir::Kernel kernel, const Trace& trace);
 
+// What every schedule must have done: no reduction that may be over nothing keeps its init inside
+// of its loops, where it would never run. kInternal.
+Status check_inits(const ir::Kernel& kernel);
+
 // One line a step: `split(matmul.i0 a b; 14)`; parsed back by parse_trace, whose errors name the
 // line.
 std::string to_string(const Trace& trace);

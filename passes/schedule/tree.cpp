@@ -60,19 +60,85 @@ std::vector<BlockPlace> all_blocks(const Stmt& root) {
   collect(root, loops, out);
   return out;
 }
+
+namespace {
+
+// The loops that a schedule can name: all but those inside a block's own body.
+void collect_loops(const Stmt& s, std::vector<const For*>& loops) {
+  if (const auto* f = s.as<For>()) {
+    loops.push_back(f);
+    collect_loops(f->body, loops);
+  } else if (const auto* q = s.as<Seq>()) {
+    for (const Stmt& x : q->stmts) collect_loops(x, loops);
+  } else if (const auto* a = s.as<Allocate>()) {
+    collect_loops(a->body, loops);
+  } else if (const auto* b = s.as<Block>()) {
+    if (count_blocks(b->body)) collect_loops(b->body, loops);
+  } else if (const auto* i = s.as<If>()) {
+    collect_loops(i->then, loops);
+    if (i->otherwise) collect_loops(i->otherwise, loops);
+  } else if (const auto* l = s.as<Let>()) {
+    collect_loops(l->body, loops);
+  }
+}
+
+// The only one of a name; `what`: "loop", "block" or "buffer".
+template <typename T>
+Result<T> only(std::vector<T> found, const char* what, const std::string& name) {
+  if (found.empty()) return invalid("no " + std::string(what) + " '" + name + "'");
+  if (found.size() > 1)
+    return invalid(std::to_string(found.size()) + " " + what + "s are called '" + name + "'");
+  return std::move(found[0]);
+}
+
+std::vector<Buffer> all_buffers(const Kernel& k) {
+  std::vector<Buffer> all = k.params;
+  for_each_stmt(k.body, [&](const Stmt& s) {
+    if (const auto* a = s.as<Allocate>()) all.push_back(a->buffer);
+  });
+  return all;
+}
+
+}  // namespace
+
 Result<BlockPlace> find_block(const Stmt& root, const std::string& name) {
-  for (BlockPlace& p : all_blocks(root))
-    if (p.block->name == name) return std::move(p);
-  return invalid("no block '" + name + "'");
+  std::vector<BlockPlace> found = all_blocks(root);
+  std::erase_if(found, [&](const BlockPlace& p) { return p.block->name != name; });
+  return only(std::move(found), "block", name);
 }
 Result<const For*> find_loop(const Stmt& root, const std::string& name) {
-  const For* found = nullptr;
-  for_each_stmt(root, [&](const Stmt& s) {
-    if (const auto* f = s.as<For>(); f && f->var.name() == name) found = f;
-  });
-  if (!found) return invalid("no loop '" + name + "'");
-  return found;
+  std::vector<const For*> found;
+  collect_loops(root, found);
+  std::erase_if(found, [&](const For* f) { return f->var.name() != name; });
+  return only(std::move(found), "loop", name);
 }
+Result<Buffer> find_buffer(const Kernel& k, const std::string& name) {
+  std::vector<Buffer> found = all_buffers(k);
+  std::erase_if(found, [&](const Buffer& b) { return b->name != name; });
+  return only(std::move(found), "buffer", name);
+}
+
+std::string fresh_block_name(const Stmt& root, const std::string& name) {
+  std::set<std::string> taken;
+  for (const BlockPlace& p : all_blocks(root)) taken.insert(p.block->name);
+  std::string fresh = name;
+  for (int n = 2; taken.count(fresh); ++n) fresh = name + std::to_string(n);
+  return fresh;
+}
+
+std::string repeated_name(const Kernel& k) {
+  std::set<std::string> loops, blocks, buffers;
+  std::vector<const For*> all;
+  collect_loops(k.body, all);
+  for (const For* f : all)
+    if (!loops.insert(f->var.name()).second) return "loop '" + f->var.name() + "'";
+  for (const BlockPlace& p : all_blocks(k.body))
+    if (!blocks.insert(p.block->name).second) return "block '" + p.block->name + "'";
+  for (const Buffer& b : all_buffers(k))
+    if (!buffers.insert(b->name).second) return "buffer '" + b->name + "'";
+  return "";
+}
+
 Stmt replace_loop(const Stmt& root, const For* loop, const std::function<Stmt(const For&)>& edit) {
   return Replace(loop, [&](const Stmt& s) { return edit(*s.as<For>()); }).rewrite(root);
 }
@@ -117,16 +183,6 @@ Touched touched(const Stmt& s) {
   });
   return t;
 }
-Buffer find_buffer(const Kernel& k, const std::string& name) {
-  Buffer found;
-  for (const Buffer& b : k.params)
-    if (b->name == name) found = b;
-  for_each_stmt(k.body, [&](const Stmt& s) {
-    if (const auto* a = s.as<Allocate>(); a && a->buffer->name == name) found = a->buffer;
-  });
-  return found;
-}
-
 bool feeds_only_parallel_axes(const Stmt& body, const Var& loop) {
   bool ok = true;
   for_each_stmt(body, [&](const Stmt& s) {

@@ -17,9 +17,15 @@ struct BlockPlace {
   const ir::Block* block = nullptr;
   std::vector<const ir::For*> loops;  // around it, outermost first
 };
+// The one of that name: none, or two, are an error. Loops inside a block's own body have no say.
 Result<BlockPlace> find_block(const ir::Stmt& root, const std::string& name);
 std::vector<BlockPlace> all_blocks(const ir::Stmt& root);  // innermost blocks, in order
 Result<const ir::For*> find_loop(const ir::Stmt& root, const std::string& name);
+Result<ir::Buffer> find_buffer(const ir::Kernel& k, const std::string& name);
+// `name`, or with a number behind it where a block has it already.
+std::string fresh_block_name(const ir::Stmt& root, const std::string& name);
+// A name that two loops, two blocks or two buffers have, as "loop 'i'"; empty where there is none.
+std::string repeated_name(const ir::Kernel& k);
 
 // Puts edit(loop) in the place of the loop.
 ir::Stmt replace_loop(const ir::Stmt& root, const ir::For* loop,
@@ -34,7 +40,6 @@ struct Touched {
   std::set<const ir::BufferNode*> reads, writes;
 };
 Touched touched(const ir::Stmt& s);
-ir::Buffer find_buffer(const ir::Kernel& k, const std::string& name);
 
 // The product (reduce or parallel) kinds of axes that a loop variable feeds, over all blocks below.
 bool feeds_only_parallel_axes(const ir::Stmt& body, const ir::Var& loop);

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "ir/loops/compare.h"
-#include "ir/text/parser_graph.h"
+#include "ir/module_text/parser_graph.h"
 #include "ir/text/parser_loops.h"
 #include "ir/text/printer_loops.h"
 #include "ir/verify_loops.h"
 #include "passes/build_loops.h"
 #include "passes/lower.h"
-#include "passes/schedule/default_schedule.h"
+#include "passes/schedule/rules/choose_trace.h"
 #include "tests/passes/kernel_run.h"
 
 namespace tilewright::passes {
@@ -49,6 +49,34 @@ TEST(Trace, ErrorsNameTheLine) {
   expect_phrase(trace_error("split(i; four)"), "line 1: expected numbers after ';'");
   expect_phrase(trace_error("split(i; 4 x)"), "line 1: expected numbers after ';'");
   expect_phrase(trace_error("split(i; 99999999999999999999)"), "expected numbers after ';'");
+}
+
+// Names say which loop, block or buffer: none may be there twice.
+TEST(Trace, NamesAreFreshAndNotAmbiguous) {
+  const std::string loops =
+      "kernel k(A: f32[4], B: f32[4]) {\n"
+      "  for i in 0..4 { block \"a\" (v: parallel 4 = i) { A[v] = 0.0 } }\n"
+      "  for j in 0..4 { block \"b\" (v: parallel 4 = j) { B[v] = 0.0 } }\n}";
+  auto kernel = ir::parse_kernel(loops);
+  ASSERT_TRUE(kernel.ok()) << kernel.error().to_string();
+  auto taken = apply_trace(*kernel, {{"split", {"i", "j", "k"}, {2}}});
+  ASSERT_FALSE(taken.ok());
+  expect_phrase(taken.error().to_string(), "the kernel has a second loop 'j' then");
+  auto own = apply_trace(*kernel, {{"split", {"i", "o", "i"}, {2}}});
+  EXPECT_TRUE(own.ok()) << own.error().to_string();
+  auto block = apply_trace(*kernel, {{"cache_write", {"a", "C", "b"}, {}}});
+  ASSERT_FALSE(block.ok());
+  expect_phrase(block.error().to_string(), "the kernel has a second block 'b' then");
+  auto buffer = apply_trace(*kernel, {{"cache_write", {"a", "B", "c"}, {}}});
+  ASSERT_FALSE(buffer.ok());
+  expect_phrase(buffer.error().to_string(), "the kernel has a second buffer 'B' then");
+  auto twice = ir::parse_kernel(
+      "kernel k(A: f32[4]) {\n  for i in 0..4 { block \"a\" (v: parallel 4 = i) { A[v] = 0.0 } }\n"
+      "  for i in 0..4 { block \"b\" (v: parallel 4 = i) { A[v] = 1.0 } }\n}");
+  ASSERT_TRUE(twice.ok()) << twice.error().to_string();
+  auto ambiguous = apply_trace(*twice, {{"unroll", {"i"}, {}}});
+  ASSERT_FALSE(ambiguous.ok());
+  expect_phrase(ambiguous.error().to_string(), "2 loops are called 'i'");
 }
 
 TEST(Trace, ErrorsNameTheStep) {
@@ -204,21 +232,64 @@ class DefaultSchedules : public testing::TestWithParam<Sample> {
   ir::Kernel kernel_;
 };
 
+// The trace is the whole schedule: read back from its text it gives what the pipeline made.
 TEST_P(DefaultSchedules, ReplayGivesTheSameKernel) {
-  ir::MachineDescription machine;
-  machine.threads = 4;
+  LowerOptions options;
+  options.machine.threads = 4;
   for (bool constant_weights : {false, true}) {
-    ScheduleInput input{&machine, {}};
-    if (constant_weights) input.constants = {"w"};
-    ir::Kernel scheduled = kernel_;
-    const Trace trace = default_schedule(scheduled, input);
-    auto parsed = parse_trace(to_string(trace));
+    const std::set<std::string> constants =
+        constant_weights ? std::set<std::string>{"w"} : std::set<std::string>{};
+    auto scheduled = schedule_kernel(kernel_, constants, options);
+    ASSERT_TRUE(scheduled.ok()) << scheduled.error().to_string();
+    auto parsed = parse_trace(to_string(scheduled->trace));
     ASSERT_TRUE(parsed.ok()) << parsed.error().to_string();
-    EXPECT_EQ(*parsed, trace);
+    EXPECT_EQ(*parsed, scheduled->trace);
     auto replayed = apply_trace(kernel_, *parsed);
     ASSERT_TRUE(replayed.ok()) << replayed.error().to_string();
-    EXPECT_TRUE(ir::structurally_equal(*replayed, scheduled)) << to_string(trace);
+    EXPECT_TRUE(ir::structurally_equal(*replayed, scheduled->kernel)) << to_string(*parsed);
   }
+}
+
+TEST_P(DefaultSchedules, LoseNoStep) {
+  ir::MachineDescription machine;
+  auto choice = choose_trace(kernel_, {.machine = &machine, .constants = {"w"}, .answers = {}});
+  ASSERT_TRUE(choice.ok()) << choice.error().to_string();
+  EXPECT_TRUE(choice->lost.empty()) << choice->lost[0];
+}
+
+// A trace that is looked up comes before the rules; nothing found: the rules choose.
+TEST(FindSchedule, ComesBeforeTheDefault) {
+  auto graph = ir::parse_graph(kSamples[0].graph);
+  ASSERT_TRUE(graph.ok()) << graph.error().to_string();
+  const ir::Kernel kernel = build_group_kernel(*graph, {0}, graph->use_counts()).kernel;
+  LowerOptions options;
+  auto usual = schedule_kernel(kernel, {}, options);
+  ASSERT_TRUE(usual.ok()) << usual.error().to_string();
+  options.find_schedule = [](const ir::Kernel&, const std::set<std::string>&) {
+    return std::optional<Trace>();
+  };
+  auto none = schedule_kernel(kernel, {}, options);
+  ASSERT_TRUE(none.ok()) << none.error().to_string();
+  EXPECT_EQ(none->trace, usual->trace);
+  options.schedule = false;
+  auto plain = schedule_kernel(kernel, {}, options);
+  ASSERT_TRUE(plain.ok()) << plain.error().to_string();
+  EXPECT_NE(plain->trace, usual->trace);
+  options.schedule = true;
+  options.find_schedule = [&](const ir::Kernel& k, const std::set<std::string>&) {
+    EXPECT_EQ(k.name, kernel.name);
+    return std::optional(plain->trace);
+  };
+  auto found = schedule_kernel(kernel, {}, options);
+  ASSERT_TRUE(found.ok()) << found.error().to_string();
+  EXPECT_EQ(found->trace, plain->trace);
+  EXPECT_TRUE(ir::structurally_equal(found->kernel, plain->kernel));
+  options.find_schedule = [](const ir::Kernel&, const std::set<std::string>&) {
+    return std::optional(Trace{{"unroll", {"nothing"}, {}}});
+  };
+  auto wrong = schedule_kernel(kernel, {}, options);
+  ASSERT_FALSE(wrong.ok());
+  expect_phrase(wrong.error().to_string(), "no loop 'nothing'");
 }
 
 TEST_P(DefaultSchedules, ComputeTheSame) {
@@ -231,10 +302,10 @@ TEST_P(DefaultSchedules, ComputeTheSame) {
     options.machine.has_masks = vector_bytes == 64;
     auto scheduled = schedule_kernel(kernel_, {"w"}, options);
     ASSERT_TRUE(scheduled.ok()) << scheduled.error().to_string();
-    auto verified = ir::verify(*scheduled, ir::Stage::kScheduled);
+    auto verified = ir::verify(scheduled->kernel, ir::Stage::kScheduled);
     ASSERT_TRUE(verified.ok()) << verified.error().to_string();
-    expect_same_results(kernel_, *scheduled);
-    auto flat = lower_to_flat(*scheduled, options);
+    expect_same_results(kernel_, scheduled->kernel);
+    auto flat = lower_to_flat(scheduled->kernel, options);
     ASSERT_TRUE(flat.ok()) << flat.error().to_string();
     verified = ir::verify(*flat, ir::Stage::kFlat);
     ASSERT_TRUE(verified.ok()) << verified.error().to_string();
@@ -242,13 +313,18 @@ TEST_P(DefaultSchedules, ComputeTheSame) {
   }
 }
 
+Trace default_trace(const ir::Kernel& kernel, const ir::MachineDescription& machine) {
+  auto choice = choose_trace(kernel, {.machine = &machine, .constants = {"w"}, .answers = {}});
+  EXPECT_TRUE(choice.ok()) << choice.error().to_string();
+  return choice.ok() ? choice->trace : Trace{};
+}
+
 // Products accumulate in a tile that is written out inside of its loops.
 TEST_P(DefaultSchedules, ProductsGetATile) {
   const std::string name = GetParam().name;
   if (name.find("matmul") == std::string::npos && name.find("conv") == std::string::npos) return;
   ir::MachineDescription machine;
-  ir::Kernel scheduled = kernel_;
-  const std::string trace = to_string(default_schedule(scheduled, {&machine, {"w"}}));
+  const std::string trace = to_string(default_trace(kernel_, machine));
   for (const char* step : {"compute_at(", "vectorize(", "unroll(", "decompose_reduction("})
     EXPECT_NE(trace.find(step), std::string::npos) << step << "\n" << trace;
 }
@@ -261,7 +337,7 @@ Trace trace_of_product(const std::string& rows, const std::string& terms, int th
   ir::Kernel kernel = build_group_kernel(*graph, {0}, graph->use_counts()).kernel;
   ir::MachineDescription machine;
   machine.threads = threads;
-  return default_schedule(kernel, {&machine, {"w"}});
+  return default_trace(kernel, machine);
 }
 
 // Runs of terms make tasks where the results make few; how many does not depend on the threads.

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "passes/build_loops.h"
+#include "passes/cost/winograd_cost.h"
 #include "passes/lower.h"
-#include "passes/schedule/default_schedule.h"
-#include "passes/schedule/rules/winograd_cost.h"
+#include "passes/schedule/rules/choose_trace.h"
 #include "tests/passes/graph_check.h"
 
 namespace tilewright::passes {
@@ -184,11 +184,12 @@ TEST(WinogradCost, KernelsSayWhatBothFormsCost) {
     const ir::Graph g = parsed_graph("  input x: f32[n, 5, 9, 11]\n  input w: " + w +
                                      "\n  y: f32[n, 8, 9, 11] = " + form +
                                      "(x, w) {pads = [1, 1, 1, 1]}\n  output y as \"y\"\n");
-    ir::Kernel kernel = build_group_kernel(g, {0}, g.use_counts()).kernel;
-    std::vector<std::string> notes;
-    default_schedule(kernel, {&machine, {"w"}, &notes});
+    const ir::Kernel kernel = build_group_kernel(g, {0}, g.use_counts()).kernel;
+    auto choice = choose_trace(
+        kernel, {.machine = &machine, .constants = {"w"}, .answers = {}, .explain = true});
+    ASSERT_TRUE(choice.ok()) << choice.error().to_string();
     std::string text;
-    for (const std::string& n : notes) text += n + "\n";
+    for (const std::string& n : choice->notes) text += n + "\n";
     for (const char* phrase : {"direct: ", "F(2x2, 3x3): ", "F(4x4, 3x3): "})
       EXPECT_NE(text.find(phrase), std::string::npos) << form << ": " << text;
   }

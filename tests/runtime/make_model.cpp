@@ -24,7 +24,7 @@ Executable scale_model(const char* feature) {
   v.buffers[1].constant_offset = 0;
   v.inputs = {0};
   v.outputs = {2};
-  v.kernels = {{"scale", nullptr, {}, {}}};
+  v.kernels = {{"scale", nullptr, {}, {}, ""}};
   v.blocks = {{call(0, {0, 1, 2}, {symbol_size(0)})}};
   v.blocks[0][0].profile = 0;
   v.profile = {{"mul_0", "scale", symbol_size(0), {}}};

@@ -46,8 +46,8 @@ Variant add_relu_variant(const SizeExpr& batch, std::vector<std::string> symbols
   v.buffers[1].constant_offset = 0;
   v.inputs = {0};
   v.outputs = {3};
-  v.kernels = {{"relu", relu, constant_size(100), constant_size(4)},
-               {"add_bias", add_bias, {}, {}}};
+  v.kernels = {{"relu", relu, constant_size(100), constant_size(4), ""},
+               {"add_bias", add_bias, {}, {}, ""}};
   SizeExpr count = batch;
   count.insert(count.end(), {{SizeOp::kConstant, 4}, {SizeOp::kMul}});
   v.blocks = {{call(0, {0, 2}, {count}), call(1, {2, 1, 3}, {count})}};
@@ -123,7 +123,7 @@ Executable compact_model() {
   v.buffers[2].dynamic = true;
   v.inputs = {0};
   v.outputs = {2};
-  v.kernels = {{"count_positive", count_positive, {}, {}},
+  v.kernels = {{"count_positive", count_positive, {}, {}, ""},
                {"keep_positive",
                 keep_positive,
                 {{SizeOp::kSymbol, 1}, {SizeOp::kConstant, 4}, {SizeOp::kMul}},
@@ -143,7 +143,7 @@ Executable branch_model() {
                make_buffer("y", DType::kFloat32, {three}, BufferKind::kOutput)};
   v.inputs = {0, 1};
   v.outputs = {2};
-  v.kernels = {{"twice", twice, {}, {}}, {"square", square, {}, {}}};
+  v.kernels = {{"twice", twice, {}, {}, ""}, {"square", square, {}, {}, ""}};
   v.blocks = {{branch(0, 1, 2)}, {call(0, {1, 2})}, {call(1, {1, 2})}};
   e.variants = {std::move(v)};
   return e;
@@ -170,7 +170,7 @@ Executable fibonacci_model() {
   v.buffers[8].dynamic = v.buffers[10].dynamic = true;
   v.inputs = {0, 1, 2, 3};
   v.outputs = {4, 5, 8, 10};
-  v.kernels = {{"add_and_compare", add_and_compare, {}, {}}};
+  v.kernels = {{"add_and_compare", add_and_compare, {}, {}, ""}};
   v.blocks = {{copy(4, 0), copy(5, 1), loop(0)}, {call(0, {4, 5, 3, 6, 7})}};
   LoopDesc l;
   l.trip_count = 2;
@@ -218,7 +218,7 @@ Executable gather_model() {
                make_buffer("y", DType::kFloat32, {k}, BufferKind::kOutput)};
   v.inputs = {0, 1};
   v.outputs = {3};
-  v.kernels = {{"farthest", farthest_index, {}, {}}, {"gather", gather, {}, {}}};
+  v.kernels = {{"farthest", farthest_index, {}, {}, ""}, {"gather", gather, {}, {}, ""}};
   Instruction few, check;
   few.op = Op::kRequire;
   few.scalars = {rows, constant_size(8)};

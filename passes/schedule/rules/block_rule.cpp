@@ -1,7 +1,7 @@
-#include <unordered_map>
-
 #include "ir/loops/simplify.h"
+#include "passes/cost/fork_cost.h"
 #include "passes/schedule/rules/rule.h"
+#include "passes/schedule/rules/share_out.h"
 
 namespace tilewright::passes {
 
@@ -35,29 +35,7 @@ std::string BlockRule::fuse(const std::vector<size_t>& axes, const char* label) 
 }
 
 void BlockRule::share_out(const std::vector<std::string>& loops) {
-  if (instances(block_) >= kParallelWork) passes::share_out(s_, name_, loops);
-}
-
-void share_out(ScheduleState& s, const std::string& block, const std::vector<std::string>& loops) {
-  constexpr int64_t kTasks = 64, kRun = 4;
-  std::unordered_map<std::string, Expr> extents;
-  for (const For* f : s.place(block).loops) extents[f->var.name()] = f->extent;
-  if (loops.empty()) return;
-  std::string parallel = loops[0];
-  int64_t tasks = extent_or(extents[parallel], kUnknownExtent);
-  for (size_t i = 1; i < loops.size() && tasks < kTasks; ++i) {
-    const std::string name = block + ".p" + std::to_string(i), runs = name + "o";
-    const auto known = as_int(extents[loops[i]]);
-    std::string joined = loops[i];
-    // Of a long loop, runs are shared out: within them addresses need no division.
-    int64_t run = known ? *known * tasks / kTasks : 0;
-    while (run >= kRun && *known % run != 0) --run;
-    if (run >= kRun && s.apply("split", {joined, runs, name + "i"}, {run})) joined = runs;
-    if (!s.apply("fuse_axes", {parallel, joined, name})) break;
-    parallel = name;
-    tasks *= known.value_or(kUnknownExtent);
-  }
-  s.apply("parallelize", {parallel});
+  if (forks(s_, name_, instances(block_), kParallelWork)) passes::share_out(s_, name_, loops);
 }
 
 }  // namespace tilewright::passes

@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
+#include "passes/cost/fork_cost.h"
+#include "passes/cost/vector_width.h"
 #include "passes/schedule/rules/rule.h"
+#include "passes/schedule/rules/share_out.h"
 
 namespace tilewright::passes {
 
@@ -11,47 +14,58 @@ using namespace ir;
 
 namespace {
 
-class ColumnsRule {
- public:
-  ColumnsRule(ScheduleState& s, std::string block, std::string epilogue)
-      : s_(s), m_(std::move(block)), e_(std::move(epilogue)) {}
+// The axis along which results lie side by side, of more than one; none: the number of axes.
+size_t column_of(const Block& b, const BlockAccess& store) {
+  size_t column = b.axes.size();
+  for (size_t i = 0; i < b.axes.size(); ++i)
+    if (b.axes[i].kind != AxisKind::kReduce && store.strides[i] && is_one(store.strides[i]) &&
+        !is_one(b.axes[i].extent))
+      column = i;
+  return column;
+}
 
-  bool run() {
-    const BlockPlace place = s_.place(m_);
-    block_ = *place.block;
-    if (place.loops.size() != block_.axes.size() || !reads_rows()) return false;
-    return s_.all_or_nothing([&] { return build(); });
-  }
+class ColumnsRule : public BlockRule {
+ public:
+  ColumnsRule(ScheduleState& s, const Work& work) : BlockRule(s, work.block), e_(work.epilogue) {}
 
  private:
   static std::string name(const std::string& block, const char* part) { return block + "." + part; }
-  int64_t extent(size_t axis) const { return extent_or(block_.axes[axis].extent, kUnknownExtent); }
+
+  bool applies() override {
+    if (s_.place(name_).loops.size() != block_.axes.size() || !reads_rows()) return false;
+    if (e_.empty()) {
+      e_ = name_ + "_out";
+      if (!s_.apply("cache_write", {name_, name_ + "_acc", e_})) return false;
+    }
+    const BlockPlace e = s_.place(e_);
+    epilogue_ = *e.block;
+    const size_t results = block_.axes.size() - reduce_.size();
+    if (epilogue_.axes.size() != results || e.loops.size() != results) return false;
+    for (size_t i = 0; i < results; ++i)
+      if (loop_of_axis(epilogue_, i).empty() ||
+          !can_prove_equal(epilogue_.axes[i].extent, block_.axes[i].extent))
+        return false;
+    return true;
+  }
 
   // Sets the axes; false where a term serves several results, or lies elsewhere than beside the
   // next one.
   bool reads_rows() {
     accesses_ = block_accesses(block_);
     const BlockAccess& store = accesses_.back();
-    int64_t terms = 1;
-    bool found = false;
     for (size_t i = 0; i < block_.axes.size(); ++i) {
       if (loop_of_axis(block_, i).empty() || block_.axes[i].kind == AxisKind::kOrdered)
         return false;
-      const bool reduce = block_.axes[i].kind == AxisKind::kReduce;
-      (reduce ? reduce_ : outer_).push_back(i);
-      if (reduce) terms *= extent(i);
-      if (reduce || !store.strides[i] || !is_one(store.strides[i]) || is_one(block_.axes[i].extent))
-        continue;
-      column_ = i;
-      found = true;
+      (block_.axes[i].kind == AxisKind::kReduce ? reduce_ : outer_).push_back(i);
     }
-    bool plain = found && terms >= kFewestTerms;
+    column_ = column_of(block_, store);
+    bool plain = column_ < block_.axes.size() && !reduce_.empty();
     for_each_expr(block_.body, [&](const Expr& e) { plain &= e.as<Select>() == nullptr; });
     for (const BlockAccess& a : accesses_) plain = plain && (a.write || fits(a));
     if (!plain) return false;
     outer_.erase(std::find(outer_.begin(), outer_.end(), column_));
     by_stride(outer_, store);
-    if (const SumOrder* sums = s_.sum_order(m_)) {
+    if (const SumOrder* sums = s_.sum_order(name_)) {
       reduce_ = sums->axes;
       return true;
     }
@@ -71,50 +85,38 @@ class ColumnsRule {
     return a.strides[column_] && is_one(a.strides[column_]);
   }
   static void by_stride(std::vector<size_t>& axes, const BlockAccess& a) {
-    auto stride = [&](size_t i) {
-      return a.strides[i] ? as_int(a.strides[i]).value_or(int64_t{1} << 40) : int64_t{1} << 50;
-    };
     std::stable_sort(axes.begin(), axes.end(),
-                     [&](size_t x, size_t y) { return stride(x) > stride(y); });
+                     [&](size_t x, size_t y) { return stride_or_far(a, x) > stride_or_far(a, y); });
   }
 
-  bool build() {
-    if (e_.empty()) {
-      e_ = m_ + "_out";
-      if (!s_.apply("cache_write", {m_, m_ + "_acc", e_})) return false;
-    }
-    const BlockPlace e = s_.place(e_);
-    const Block epilogue = *e.block;
-    const size_t results = block_.axes.size() - reduce_.size();
-    if (epilogue.axes.size() != results || e.loops.size() != results) return false;
-    for (size_t i = 0; i < results; ++i)
-      if (loop_of_axis(epilogue, i).empty() ||
-          !can_prove_equal(epilogue.axes[i].extent, block_.axes[i].extent))
-        return false;
-    choose();
-    if (!order_loops(m_, block_, true) || !order_loops(e_, epilogue, false)) return false;
-    if (!s_.apply("compute_at", {e_, name(m_, "jb")}) ||
-        !s_.apply("decompose_reduction", {m_, first_term_}))
-      return false;
-    annotate();
-    parallelize();
-    return true;
-  }
-
-  void choose() {
+  void decide() override {
     const int bytes = std::max(byte_size(block_.body.as<Store>()->buffer->dtype), 4);
-    const int64_t columns = extent(column_);
-    lanes_ = s_.machine().lanes(bytes);
-    while (lanes_ > 4 && columns <= lanes_ / 2) lanes_ /= 2;
+    const int64_t columns = extent(column_), widest = s_.machine().lanes(bytes);
+    lanes_ = s_.decide(loop("lanes"), powers_of_two(kFewestLanes, widest),
+                       fitting_lanes(widest, columns), Bits::kKept);
     const int64_t vectors = (columns + lanes_ - 1) / lanes_;
-    in_registers_ = vectors <= s_.machine().vector_registers / 4;
+    in_registers_ = s_.decide_whether(loop("in_registers"),
+                                      vectors <= s_.machine().vector_registers / 4, Bits::kKept);
     // A row of accumulators stays in L1 beside the rows that pass by; parts of a row are alike.
     const int64_t most = std::max<int64_t>(s_.machine().l1_bytes / 4 / (bytes * lanes_), 1),
                   parts = (vectors + most - 1) / most;
-    width_ = (vectors + parts - 1) / parts * lanes_;
-    s_.note(m_ + ": rows of " + std::to_string(width_) + " sums, " +
+    const int64_t usual = (vectors + parts - 1) / parts;
+    width_ = lanes_ * s_.decide(loop("vectors"),
+                                with(powers_of_two(1, std::max<int64_t>(usual, 4)), usual), usual,
+                                Bits::kKept);
+    rows_ = in_registers_ ? 1 : s_.decide(loop("rows"), {1, 2, kRows, 8}, kRows, Bits::kKept);
+    s_.note(name_ + ": rows of " + std::to_string(width_) + " sums, " +
             (in_registers_ ? "in registers" : "in the cache") +
             "; what is added is read row by row, as it lies in memory");
+  }
+
+  bool write() override {
+    if (!order_loops(name_, block_, true) || !order_loops(e_, epilogue_, false)) return false;
+    if (!s_.apply("compute_at", {e_, loop("jb")}) ||
+        !s_.apply("decompose_reduction", {name_, first_term_}) || !annotate_loops())
+      return false;
+    parallelize();
+    return true;
   }
 
   // Loops: outer axes, jb, terms, jo, jv; several rows are added to a vector of sums that waits in
@@ -142,7 +144,7 @@ class ColumnsRule {
         inner = name(block, "r") + std::to_string(k);
         terms.pop_back();
       }
-      if (!s_.apply("split", {inner, name(block, "ro"), name(block, "ri")}, {kRows})) return false;
+      if (!s_.apply("split", {inner, name(block, "ro"), name(block, "ri")}, {rows_})) return false;
       terms.push_back(name(block, "ro"));
     }
     if (main) first_term_ = terms[0];
@@ -153,46 +155,49 @@ class ColumnsRule {
     return s_.apply("reorder", inside);
   }
 
-  void annotate() {
-    for (const std::string& block : {m_, e_}) s_.apply("vectorize", {name(block, "jv")});
-    s_.apply("vectorize", {name(m_, "jv_init")});
-    if (!in_registers_) {
-      s_.apply("unroll", {name(m_, "ri")});
-      return;
-    }
-    for (const std::string& block : {m_, e_}) s_.apply("unroll", {name(block, "jo")});
-    s_.apply("unroll", {name(m_, "jo_init")});
+  bool annotate_loops() {
+    if (!annotate(s_, "vectorize", loop("jv")) || !annotate(s_, "vectorize", name(e_, "jv")) ||
+        !annotate(s_, "vectorize", loop("jv_init")))
+      return false;
+    if (!in_registers_) return annotate(s_, "unroll", loop("ri"));
+    return annotate(s_, "unroll", loop("jo")) && annotate(s_, "unroll", name(e_, "jo")) &&
+           annotate(s_, "unroll", loop("jo_init"));
   }
 
   void parallelize() {
-    if (instances(block_) < kParallelWork * 4) return;
+    if (!forks(s_, name_, instances(block_), kParallelProducts)) return;
     std::vector<std::string> loops;  // names: steps replace the loops
-    for (const For* f : s_.place(m_).loops) loops.push_back(f->var.name());
-    std::string parallel = loops[0];
-    for (size_t i = 1; i <= outer_.size(); ++i) {
-      const std::string fused = name(m_, "p") + std::to_string(i);
-      if (!s_.apply("fuse_axes", {parallel, loops[i], fused})) break;
-      parallel = fused;
-    }
-    s_.apply("parallelize", {parallel});
+    for (const For* f : s_.place(name_).loops) loops.push_back(f->var.name());
+    loops.resize(outer_.size() + 1);
+    s_.attempt("parallelize",
+               {fuse_loops(s_, loops, [&](size_t i) { return loop("p") + std::to_string(i); })});
   }
 
-  static constexpr int64_t kFewestTerms = 32, kRows = 4;
+  static constexpr int64_t kRows = 4;
 
-  ScheduleState& s_;
-  std::string m_, e_, first_term_;
-  Block block_;
+  std::string e_, first_term_;
+  Block epilogue_;
   std::vector<BlockAccess> accesses_;
   std::vector<size_t> outer_, reduce_;  // outermost in memory first
   size_t column_ = 0;
-  int64_t lanes_ = 1, width_ = 1;
+  int64_t lanes_ = 1, width_ = 1, rows_ = 1;
   bool in_registers_ = false;
 };
 
 }  // namespace
 
-bool columns_rule(ScheduleState& s, const std::string& block, const std::string& epilogue) {
-  return ColumnsRule(s, block, epilogue).run();
+bool columns_pay(const ScheduleState& s, const Work& work) {
+  constexpr int64_t kFewestTerms = 32;
+  const BlockPlace p = s.place(work.block);
+  int64_t terms = 1;
+  for (const BlockAxis& a : p.block->axes)
+    if (a.kind == AxisKind::kReduce) terms *= extent_or(a.extent, kUnknownExtent);
+  return terms >= kFewestTerms;
+}
+
+std::optional<Taken> take_columns(ScheduleState& s, const Work& work) {
+  if (!ColumnsRule(s, work).run()) return std::nullopt;
+  return Taken{.also = {work.epilogue}, .before = ""};
 }
 
 }  // namespace tilewright::passes

@@ -1,3 +1,4 @@
+// Pointwise producers into their consumers, where that does not repeat costly work.
 #include <set>
 #include <unordered_map>
 
@@ -129,10 +130,24 @@ bool multiplies_lookups(const Store& st, const Block& reader) {
   return places.size() > 1;
 }
 
-// May the block's value be computed at each of its uses?
+// Is it the only store to a temporary that others read?
+bool may_inline(const ScheduleState& s, const BlockPlace& p) {
+  const auto* st = p.block->body.as<Store>();
+  if (!st || p.block->init || p.block->predicate || st->buffer->scope == Scope::kParam)
+    return false;
+  bool read = false, written = false;
+  for (const BlockPlace& q : all_blocks(s.kernel().body)) {
+    if (q.block == p.block) continue;
+    const Touched theirs = touched(q.stmt);
+    read |= theirs.reads.count(st->buffer.get()) != 0;
+    written |= theirs.writes.count(st->buffer.get()) != 0;
+  }
+  return read && !written;
+}
+
+// Is the block's value computed at each of its uses rather than stored?
 bool should_inline(const ScheduleState& s, const BlockPlace& p) {
   const auto* st = p.block->body.as<Store>();
-  if (!st || p.block->init || st->buffer->scope == Scope::kParam) return false;
   const int64_t mine = instances(*p.block);
   const bool costly = is_costly(st->value);
   size_t readers = 0;
@@ -152,20 +167,27 @@ bool should_inline(const ScheduleState& s, const BlockPlace& p) {
 
 }  // namespace
 
-void inline_rule(ScheduleState& s, const std::set<std::string>& kept) {
+void inline_producers(ScheduleState& s, const std::set<std::string>& kept) {
+  // A product that is inlined into a sum is rounded with it, but in exact kernels.
+  const Bits bits = s.kernel().exact ? Bits::kKept : Bits::kChanged;
   std::set<std::string> tried = kept;
-  for (bool changed = true; changed;) {
-    changed = false;
+  // Decides on one block that nothing was decided on; false when there is none.
+  const auto decide_next = [&](bool pays) {
     for (const BlockPlace& p : all_blocks(s.kernel().body)) {
       const std::string name = p.block->name;
-      if (tried.count(name) || !should_inline(s, p)) continue;
+      if (tried.count(name) || !may_inline(s, p) || should_inline(s, p) != pays) continue;
       tried.insert(name);
-      if (s.apply("inline", {name})) {
-        changed = true;
-        break;
+      const std::string decision = name + ".inline";
+      if (s.decide_whether(decision, pays, bits) && !s.apply("inline", {name})) {
+        if (s.answer(decision)) s.refuse(s.obstacle());
+        s.lose_step();
       }
+      return true;
     }
-  }
+    return false;
+  };
+  // One that goes may leave another with a single reader.
+  while (decide_next(true) || decide_next(false)) {}
 }
 
 }  // namespace tilewright::passes

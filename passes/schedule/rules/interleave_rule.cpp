@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "ir/loops/rewrite.h"
+#include "passes/cost/vector_width.h"
 #include "passes/schedule/rules/rule.h"
 
 namespace tilewright::passes {
@@ -18,7 +19,7 @@ class InterleaveRule : public BlockRule {
  private:
   // plane_: the few elements that lie side by side, in what is stored or read; along_: the axis
   // that steps over such groups there, and over elements elsewhere.
-  bool find_axes() override {
+  bool applies() override {
     constexpr int64_t kMostBytes = 16;  // of a group: larger ones are squares
     accesses_ = block_accesses(block_);
     int bytes = 1;
@@ -50,24 +51,32 @@ class InterleaveRule : public BlockRule {
     return together && apart;
   }
 
-  bool build() override {
+  void decide() override {
     std::vector<bool> used(block_.axes.size());
     used[plane_] = used[along_] = true;
     bool conditional = false;
     for_each_expr(block_.body, [&](const Expr& e) { conditional |= e.as<Select>() != nullptr; });
     // Joined axes would have to be divided out again in each condition.
-    const std::vector<size_t> along =
-        conditional ? std::vector{along_} : with_outer(along_, used, accesses_);
-    std::vector<std::string> order;
+    joined_ = conditional ? std::vector{along_} : with_outer(along_, used, accesses_);
     for (size_t i = 0; i < block_.axes.size(); ++i)
-      if (!used[i]) order.push_back(loop_of_axis(block_, i));
+      if (!used[i]) outer_.push_back(loop_of_axis(block_, i));
+    int bytes = 1;
+    int64_t elements = 1;
+    for (const BlockAccess& a : accesses_) bytes = std::max(bytes, byte_size(a.buffer->dtype));
+    for (size_t i : joined_) elements *= extent(i);
+    const int64_t widest = s_.machine().lanes(bytes), lanes = fitting_lanes(widest, elements);
+    lanes_ = s_.decide(loop("lanes"), powers_of_two(kFewestLanes, widest), lanes, Bits::kKept);
+  }
+
+  bool write() override {
+    std::vector<std::string> order = outer_;
     std::vector<std::string> tasks = order;
     tasks.push_back(loop("o"));
-    for (size_t k = along.size(); k-- > 0;) order.push_back(loop_of_axis(block_, along[k]));
+    for (size_t k = joined_.size(); k-- > 0;) order.push_back(loop_of_axis(block_, joined_[k]));
     order.push_back(loop_of_axis(block_, plane_));
     if (!s_.apply("reorder", order)) return false;
-    const std::string elements = fuse(along, "a"), plane = loop_of_axis(block_, plane_);
-    if (elements.empty() || !s_.apply("split", {elements, loop("o"), loop("v")}, {lanes(along)}) ||
+    const std::string elements = fuse(joined_, "a"), plane = loop_of_axis(block_, plane_);
+    if (elements.empty() || !s_.apply("split", {elements, loop("o"), loop("v")}, {lanes_}) ||
         !s_.apply("reorder", {loop("o"), plane, loop("v")}) || !s_.apply("unroll", {plane}) ||
         !s_.apply("vectorize", {loop("v")}))
       return false;
@@ -76,25 +85,17 @@ class InterleaveRule : public BlockRule {
     share_out(tasks);
     return true;
   }
-  int64_t lanes(const std::vector<size_t>& along) const {
-    int bytes = 1;
-    int64_t elements = 1;
-    for (const BlockAccess& a : accesses_) bytes = std::max(bytes, byte_size(a.buffer->dtype));
-    for (size_t i : along) elements *= extent(i);
-    int64_t n = s_.machine().lanes(bytes);
-    while (n > 4 && elements <= n / 2) n /= 2;
-    return n;
-  }
-
   std::vector<BlockAccess> accesses_;
   size_t plane_ = 0, along_ = 0;
-  int64_t planes_ = 0;
+  int64_t planes_ = 0, lanes_ = 1;
+  std::vector<size_t> joined_;      // axes of one loop: along_ and those that it runs on to
+  std::vector<std::string> outer_;  // loops of the others
 };
 
 }  // namespace
 
-bool interleave_rule(ScheduleState& s, const std::string& block) {
-  return InterleaveRule(s, block).run();
+std::optional<Taken> take_interleave(ScheduleState& s, const Work& work) {
+  return take_block<InterleaveRule>(s, work);
 }
 
 }  // namespace tilewright::passes

@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
+#include "passes/cost/fork_cost.h"
+#include "passes/cost/vector_width.h"
 #include "passes/schedule/rules/rule.h"
+#include "passes/schedule/rules/share_out.h"
 
 namespace tilewright::passes {
 
@@ -31,43 +34,56 @@ size_t axis_of_lanes(const Block& b) {
   return b.axes.size();
 }
 
+class LanesRule : public BlockRule {
+ public:
+  using BlockRule::BlockRule;
+
+ private:
+  bool applies() override {
+    if (s_.place(name_).loops.size() != block_.axes.size() || !block_.init ||
+        !stores_alone(block_.body))
+      return false;
+    lane_ = axis_of_lanes(block_);
+    if (lane_ == block_.axes.size()) return false;
+    for (size_t i = 0; i < block_.axes.size(); ++i) {
+      const std::string axis = loop_of_axis(block_, i);
+      if (axis.empty()) return false;
+      if (i != lane_) (block_.axes[i].kind == AxisKind::kReduce ? terms_ : outer_).push_back(axis);
+    }
+    return true;
+  }
+
+  void decide() override {
+    const int64_t widest = s_.machine().lanes(4),
+                  lanes = fitting_lanes(widest, extent_or(block_.axes[lane_].extent, widest));
+    lanes_ = s_.decide(loop("lanes"), powers_of_two(kFewestLanes, widest), lanes, Bits::kKept);
+  }
+
+  bool write() override {
+    std::vector<std::string> tasks = outer_;
+    tasks.push_back(loop("jo"));
+    std::vector<std::string> order = tasks;
+    order.insert(order.end(), terms_.begin(), terms_.end());
+    order.push_back(loop("jv"));
+    if (!s_.apply("split", {loop_of_axis(block_, lane_), loop("jo"), loop("jv")}, {lanes_}) ||
+        !s_.apply("reorder", order) || !s_.apply("vectorize", {loop("jv")}))
+      return false;
+    s_.note(name_ + ": a result in each lane of a vector, over all terms");
+    if (!forks(s_, name_, instances(block_), kParallelWork)) return true;
+    s_.attempt("parallelize",
+               {fuse_loops(s_, tasks, [&](size_t i) { return loop("p") + std::to_string(i); })});
+    return true;
+  }
+
+  size_t lane_ = 0;                         // the axis whose results stand in lanes
+  std::vector<std::string> terms_, outer_;  // loops of the others
+  int64_t lanes_ = 1;
+};
+
 }  // namespace
 
-bool lanes_rule(ScheduleState& s, const std::string& block) {
-  const BlockPlace p = s.place(block);
-  const Block b = *p.block;
-  if (p.loops.size() != b.axes.size() || !b.init || !stores_alone(b.body)) return false;
-  const size_t lane = axis_of_lanes(b);
-  if (lane == b.axes.size()) return false;
-  std::vector<std::string> outer, terms;
-  for (size_t i = 0; i < b.axes.size(); ++i) {
-    const std::string loop = loop_of_axis(b, i);
-    if (loop.empty()) return false;
-    if (i != lane) (b.axes[i].kind == AxisKind::kReduce ? terms : outer).push_back(loop);
-  }
-  int64_t lanes = s.machine().lanes(4);
-  while (lanes > 4 && extent_or(b.axes[lane].extent, lanes) <= lanes / 2) lanes /= 2;
-  const std::string parts = block + ".jo", vector = block + ".jv";
-  std::vector<std::string> order = outer;
-  order.push_back(parts);
-  order.insert(order.end(), terms.begin(), terms.end());
-  order.push_back(vector);
-  if (!s.all_or_nothing([&] {
-        return s.apply("split", {loop_of_axis(b, lane), parts, vector}, {lanes}) &&
-               s.apply("reorder", order) && s.apply("vectorize", {vector});
-      }))
-    return false;
-  s.note(block + ": a result in each lane of a vector, over all terms");
-  if (instances(b) < kParallelWork) return true;
-  outer.push_back(parts);
-  std::string tasks = outer[0];
-  for (size_t i = 1; i < outer.size(); ++i) {
-    const std::string fused = block + ".p" + std::to_string(i);
-    if (!s.apply("fuse_axes", {tasks, outer[i], fused})) break;
-    tasks = fused;
-  }
-  s.apply("parallelize", {tasks});
-  return true;
+std::optional<Taken> take_lanes(ScheduleState& s, const Work& work) {
+  return take_block<LanesRule>(s, work);
 }
 
 }  // namespace tilewright::passes

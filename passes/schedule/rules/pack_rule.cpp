@@ -16,7 +16,7 @@ class PackRule : public BlockRule {
   using BlockRule::BlockRule;
 
  private:
-  bool find_axes() override {
+  bool applies() override {
     const auto accesses = block_accesses(block_);
     const BlockAccess& store = accesses.back();
     const Layout& layout = store.buffer->layout;
@@ -46,15 +46,20 @@ class PackRule : public BlockRule {
     return block_.axes.size();
   }
 
+  void decide() override {
+    const int64_t line = kLineBytes / (lanes_ * widest_);
+    const int64_t whole_lines =
+        std::clamp<int64_t>(line, 1, (extent(across_) + lanes_ - 1) / lanes_);
+    blocks_ = s_.decide(loop("blocks"), with({1, 2, 4}, whole_lines), reads_down_ ? 1 : whole_lines,
+                        Bits::kKept);
+    const bool square = reads_down_ && lanes_ % terms_ == 0 && extent(down_) >= lanes_;
+    deep_ = square ? lanes_ : terms_;
+    run_ = s_.decide(loop("run"), {4, 8, 16, 32}, kRun, Bits::kKept);
+  }
+
   // Outer axes, blocks of columns, runs of groups; inside: a line of columns by a group of terms
   // or, where terms lie side by side in what is read, a square.
-  bool build() override {
-    const int64_t line = kLineBytes / (lanes_ * widest_),
-                  blocks = reads_down_ ? 1
-                                       : std::clamp<int64_t>(
-                                             line, 1, (extent(across_) + lanes_ - 1) / lanes_);
-    const bool square = reads_down_ && lanes_ % terms_ == 0 && extent(down_) >= lanes_;
-    const int64_t deep = square ? lanes_ : terms_;
+  bool write() override {
     std::vector<std::string> order;
     for (size_t i = 0; i < block_.axes.size(); ++i)
       if (i != down_ && i != across_) order.push_back(loop_of_axis(block_, i));
@@ -63,10 +68,10 @@ class PackRule : public BlockRule {
     order.insert(order.end(),
                  {loop("nb"), loop("kb"), loop("kr"), loop("ni"), loop("kt"), loop("nv")});
     if (!s_.apply("split", {loop_of_axis(block_, across_), loop("nb"), loop("nt")},
-                  {blocks * lanes_}) ||
+                  {blocks_ * lanes_}) ||
         !s_.apply("split", {loop("nt"), loop("ni"), loop("nv")}, {lanes_}) ||
-        !s_.apply("split", {loop_of_axis(block_, down_), loop("kb"), loop("kc")}, {kRun * deep}) ||
-        !s_.apply("split", {loop("kc"), loop("kr"), loop("kt")}, {deep}) ||
+        !s_.apply("split", {loop_of_axis(block_, down_), loop("kb"), loop("kc")}, {run_ * deep_}) ||
+        !s_.apply("split", {loop("kc"), loop("kr"), loop("kt")}, {deep_}) ||
         !s_.apply("reorder", order) || !s_.apply("unroll", {loop("ni")}) ||
         !s_.apply("unroll", {loop("kt")}) || !s_.apply("vectorize", {loop("nv")}))
       return false;
@@ -80,12 +85,15 @@ class PackRule : public BlockRule {
 
   size_t down_ = 0, across_ = 0;  // axes: along the terms, along the columns
   int64_t terms_ = 1, lanes_ = 1;
+  int64_t blocks_ = 1, deep_ = 1, run_ = kRun;  // vectors of columns, terms, groups of them
   bool reads_down_ = false;
   int widest_ = 1;  // bytes of an element that is read
 };
 
 }  // namespace
 
-bool pack_rule(ScheduleState& s, const std::string& block) { return PackRule(s, block).run(); }
+std::optional<Taken> take_pack(ScheduleState& s, const Work& work) {
+  return take_block<PackRule>(s, work);
+}
 
 }  // namespace tilewright::passes

@@ -1,4 +1,6 @@
+// Rows that another block alone reads, at places it looks up, are made where that block reads them.
 #include "ir/loops/rewrite.h"
+#include "passes/schedule/rules/rows_rule.h"
 #include "passes/schedule/rules/rule.h"
 
 namespace tilewright::passes {
@@ -35,17 +37,18 @@ bool reads_own_row(const Block& reader, const BufferNode* buffer) {
 
 }  // namespace
 
-std::string resampled_rows_rule(ScheduleState& s, const std::string& block) {
-  const BlockPlace p = s.place(block);
+std::optional<Taken> take_resampled_rows(ScheduleState& s, const Work& work) {
+  const BlockPlace p = s.place(work.block);
   const auto* st = p.block->body.as<Store>();
   if (!st || p.block->init || st->buffer->scope == Scope::kParam || p.block->axes.size() < 2)
-    return "";
+    return std::nullopt;
   const Block* reader = only_reader(s, st->buffer.get());
   if (!reader || reader->axes.size() != p.block->axes.size() ||
       !reads_own_row(*reader, st->buffer.get()))
-    return "";
+    return std::nullopt;
   const std::string name = reader->name;
-  return s.all_or_nothing([&] { return rows_rule(s, {block, name}); }) ? name : "";
+  if (!schedule_rows(s, {work.block, name})) return std::nullopt;
+  return Taken{.also = {name}, .before = ""};
 }
 
 }  // namespace tilewright::passes

@@ -1,7 +1,15 @@
+// Rows: softmax, normalisations, reductions along the innermost dimension. Blocks over the same
+// rows share the loops over them, several rows at a time so that their chains of operations
+// overlap.
+#include "passes/schedule/rules/rows_rule.h"
+
 #include <algorithm>
 
-#include "ir/loops/rewrite.h"
+#include "passes/cost/fork_cost.h"
+#include "passes/schedule/rules/block_kinds.h"
+#include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/rule.h"
+#include "passes/schedule/rules/share_out.h"
 
 namespace tilewright::passes {
 
@@ -41,92 +49,6 @@ size_t shared_rows(const ScheduleState& s, const std::vector<std::string>& block
     }
   }
   return rows;
-}
-
-// Reduction axes whose addresses run on become one, of which more is whole vectors. Exact kernels
-// say which.
-void join_reduction(ScheduleState& s, const std::string& name) {
-  const SumOrder* order = s.sum_order(name);
-  size_t joined = 1;
-  for (bool more = true; more; ++joined) {
-    more = false;
-    if (order && joined >= order->joined) return;
-    const BlockPlace p = s.place(name);
-    const Block& b = *p.block;
-    std::vector<size_t> axes;
-    for (size_t i = 0; i < b.axes.size(); ++i)
-      if (b.axes[i].kind == AxisKind::kReduce) axes.push_back(i);
-    if (axes.size() < 2) return;
-    const size_t inner = axes.back(), outer = axes[axes.size() - 2];
-    const std::string around = loop_of_axis(b, outer), inside = loop_of_axis(b, inner);
-    if (around.empty() || inside.empty() || is_one(b.axes[outer].extent) ||
-        is_one(b.axes[inner].extent) ||
-        (!order && !runs_on(block_accesses(b), outer, inner, b.axes[inner].extent)))
-      return;
-    more = s.all_or_nothing([&] {
-      return s.apply("fuse_axes", {around, inside, inside + "_on"}) &&
-             s.apply("join_axes", {name},
-                     {static_cast<int64_t>(outer), static_cast<int64_t>(inner)});
-    });
-    TW_CHECK(more || !order);
-  }
-}
-
-// Cuts the innermost reduction axis of a block into vectors of partial results; the few vectors of
-// a short one are all combined at once.
-void vectorize_reduction(ScheduleState& s, const std::string& name,
-                         std::vector<std::string>& order) {
-  constexpr int64_t kFewVectors = 8;
-  const SumOrder* sums = s.sum_order(name);
-  if (sums && !sums->in_parts) return;
-  join_reduction(s, name);
-  const BlockPlace p = s.place(name);
-  size_t axis = p.block->axes.size();
-  for (size_t i = 0; i < p.block->axes.size(); ++i)
-    if (p.block->axes[i].kind == AxisKind::kReduce && !is_one(p.block->axes[i].extent)) axis = i;
-  if (axis == p.block->axes.size()) return;
-  const DType t = p.block->body.as<Store>()->buffer->dtype;
-  const int64_t lanes = s.machine().lanes(std::max(byte_size(t), 4));
-  const int64_t extent = extent_or(p.block->axes[axis].extent, 4 * kUnknownExtent);
-  if (extent < lanes) return;
-  if (extent % lanes == 0 && extent <= kFewVectors * lanes &&
-      s.apply("vectorize", {loop_of_axis(*p.block, axis)}))
-    return;
-  const int64_t factor = extent >= 8 * lanes ? 4 * lanes : lanes;
-  const std::string partial = name + "_part";
-  const bool factored = s.apply("rfactor", {name, partial}, {static_cast<int64_t>(axis), factor});
-  TW_CHECK(factored || !sums);
-  if (!factored) return;
-  order.push_back(partial);
-  if (factor > lanes) {
-    if (s.apply("split", {partial + ".lane", partial + ".lc", partial + ".lv"}, {lanes})) {
-      s.apply("vectorize", {partial + ".lv"});
-      s.apply("unroll", {partial + ".lc"});
-    }
-  } else {
-    s.apply("vectorize", {partial + ".lane"});
-  }
-  const bool combined = s.apply("vectorize", {name + ".lane"});
-  TW_CHECK(combined || !sums);
-}
-
-// The axes of a pointwise block beyond the rows: the innermost is split into vectors.
-void vectorize_inner(ScheduleState& s, const std::string& name, size_t rows) {
-  const BlockPlace p = s.place(name);
-  if (p.loops.size() <= rows || p.block->init) return;
-  const For* inner = p.loops.back();
-  const DType t = p.block->body.as<Store>()->buffer->dtype;
-  const int64_t lanes = s.machine().lanes(std::max(byte_size(t), 4));
-  if (extent_or(inner->extent, kUnknownExtent) < lanes / 2) return;
-  const auto accesses = block_accesses(*p.block);
-  const size_t axis = p.block->axes.size() - 1;
-  for (const BlockAccess& a : accesses)
-    if (a.write && !(a.strides[axis] && is_one(a.strides[axis]))) return;
-  const int64_t vectors =
-      vectors_at_once(s, *p.block, extent_or(inner->extent, kUnknownExtent), lanes);
-  const std::string loop = inner->var.name();
-  if (s.apply("split", {loop, name + ".jo", name + ".jv"}, {vectors * lanes}))
-    s.apply("vectorize", {name + ".jv"});
 }
 
 // The innermost of the axes that all blocks share along which there is more than one row.
@@ -191,8 +113,19 @@ int64_t rows_in_lanes(const ScheduleState& s, const std::vector<std::string>& bl
                 count = extent_or(first.axes[grouped_axis(first, rows)].extent, kUnknownExtent);
   return longest < lanes && count >= kFewestVectors * lanes ? lanes : 0;
 }
+Bits bits_of_rows(const ScheduleState& s, const std::vector<std::string>& blocks) {
+  for (const std::string& name : blocks)
+    if (bits_of_order(*s.place(name).block) == Bits::kChanged) return Bits::kChanged;
+  return Bits::kKept;
+}
+// Rows that go through all blocks together: decided with those that fit the first cache in mind.
+int64_t decide_group(ScheduleState& s, const std::vector<std::string>& order,
+                     const std::vector<std::string>& blocks, size_t rows) {
+  const int64_t usual = order.size() > 1 ? std::max<int64_t>(rows_at_once(s, blocks, rows), 1) : 1;
+  return s.decide(blocks[0] + ".group", with({1, 2, 4, 8}, usual), usual, Bits::kKept);
+}
 // The loop over the rows of a group becomes a vector, within those along a row.
-void put_in_lanes(ScheduleState& s, const std::string& name) {
+bool put_in_lanes(ScheduleState& s, const std::string& name) {
   const std::string lanes = name + ".ri";
   std::vector<std::string> along;
   bool inside = false;
@@ -202,62 +135,97 @@ void put_in_lanes(ScheduleState& s, const std::string& name) {
   }
   std::vector<std::string> order = along;
   order.push_back(lanes);
-  if (along.empty() || s.apply("reorder", order)) {
-    for (const std::string& loop : along) s.apply("unroll", {loop});
-    s.apply("vectorize", {lanes});
-  }
+  if (!along.empty() && !s.apply("reorder", order)) return false;
+  for (const std::string& loop : along) s.attempt("unroll", {loop});
+  return s.apply("vectorize", {lanes});
 }
 
-}  // namespace
+// What threads share out: the loops around all blocks.
+void share_out_rows(ScheduleState& s, const std::vector<std::string>& blocks,
+                    const std::vector<std::string>& loops, int64_t work, int64_t row_count) {
+  const std::string tasks =
+      fuse_loops(s, loops, [&](size_t i) { return blocks[0] + ".rows" + std::to_string(i); });
+  if (row_count > 1 && forks(s, blocks[0], work, kParallelWork)) s.attempt("parallelize", {tasks});
+}
 
-bool rows_rule(ScheduleState& s, const std::vector<std::string>& blocks) {
-  const size_t rows = shared_rows(s, blocks);
+bool take_steps(ScheduleState& s, const std::vector<std::string>& blocks, size_t rows) {
   int64_t work = 0, row_count = 1;
   for (const std::string& name : blocks) work += instances(*s.place(name).block);
-  {
-    const BlockPlace first = s.place(blocks[0]);
-    for (size_t i = 0; i < rows; ++i)
-      row_count *= extent_or(first.block->axes[i].extent, kUnknownExtent);
-    if (blocks.size() > 1 && rows == 0) return false;
-  }
-  const int64_t lanes = rows_in_lanes(s, blocks, rows);
+  const BlockPlace first = s.place(blocks[0]);
+  for (size_t i = 0; i < rows; ++i)
+    row_count *= extent_or(first.block->axes[i].extent, kUnknownExtent);
+  int64_t lanes = rows_in_lanes(s, blocks, rows);
+  if (lanes > 0 && !s.decide_whether(blocks[0] + ".in_lanes", true, bits_of_rows(s, blocks)))
+    lanes = 0;
   std::vector<std::string> order;
   for (const std::string& name : blocks) {
-    if (lanes == 0 && s.place(name).block->init)
-      vectorize_reduction(s, name, order);
-    else if (lanes == 0)
-      vectorize_inner(s, name, rows);
+    const bool reduces = static_cast<bool>(s.place(name).block->init);
+    if (lanes == 0 &&
+        !(reduces ? vectorize_reduction(s, name, order) : vectorize_inner(s, name, rows)))
+      return false;
     order.push_back(name);
   }
   if (rows == 0) return true;
-  const int64_t group = lanes > 0 ? lanes : order.size() > 1 ? rows_at_once(s, blocks, rows) : 1;
+  const int64_t group = lanes > 0 ? lanes : decide_group(s, order, blocks, rows);
   size_t around = rows;  // loops around all blocks
   if (group > 1) {
     around = grouped_axis(*s.place(blocks[0]).block, rows) + 1;
     for (const std::string& name : order)
-      s.apply("split", {s.place(name).loops[around - 1]->var.name(), name + ".ro", name + ".ri"},
-              {group});
+      if (!s.apply("split",
+                   {s.place(name).loops[around - 1]->var.name(), name + ".ro", name + ".ri"},
+                   {group}))
+        return false;
   }
-  const std::vector<std::string> target = loop_names(s.place(order[0]));
+  std::vector<std::string> target = loop_names(s.place(order[0]));
   for (size_t i = 1; i < order.size(); ++i)
     if (!s.apply("compute_at", {order[i], target[around - 1]})) return false;
-  if (lanes > 0)
-    for (const std::string& name : order) put_in_lanes(s, name);
-  std::string parallel = target[0];
-  for (size_t i = 1; i < around; ++i) {
-    const std::string name = blocks[0] + ".rows" + std::to_string(i);
-    if (!s.apply("fuse_axes", {parallel, target[i], name})) break;
-    parallel = name;
-  }
+  for (const std::string& name : order)
+    if (lanes > 0 && !put_in_lanes(s, name)) return false;
+  target.resize(around);
   std::string names;
   for (const std::string& b : blocks) names += (names.empty() ? "" : ", ") + b;
   s.note(names + ": over the same " + std::to_string(rows) + " outer axes; " +
          (lanes > 0 ? "a row in each lane" : "sums along a row in vectors of partial sums") +
          (group > 1 ? ", " + std::to_string(group) + " rows at a time" : ""));
-  if (work >= kParallelWork && row_count > 1) s.apply("parallelize", {parallel});
-  for (const std::string& name : blocks) stream_rule(s, name);
-  if (order.size() > 1) prefetch_rule(s, order, kRowsAhead);
+  share_out_rows(s, blocks, target, work, row_count);
+  for (const std::string& name : blocks) store_past_caches(s, name);
+  if (order.size() > 1) prefetch_largest(s, order, kRowsAhead);
   return true;
+}
+
+}  // namespace
+
+bool schedule_rows(ScheduleState& s, const std::vector<std::string>& blocks) {
+  const size_t rows = shared_rows(s, blocks);
+  if (blocks.size() > 1 && rows == 0) return false;
+  return s.all_or_nothing([&] { return take_steps(s, blocks, rows); });
+}
+
+bool rows_pay(const ScheduleState& s, const Work& work) {
+  if (const SumOrder* sums = s.sum_order(work.block)) return sums->in_parts;
+  const BlockPlace p = s.place(work.block);
+  return reduces_along_rows(*p.block) &&
+         (!worth_a_tile(s, *p.block) || gathers_for_nothing(s, *p.block));
+}
+
+std::optional<Taken> take_rows(ScheduleState& s, const Work& work) {
+  return schedule_rows(s, {work.block}) ? std::optional(Taken{}) : std::nullopt;
+}
+
+// Softmax, normalisations: all blocks over the same leading axes, at least one reduction along the
+// rest.
+std::optional<Taken> take_shared_rows(ScheduleState& s, const Work&) {
+  const std::vector<std::string> names = block_names(s);
+  if (names.size() < 2) return std::nullopt;
+  bool reduction = false;
+  for (const std::string& n : names) {
+    const BlockPlace p = s.place(n);
+    if (!is_simple(*p.block)) return std::nullopt;
+    if (!is_reduction(*p.block)) continue;
+    reduction = true;
+    if (worth_a_tile(s, *p.block) || !reduces_along_rows(*p.block)) return std::nullopt;
+  }
+  return reduction && schedule_rows(s, names) ? std::optional(Taken{}) : std::nullopt;
 }
 
 }  // namespace tilewright::passes

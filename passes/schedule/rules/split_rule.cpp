@@ -1,6 +1,10 @@
+// Few results of many terms: runs of terms with a partial result each, which make tasks. How many
+// follows from the shape alone, so that results do not depend on the number of threads.
 #include <algorithm>
 #include <optional>
 
+#include "passes/cost/fork_cost.h"
+#include "passes/schedule/rules/block_kinds.h"
 #include "passes/schedule/rules/rule.h"
 
 namespace tilewright::passes {
@@ -95,36 +99,58 @@ Tasks tasks_of(const ScheduleState& s, const Block& b, const Product& p, int64_t
   return whole_panels ? Tasks{panels, tile * row_tiles} : Tasks{panels * row_tiles, tile};
 }
 
-}  // namespace
-
-bool split_product_rule(ScheduleState& s, const std::string& block) {
-  const BlockPlace p = s.place(block);
-  const Block& b = *p.block;
-  const auto product = shape_of_product(b);
-  if (!product || p.loops.size() != b.axes.size()) return false;
-  // One instruction takes several terms of narrow operands: runs are whole numbers of them.
+// Terms of narrow operands that one instruction takes.
+int64_t terms_at_once(const Block& b) {
   int bytes = 4;
   for (const BlockAccess& a : block_accesses(b))
     bytes = std::min(bytes, byte_size(a.buffer->dtype));
-  const int64_t step = 4 / bytes, runs = even_runs(product->terms, kRuns, step);
-  const bool whole = product->terms % (runs * step) == 0;
-  const Tasks tasks = tasks_of(s, b, *product, step);
-  if (tasks.count >= kFewTasks || tasks.cost < kLeastCost || (step > 1 && !whole)) return false;
-  if (!s.apply("split_reduction", {block, block + "_runs"},
-               {static_cast<int64_t>(product->axis), runs}))
-    return false;
-  s.note(block + ": a product of few results: " + std::to_string(runs) +
-         " runs of terms, one task each");
-  return true;
+  return 4 / bytes;
 }
 
-bool split_rule(ScheduleState& s, const std::string& block) {
-  const BlockPlace p = s.place(block);
+int64_t decide_runs(ScheduleState& s, const std::string& block, int64_t usual) {
+  return s.decide(block + ".runs", with({2, 4, 8, 16, 32}, usual), usual,
+                  bits_of_order(*s.place(block).block));
+}
+bool split_off(ScheduleState& s, const std::string& block, size_t axis, int64_t runs) {
+  return s.apply("split_reduction", {block, block + "_runs"}, {static_cast<int64_t>(axis), runs});
+}
+
+}  // namespace
+
+bool split_product_pays(const ScheduleState& s, const Work& work) {
+  const BlockPlace p = s.place(work.block);
+  const auto product = shape_of_product(*p.block);
+  if (!product || rows_pay(s, work)) return false;
+  const Tasks tasks = tasks_of(s, *p.block, *product, terms_at_once(*p.block));
+  return tasks.count < kFewTasks && tasks.cost >= kLeastCost;
+}
+
+std::optional<Taken> take_split_product(ScheduleState& s, const Work& work) {
+  const BlockPlace p = s.place(work.block);
+  const Block& b = *p.block;
+  const auto product = shape_of_product(b);
+  if (!product || p.loops.size() != b.axes.size()) return std::nullopt;
+  // Runs are whole numbers of what one instruction takes.
+  const int64_t step = terms_at_once(b), usual = even_runs(product->terms, kRuns, step);
+  const int64_t runs = decide_runs(s, work.block, usual);
+  if (step > 1 && product->terms % (runs * step) != 0) return std::nullopt;
+  if (!split_off(s, work.block, product->axis, runs)) return std::nullopt;
+  s.note(work.block + ": a product of few results: " + std::to_string(runs) +
+         " runs of terms, one task each");
+  return Taken{.also = {}, .before = work.block + "_runs"};
+}
+
+bool split_pays(const ScheduleState& s, const Work& work) {
+  const BlockPlace p = s.place(work.block);
+  return instances(*p.block) >= kFewestTerms &&
+         stretches(s, *p.block, block_accesses(*p.block)) < kRuns;
+}
+
+std::optional<Taken> take_split(ScheduleState& s, const Work& work) {
+  const BlockPlace p = s.place(work.block);
   const Block& b = *p.block;
   const auto accesses = block_accesses(b);
-  if (p.loops.size() != b.axes.size() || instances(b) < kFewestTerms || !reads_once(b, accesses) ||
-      stretches(s, b, accesses) >= kRuns)
-    return false;
+  if (p.loops.size() != b.axes.size() || !reads_once(b, accesses)) return std::nullopt;
   // Runs of the axis that moves furthest are whole stretches of memory.
   size_t axis = b.axes.size();
   int64_t furthest = 0;
@@ -139,13 +165,12 @@ bool split_rule(ScheduleState& s, const std::string& block) {
       }
     }
   }
-  if (axis == b.axes.size()) return false;
-  const int64_t runs = even_runs(*as_int(b.axes[axis].extent), kRuns);
-  if (!s.apply("split_reduction", {block, block + "_runs"}, {static_cast<int64_t>(axis), runs}))
-    return false;
-  s.note(block + ": few results of many terms: " + std::to_string(runs) +
+  if (axis == b.axes.size()) return std::nullopt;
+  const int64_t runs = decide_runs(s, work.block, even_runs(*as_int(b.axes[axis].extent), kRuns));
+  if (!split_off(s, work.block, axis, runs)) return std::nullopt;
+  s.note(work.block + ": few results of many terms: " + std::to_string(runs) +
          " runs of terms, one task each");
-  return true;
+  return Taken{.also = {}, .before = work.block + "_runs"};
 }
 
 }  // namespace tilewright::passes

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
+#include "passes/cost/vector_width.h"
 #include "passes/schedule/rules/tile_rule.h"
 
 namespace tilewright::passes {
@@ -9,8 +10,15 @@ namespace tilewright::passes {
 using namespace ir;
 
 void TileRule::pack_operands() {
-  for (const BlockAccess& a : block_accesses(block_)) {
-    if (a.write || !s_.is_constant(a.buffer) || !a.buffer->layout.empty()) continue;
+  const auto is_unpacked = [&](const BlockAccess& a) {
+    return !a.write && s_.is_constant(a.buffer) && a.buffer->layout.empty();
+  };
+  const auto accesses = block_accesses(block_);
+  if (std::none_of(accesses.begin(), accesses.end(), is_unpacked)) return;
+  // Dot products read groups of terms that lie side by side.
+  if (!dot_ && !s_.decide_whether(loop("pack"), true, Bits::kKept)) return;
+  for (const BlockAccess& a : accesses) {
+    if (!is_unpacked(a)) continue;
     size_t j_dim = a.indices.size();
     std::vector<int64_t> numbers, inner;
     bool plain = true;
@@ -40,8 +48,8 @@ void TileRule::pack_operands() {
     numbers.insert(numbers.end(), inner.begin(), inner.end());
     numbers.insert(numbers.end(), {dim, 1, width});
     if (dot_ && last_dim >= 0) numbers.insert(numbers.end(), {last_dim, 1, dot_});
-    if (s_.apply("transform_layout", {a.buffer->name}, numbers))
-      s_.note(m_ + ": the constant '" + a.buffer->name + "' is packed in the order of the tile");
+    s_.attempt("transform_layout", {a.buffer->name}, numbers);
+    s_.note(name_ + ": the constant '" + a.buffer->name + "' is packed in the order of the tile");
   }
 }
 
@@ -55,7 +63,8 @@ bool TileRule::runs_along(const Expr& index, const Var& axis) const {
 }
 
 void TileRule::note_blocks() {
-  s_.note(m_ + ": a panel of columns over the whole reduction is larger than half of the cache: " +
+  s_.note(name_ +
+          ": a panel of columns over the whole reduction is larger than half of the cache: " +
           "the outer part of the reduction goes around the rows");
 }
 
@@ -76,6 +85,7 @@ bool TileRule::block_reduction() {
   const int64_t most = s_.machine().l2_bytes / 2;
   if (panel <= most || *rows < 3 * tile_.rows || *rows * width * byte_size(t) > kMostSums)
     return true;
+  if (!s_.decide_whether(loop("block_terms"), true, Bits::kKept)) return true;
   size_t outer = 0;
   for (; panel > most / 2 && outer + 1 < extents.size(); ++outer) {
     panel /= extents[outer];
@@ -89,16 +99,17 @@ bool TileRule::block_reduction() {
   const std::string last = reduce_loops_.back();
   const int64_t step = std::max<int64_t>(dot_, 1) * (matrix_ ? MatrixTile::kGroups : 1),
                 n = extents.back() / step;
-  for (int64_t parts = 2; parts <= 16; ++parts) {
-    if (n % parts != 0 || panel / parts > most / 2) continue;
-    const std::string around = name(m_, "kb"), inside = name(m_, "ki");
-    if (!s_.apply("split", {last, around, inside}, {n / parts})) return false;
-    hoisted_.push_back(around);
-    reduce_loops_.back() = around;
-    reduce_loops_.push_back(inside);
-    note_blocks();
-    return true;
-  }
+  std::vector<int64_t> values;
+  for (int64_t parts = 2; parts <= 16; ++parts)
+    if (n % parts == 0 && panel / parts <= most / 2) values.push_back(parts);
+  if (values.empty()) return true;
+  const int64_t parts = s_.decide(loop("term_blocks"), values, values[0], Bits::kKept);
+  const std::string around = loop("kb"), inside = loop("ki");
+  if (!s_.apply("split", {last, around, inside}, {n / parts})) return false;
+  hoisted_.push_back(around);
+  reduce_loops_.back() = around;
+  reduce_loops_.push_back(inside);
+  note_blocks();
   return true;
 }
 
@@ -128,7 +139,7 @@ bool TileRule::stage_padding() {
   constexpr int64_t kFewestTasks = 16;
   const std::string padding = padding_block();
   if (padding.empty() || outer_.empty() || outer_loops_ > 0 || columns_first_) return false;
-  const BlockPlace p = s_.place(m_), from = s_.place(padding);
+  const BlockPlace p = s_.place(name_), from = s_.place(padding);
   const Buffer& copy = from.block->body.as<Store>()->buffer;
   int64_t bytes = byte_size(copy->dtype), tasks = 1;
   for (const Expr& e : copy->shape) bytes *= extent_or(e, 1);
@@ -136,20 +147,22 @@ bool TileRule::stage_padding() {
   if (bytes <= s_.machine().l2_bytes / 2 ||
       tasks < std::max<int64_t>(kFewestTasks, 4 * s_.machine().threads))
     return false;
+  if (!s_.decide_whether(loop("stage_padding"), true, Bits::kKept)) return false;
   std::vector<std::string> around;
   for (size_t i = 0; i < outer_count_; ++i) around.push_back(p.loops[i]->var.name());
   // Neighbouring rows read much of the same.
-  const int64_t group =
+  const int64_t usual =
       rows_of_a_copy(extent_or(p.loops[outer_count_ - 1]->extent, 1), tasks, bytes);
+  const int64_t group = s_.decide(loop("copy_rows"), with({1, 2, 4, 8}, usual), usual, Bits::kKept);
   const bool done = s_.all_or_nothing([&] {
     if (group > 1) {
-      if (!s_.apply("split", {around.back(), name(m_, "go"), name(m_, "gi")}, {group}))
+      if (!s_.apply("split", {around.back(), name(name_, "go"), name(name_, "gi")}, {group}))
         return false;
-      around.back() = name(m_, "go");
+      around.back() = name(name_, "go");
     }
     std::string rows = around[0];
     for (size_t i = 1; i < around.size(); ++i) {
-      const std::string fused = m_ + ".rows" + std::to_string(i);
+      const std::string fused = name_ + ".rows" + std::to_string(i);
       if (!s_.apply("fuse_axes", {rows, around[i], fused})) return false;
       rows = fused;
     }
@@ -158,12 +171,19 @@ bool TileRule::stage_padding() {
   if (!done) return false;
   s_.note(padding +
           ": the padded copy is larger than the cache: each task pads what its rows read");
-  const For* inner = s_.place(padding).loops.back();
-  int64_t lanes = s_.machine().lanes(std::max(byte_size(copy->dtype), 4));
-  while (lanes > 4 && extent_or(inner->extent, lanes) <= lanes / 2) lanes /= 2;
-  if (s_.apply("split", {inner->var.name(), padding + ".o", padding + ".v"}, {lanes}))
-    s_.apply("vectorize", {padding + ".v"});
+  vectorize_copy(padding, byte_size(copy->dtype));
   return true;
+}
+
+void TileRule::vectorize_copy(const std::string& padding, int bytes) {
+  const For* inner = s_.place(padding).loops.back();
+  const int64_t widest = s_.machine().lanes(std::max(bytes, 4)),
+                lanes = fitting_lanes(widest, extent_or(inner->extent, widest));
+  if (!s_.all_or_nothing([&] {
+        return s_.apply("split", {inner->var.name(), padding + ".o", padding + ".v"}, {lanes}) &&
+               s_.apply("vectorize", {padding + ".v"});
+      }))
+    s_.lose_step();
 }
 
 }  // namespace tilewright::passes

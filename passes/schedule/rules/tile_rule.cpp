@@ -3,61 +3,56 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
+#include "passes/schedule/rules/share_out.h"
 #include "passes/schedule/rules/tile_rule.h"
 
 namespace tilewright::passes {
 
 using namespace ir;
 
-bool TileRule::run() {
-  const BlockPlace place = s_.place(m_);
-  block_ = *place.block;
+bool TileRule::applies() {
   for (size_t i = 0; i < block_.axes.size(); ++i)
     if (loop_of_axis(block_, i).empty()) return false;
-  if (place.loops.size() < block_.axes.size()) return false;
-  outer_loops_ = place.loops.size() - block_.axes.size();
-  return s_.all_or_nothing([&] { return build(); });
+  const size_t loops = s_.place(name_).loops.size();
+  if (loops < block_.axes.size()) return false;
+  outer_loops_ = loops - block_.axes.size();
+  if (e_.empty()) {
+    e_ = name_ + "_out";
+    if (!s_.apply("cache_write", {name_, name_ + "_acc", e_})) return false;
+  }
+  return find_axes();
 }
 
-bool TileRule::build() {
-  if (e_.empty()) {
-    e_ = m_ + "_out";
-    if (!s_.apply("cache_write", {m_, m_ + "_acc", e_})) return false;
-  }
-  if (!find_axes()) return false;
-  choose();
+bool TileRule::write() {
   pack_operands();
-  if (!order_loops(m_, block_, true)) return false;
-  const BlockPlace e = s_.place(e_);
-  const Block epilogue = *e.block;
-  if (epilogue.axes.size() != parallel_.size()) return false;
-  if (!order_loops(e_, epilogue, false)) return false;
-  if (!s_.apply("compute_at", {e_, name(m_, hoisted_.empty() ? "io" : "jo")})) return false;
+  if (!order_loops(name_, block_, true)) return false;
+  epilogue_ = *s_.place(e_).block;
+  if (epilogue_.axes.size() != parallel_.size() || !order_loops(e_, epilogue_, false)) return false;
+  if (!s_.apply("compute_at", {e_, loop(hoisted_.empty() ? "io" : "jo")})) return false;
   if (!s_.apply("decompose_reduction",
-                {m_, reduce_loops_.empty() ? name(m_, "ii") : reduce_loops_[0]}))
+                {name_, reduce_loops_.empty() ? loop("ii") : reduce_loops_[0]}))
     return false;
   if (matrix_ && !split_rows()) return false;
-  annotate(m_);
-  if (slides_) s_.apply("unroll", {reduce_loops_.back()});
-  if (dot_ && !s_.apply("tensorize", {name(m_, "kq")})) return false;
-  if (matrix_ && !s_.apply("tensorize", {name(m_, "ii")})) return false;
-  annotate(e_);
-  annotate_init();
+  if (!annotate_tile(name_)) return false;
+  if (slides_ && !s_.apply("unroll", {reduce_loops_.back()})) return false;
+  if (dot_ && !s_.apply("tensorize", {loop("kq")})) return false;
+  if (matrix_ && !s_.apply("tensorize", {loop("ii")})) return false;
+  if (!annotate_tile(e_) || !annotate_init()) return false;
   if (!stage_padding()) parallelize();
   return true;
 }
 
 bool TileRule::order_loops(const std::string& block, const Block& b, bool main) {
-  auto loop = [&](size_t n) { return loop_of_axis(b, main ? parallel_[n] : n); };
+  auto axis = [&](size_t n) { return loop_of_axis(b, main ? parallel_[n] : n); };
   std::vector<std::string> order;
   for (size_t n = 0; n < parallel_.size(); ++n)
     if (n != j_ && std::find(rows_.begin(), rows_.end(), n) == rows_.end() &&
         std::find(outer_.begin(), outer_.end(), n) == outer_.end())
-      order.push_back(loop(n));
-  for (size_t k = outer_.size(); k-- > 0;) order.push_back(loop(outer_[k]));
+      order.push_back(axis(n));
+  for (size_t k = outer_.size(); k-- > 0;) order.push_back(axis(outer_[k]));
   outer_count_ = order.size();
-  for (size_t k = rows_.size(); k-- > 0;) order.push_back(loop(rows_[k]));
-  order.push_back(loop(j_));
+  for (size_t k = rows_.size(); k-- > 0;) order.push_back(axis(rows_[k]));
+  order.push_back(axis(j_));
   if (main)
     for (size_t r : reduce_in_order()) {
       order.push_back(loop_of_axis(b, r));
@@ -66,21 +61,21 @@ bool TileRule::order_loops(const std::string& block, const Block& b, bool main) 
   if (order.size() > 1 && !s_.apply("reorder", order)) return false;
   const int64_t width = tile_.vectors * lanes_;
   if (rows_.empty()) {  // one row, so that the tile has its shape all the same
-    if (!s_.apply("split", {loop(j_), name(block, "jall"), name(block, "jt")}, {width}))
+    if (!s_.apply("split", {axis(j_), name(block, "jall"), name(block, "jt")}, {width}))
       return false;
     if (!s_.apply("split", {name(block, "jall"), name(block, "jo"), name(block, "row")}, {1}))
       return false;
     if (!s_.apply("split", {name(block, "row"), name(block, "io"), name(block, "ii")}, {1}))
       return false;
   } else {
-    std::string row = loop(rows_.back());
+    std::string row = axis(rows_.back());
     for (size_t k = rows_.size() - 1; k-- > 0;) {
       const std::string fused = name(block, "row") + std::to_string(k);  // no axis has that name
-      if (!s_.apply("fuse_axes", {row, loop(rows_[k]), fused})) return false;
+      if (!s_.apply("fuse_axes", {row, axis(rows_[k]), fused})) return false;
       row = fused;
     }
     if (!s_.apply("split", {row, name(block, "io"), name(block, "ii")}, {tile_.rows})) return false;
-    if (!s_.apply("split", {loop(j_), name(block, "jo"), name(block, "jt")}, {width})) return false;
+    if (!s_.apply("split", {axis(j_), name(block, "jo"), name(block, "jt")}, {width})) return false;
   }
   if (!s_.apply("split", {name(block, "jt"), name(block, "jc"), name(block, "jv")}, {lanes_}))
     return false;
@@ -101,35 +96,36 @@ bool TileRule::order_loops(const std::string& block, const Block& b, bool main) 
 }
 
 bool TileRule::split_terms() {
-  const std::string groups = name(m_, matrix_ ? "kg" : "ko");
-  if (!s_.apply("split", {reduce_loops_.back(), groups, name(m_, "kq")}, {dot_})) return false;
-  reduce_loops_.back() = name(m_, "ko");
-  return !matrix_ ||
-         s_.apply("split", {groups, name(m_, "ko"), name(m_, "kt")}, {MatrixTile::kGroups});
+  const std::string groups = loop(matrix_ ? "kg" : "ko");
+  if (!s_.apply("split", {reduce_loops_.back(), groups, loop("kq")}, {dot_})) return false;
+  reduce_loops_.back() = loop("ko");
+  return !matrix_ || s_.apply("split", {groups, loop("ko"), loop("kt")}, {MatrixTile::kGroups});
 }
 
 bool TileRule::split_rows() {
   std::vector<std::string> order;
-  for (const char* part : {"ir", "jc", "ii", "kt", "jv", "kq"}) order.push_back(name(m_, part));
-  return s_.apply("split", {name(m_, "ii"), name(m_, "ir"), name(m_, "ii")}, {matrix_->rows}) &&
+  for (const char* part : {"ir", "jc", "ii", "kt", "jv", "kq"}) order.push_back(loop(part));
+  return s_.apply("split", {loop("ii"), loop("ir"), loop("ii")}, {matrix_->rows}) &&
          s_.apply("reorder", order);
 }
 
-void TileRule::annotate(const std::string& block) {
-  s_.apply("vectorize", {name(block, "jv")});
-  s_.apply("unroll", {name(block, "jc")});
-  if (matrix_ && block == m_) s_.apply("unroll", {name(m_, "ir")});
-  if (!matrix_) s_.apply("unroll", {name(block, "ii")});
+bool TileRule::annotate_tile(const std::string& block) {
+  return annotate(s_, "vectorize", name(block, "jv")) &&
+         annotate(s_, "unroll", name(block, "jc")) &&
+         (!matrix_ || block != name_ || s_.apply("unroll", {loop("ir")})) &&
+         (matrix_ || annotate(s_, "unroll", name(block, "ii")));
 }
 
-void TileRule::annotate_init() {
-  s_.apply("vectorize", {name(m_, "jv_init")});
-  s_.apply("unroll", {name(m_, "jc_init")});
-  if (!matrix_) s_.apply("unroll", {name(m_, "ii_init")});
+bool TileRule::annotate_init() {
+  return annotate(s_, "vectorize", loop("jv_init")) && annotate(s_, "unroll", loop("jc_init")) &&
+         (matrix_ || annotate(s_, "unroll", loop("ii_init")));
 }
 
-bool tile_rule(ScheduleState& s, const std::string& block, const std::string& epilogue) {
-  return TileRule(s, block, epilogue).run();
+std::optional<Taken> take_tile(ScheduleState& s, const Work& work) {
+  if (TileRule(s, work.block, work.epilogue).run())
+    return Taken{.also = {work.epilogue}, .before = ""};
+  const bool alone = !work.epilogue.empty() && TileRule(s, work.block, "").run();
+  return alone ? std::optional(Taken{}) : std::nullopt;
 }
 
 }  // namespace tilewright::passes

@@ -4,20 +4,21 @@
 
 #include <optional>
 
-#include "passes/schedule/rules/matrix_tile.h"
+#include "passes/cost/matrix_tile.h"
+#include "passes/cost/tile_cost.h"
 #include "passes/schedule/rules/rule.h"
-#include "passes/schedule/rules/tile_choice.h"
 
 namespace tilewright::passes {
 
-class TileRule {
+class TileRule : public BlockRule {
  public:
   TileRule(ScheduleState& s, std::string block, std::string epilogue)
-      : s_(s), m_(std::move(block)), e_(std::move(epilogue)) {}
-  bool run();
+      : BlockRule(s, std::move(block)), e_(std::move(epilogue)) {}
 
  private:
-  bool build();
+  bool applies() override;
+  void decide() override;
+  bool write() override;
   static std::string name(const std::string& block, const char* part) { return block + "." + part; }
 
   // j: the results' innermost axis; i: the next one, joined with those it runs on from.
@@ -29,7 +30,10 @@ class TileRule {
   int64_t terms_of_dot();
   // Do the terms of a column lie side by side in groups, and those of columns side by side?
   bool is_packed_for(const BlockAccess& a, size_t reduce) const;
-  void choose();
+  void decide_order();   // of the reduction axes
+  void decide_widths();  // lanes, whether by dot products, by a matrix unit
+  void decide_shared();  // rows and vectors, where the results of a tile share an operand
+  void decide_apart();   // and where none does
   // Is a value that neighbouring rows read, too, narrower than the sums? It is widened once for all
   // then.
   bool widens_again() const;
@@ -46,7 +50,8 @@ class TileRule {
   // Is an index the axis itself, or that beyond the start of a run of terms?
   bool runs_along(const ir::Expr& index, const ir::Var& axis) const;
   // Reduction axes: the window outside, channels (that run along memory) inside.
-  std::vector<size_t> reduce_in_order() const;
+  std::vector<size_t> reduce_by_stride() const;
+  const std::vector<size_t>& reduce_in_order() const { return reduce_order_; }
 
   // Loops: outer axes, jo, io, reduction, ii, jc, jv (the reduction only in the main block).
   bool order_loops(const std::string& block, const ir::Block& b, bool main);
@@ -58,8 +63,8 @@ class TileRule {
   // Where a packed panel of columns is too large to stay in cache while all rows pass over it, the
   // outer part of the reduction goes around the rows: their sums wait in a buffer of their own.
   bool block_reduction();
-  void annotate(const std::string& block);
-  void annotate_init();
+  bool annotate_tile(const std::string& block);
+  bool annotate_init();
   // The block that makes what the tile reads, of a copy with padding; empty when there is none.
   std::string padding_block() const;
   // Rows of results that share one copy of what they read: as many as leave tasks for all threads
@@ -67,6 +72,7 @@ class TileRule {
   int64_t rows_of_a_copy(int64_t extent, int64_t tasks, int64_t bytes) const;
   // A padded copy that no cache holds is made for rows of results by the task that reads it.
   bool stage_padding();
+  void vectorize_copy(const std::string& padding, int bytes);
 
   // Is all around the block an ordered axis, of whose steps each is work for several threads? What
   // is not known of its extents may be 1.
@@ -74,11 +80,12 @@ class TileRule {
   void parallelize_step();
   void parallelize();
 
-  ScheduleState& s_;
-  std::string m_, e_;
-  ir::Block block_;
+  std::string e_;
+  ir::Block epilogue_;
   std::vector<size_t> parallel_, reduce_;  // axes of the main block
   std::vector<size_t> rows_, outer_;       // positions among the parallel axes, innermost first
+  std::vector<size_t> reduce_order_;       // axes that are summed over, outermost first
+  int64_t columns_ = 1, row_count_ = 1;    // of all results, as far as they are known
   size_t j_ = 0, outer_count_ = 0, outer_loops_ = 0;
   static constexpr int64_t kMostWindow = 7;
   bool slides_ = false;         // the innermost reduction is unrolled: rows share what it reads

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
+#include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/rule.h"
 
 namespace tilewright::passes {
@@ -18,7 +19,7 @@ class TransposeRule : public BlockRule {
   static bool is_unit(const Expr& stride) { return stride && is_one(stride); }
 
   // across_: along the result; down_: along what is read.
-  bool find_axes() override {
+  bool applies() override {
     bool conditional = false;
     for_each_expr(block_.body, [&](const Expr& e) { conditional |= e.as<Select>() != nullptr; });
     accesses_ = block_accesses(block_);
@@ -38,64 +39,74 @@ class TransposeRule : public BlockRule {
     return down_ != block_.axes.size();
   }
 
-  bool build() override {
+  void decide() override {
     std::vector<bool> used(block_.axes.size());
     used[across_] = used[down_] = true;
-    const std::vector<size_t> down = with_outer(down_, used, accesses_),
-                              across = with_outer(across_, used, accesses_);
-    std::vector<size_t> outer;
+    down_axes_ = with_outer(down_, used, accesses_);
+    across_axes_ = with_outer(across_, used, accesses_);
     for (size_t i = 0; i < block_.axes.size(); ++i)
-      if (!used[i]) outer.push_back(i);
-    const BlockAccess& store = accesses_.back();
-    auto stride = [&](size_t i) {
-      return store.strides[i] ? as_int(store.strides[i]).value_or(int64_t{1} << 40)
-                              : int64_t{1} << 50;
-    };
-    std::stable_sort(outer.begin(), outer.end(),
-                     [&](size_t a, size_t b) { return stride(a) > stride(b); });
-    std::vector<std::string> order;
-    for (size_t i : outer) order.push_back(loop_of_axis(block_, i));
-    for (size_t k = down.size(); k-- > 0;) order.push_back(loop_of_axis(block_, down[k]));
-    for (size_t k = across.size(); k-- > 0;) order.push_back(loop_of_axis(block_, across[k]));
-    if (!s_.apply("reorder", order)) return false;
-    const std::string rows = fuse(down, "d"), columns = fuse(across, "a");
-    if (rows.empty() || columns.empty()) return false;
-    return tile(rows, columns, outer);
-  }
-
-  bool tile(const std::string& rows, const std::string& columns, const std::vector<size_t>& outer) {
+      if (!used[i]) outer_.push_back(i);
+    std::stable_sort(outer_.begin(), outer_.end(), [&](size_t a, size_t b) {
+      return stride_or_far(accesses_.back(), a) > stride_or_far(accesses_.back(), b);
+    });
     int bytes = 4;
     for (const BlockAccess& a : accesses_) bytes = std::max(bytes, byte_size(a.buffer->dtype));
-    const BlockPlace p = s_.place(name_);
-    int64_t side = s_.machine().lanes(bytes), wide = 0, tall = 0;
-    for (const For* f : p.loops)
-      if (f->var.name() == rows || f->var.name() == columns) {
-        const int64_t n = extent_or(f->extent, kUnknownExtent);
-        while (side > n) side /= 2;
-        (f->var.name() == columns ? wide : tall) = n;
-      }
-    if (side < kFewest) return false;
-    const auto [together, columns_read] = squares_at_a_time(bytes, side, wide / side, tall / side);
+    const int64_t tall = elements(down_axes_), wide = elements(across_axes_),
+                  widest = s_.machine().lanes(bytes);
+    int64_t side = widest;
+    while (side > tall || side > wide) side /= 2;
+    side_ = s_.decide(loop("side"), with(powers_of_two(kFewest, widest), side), side, Bits::kKept);
+    const Together usual = squares_at_a_time(bytes, side_, wide / side_, tall / side_);
+    const int64_t most = 2 * kTogether;
+    together_.along_result =
+        s_.decide(loop("along_result"), with({1, 2, 4, 8, 16, most}, usual.along_result),
+                  usual.along_result, Bits::kKept);
+    together_.along_rows =
+        s_.decide(loop("along_rows"), {0, 1, 2, kColumns, 8}, usual.along_rows, Bits::kKept);
+  }
+  int64_t elements(const std::vector<size_t>& axes) const {
+    Expr n = 1;
+    for (size_t i : axes) n = simplify(n * block_.axes[i].extent);
+    return extent_or(n, kUnknownExtent);
+  }
+
+  bool write() override {
+    if (side_ < kFewest) return false;
+    std::vector<std::string> order;
+    for (size_t i : outer_) order.push_back(loop_of_axis(block_, i));
+    for (size_t k = down_axes_.size(); k-- > 0;)
+      order.push_back(loop_of_axis(block_, down_axes_[k]));
+    for (size_t k = across_axes_.size(); k-- > 0;)
+      order.push_back(loop_of_axis(block_, across_axes_[k]));
+    if (!s_.apply("reorder", order)) return false;
+    const std::string rows = fuse(down_axes_, "d"), columns = fuse(across_axes_, "a");
+    if (rows.empty() || columns.empty()) return false;
+    return tile(rows, columns);
+  }
+
+  bool tile(const std::string& rows, const std::string& columns) {
+    const auto [together, columns_read] = together_;
     std::string down = rows;
     std::vector<std::string> order{loop("ab"), loop("do"), loop("ao"), loop("di"), loop("av")};
     if (columns_read > 0) {
       down = loop("dt");
       order = {loop("ab"), loop("db"), loop("ao"), loop("do"), loop("di"), loop("av")};
-      if (!s_.apply("split", {rows, loop("db"), down}, {columns_read * side})) return false;
+      if (!s_.apply("split", {rows, loop("db"), down}, {columns_read * side_})) return false;
     }
-    if (!s_.apply("split", {columns, loop("ab"), loop("at")}, {together * side}) ||
-        !s_.apply("split", {loop("at"), loop("ao"), loop("av")}, {side}) ||
-        !s_.apply("split", {down, loop("do"), loop("di")}, {side}) || !s_.apply("reorder", order) ||
-        !s_.apply("unroll", {loop("di")}) || !s_.apply("vectorize", {loop("av")}))
+    if (!s_.apply("split", {columns, loop("ab"), loop("at")}, {together * side_}) ||
+        !s_.apply("split", {loop("at"), loop("ao"), loop("av")}, {side_}) ||
+        !s_.apply("split", {down, loop("do"), loop("di")}, {side_}) ||
+        !s_.apply("reorder", order) || !s_.apply("unroll", {loop("di")}) ||
+        !s_.apply("vectorize", {loop("av")}))
       return false;
-    s_.note(name_ + ": squares of " + std::to_string(side) + " x " + std::to_string(side) +
+    s_.note(name_ + ": squares of " + std::to_string(side_) + " x " + std::to_string(side_) +
             " elements, read along their rows and stored along their columns");
     std::vector<std::string> tasks;
-    for (size_t i : outer) tasks.push_back(loop_of_axis(block_, i));
+    for (size_t i : outer_) tasks.push_back(loop_of_axis(block_, i));
     tasks.push_back(loop("ab"));
     share_out(tasks);
-    stream_rule(s_, name_);
-    prefetch(columns_read * side);
+    store_past_caches(s_, name_);
+    prefetch(columns_read * side_);
     return true;
   }
 
@@ -143,9 +154,10 @@ class TransposeRule : public BlockRule {
       const int64_t ahead = stretches          ? kRowsAhead / byte_size(a.buffer->dtype)
                             : columns_read > 0 ? columns_read
                                                : kAhead;
-      if (s_.apply("prefetch", {name_, a.buffer->name}, {ahead}))
-        s_.note(name_ + ": brings near what lies " + std::to_string(ahead) + " elements later" +
-                (stretches ? "" : " in the rows that are read"));
+      if (!s_.decide_whether(loop("prefetch_") + a.buffer->name, true, Bits::kKept)) continue;
+      s_.attempt("prefetch", {name_, a.buffer->name}, {ahead});
+      s_.note(name_ + ": prefetches what lies " + std::to_string(ahead) + " elements later" +
+              (stretches ? "" : " in the rows that are read"));
     }
   }
 
@@ -154,12 +166,16 @@ class TransposeRule : public BlockRule {
 
   std::vector<BlockAccess> accesses_;
   size_t across_ = 0, down_ = 0;
+  std::vector<size_t> across_axes_, down_axes_;  // with those that they run on to, innermost first
+  std::vector<size_t> outer_;                    // the others, by how far stores move
+  int64_t side_ = 0;                             // of a square
+  Together together_{};
 };
 
 }  // namespace
 
-bool transpose_rule(ScheduleState& s, const std::string& block) {
-  return TransposeRule(s, block).run();
+std::optional<Taken> take_transpose(ScheduleState& s, const Work& work) {
+  return take_block<TransposeRule>(s, work);
 }
 
 }  // namespace tilewright::passes

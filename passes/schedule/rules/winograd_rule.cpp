@@ -3,8 +3,10 @@
 
 #include "ir/loops/rewrite.h"
 #include "ir/ops/winograd.h"
+#include "passes/cost/vector_width.h"
+#include "passes/cost/winograd_cost.h"
 #include "passes/schedule/rules/rule.h"
-#include "passes/schedule/rules/winograd_cost.h"
+#include "passes/schedule/rules/share_out.h"
 
 namespace tilewright::passes {
 
@@ -20,7 +22,12 @@ class WinogradRule {
     for (const char* name :
          {kWinogradRows, kWinogradInput, kWinogradProduct, kWinogradColumns, kWinogradOutput})
       if (!s_.has_block(name)) return false;
-    return s_.all_or_nothing([&] { return build(); });
+    return s_.all_or_nothing([&] {
+      inline_producers(s_, {kWinogradRows, kWinogradInput, kWinogradColumns, kWinogradOutput});
+      if (!find_results() || !find_sizes()) return false;
+      decide();
+      return write();
+    });
   }
 
  private:
@@ -33,19 +40,21 @@ class WinogradRule {
     return s_.apply("split", {loop, outer, inner}, {factor});
   }
 
-  bool build() {
-    inline_rule(s_, {kWinogradRows, kWinogradInput, kWinogradColumns, kWinogradOutput});
-    if (!find_results() || !choose()) return false;
+  bool write() {
     if (!s_.apply("cache_write", {kWinogradProduct, "sums", kSums})) return false;
-    pack_weights();
-    if (!tile_results() || !tile_columns() || !place_products() || !share_out() || !stage_input() ||
-        !tile_products())
+    if (!pack_weights() || !tile_results() || !tile_columns() || !place_products() ||
+        !share_out() || !stage_input() || !tile_products())
       return false;
     std::vector<std::string> rest;  // names: steps replace the blocks
     for (const BlockPlace& p : all_blocks(s_.kernel().body))
       if (p.loops.empty() || p.loops[0]->var.name() != task_) rest.push_back(p.block->name);
-    for (const std::string& b : rest) pointwise_rule(s_, b);
+    for (const std::string& b : rest) schedule_pointwise(b);
     return true;
+  }
+  void schedule_pointwise(const std::string& block) {
+    for (const Rule& r : rules())
+      if (r.to == Applies::kPointwise && r.take != take_resampled_rows && r.take(s_, {block, ""}))
+        return;
   }
 
   // The block that writes the results: the epilogue, when one block alone reads those of the
@@ -65,7 +74,7 @@ class WinogradRule {
     return results.axes.size() == 4;
   }
 
-  bool choose() {
+  bool find_sizes() {
     const Block &product = *s_.place(kWinogradProduct).block, &y = *s_.place(y_).block;
     for (size_t i = 1; i < 4; ++i)
       if (as_int(y.axes[i].extent).value_or(i == 1 ? 0 : 1) < 1) return false;
@@ -78,11 +87,28 @@ class WinogradRule {
     m_ = as_int(product.axes[0].extent).value_or(6) - 2;
     blocks_ = as_int(product.axes[3].extent) != sizes_.tiles_down(m_) ||
               as_int(product.axes[4].extent) != sizes_.tiles_across(m_);
-    const AssumedProduct assumed = assume(sizes_, y.axes[2].extent, y.axes[3].extent);
+    assumed_ = assume(sizes_, y.axes[2].extent, y.axes[3].extent);
+    return true;
+  }
+
+  void decide() {
     plan_ =
-        blocks_ ? plan_blocks(s_.machine(), assumed, m_) : plan_winograd(s_.machine(), sizes_, m_);
-    if (blocks_) sizes_ = assumed.usual;
+        blocks_ ? plan_blocks(s_.machine(), assumed_, m_) : plan_winograd(s_.machine(), sizes_, m_);
+    if (blocks_) sizes_ = assumed_.usual;
+    const std::string product = kWinogradProduct;
+    const auto ask = [&](const char* what, int64_t most, int64_t usual) {
+      return s_.decide(name(product, what), with(powers_of_two(1, std::max(most, usual)), usual),
+                       usual, Bits::kKept);
+    };
+    plan_.down = ask("down", sizes_.tiles_down(m_), plan_.down);
+    plan_.across = ask("across", sizes_.tiles_across(m_), plan_.across);
+    plan_.tile.best.vectors = ask("vectors", 4, plan_.tile.best.vectors);
+    plan_.tile.best.rows = ask("rows", 8, plan_.tile.best.rows);
     width_ = plan_.tile.best.vectors * plan_.lanes;
+    plan_.panels = ask("panels", (sizes_.out_channels + width_ - 1) / width_, plan_.panels);
+    note_plan();
+  }
+  void note_plan() {
     WindowedProduct one = sizes_;
     one.images = 1;
     const std::string block = std::string(kWinogradProduct) + ": ";
@@ -92,15 +118,16 @@ class WinogradRule {
             std::to_string(m_) + " results through all steps, and " + std::to_string(plan_.panels) +
             " panels of channels");
     s_.note(block + explain(plan_.tile, plan_.lanes, s_.machine().vector_registers));
-    return true;
   }
 
   // [p, p, c, o]: panels of output channels, each in the order in which the tile reads it.
-  void pack_weights() {
+  bool pack_weights() {
     for (const BlockAccess& a : block_accesses(*s_.place(kWinogradProduct).block))
-      if (!a.write && s_.is_constant(a.buffer) && a.buffer->layout.empty())
-        s_.apply("transform_layout", {a.buffer->name},
-                 {3, width_, 0, 0, 1, 0, 1, 1, 0, 2, 1, 0, 3, 1, width_});
+      if (!a.write && s_.is_constant(a.buffer) && a.buffer->layout.empty() &&
+          !s_.apply("transform_layout", {a.buffer->name},
+                    {3, width_, 0, 0, 1, 0, 1, 1, 0, 2, 1, 0, 3, 1, width_}))
+        return false;
+    return true;
   }
 
   // Channels of results into groups of panels, panels and, if wanted, vectors.
@@ -172,8 +199,7 @@ class WinogradRule {
   // Each task transforms its input: a vector of channels and a row of tiles at a time.
   bool stage_input() {
     const std::string in = kWinogradInput, rows = kWinogradRows;
-    int64_t lanes = s_.machine().lanes(4);
-    while (lanes > 4 && sizes_.in_channels <= lanes / 2) lanes /= 2;
+    const int64_t lanes = fitting_lanes(s_.machine().lanes(4), sizes_.in_channels);
     if (!s_.apply("stage_at", {in, task_}) ||
         !split(name(in, "s5"), name(in, "c"), name(in, "v"), lanes) ||
         !s_.apply("reorder", {name(in, "s2"), name(in, "s3"), name(in, "c"), name(in, "s0"),
@@ -182,9 +208,8 @@ class WinogradRule {
         !s_.apply("reorder", {name(rows, "s1"), name(rows, "s2"), name(rows, "s3"),
                               name(rows, "s0"), name(rows, "s4")}))
       return false;
-    for (const std::string& l : {name(in, "v"), name(rows, "s4")}) s_.apply("vectorize", {l});
-    for (const std::string& l : {name(in, "s1"), name(rows, "s0")}) s_.apply("unroll", {l});
-    return true;
+    return s_.apply("vectorize", {name(in, "v")}) && s_.apply("vectorize", {name(rows, "s4")}) &&
+           s_.apply("unroll", {name(in, "s1")}) && s_.apply("unroll", {name(rows, "s0")});
   }
   // Sums of a tile of rows by vectors stay in registers over all input channels.
   bool tile_products() {
@@ -202,19 +227,18 @@ class WinogradRule {
     if (!s_.apply("compute_at", {m, name(kSums, "io")}) ||
         !s_.apply("decompose_reduction", {m, reduce}))
       return false;
-    for (const std::string& b : {std::string(kSums), m}) annotate(b, "");
-    annotate(m, "_init");
-    return true;
+    return annotate_tile(kSums, "") && annotate_tile(m, "") && annotate_tile(m, "_init");
   }
-  void annotate(const std::string& b, const char* init) {
-    s_.apply("vectorize", {name(b, "jv") + init});
-    s_.apply("unroll", {name(b, "jc") + init});
-    s_.apply("unroll", {name(b, "ii") + init});
+  bool annotate_tile(const std::string& b, const char* init) {
+    return annotate(s_, "vectorize", name(b, "jv") + init) &&
+           annotate(s_, "unroll", name(b, "jc") + init) &&
+           annotate(s_, "unroll", name(b, "ii") + init);
   }
 
   static constexpr const char* kSums = "winograd_sums";
   ScheduleState& s_;
   WindowedProduct sizes_;
+  AssumedProduct assumed_;
   WinogradPlan plan_;
   int64_t m_ = 4;        // results of a tile along one dimension
   int64_t width_ = 1;    // of a panel
@@ -224,7 +248,9 @@ class WinogradRule {
 
 }  // namespace
 
-bool winograd_rule(ScheduleState& s) { return WinogradRule(s).run(); }
+std::optional<Taken> take_winograd(ScheduleState& s, const Work&) {
+  return WinogradRule(s).run() ? std::optional(Taken{}) : std::nullopt;
+}
 
 void note_direct_form(ScheduleState& s, const std::string& block) {
   const Block& b = *s.place(block).block;

@@ -7,7 +7,7 @@
 
 #include "ir/loops/handles.h"
 #include "ir/machine.h"
-#include "passes/schedule/rules/tile_choice.h"
+#include "passes/cost/tile_cost.h"
 
 namespace tilewright::passes {
 

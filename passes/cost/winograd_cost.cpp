@@ -1,11 +1,11 @@
-#include "passes/schedule/rules/winograd_cost.h"
+#include "passes/cost/winograd_cost.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
 
-#include "passes/schedule/rules/rule.h"
+#include "passes/analysis/extents.h"
 
 namespace tilewright::passes {
 
@@ -64,9 +64,7 @@ double cache_rate(const MachineDescription& m, const Rates& r, double bytes) {
   return bytes <= static_cast<double>(m.l3_bytes) / 2 ? r.l3 : r.memory;
 }
 int64_t lanes_for(const MachineDescription& m, int64_t columns) {
-  int64_t lanes = m.lanes(4);
-  while (lanes > 4 && columns <= lanes / 2) lanes /= 2;
-  return lanes;
+  return passes::lanes_for(m, static_cast<int>(kBytes), columns);
 }
 double vectors(int64_t channels, int64_t lanes) {
   return static_cast<double>((channels + lanes - 1) / lanes);
@@ -129,7 +127,7 @@ WinogradPlan plan_winograd(const MachineDescription& machine, const WindowedProd
   for (int64_t down = 1; down <= p.tiles_down(m); ++down) {
     if (p.tiles_down(m) % down) continue;
     WinogradPlan plan{.m = m, .down = down, .across = p.tiles_across(m), .lanes = lanes};
-    plan.tile = choose_tile(machine, down * p.tiles_across(m), p.out_channels, lanes, 0);
+    plan.tile = choose_tile(machine, {down * p.tiles_across(m), p.out_channels, lanes});
     plan = with_panels(machine, one, plan);
     if (down == 1 || plan.cost.total() < best.cost.total()) best = plan;
   }
@@ -144,7 +142,7 @@ DirectCost direct_cost(const MachineDescription& m, const WindowedProduct& p) {
   const double c = static_cast<double>(p.in_channels), o = static_cast<double>(p.out_channels);
   const double rows = static_cast<double>(p.images * p.height);
   const TileCost tile =
-      choose_tile(m, p.width, p.out_channels, lanes_for(m, p.out_channels), p.width).best;
+      choose_tile(m, {p.width, p.out_channels, lanes_for(m, p.out_channels), p.width}).best;
   const Rates r = rates_of(m, busy(m, rows));
   DirectCost cost;
   cost.products =
@@ -210,7 +208,7 @@ WinogradPlan plan_blocks(const MachineDescription& machine, const AssumedProduct
   for (int64_t down : {1, 2, 4})
     for (int64_t across : {1, 2, 4, 8, 16}) {
       WinogradPlan plan{.m = m, .down = down, .across = across, .lanes = lanes};
-      plan.tile = choose_tile(one, down * across, p.usual.out_channels, lanes, 0);
+      plan.tile = choose_tile(one, {down * across, p.usual.out_channels, lanes});
       const Shares s = shares_of(one, p, plan);
       if (s.usual + s.small >= least) continue;
       least = s.usual + s.small;

@@ -1,10 +1,10 @@
-#include "ir/text/parser_program.h"
+#include "ir/module_text/parser_program.h"
 
 #include <charconv>
 #include <limits>
 
+#include "ir/module_text/program_words.h"
 #include "ir/text/parser_stmts.h"
-#include "ir/text/program_words.h"
 
 namespace tilewright::ir {
 
@@ -271,6 +271,10 @@ void ProgramParser::statement() {
     p_.outputs = buffers();
   } else if (c_.at_word("kernel")) {
     p_.kernels.push_back(kernel());
+    p_.schedules.emplace_back();
+    if (c_.accept_word("schedule")) do
+        p_.schedules.back() += string("a line of a schedule");
+      while (c_.peek().kind == TokenKind::kString);
   } else if (c_.accept_word("profile")) {
     p_.profile.push_back(profile());
   } else if (c_.accept_word("block")) {

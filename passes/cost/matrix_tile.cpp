@@ -1,4 +1,4 @@
-#include "passes/schedule/rules/matrix_tile.h"
+#include "passes/cost/matrix_tile.h"
 
 #include <algorithm>
 

@@ -1,8 +1,10 @@
-#include "passes/schedule/rules/tile_choice.h"
+#include "passes/cost/tile_cost.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+
+#include "passes/cost/vector_width.h"
 
 namespace tilewright::passes {
 
@@ -25,44 +27,62 @@ double cycles(const TileCost& t) {
   return std::max({t.multiply, t.loads, t.latency}) + kLoadOverlap * t.loads;
 }
 
-}  // namespace
-
-int64_t lanes_for(const ir::MachineDescription& machine, int bytes, int64_t columns) {
-  int64_t lanes = machine.lanes(std::max(bytes, 4));
-  while (lanes > 4 && columns <= lanes / 2) lanes /= 2;
-  return lanes;
-}
-
-TileCost tile_cost(const ir::MachineDescription& machine, int64_t rows, int64_t vectors,
-                   int64_t all_rows, int64_t all_columns, int64_t lanes, int64_t outer) {
+TileCost tile_cost(const ir::MachineDescription& machine, const TileSizes& sizes, int64_t rows,
+                   int64_t vectors) {
   TileCost t{.rows = rows, .vectors = vectors};
-  const int64_t sums = rows * vectors;
+  const int64_t sums = rows * vectors, width = vectors * sizes.lanes;
   t.multiply = static_cast<double>(sums) / fma_ports(machine);
   t.loads = static_cast<double>(rows + vectors) / kLoadPorts;
   t.latency = fma_latency(machine);
   // Leftover rows run in a tile of their own: cheaper than a full one, dearer than their share.
-  t.row_use = 0.5 + 0.5 * part_used(all_rows, rows);
-  t.column_use = part_used(all_columns, vectors * lanes);
-  if (outer > 0 && machine.threads > 1) {
+  t.row_use = 0.5 + 0.5 * part_used(sizes.rows, rows);
+  t.column_use = part_used(sizes.columns, width);
+  if (sizes.outer > 0 && machine.threads > 1) {
     // Leftover rows stay with the panel.
-    const int64_t panels = (all_columns + vectors * lanes - 1) / (vectors * lanes);
-    t.balance =
-        part_used(outer * panels * (all_rows % rows ? 1 : all_rows / rows), machine.threads);
+    const int64_t panels = (sizes.columns + width - 1) / width;
+    t.balance = part_used(sizes.outer * panels * (sizes.rows % rows ? 1 : sizes.rows / rows),
+                          machine.threads);
   }
   const bool fits = sums + vectors + 1 <= machine.vector_registers;
   t.score = fits ? t.multiply / cycles(t) * t.row_use * t.column_use * t.balance : 0;
   return t;
 }
 
-TileChoice choose_tile(const ir::MachineDescription& machine, int64_t all_rows, int64_t all_columns,
-                       int64_t lanes, int64_t within, int64_t outer) {
-  constexpr int64_t kMostVectors = 8, kMostRows = 14;
-  constexpr double kBetter = 1.001;  // equal ones: the first, of fewer vectors
+constexpr int64_t kMostVectors = 8, kMostRows = 14;
+constexpr double kBetter = 1.001;  // equal ones: the first, of fewer vectors
+
+}  // namespace
+
+int64_t lanes_for(const ir::MachineDescription& machine, int bytes, int64_t columns) {
+  return fitting_lanes(machine.lanes(std::max(bytes, 4)), columns);
+}
+
+std::vector<TileCost> tiles_of(const ir::MachineDescription& machine, const TileSizes& sizes,
+                               int64_t vectors) {
+  std::vector<TileCost> tiles;
+  for (int64_t rows = 1; rows <= std::min(sizes.rows, kMostRows); ++rows) {
+    if (sizes.within && sizes.within % rows && rows % sizes.within) continue;
+    const TileCost t = tile_cost(machine, sizes, rows, vectors);
+    if (t.score > 0) tiles.push_back(t);
+  }
+  return tiles;
+}
+
+std::vector<TileCost> best_tiles(const ir::MachineDescription& machine, const TileSizes& sizes) {
+  std::vector<TileCost> best;
+  for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors) {
+    TileCost most;
+    for (const TileCost& t : tiles_of(machine, sizes, vectors))
+      if (t.score > most.score * kBetter) most = t;
+    if (most.score > 0) best.push_back(most);
+  }
+  return best;
+}
+
+TileChoice choose_tile(const ir::MachineDescription& machine, const TileSizes& sizes) {
   TileChoice choice;
   for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors)
-    for (int64_t rows = 1; rows <= std::min(all_rows, kMostRows); ++rows) {
-      if (within && within % rows && rows % within) continue;
-      const TileCost t = tile_cost(machine, rows, vectors, all_rows, all_columns, lanes, outer);
+    for (const TileCost& t : tiles_of(machine, sizes, vectors)) {
       if (t.score > choice.best.score * kBetter) {
         choice.next = choice.best;
         choice.best = t;
@@ -71,6 +91,11 @@ TileChoice choose_tile(const ir::MachineDescription& machine, int64_t all_rows, 
       }
     }
   return choice;
+}
+
+double microseconds(const ir::MachineDescription& machine, const TileCost& tile,
+                    double multiply_adds) {
+  return 2 * multiply_adds / (machine.speed.f32_gflops * 1e3 * tile.score);
 }
 
 std::string explain(const TileChoice& choice, int64_t lanes, int registers) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "ir/machine.h"
 
@@ -22,17 +23,27 @@ struct TileCost {
   double balance = 1;     // part of the time that all threads have a task
   double score = 0;       // estimated part of the multiply-add peak; 0: does not fit the registers
 };
-TileCost tile_cost(const ir::MachineDescription& machine, int64_t rows, int64_t vectors,
-                   int64_t all_rows, int64_t all_columns, int64_t lanes, int64_t outer = 0);
-
-// within: the innermost extent of joined row axes, whole parts of which tiles cover (0: any size).
-// outer: tiles of the same place that the axes around make (0: not known, threads have no say).
+// Of a product: rows and columns of results, lanes of its vectors.
+struct TileSizes {
+  int64_t rows = 1, columns = 1, lanes = 1;
+  int64_t within = 0;  // the innermost extent of joined row axes, whole parts of which tiles cover;
+                       // 0: any size
+  int64_t outer = 0;  // tiles of one place that the axes around make; 0: not known, threads have no
+                      // say
+};
+// The tiles of so many vectors that fit the registers, by their rows.
+std::vector<TileCost> tiles_of(const ir::MachineDescription& machine, const TileSizes& sizes,
+                               int64_t vectors);
+// The best one for each number of vectors that has one.
+std::vector<TileCost> best_tiles(const ir::MachineDescription& machine, const TileSizes& sizes);
 // `next`: the best one of another shape.
 struct TileChoice {
   TileCost best, next;
 };
-TileChoice choose_tile(const ir::MachineDescription& machine, int64_t all_rows, int64_t all_columns,
-                       int64_t lanes, int64_t within, int64_t outer = 0);
+TileChoice choose_tile(const ir::MachineDescription& machine, const TileSizes& sizes);
+// What so many multiply-adds of f32 take one thread in such tiles.
+double microseconds(const ir::MachineDescription& machine, const TileCost& tile,
+                    double multiply_adds);
 
 // A few lines that say why.
 std::string explain(const TileChoice& choice, int64_t lanes, int registers);

@@ -1,10 +1,10 @@
-#include "ir/text/printer_program.h"
+#include "ir/module_text/printer_program.h"
 
 #include <algorithm>
 
+#include "ir/module_text/program_words.h"
 #include "ir/text/lexer.h"
 #include "ir/text/printer_loops.h"
-#include "ir/text/program_words.h"
 
 namespace tilewright::ir {
 
@@ -21,7 +21,10 @@ class ProgramPrinter {
     out_ += " {\n";
     for (size_t b = 0; b < p_.buffers.size(); ++b) buffer(b);
     out_ += "  inputs" + buffers(p_.inputs) + "\n  outputs" + buffers(p_.outputs) + "\n";
-    for (const Kernel& k : p_.kernels) out_ += to_text(k);
+    for (size_t k = 0; k < p_.kernels.size(); ++k) {
+      out_ += to_text(p_.kernels[k]);
+      if (k < p_.schedules.size()) schedule(p_.schedules[k]);
+    }
     for (const ProfileEntry& e : p_.profile) profile(e);
     for (const auto& block : p_.blocks) {
       out_ += "  block {\n";
@@ -70,6 +73,16 @@ class ProgramPrinter {
     if (at != constants_.end()) return static_cast<size_t>(at - constants_.begin());
     constants_.push_back(c);
     return constants_.size() - 1;
+  }
+  // A string for each line.
+  void schedule(const std::string& lines) {
+    if (lines.empty()) return;
+    out_ += "  schedule\n";
+    for (size_t at = 0; at < lines.size();) {
+      const size_t end = std::min(lines.find('\n', at), lines.size() - 1) + 1;
+      out_ += "    " + string(lines.substr(at, end - at)) + "\n";
+      at = end;
+    }
   }
   void profile(const ProfileEntry& e) {
     out_ += "  profile " + string(e.kernel);

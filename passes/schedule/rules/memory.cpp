@@ -1,0 +1,46 @@
+#include "passes/schedule/rules/memory.h"
+
+#include <algorithm>
+
+#include "passes/analysis/accesses.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+bool exceeds_caches(const ScheduleState& s, const BufferNode& b) {
+  return bytes_of(b) >= 2 * s.machine().l3_bytes;
+}
+
+void store_past_caches(ScheduleState& s, const std::string& block) {
+  const Block& b = *s.place(block).block;
+  const auto* st = b.body.as<Store>();
+  if (!st || b.init || st->buffer->scope != Scope::kParam) return;
+  if (touched(s.kernel().body).reads.count(st->buffer.get())) return;
+  // Of a result of this size the caches hold no more than the end by the time that it is read from
+  // its start. What is stored past them need not be fetched first.
+  if (!s.decide_whether(block + ".stream", exceeds_caches(s, *st->buffer), Bits::kKept)) return;
+  s.attempt("stream", {block});
+  s.note(block + ": the result is larger than the caches and stored past them");
+}
+
+void prefetch_largest(ScheduleState& s, const std::vector<std::string>& blocks, int64_t bytes) {
+  Buffer most;
+  std::string last;
+  for (const std::string& name : blocks)
+    for (const BlockAccess& a : block_accesses(*s.place(name).block)) {
+      if (a.write || a.buffer->scope != Scope::kParam || s.is_constant(a.buffer)) continue;
+      if (most && bytes_of(*a.buffer) < bytes_of(*most)) continue;
+      most = a.buffer;
+      last = name;
+    }
+  if (!most || bytes_of(*most) <= s.machine().l2_bytes) return;
+  const int64_t ahead =
+      s.decide(last + ".ahead", {0, kStretchAhead, kRowsAhead}, bytes, Bits::kKept);
+  if (ahead == 0) return;
+  s.attempt("prefetch", {last, most->name}, {ahead / byte_size(most->dtype)});
+  s.note(last + ": prefetches what lies " + std::to_string(ahead >> 10) + " KiB further on in '" +
+         most->name + "'");
+}
+
+}  // namespace tilewright::passes

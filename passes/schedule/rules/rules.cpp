@@ -1,0 +1,41 @@
+#include "passes/schedule/rules/rule.h"
+
+namespace tilewright::passes {
+
+std::span<const Rule> rules() {
+  using enum Applies;
+  using enum KeepsOrder;
+  static constexpr Rule kRules[] = {
+      {"winograd", kKernel, kNo, false,
+       "a block of tiles through all steps while they are in cache", nullptr, take_winograd},
+      {"shared_rows", kKernel, kAlsoInParts, false, "blocks over the same rows share their loops",
+       nullptr, take_shared_rows},
+
+      {"resampled_rows", kPointwise, kNo, false,
+       "rows where the block that looks them up reads them", nullptr, take_resampled_rows},
+      {"pack", kPointwise, kNo, false, "to a layout of blocks of columns by groups of terms",
+       nullptr, take_pack},
+      {"interleave", kPointwise, kNo, false,
+       "vectors along each of a few planes stored side by side", nullptr, take_interleave},
+      {"transpose", kPointwise, kNo, false, "squares in registers", nullptr, take_transpose},
+      {"elementwise", kPointwise, kNo, false, "vectors along what is stored side by side", nullptr,
+       take_elementwise},
+
+      {"split", kReduction, kNo, false, "few results of many terms: runs of terms, one task each",
+       split_pays, take_split},
+      {"split_product", kReduction, kNo, false, "the like for a product whose tiles are few tasks",
+       split_product_pays, take_split_product},
+      {"rows", kReduction, kAlsoInParts, true, "vectors of partial sums along a row", rows_pay,
+       take_rows},
+      {"columns", kReduction, kOneAfterTheOther, false,
+       "rows of accumulators, terms in the order of memory", columns_pay, take_columns},
+      {"tile", kReduction, kOneAfterTheOther, false, "a register tile of accumulators", nullptr,
+       take_tile},
+
+      {"lanes", kSeveralValues, kNo, false, "a result in each lane of a vector, over all terms",
+       nullptr, take_lanes},
+  };
+  return kRules;
+}
+
+}  // namespace tilewright::passes

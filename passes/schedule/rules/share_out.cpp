@@ -1,0 +1,41 @@
+#include "passes/schedule/rules/share_out.h"
+
+#include <unordered_map>
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+bool forks(ScheduleState& s, const std::string& block, int64_t instances, int64_t least) {
+  return s.decide_whether(block + ".fork", instances >= least, Bits::kKept);
+}
+
+void share_out(ScheduleState& s, const std::string& block, const std::vector<std::string>& loops) {
+  constexpr int64_t kTasks = 64, kRun = 4;
+  if (loops.empty()) return;
+  std::unordered_map<std::string, Expr> extents;
+  for (const For* f : s.place(block).loops) extents[f->var.name()] = f->extent;
+  const int64_t enough =
+      s.decide(block + ".tasks", {16, 32, kTasks, 128, 256}, kTasks, Bits::kKept);
+  std::string parallel = loops[0];
+  int64_t tasks = extent_or(extents[parallel], kUnknownExtent);
+  for (size_t i = 1; i < loops.size() && tasks < enough; ++i) {
+    const std::string name = block + ".p" + std::to_string(i), runs = name + "o";
+    const auto known = as_int(extents[loops[i]]);
+    std::string joined = loops[i];
+    // Of a long loop, runs are shared out: within them addresses need no division.
+    int64_t run = known ? *known * tasks / enough : 0;
+    while (run >= kRun && *known % run != 0) --run;
+    if (run >= kRun && s.apply("split", {joined, runs, name + "i"}, {run})) joined = runs;
+    if (!s.apply("fuse_axes", {parallel, joined, name})) break;
+    parallel = name;
+    tasks *= known.value_or(kUnknownExtent);
+  }
+  s.attempt("parallelize", {parallel});
+}
+
+bool annotate(ScheduleState& s, const char* primitive, const std::string& loop) {
+  return !s.has_loop(loop) || s.apply(primitive, {loop});
+}
+
+}  // namespace tilewright::passes

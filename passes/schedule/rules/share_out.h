@@ -1,0 +1,31 @@
+// Which loops become tasks for threads, and steps that rules share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "passes/schedule/rules/schedule_state.h"
+
+namespace tilewright::passes {
+
+// Is a parallel loop over work of `instances` of a block (or multiply-adds) worth its fork and
+// join? Asked as decision "block.fork".
+bool forks(ScheduleState& s, const std::string& block, int64_t instances, int64_t least);
+// Makes tasks of the loops of a block that stand around each other, the outermost first: of as few
+// of them as give enough tasks.
+void share_out(ScheduleState& s, const std::string& block, const std::vector<std::string>& loops);
+// Joins loops that stand around each other, from the outermost on, as far as that is legal:
+// the name of what is joined. `name`: of the loop up to number n.
+template <typename Name>
+std::string fuse_loops(ScheduleState& s, const std::vector<std::string>& loops, Name&& name) {
+  std::string fused = loops[0];
+  for (size_t i = 1; i < loops.size(); ++i) {
+    if (!s.apply("fuse_axes", {fused, loops[i], name(i)})) break;
+    fused = name(i);
+  }
+  return fused;
+}
+// How a loop is to run; loops that earlier steps left out (of one iteration) need nothing.
+[[nodiscard]] bool annotate(ScheduleState& s, const char* primitive, const std::string& loop);
+
+}  // namespace tilewright::passes

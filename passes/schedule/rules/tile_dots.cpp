@@ -1,0 +1,49 @@
+// The tile rule: sums of products that one instruction takes several terms of.
+#include "passes/cost/tile_cost.h"
+#include "passes/schedule/rules/block_kinds.h"
+#include "passes/schedule/rules/tile_rule.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+int64_t TileRule::terms_of_dot() {
+  if (reduce_.empty()) return 0;
+  const size_t inner = reduce_in_order().back();
+  const auto extent = as_int(block_.axes[inner].extent);
+  DType left = DType::kInt32, right = left;
+  for (const BlockAccess& a : block_accesses(block_)) {
+    if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
+    if ((s_.is_constant(a.buffer) && a.buffer->layout.empty()) || is_packed_for(a, inner))
+      right = a.buffer->dtype;
+    else if (a.strides[inner] && is_one(a.strides[inner]) && a.strides[parallel_[j_]] &&
+             is_zero(a.strides[parallel_[j_]]))
+      left = a.buffer->dtype;
+  }
+  const int64_t terms = dot_terms(left);
+  bool fits = right == dot_partner(left) || (right == DType::kInt8 && left == DType::kInt16);
+  fits &= block_.body.as<Store>()->buffer->dtype == dot_sum(left);
+  // Where there is no instruction, bf16 is widened and multiplied as f32.
+  if (left == DType::kBFloat16) fits &= s_.machine().has("avx512bf16") && !s_.sum_order(name_);
+  if (!terms || !fits || !extent || *extent % terms != 0) return 0;
+  if (!s_.decide_whether(loop("dot"), true, bits_of_order(block_))) return 0;
+  left_ = left;
+  depth_ = *extent;
+  return terms;
+}
+
+bool TileRule::is_packed_for(const BlockAccess& a, size_t reduce) const {
+  const Layout& layout = a.buffer->layout;
+  if (layout.size() < 2) return false;
+  const LayoutAxis &term = layout.back(), &column = layout[layout.size() - 2];
+  auto moves = [&](const LayoutAxis& l, size_t axis) {
+    return a.indices[static_cast<size_t>(l.dim)].same_as(block_.axes[axis].var);
+  };
+  return term.divisor == 1 && term.modulus == dot_terms(DType::kUInt8) && moves(term, reduce) &&
+         column.divisor == 1 && moves(column, parallel_[j_]) &&
+         column.modulus ==
+             lanes_for(s_.machine(), byte_size(dot_sum(DType::kUInt8)),
+                       extent_or(block_.axes[parallel_[j_]].extent, 2 * kUnknownExtent));
+}
+
+}  // namespace tilewright::passes
