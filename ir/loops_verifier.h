@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/loops/nodes.h"
+#include "ir/loops/simplify.h"
 #include "ir/text/printer_loops.h"
 #include "ir/verify_loops.h"
 
@@ -59,6 +60,12 @@ class LoopsVerifier {
   void condition(const Expr& e);
   int access(const Buffer& b, const std::vector<Expr>& indices, const Expr& mask);
 
+  // verify_local_accesses.cpp: an access of a local buffer, and of `reach` elements behind it; of a
+  // tile's operand; what a let says of its variable.
+  void inside(const Buffer& b, const Expr& index, const Expr& reach = 0);
+  void inside(const TileOperand& x, int64_t rows, int64_t elements_a_row);
+  void bound(const Var& v, const Expr& value);
+
   // Statements.
   void stmt(const Stmt& s);
   void check(const Store& n);
@@ -101,6 +108,7 @@ class LoopsVerifier {
   };
   std::vector<Placed> placed_;                        // around the statement
   std::unordered_set<const BufferNode*> of_walkers_;  // allocated outside of parallel loops
+  Ranges ranges_;  // of loop variables and lets
   bool in_init_ = false, hide_loops_ = true;
 };
 

@@ -5,7 +5,7 @@
 
 #include "ir/graph/op.h"
 #include "ir/loops/rewrite.h"
-#include "ir/text/printer_graph.h"
+#include "ir/module_text/printer_graph.h"
 #include "ir/text/printer_loops.h"
 
 namespace tilewright::ir {

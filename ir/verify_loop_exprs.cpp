@@ -158,6 +158,8 @@ int LoopsVerifier::access(const Buffer& b, const std::vector<Expr>& indices, con
                                                to_text(i.type()) + ", expected i64");
     lanes = std::max(lanes, i.lanes());
   }
+  for (const Expr& i : indices)
+    if (i) inside(b, i);
   if (!mask) return lanes;
   expr(mask);
   TW_REQUIRE(flat_, "a mask on " + who + " before the flat stage");

@@ -68,6 +68,11 @@ void LoopsVerifier::check(const DotTile& n) {
       fits(n.rows, n.kMostRows) && fits(n.columns, n.kMostColumns) && fits(n.groups, n.kMostGroups),
       "dot_tile takes 1 to 16 rows, columns and groups, found " + std::to_string(n.rows) + ", " +
           std::to_string(n.columns) + " and " + std::to_string(n.groups));
+  if (found_ > 0) return;
+  const int64_t terms = dot_terms(left);
+  inside(n.sum, n.rows, n.columns);
+  inside(n.a, n.rows, n.groups * terms);
+  inside(n.b, n.groups, n.columns * terms);
 }
 void LoopsVerifier::check(const Let& n) {
   expr(n.value);
@@ -76,6 +81,7 @@ void LoopsVerifier::check(const Let& n) {
                                                    to_text(n.var.type()) + ", its value " +
                                                    to_text(n.value.type()));
   define(n.var, {Origin::kLet, depth_, false, AxisKind::kParallel});
+  if (n.var && n.value && found_ == 0) bound(n.var, n.value);
   stmt(n.body);
   forget(n.var);
 }
@@ -91,6 +97,7 @@ void LoopsVerifier::check(const For& n) {
   TW_REQUIRE(n.loop_kind != LoopKind::kParallel || !vectorized_,
              "a parallel loop is nested in a vectorized one");
   define(n.var, {Origin::kLoop, depth_, n.loop_kind == LoopKind::kParallel, AxisKind::kParallel});
+  if (n.var && n.extent) ranges_.set(n.var, n.extent);
   vectorized_ += n.loop_kind == LoopKind::kVectorized;
   const bool parallel = n.loop_kind == LoopKind::kParallel, shared = parallel && !is_one(n.extent);
   parallel_ += parallel;

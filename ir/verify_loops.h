@@ -22,6 +22,9 @@
 // Accesses
 //  - As many indices as the buffer has dimensions; flat: one. Indices are i64. Masks occur only
 //  when flat and are bool.
+//  - Flat: every access of a local buffer lies inside of it for all values of the loops around, by
+//  all its lanes, whatever masks and conditions say. Whole vectors and tiles are stored there, and
+//  the extents of the buffer have room for them.
 //  - The lanes of index, mask and value agree; a loaded value has the buffer's element type, so has
 //  a stored one.
 // Types

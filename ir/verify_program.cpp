@@ -5,9 +5,9 @@
 
 #include "ir/loops/layout.h"
 #include "ir/loops/rewrite.h"
+#include "ir/module_text/printer_graph.h"
 #include "ir/program/buffer_uses.h"
 #include "ir/program_verifier.h"
-#include "ir/text/printer_graph.h"
 #include "ir/text/printer_loops.h"
 
 namespace tilewright::ir {
@@ -55,9 +55,6 @@ void ProgramVerifier::buffer(int32_t number) {
 
 // Inputs and outputs.
 void ProgramVerifier::signature() {
-  if (p_.schedules.size() != p_.kernels.size())
-    report(std::to_string(p_.schedules.size()) + " schedules for " +
-           std::to_string(p_.kernels.size()) + " kernels");
   std::set<int32_t> inputs;
   for (const int32_t b : p_.inputs) {
     if (!is_buffer(b, "an input")) continue;
@@ -107,6 +104,9 @@ void ProgramVerifier::call(const CallInstruction& x) {
 bool ProgramVerifier::structure() {
   const size_t before = found_;
   std::vector<int> entered(p_.blocks.size());
+  if (p_.schedules.size() != p_.kernels.size())
+    report("there are " + std::to_string(p_.kernels.size()) + " kernels and " +
+           std::to_string(p_.schedules.size()) + " schedules");
   if (p_.blocks.empty())
     report("there is no main block");
   else

@@ -2,7 +2,7 @@
 // collected.
 //
 // Kernels are flat loops, verified each by itself (verify_loops.h). Each has a schedule, which may
-// have no steps.
+// be empty.
 //
 // Buffers
 //  - A constant has contents of its element type and extents, and nothing else has any.

@@ -7,9 +7,9 @@
 #include <fstream>
 #include <mutex>
 
-#include "ir/text/printer_graph.h"
+#include "ir/module_text/printer_graph.h"
+#include "ir/module_text/printer_program.h"
 #include "ir/text/printer_loops.h"
-#include "ir/text/printer_program.h"
 #include "ir/verify_graph.h"
 #include "ir/verify_program.h"
 #include "passes/lower.h"

@@ -142,7 +142,7 @@ Status Planner::start_state(GraphPlan& g, const Node& node, int k, int32_t& stat
     state = new_buffer(std::move(b));
   }
   if (at(state).dynamic)
-    return unsupported(describe(node) + ": the shape of carried value " + std::to_string(k) + ", " +
+    return needs_value(describe(node) + ": the shape of carried value " + std::to_string(k) + ", " +
                        to_string(at(state).type) + ", is not known at compile time");
   push(g, CopyInstruction{state, buffer(g, initial)});
   return {};

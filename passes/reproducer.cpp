@@ -9,12 +9,12 @@
 #include <map>
 #include <sstream>
 
-#include "ir/text/parser_graph.h"
+#include "ir/module_text/parser_graph.h"
+#include "ir/module_text/parser_program.h"
+#include "ir/module_text/printer_graph.h"
+#include "ir/module_text/printer_program.h"
 #include "ir/text/parser_loops.h"
-#include "ir/text/parser_program.h"
-#include "ir/text/printer_graph.h"
 #include "ir/text/printer_loops.h"
-#include "ir/text/printer_program.h"
 #include "ir/verify_graph.h"
 #include "passes/planner.h"
 

@@ -43,13 +43,10 @@ Error explain(Error error, const std::vector<Binding>& sets, const std::vector<I
   std::string open;
   for (const Binding& set : sets)
     if (open.empty()) open = open_dimensions(set, inputs);
-  const std::string text = error.to_string();
-  const bool curable = text.find("not known at compile time") != std::string::npos ||
-                       text.find("unknown at compile time") != std::string::npos ||
-                       text.find("rank is unknown") != std::string::npos;
-  if (open.empty() || !curable || error.kind != ErrorKind::kUnsupported) return error;
+  if (open.empty() || error.by_inputs == Cure::kNone || error.kind != ErrorKind::kUnsupported)
+    return error;
   // Of several reasons one may be incurable: the model stays unsupported.
-  if (text.find("unsupported operator") == std::string::npos) error.kind = ErrorKind::kInvalid;
+  if (error.by_inputs == Cure::kAll) error.kind = ErrorKind::kInvalid;
   error.notes.push_back("these dimensions must be bound with --shape: " + open);
   return error;
 }

@@ -4,9 +4,9 @@
 
 #include "codegen/backend.h"
 #include "frontends/cli/cli.h"
-#include "ir/text/printer_graph.h"
+#include "ir/module_text/printer_graph.h"
+#include "ir/module_text/printer_program.h"
 #include "ir/text/printer_loops.h"
-#include "ir/text/printer_program.h"
 #include "passes/plan_program.h"
 #include "passes/schedule/rules/choose_trace.h"
 

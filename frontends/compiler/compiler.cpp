@@ -88,9 +88,7 @@ static Result<ir::Graph> import_bound(const OnnxModel& model, const Binding& bin
                                       std::vector<std::string>* notes) {
   ImportOptions options{binding.shapes, binding.symbols, {}, binding.names_apart, notes};
   Result<ir::Graph> graph = import_graph(model, options);
-  if (graph.ok() || binding.values.empty() ||
-      graph.error().to_string().find("not known at compile time") == std::string::npos)
-    return graph;
+  if (graph.ok() || binding.values.empty() || graph.error().by_inputs == Cure::kNone) return graph;
   options.input_values = binding.values;
   Result<ir::Graph> again = import_graph(model, options);
   if (!again.ok()) return again;

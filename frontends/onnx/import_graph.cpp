@@ -32,7 +32,9 @@ ir::TensorType GraphImport::input_type(const OnnxValueInfo& info) {
   ir::TensorType type{*dtype, {}};
   auto given = options_.input_shapes.find(info.name);
   if (!info.type.shape) {
-    if (given == options_.input_shapes.end()) fail("rank is unknown: give its shape");
+    if (given == options_.input_shapes.end())
+      throw ImportFailure{
+          needs_value("input '" + info.name + "': rank is unknown: give its shape")};
     for (int64_t d : given->second) type.dims.push_back(ir::Expr(d));
     return type;
   }
@@ -134,8 +136,10 @@ std::vector<ValueId> GraphImport::import_body(const OnnxGraph& graph, ImportScop
   if (saved &&
       unsupported_.size() > before) {  // inside a node: that node is unsupported for this reason
     Error first = unsupported_[before];
-    for (size_t i = before + 1; i < unsupported_.size(); ++i)
+    for (size_t i = before + 1; i < unsupported_.size(); ++i) {
       first.notes.push_back(unsupported_[i].to_string());
+      first.by_inputs = join(first.by_inputs, unsupported_[i].by_inputs);
+    }
     unsupported_.resize(before);
     throw ImportFailure{first};
   }
@@ -184,11 +188,13 @@ GraphImport::Region GraphImport::import_region(const std::string& name,
 
 namespace {
 
-Error join(const std::vector<Error>& errors) {
+Error join_all(const std::vector<Error>& errors) {
   if (errors.size() == 1) return errors[0];
   Error all = unsupported("the model needs " + std::to_string(errors.size()) +
                           " things that are unsupported");
   std::set<std::string> seen;
+  all.by_inputs = errors[0].by_inputs;
+  for (const Error& e : errors) all.by_inputs = join(all.by_inputs, e.by_inputs);
   for (const Error& e : errors)
     if (seen.insert(e.message).second) all.notes.push_back(e.to_string());
   return all;
@@ -210,7 +216,7 @@ Result<ir::Graph> GraphImport::run() {
     if (draws_numbers(model_.graph))
       scope.values[kRunKey] = ir::add_node(graph_, "run_key", {}, {}, 1, "", {}).value()[0];
     std::vector<ValueId> outputs = import_body(model_.graph, scope);
-    if (!unsupported_.empty()) return join(unsupported_);
+    if (!unsupported_.empty()) return join_all(unsupported_);
     graph_.outputs = outputs;
   } catch (ImportFailure& f) { return f.error; }
   for (const OnnxValueInfo& o : model_.graph.outputs) {

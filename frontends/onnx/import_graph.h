@@ -13,13 +13,13 @@ struct ImportOptions {
   std::map<std::string, Shape> input_shapes;  // by input name: extents that replace its dimensions
   std::map<std::string, int64_t> symbols;     // by symbol name
   std::map<std::string, ir::ConstantRef>
-      input_values;  // small integer inputs whose value is fixed (shape operands)
+      input_values;          // small integer inputs whose value is fixed (shape operands)
   bool names_apart = false;  // every extent of an input is a symbol of its own, whatever its name
   std::vector<std::string>* notes = nullptr;  // what the user should know of a model that is read
 };
 
-// Every operator, attribute and type that is not supported is listed in one error. An error whose
-// message says "not known at compile time" can be cured by fixing the value of an input.
+// Every operator, attribute and type that is not supported is listed in one error. Its
+// `by_inputs` says whether fixing values or extents of inputs helps.
 Result<ir::Graph> import_graph(const OnnxModel& model, const ImportOptions& options = {});
 
 }  // namespace tilewright

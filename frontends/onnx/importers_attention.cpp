@@ -95,7 +95,7 @@ void attention(NodeImport& n) {
   const DType t = q.dtype();
   auto size = ir::as_int(dim(q, 3));
   if (!size && !n.has_attr("scale"))
-    n.unsupported("the size of a head is not known at compile time");
+    n.needs_value("the size of a head is not known at compile time");
   const double scale =
       n.has_attr("scale") ? n.float_attr("scale", 1) : 1 / std::sqrt(static_cast<double>(*size));
   // The square root of the scale on either side keeps half precision from overflowing.
@@ -104,7 +104,7 @@ void attention(NodeImport& n) {
   v = value.present;
   // Grouped queries: heads of q share a head of k and v.
   auto q_heads = ir::as_int(dim(q, 1)), kv_heads = ir::as_int(dim(k, 1));
-  if (!q_heads || !kv_heads) n.unsupported("the number of heads is not known at compile time");
+  if (!q_heads || !kv_heads) n.needs_value("the number of heads is not known at compile time");
   if (*kv_heads < 1 || *q_heads % *kv_heads)
     n.fail(std::to_string(*q_heads) + " heads of q, " + std::to_string(*kv_heads) + " of k and v");
   const bool grouped = *q_heads != *kv_heads;
@@ -151,7 +151,7 @@ void rotary_embedding(NodeImport& n) {
   const bool packed = x.rank() == 3, interleaved = n.int_attr("interleaved", 0) != 0;
   V y = split_heads(x, n.int_attr("num_heads", 0));
   auto size = ir::as_int(dim(y, 3));
-  if (!size) n.unsupported("the size of a head is not known at compile time");
+  if (!size) n.needs_value("the size of a head is not known at compile time");
   const int64_t given = n.int_attr("rotary_embedding_dim", 0), turned = given ? given : *size;
   if (turned < 2 || turned % 2 || turned > *size)
     n.fail("rotary_embedding_dim " + std::to_string(turned) + " of heads of size " +
@@ -196,7 +196,7 @@ void causal_conv(NodeImport& n) {
   if (x.rank() != 3 || w.rank() != 3)
     n.fail("x is " + to_string(n.type(x.id)) + ", weight is " + to_string(n.type(w.id)));
   auto channels = ir::as_int(dim(w, 0)), k = ir::as_int(dim(w, 2));
-  if (!channels || !k) n.unsupported("the shape of the weight is not known at compile time");
+  if (!channels || !k) n.needs_value("the shape of the weight is not known at compile time");
   V past = x;
   if (n.has(3)) {
     past = {n, n.in(3)};
@@ -227,7 +227,7 @@ void linear_attention(NodeImport& n) {
   const int64_t heads = n.int_attr("q_num_heads", 0), kv_heads = n.int_attr("kv_num_heads", 0);
   double scale = n.float_attr("scale", 0);
   auto hidden = ir::as_int(n.dim(n.required(0), n.rank(n.required(0)) - 1));
-  if (scale == 0 && !hidden) n.unsupported("the size of a head is not known at compile time");
+  if (scale == 0 && !hidden) n.needs_value("the size of a head is not known at compile time");
   if (scale == 0)
     scale = 1 / std::sqrt(static_cast<double>(*hidden) /
                           static_cast<double>(std::max<int64_t>(heads, 1)));

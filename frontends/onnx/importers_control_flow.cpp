@@ -143,6 +143,7 @@ void if_else(NodeImport& n) {
   } catch (ImportFailure& f) {
     f.error.notes.push_back(
         "the condition of If is not known at compile time, so both branches are needed");
+    f.error.by_inputs = f.error.by_inputs == Cure::kAll ? Cure::kAll : Cure::kSome;
     throw;
   }
 }
@@ -237,7 +238,7 @@ class Loop {
       if (!conditional_) continue;
       auto more = known_bool(n_.graph(), outputs[0]);
       if (!more)
-        n_.unsupported(
+        n_.needs_value(
             "values of the loop change their shape, and its end is not known at compile time");
       if (!*more) break;
     }
@@ -295,7 +296,7 @@ class Scan {
   Values each_of_batch(const Values& states, const Values& sequences) {
     if (n_.has(0)) n_.unsupported("sequence_lens of Scan");
     auto batch = ir::as_int(n_.dim(sequences[0], 0));
-    if (!batch) n_.unsupported("the batch of Scan is not known at compile time");
+    if (!batch) n_.needs_value("the batch of Scan is not known at compile time");
     std::vector<Values> rows(body_.outputs.size());
     for (int64_t b = 0; b < *batch; ++b) {
       auto member = [&](ValueId v) {

@@ -66,7 +66,7 @@ Transposed geometry(NodeImport& n, ValueId x, ValueId w) {
   if (t.strides.size() != t.n || t.dilations.size() != t.n)
     n.fail("strides or dilations do not fit " + std::to_string(t.n) + " spatial dimensions");
   for (int d = 0; d < 2 + static_cast<int>(t.n); ++d)
-    if (!ir::as_int(n.dim(w, d))) n.unsupported("the shape of w is not known at compile time");
+    if (!ir::as_int(n.dim(w, d))) n.needs_value("the shape of w is not known at compile time");
   const int64_t c = *ir::as_int(n.dim(w, 0)), cx = ir::as_int(n.dim(x, 1)).value_or(c);
   if (t.group < 1 || c % t.group || c != cx)
     n.fail("channels do not fit: x is " + to_string(n.type(x)) + ", w is " + to_string(n.type(w)) +

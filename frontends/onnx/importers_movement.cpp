@@ -35,7 +35,7 @@ void pad(NodeImport& n) {
 void center_crop_pad(NodeImport& n) {
   ValueId x = n.required(0);
   auto shape = n.known(n.required(1));
-  if (!shape) n.unsupported("shape is not known at compile time");
+  if (!shape) n.needs_value("shape is not known at compile time");
   std::vector<int64_t> axes = n.ints_attr("axes");
   if (axes.empty())
     for (int d = 0; d < n.rank(x); ++d) axes.push_back(d);

@@ -139,7 +139,7 @@ void batch_norm(NodeImport& n) {
 // x: [n, c, d...] log-probabilities, target: [n, d...] class numbers, weight: [c].
 ValueId negative_log_likelihood(NodeImport& n, V x, V target, ValueId weight) {
   auto classes = ir::as_int(n.dim(x.id, 1));
-  if (!classes) n.unsupported("the number of classes is not known at compile time");
+  if (!classes) n.needs_value("the number of classes is not known at compile time");
   std::vector<Expr> column = n.type(target.id).dims;
   column.insert(column.begin() + 1, Expr(1));
   std::vector<int64_t> line(static_cast<size_t>(x.rank()), 1);

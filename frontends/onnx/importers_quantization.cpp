@@ -47,7 +47,7 @@ ValueId along_blocks(NodeImport& n, ValueId v, ValueId x, int axis, int64_t bloc
   repeated = n.reshape(repeated, wide);
   auto extent = ir::as_int(n.dim(x, axis)), have = ir::as_int(wide[at]);
   if (!extent || !have)
-    n.unsupported("blocked quantisation along an extent that is not known at compile time");
+    n.needs_value("blocked quantisation along an extent that is not known at compile time");
   if (*have < *extent || *have >= *extent + block)
     n.fail("blocks of " + std::to_string(block) + " for " + to_string(n.type(x)) +
            ": scale or zero point is " + to_string(n.type(v)));

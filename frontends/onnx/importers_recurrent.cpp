@@ -93,7 +93,7 @@ class Recurrent {
     directions_ = direction_ == "bidirectional" ? 2 : 1;
     auto count = ir::as_int(n_.dim(w_, 0)),
          hidden = ir::as_int(n_.dim(r_, cell_.quantized ? 1 : 2));
-    if (!count || !hidden) n_.unsupported("the hidden size is not known at compile time");
+    if (!count || !hidden) n_.needs_value("the hidden size is not known at compile time");
     if (*count != directions_)
       n_.fail("W is " + to_string(n_.type(w_)) + " for " + std::to_string(directions_) +
               " directions");

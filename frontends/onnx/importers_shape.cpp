@@ -102,7 +102,7 @@ void split(NodeImport& n) {
                       : n.ints_attr("split");
   if (sizes.empty()) {
     auto extent = ir::as_int(n.dim(x, axis));
-    if (!extent) n.unsupported("equal split of a dimension that is not known at compile time");
+    if (!extent) n.needs_value("equal split of a dimension that is not known at compile time");
     const int64_t parts = n.int_attr("num_outputs", n.num_outputs());
     if (parts < 1) n.fail("num_outputs " + std::to_string(parts));
     const int64_t each = (*extent + parts - 1) / parts;

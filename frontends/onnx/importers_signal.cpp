@@ -144,7 +144,7 @@ void dft(NodeImport& n) {
     n.fail("axis " + std::to_string(axis) + " of " + to_string(n.type(x)));
   auto extent = ir::as_int(n.dim(x, static_cast<int>(axis))),
        parts = ir::as_int(n.dim(x, rank - 1));
-  if (!extent || !parts) n.unsupported("the extent of the signal is not known at compile time");
+  if (!extent || !parts) n.needs_value("the extent of the signal is not known at compile time");
   const bool inverse = n.int_attr("inverse", 0) != 0, onesided = n.int_attr("onesided", 0) != 0;
   const int64_t natural = inverse && onesided ? 2 * (*extent - 1) : *extent;
   const int64_t length = n.has(1) ? known_scalar(n, 1, "dft_length") : natural;
@@ -183,7 +183,7 @@ void stft(NodeImport& n) {
   else
     length = ir::as_int(n.has(2) ? n.dim(n.in(2), 0) : n.dim(x, 1));
   auto parts = ir::as_int(n.dim(x, 2));
-  if (!length || !parts) n.unsupported("the length of a frame is not known at compile time");
+  if (!length || !parts) n.needs_value("the length of a frame is not known at compile time");
   const Transform t =
       make_transform(n, *length, *length, *parts, false, n.int_attr("onesided", 1) != 0);
   // As kernels of a convolution over samples, one per output part: [bins * 2, parts, length].

@@ -110,7 +110,7 @@ void deform_conv(NodeImport& n) {
   const Expr o = n.dim(w, 0), per_group = simplify(floordiv(o, Expr(group)));
   auto kh = ir::as_int(n.dim(w, 2)), kw = ir::as_int(n.dim(w, 3)), outs = ir::as_int(o),
        c = ir::as_int(n.dim(x, 1)), cw = ir::as_int(n.dim(w, 1));
-  if (!kh || !kw) n.unsupported("the shape of w is not known at compile time");
+  if (!kh || !kw) n.needs_value("the shape of w is not known at compile time");
   if (group < 1 || (outs && *outs % group) || (c && cw && *cw * group != *c))
     n.fail("channels do not fit: x is " + to_string(n.type(x)) + ", w is " + to_string(n.type(w)) +
            ", group is " + std::to_string(group));

@@ -64,7 +64,7 @@ std::optional<std::vector<int64_t>> NodeImport::known_ints(ValueId v) const {
 }
 std::vector<int64_t> NodeImport::must_know_ints(ValueId v, const char* what) const {
   auto r = known_ints(v);
-  if (!r) unsupported(std::string(what) + " is not known at compile time");
+  if (!r) needs_value(std::string(what) + " is not known at compile time");
   return *r;
 }
 std::optional<std::vector<double>> NodeImport::known_floats(ValueId v) const {
@@ -228,6 +228,9 @@ std::vector<ValueId> NodeImport::inline_graph(const OnnxGraph& nested,
 
 void NodeImport::fail(const std::string& message) const {
   throw ImportFailure{invalid(message, where_)};
+}
+void NodeImport::needs_value(const std::string& message) const {
+  throw ImportFailure{tilewright::needs_value(message, where_)};
 }
 void NodeImport::unsupported(const std::string& message) const {
   throw ImportFailure{tilewright::unsupported(message, where_)};

@@ -61,7 +61,7 @@ class NodeImport {
   std::optional<std::vector<ir::Expr>> known(ir::ValueId v) const;
   std::optional<std::vector<int64_t>> known_ints(ir::ValueId v) const;
   std::vector<int64_t> must_know_ints(
-      ir::ValueId v, const char* what) const;  // fails: "... is not known at compile time"
+      ir::ValueId v, const char* what) const;  // needs_value("... is not known at compile time")
   std::optional<std::vector<double>> known_floats(ir::ValueId v) const;
 
   // --- attributes
@@ -109,6 +109,8 @@ class NodeImport {
   [[noreturn]] void fail(const std::string& message) const;  // the model breaks a rule
   [[noreturn]] void unsupported(
       const std::string& message) const;  // it is legal, but not supported
+  [[noreturn]] void needs_value(
+      const std::string& message) const;  // nor is it where that is not known
   ir::Graph& graph();
   GraphImport& owner() { return owner_; }
 

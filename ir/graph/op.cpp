@@ -100,6 +100,13 @@ Error InferContext::error(const std::string& message) const {
 Error InferContext::unsupported(const std::string& message) const {
   return tilewright::unsupported(describe(node_) + ": " + message);
 }
+Error InferContext::needs_value(const std::string& message) const {
+  return at_node(tilewright::needs_value(message));
+}
+Error InferContext::at_node(Error error) const {
+  error.message = describe(node_) + ": " + error.message;
+  return error;
+}
 
 bool NodeView::agree(const Expr& a, const Expr& b) const {
   const auto x = as_int(a), y = as_int(b);

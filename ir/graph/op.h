@@ -163,6 +163,8 @@ class InferContext : public NodeView {
   // invalid("matmul 'fc1': ...")
   Error error(const std::string& message) const;
   Error unsupported(const std::string& message) const;
+  Error needs_value(const std::string& message) const;
+  Error at_node(Error error) const;  // of the same kind
 
  protected:
   void expect_equal(const Expr& a, const Expr& b) const override;

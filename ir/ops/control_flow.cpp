@@ -69,7 +69,7 @@ Status infer_if(InferContext& c) {
       return c.error("the branches give " + to_string(a) + " and " + to_string(b) + " for output " +
                      std::to_string(k));
     if (a.rank() != b.rank())
-      return c.unsupported("the branches give " + to_string(a) + " and " + to_string(b) +
+      return c.needs_value("the branches give " + to_string(a) + " and " + to_string(b) +
                            ", and the condition is not known at compile time");
     types.push_back(a);
   }
@@ -122,7 +122,7 @@ Status infer_loop(InferContext& c) {
       return c.error("carried value " + std::to_string(k) + " is " + to_string(before) +
                      " before the body and " + to_string(after) + " after it");
     if (!same)
-      return c.unsupported("carried value " + std::to_string(k) + " is " + to_string(before) +
+      return c.needs_value("carried value " + std::to_string(k) + " is " + to_string(before) +
                            " before the body and " + to_string(after) +
                            " after it: its shape is not known at compile time");
     c.set_output(k, before);
@@ -132,7 +132,7 @@ Status infer_loop(InferContext& c) {
     const TensorType& element = output_type(body, shape.first_scan_result() + k);
     for (const Expr& d : element.dims)
       if (names_any(d, inside))
-        return c.unsupported("the shape of scan output " + std::to_string(k) + ", " +
+        return c.needs_value("the shape of scan output " + std::to_string(k) + ", " +
                              to_string(element) + ", is not known at compile time");
     Expr count = fixed_trip_count(c, shape);
     std::vector<Expr> dims{count ? count : c.data_dependent_symbol(0, "iterations")};

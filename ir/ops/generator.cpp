@@ -117,7 +117,7 @@ void compute_trilu(ComputeContext& c) {
 
 Status infer_one_hot(InferContext& c) {
   auto depth = c.known(1);
-  if (!depth || depth->size() != 1) return c.unsupported("depth is not known at compile time");
+  if (!depth || depth->size() != 1) return c.needs_value("depth is not known at compile time");
   Expr extent = simplify(cast(DType::kInt64, (*depth)[0]));
   if (const auto* f = (*depth)[0].as<FloatImm>()) extent = static_cast<int64_t>(f->value);
   const int rank = c.rank(0) + 1, axis = c.axis(rank, -1);
@@ -148,7 +148,7 @@ void compute_one_hot(ComputeContext& c) {
 
 Status infer_affine_grid(InferContext& c) {
   auto size = known_dims(c, 1);
-  if (!size) return c.unsupported("size is not known at compile time");
+  if (!size) return c.needs_value("size is not known at compile time");
   const size_t n = size->size() - 2;
   if (size->size() < 4 || size->size() > 5 || c.rank(0) != 3)
     return c.error("theta is " + to_string(c.type(0)) + ", size has " +

@@ -73,7 +73,7 @@ Status infer_gather_nd(InferContext& c) {
   if (indices.rank() < 1)
     return c.error("indices is " + to_string(indices) + ", expected at least one dimension");
   auto k = tuple_length(c);
-  if (!k) return c.unsupported("the last extent of indices is not known at compile time");
+  if (!k) return c.needs_value("the last extent of indices is not known at compile time");
   if (batch < 0 || batch >= indices.rank() || *k + batch > x.rank())
     return c.error("x is " + to_string(x) + ", indices is " + to_string(indices) +
                    ", batch_dims is " + std::to_string(batch));
@@ -171,7 +171,7 @@ Status infer_scatter_nd(InferContext& c) {
   if (indices.rank() < 1)
     return c.error("indices is " + to_string(indices) + ", expected at least one dimension");
   auto k = tuple_length(c);
-  if (!k) return c.unsupported("the last extent of indices is not known at compile time");
+  if (!k) return c.needs_value("the last extent of indices is not known at compile time");
   if (*k > x.rank() || updates.rank() != indices.rank() - 1 + x.rank() - *k)
     return c.error("x is " + to_string(x) + ", indices is " + to_string(indices) + ", updates is " +
                    to_string(updates) + ": ranks do not fit");

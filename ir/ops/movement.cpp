@@ -49,7 +49,7 @@ int expand_source(const NodeView& c, int d) {
 }
 Status infer_expand_at_run(InferContext& c) {
   if (c.rank(1) == 1 && as_int(c.dim(1, 0)).value_or(c.rank(0)) < c.rank(0))
-    return c.unsupported("a shape operand of lower rank than x is not known at compile time");
+    return c.needs_value("a shape operand of lower rank than x is not known at compile time");
   return infer_shape_at_run(c, [&](int d, const Expr& symbol) {
     const int s = expand_source(c, d);
     return s >= 0 && as_int(c.dim(0, s)).value_or(1) != 1 ? c.dim(0, s) : symbol;

@@ -19,11 +19,11 @@ struct PadAmounts {
 Result<PadAmounts> pad_amounts(const NodeView& c) {
   const int rank = c.rank(0);
   auto pads = known_dims(c, 1);
-  if (!pads) return unsupported("pads is not known at compile time");
+  if (!pads) return needs_value("pads is not known at compile time");
   std::vector<int64_t> axes;
   if (c.has(3)) {
     auto given = c.known_ints(3);
-    if (!given) return unsupported("axes is not known at compile time");
+    if (!given) return needs_value("axes is not known at compile time");
     axes = *given;
   } else {
     for (int d = 0; d < rank; ++d) axes.push_back(d);
@@ -42,9 +42,7 @@ Result<PadAmounts> pad_amounts(const NodeView& c) {
 }
 Status infer_pad(InferContext& c) {
   auto pads = pad_amounts(c);
-  if (!pads.ok())
-    return pads.error().kind == ErrorKind::kUnsupported ? c.unsupported(pads.error().message)
-                                                        : c.error(pads.error().message);
+  if (!pads.ok()) return c.at_node(pads.error());
   const std::string mode = c.attr_string("mode", "constant");
   if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
     return c.error("mode is '" + mode + "'");
@@ -127,7 +125,7 @@ void compute_pad(ComputeContext& c) {
 
 Status infer_tile(InferContext& c) {
   auto repeats = known_dims(c, 1);
-  if (!repeats) return c.unsupported("repeats is not known at compile time");
+  if (!repeats) return c.needs_value("repeats is not known at compile time");
   if (static_cast<int>(repeats->size()) != c.rank(0))
     return c.error(std::to_string(repeats->size()) + " repeats for " + to_string(c.type(0)));
   std::vector<Expr> dims;

@@ -78,7 +78,7 @@ void compute_sum_pool(ComputeContext& c) {
 // indices count in a tensor of the extents `from`; the result may be larger.
 Status infer_max_unpool(InferContext& c) {
   auto dims = known_dims(c, 2), from = known_dims(c, 3);
-  if (!dims || !from) return c.unsupported("the output shape is not known at compile time");
+  if (!dims || !from) return c.needs_value("the output shape is not known at compile time");
   if (static_cast<int>(dims->size()) != c.rank(0) || dims->size() != from->size() ||
       c.rank(1) != c.rank(0))
     return c.error("x is " + to_string(c.type(0)) + ", indices is " + to_string(c.type(1)) +

@@ -91,7 +91,7 @@ Status infer_random(InferContext& c) {
   const auto shape = c.has(2) ? known_dims(c, 2) : c.attr_extents("shape");
   if (to != DType::kFloat32 && to != DType::kFloat64)
     return c.error("numbers of type '" + c.attr_string("to") + "', expected f32 or f64");
-  if (!shape && c.has(2)) return c.unsupported("shape is not known at compile time");
+  if (!shape && c.has(2)) return c.needs_value("shape is not known at compile time");
   if (!shape) return c.error("no shape is given");
   const int64_t bits = c.attr_int("bits", 24);
   if (bits < 1 || bits > 24) return c.error(std::to_string(bits) + " bits, expected 1 to 24");

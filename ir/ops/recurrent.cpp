@@ -34,7 +34,7 @@ Status infer_steps(InferContext& c) {
   const Expr h = r.dims[0];
   auto size = as_int(h), columns = as_int(r.dims[1]), given = as_int(x.dims[2]);
   if (!size || !columns || !given)
-    return c.unsupported("the hidden size is not known at compile time");
+    return c.needs_value("the hidden size is not known at compile time");
   if (*columns != gates * *size || *given != *columns)
     return c.error("expected [s, b, " + std::to_string(gates) + " * h] and [h, " +
                    std::to_string(gates) + " * h], found " + to_string(x) + " and " + to_string(r));

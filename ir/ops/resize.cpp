@@ -21,9 +21,7 @@ Expr f64(const Expr& e) { return cast(DType::kFloat64, e); }
 
 Status infer_resize(InferContext& c) {
   auto p = resize_plan(c);
-  if (!p.ok())
-    return p.error().kind == ErrorKind::kUnsupported ? c.unsupported(p.error().message)
-                                                     : c.error(p.error().message);
+  if (!p.ok()) return c.at_node(p.error());
   c.set_output(0, c.type(0).dtype, p->dims);
   return {};
 }

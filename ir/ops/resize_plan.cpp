@@ -51,7 +51,7 @@ Status keep_aspect_ratio(std::vector<ResizeAxis>& axes, bool largest) {
   for (const ResizeAxis& a : axes) {
     auto in = as_int(a.in), out = as_int(a.out);
     if (!in || !out)
-      return unsupported(
+      return needs_value(
           "keep_aspect_ratio_policy with an extent that is not known at compile time");
     const double s = static_cast<double>(*out) / static_cast<double>(*in);
     scale = largest ? std::max(scale, s) : std::min(scale, s);
@@ -73,7 +73,7 @@ Result<std::vector<ResizeAxis>> resize_axes(const NodeView& c) {
   if (!is_empty(c, 3)) sizes = known_dims(c, 3);
   if (!scales && !sizes) {
     if (is_empty(c, 2) && is_empty(c, 3)) return invalid("neither scales nor sizes are given");
-    return unsupported("scales or sizes is not known at compile time");
+    return needs_value("scales or sizes is not known at compile time");
   }
   const size_t found = sizes ? sizes->size() : scales->size();
   if (found != given.size())
@@ -98,7 +98,7 @@ Result<std::vector<ResizeAxis>> resize_axes(const NodeView& c) {
         return invalid("scale " + std::to_string(*a.known) + " of extent " +
                        std::to_string(*as_int(a.in)) + ": too large");
       if (!a.out)
-        return unsupported("scale " + std::to_string(*a.known) +
+        return needs_value("scale " + std::to_string(*a.known) +
                            " of an extent that is not known at compile time");
     }
     axes.push_back(std::move(a));
@@ -138,7 +138,7 @@ Result<ResizePlan> resize_plan(const NodeView& c) {
       a.known = static_cast<double>(*as_int(a.out)) / static_cast<double>(*as_int(a.in));
     a.scale = a.known ? f64(*a.known) : f64(a.out) / f64(a.in);
     if (p.antialias && !a.known)
-      return unsupported("antialias with a scale that is not known at compile time");
+      return needs_value("antialias with a scale that is not known at compile time");
     if (p.antialias && *a.known < kLeastScale)
       return unsupported("antialias with scale " + std::to_string(*a.known) + ", less than " +
                          std::to_string(kLeastScale));

@@ -5,7 +5,7 @@ namespace tilewright::ir {
 Status infer_shape_at_run(InferContext& c, const std::function<Expr(int, const Expr&)>& dim) {
   auto rank = c.rank(1) == 1 ? as_int(c.dim(1, 0)) : std::nullopt;
   if (!rank)
-    return c.unsupported("the length of the shape operand, " + to_string(c.type(1)) +
+    return c.needs_value("the length of the shape operand, " + to_string(c.type(1)) +
                          ", is not known at compile time");
   std::vector<Expr> dims;
   for (int d = 0; d < static_cast<int>(*rank); ++d)

@@ -269,7 +269,7 @@ struct Columns {
 Result<Columns> columns(const NodeView& c) {
   auto image = known_dims(c, 1), block = known_dims(c, 2);
   if (!image || !block)
-    return unsupported("image_shape or block_shape is not known at compile time");
+    return needs_value("image_shape or block_shape is not known at compile time");
   const size_t n = image->size();
   Columns p{*image,
             *block,
@@ -290,9 +290,7 @@ Result<Columns> columns(const NodeView& c) {
 }
 Status infer_col2im(InferContext& c) {
   auto p = columns(c);
-  if (!p.ok())
-    return p.error().kind == ErrorKind::kUnsupported ? c.unsupported(p.error().message)
-                                                     : c.error(p.error().message);
+  if (!p.ok()) return c.at_node(p.error());
   Expr size = 1;
   for (const Expr& e : p->block) size = size * e;
   std::vector<Expr> dims{c.dim(0, 0), simplify(floordiv(c.dim(0, 1), size))};

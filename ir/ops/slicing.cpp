@@ -16,7 +16,7 @@ Result<std::vector<int64_t>> slice_numbers(const NodeView& c, int operand, const
                                            const std::vector<int64_t>& otherwise) {
   if (!c.has(operand)) return otherwise;
   auto known = c.known_ints(operand);
-  if (!known) return unsupported(std::string(name) + " are not known at compile time");
+  if (!known) return needs_value(std::string(name) + " are not known at compile time");
   return *known;
 }
 // Where a bound lies: from the end when below 0.
@@ -41,7 +41,7 @@ Result<std::vector<SliceAxis>> slice_axes(const NodeView& c, const SliceBound& b
   std::vector<SliceAxis> result;
   for (const Expr& d : x.dims) result.push_back({0, 1, d});
   auto count = c.rank(1) == 1 ? as_int(c.dim(1, 0)) : std::nullopt;
-  if (!count) return unsupported("the length of starts is not known at compile time");
+  if (!count) return needs_value("the length of starts is not known at compile time");
   std::vector<int64_t> all, ones(static_cast<size_t>(*count), 1);
   for (int64_t d = 0; d < *count; ++d) all.push_back(d);
   TW_ASSIGN(std::vector<int64_t> axes, slice_numbers(c, 3, "axes", all));
@@ -72,9 +72,7 @@ std::vector<SliceAxis> slice_axes_at_run(const ComputeContext& c) {
 }
 Status infer_slice(InferContext& c) {
   auto axes = slice_axes_known(c);
-  if (!axes.ok())
-    return axes.error().kind == ErrorKind::kUnsupported ? c.unsupported(axes.error().message)
-                                                        : c.error(axes.error().message);
+  if (!axes.ok()) return c.at_node(axes.error());
   std::vector<Expr> dims;
   int symbols = 0;
   for (const SliceAxis& a : *axes) {

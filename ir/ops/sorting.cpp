@@ -26,7 +26,7 @@ std::optional<int> scan_axis(const NodeView& c) {
 }
 Status infer_scan(InferContext& c) {
   auto axis = scan_axis(c);
-  if (!axis) return c.unsupported("axis is not known at compile time");
+  if (!axis) return c.needs_value("axis is not known at compile time");
   if (*axis < 0 || *axis >= c.rank(0)) return c.error(axis_message(*axis, c.type(0)));
   if (c.type(0).dtype == DType::kBool) return c.error("x is " + to_string(c.type(0)));
   c.set_output(0, c.type(0));

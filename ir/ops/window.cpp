@@ -86,7 +86,7 @@ Result<WindowGeometry> conv_geometry(const NodeView& c) {
   std::vector<int64_t> kernel;
   for (size_t d = 2; d < w.size(); ++d) {
     auto k = as_int(w[d]);
-    if (!k) return unsupported("convolution with kernel extents unknown at compile time");
+    if (!k) return needs_value("convolution with kernel extents unknown at compile time");
     kernel.push_back(*k);
   }
   return window_geometry(c, c.type(0).dims, kernel);
@@ -120,7 +120,7 @@ Status infer_conv(InferContext& c) {
                    ", group is " + std::to_string(group));
   TW_RETURN_IF_ERROR(check_conv_zero_points(c));
   auto g = conv_geometry(c);
-  if (!g.ok()) return c.error(g.error().message);
+  if (!g.ok()) return c.at_node(g.error());
   std::vector<Expr> dims{x.dims[0], w.dims[0]};
   dims.insert(dims.end(), g->out.begin(), g->out.end());
   DType out = x.dtype;

@@ -1,6 +1,7 @@
 // Result<T>: a value, or an Error that names what was found, what was expected and where.
 #pragma once
 
+#include <cstdint>
 #include <new>
 #include <optional>
 #include <string>
@@ -20,11 +21,17 @@ enum class ErrorKind {
   kInternal,     // a pass produced something its verifier refuses: a bug here
 };
 
+// How many of an error's reasons go when more is known of the model's inputs: extents, and values
+// of those that say shapes.
+enum class Cure : uint8_t { kNone, kSome, kAll };
+constexpr Cure join(Cure a, Cure b) { return a == b ? a : Cure::kSome; }
+
 struct Error {
   ErrorKind kind = ErrorKind::kInvalid;
   std::string message;             // lower-case, no final period: what was found, what was expected
   std::string location;            // node, file or line; may be empty
   std::vector<std::string> notes;  // one per line below the message
+  Cure by_inputs = Cure::kNone;
 
   std::string to_string() const {
     std::string text = location.empty() ? message : location + ": " + message;
@@ -38,6 +45,10 @@ inline Error invalid(std::string message, std::string location = {}) {
 }
 inline Error unsupported(std::string message, std::string location = {}) {
   return {ErrorKind::kUnsupported, std::move(message), std::move(location), {}};
+}
+// Unsupported since something is not known when the model is compiled.
+inline Error needs_value(std::string message, std::string location = {}) {
+  return {ErrorKind::kUnsupported, std::move(message), std::move(location), {}, Cure::kAll};
 }
 inline Error io_error(std::string message, std::string location = {}) {
   return {ErrorKind::kIo, std::move(message), std::move(location), {}};

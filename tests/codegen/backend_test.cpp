@@ -9,7 +9,7 @@
 
 #include "codegen/assemble_executable.h"
 #include "ir/interpreter/interpreter.h"
-#include "ir/text/parser_graph.h"
+#include "ir/module_text/parser_graph.h"
 #include "ir/text/parser_loops.h"
 #include "ir/text/printer_loops.h"
 #include "passes/lower.h"

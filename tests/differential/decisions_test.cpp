@@ -4,7 +4,7 @@
 // answers a layer and n graphs, TILEWRIGHT_SEED=n one seed alone.
 #include <gtest/gtest.h>
 
-#include "ir/text/parser_graph.h"
+#include "ir/module_text/parser_graph.h"
 #include "tests/differential/random_answers.h"
 #include "tests/differential/random_graph.h"
 

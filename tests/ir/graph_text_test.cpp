@@ -5,8 +5,8 @@
 #include <random>
 
 #include "ir/graph/infer.h"
-#include "ir/text/parser_graph.h"
-#include "ir/text/printer_graph.h"
+#include "ir/module_text/parser_graph.h"
+#include "ir/module_text/printer_graph.h"
 #include "ir/verify_graph.h"
 
 namespace tilewright::ir {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/graph/infer.h"
-#include "ir/text/parser_graph.h"
+#include "ir/module_text/parser_graph.h"
 
 namespace tilewright::ir {
 namespace {

@@ -2,8 +2,8 @@
 // a phrase of the message.
 #include <gtest/gtest.h>
 
-#include "ir/text/parser_program.h"
-#include "ir/text/printer_program.h"
+#include "ir/module_text/parser_program.h"
+#include "ir/module_text/printer_program.h"
 #include "ir/verify_program.h"
 
 namespace tilewright::ir {
@@ -38,6 +38,10 @@ kernel k1_fill(Y: f32[m]) scalars(m) {
 kernel k2_add(A: f32[4], B: f32[4]) {
   B[ramp(0, 1, 4)] = A[ramp(0, 1, 4)] + broadcast(1.0, 4)
 }
+  schedule
+    "split i 4 io ii\n"
+    "vectorize ii \"x\"\n"
+    "no end"
   profile "k0_set" from "a \"b\"", "c" flops 0 bytes 16
   profile "k1_fill" flops n bytes m * 4
   block {
@@ -122,6 +126,15 @@ TEST(ProgramText, NoPrefixCrashes) {
   }
 }
 
+TEST(VerifyProgram, EachKernelHasASchedule) {
+  Result<Program> p = parsed(kWhole);
+  ASSERT_TRUE(p.ok());
+  EXPECT_EQ(p->schedules[2], "split i 4 io ii\nvectorize ii \"x\"\nno end");
+  p->schedules.pop_back();
+  Status s = verify(*p);
+  ASSERT_FALSE(s.ok());
+  EXPECT_NE(s.error().to_string().find("3 kernels and 2 schedules"), std::string::npos);
+}
 TEST(VerifyProgram, AGoodProgramPasses) { EXPECT_EQ(violations(kWhole), ""); }
 
 TEST(VerifyProgram, EachRuleIsChecked) {

@@ -39,6 +39,29 @@ TEST(VerifyLoops, GoodKernelsPass) {
             "");
 }
 
+// By a loop, by lanes, by lanes that a mask turns off, to the front, by what nothing is known of,
+// by rows of a tile.
+TEST(VerifyLoops, LocalBuffersAreNotOverrun) {
+  const struct {
+    const char *text, *phrase;
+  } cases[] = {
+      {"kernel k(A: i64[9]) { local t: i64[4] for i in 0..5 { t[i] = 1 } }",
+       "index 'i' of the local buffer 't' of 4 elements runs from 0 to 4"},
+      {"kernel k(A: i64[9]) { local t: i64[4] t[ramp(1, 1, 4)] = broadcast(1, 4) }",
+       "runs from 1 to 4"},
+      {"kernel k(A: i64[9]) scalars(n) { local t: i64[12] for i in 0..2 {"
+       "  t[ramp(i * 8, 1, 8) where ramp(i * 8, 1, 8) < broadcast(9, 8)] = broadcast(1, 8) } }",
+       "runs from 0 to 15"},
+      {"kernel k(A: i64[9]) { local t: i64[4] for i in 0..3 { A[i] = t[i - 1] } }",
+       "runs from -1 to 1"},
+      {"kernel k(A: i64[9]) { local t: i64[4] t[A[0]] = 1 }", "runs from A[0] to A[0]"},
+      {"kernel k(A: u8[512], B: i8[512]) { local t: i32[96] dot_tile(t[0, 32], A[0, 8], B[0, 64], "
+       "4, 16, 2) }",
+       "runs from 0 to 111"},
+  };
+  for (const auto& c : cases) expect_violation(parsed(c.text), Stage::kFlat, c.phrase);
+}
+
 TEST(VerifyLoops, RulesThatTextCanBreak) {
   const struct {
     Stage stage;

@@ -1,7 +1,7 @@
 // Nodes with regions: compiled programs take the right branch, carry values and stack scans.
 #include <gtest/gtest.h>
 
-#include "ir/text/parser_graph.h"
+#include "ir/module_text/parser_graph.h"
 #include "tests/ops/graph_oracle.h"
 
 namespace tilewright {

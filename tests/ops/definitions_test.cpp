@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "ir/graph/infer.h"
-#include "ir/text/parser_graph.h"
+#include "ir/module_text/parser_graph.h"
 #include "tests/ops/graph_oracle.h"
 
 namespace tilewright {

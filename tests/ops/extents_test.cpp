@@ -2,7 +2,7 @@
 // error when they do not, before anything is read.
 #include <gtest/gtest.h>
 
-#include "ir/text/parser_graph.h"
+#include "ir/module_text/parser_graph.h"
 #include "tests/ops/graph_oracle.h"
 
 namespace tilewright {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "ir/text/parser_graph.h"
+#include "ir/module_text/parser_graph.h"
 #include "tests/ops/graph_oracle.h"
 
 namespace tilewright {

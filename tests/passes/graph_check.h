@@ -7,8 +7,8 @@
 #include <random>
 
 #include "ir/graph/op.h"
-#include "ir/text/parser_graph.h"
-#include "ir/text/printer_graph.h"
+#include "ir/module_text/parser_graph.h"
+#include "ir/module_text/printer_graph.h"
 #include "ir/verify_graph.h"
 #include "passes/graph/graph_passes.h"
 #include "tests/passes/kernel_run.h"

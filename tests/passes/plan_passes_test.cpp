@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "ir/text/parser_graph.h"
-#include "ir/text/printer_program.h"
+#include "ir/module_text/parser_graph.h"
+#include "ir/module_text/printer_program.h"
 #include "passes/planner.h"
 #include "passes/reproducer.h"
 
@@ -106,12 +106,11 @@ TEST_F(PlanPasses, EveryRuleOfPlansIsChecked) {
 }
 
 TEST_F(PlanPasses, AProgramWithoutLifetimesIsRefusedAndReplays) {
-  auto program = plan_program(
-      graph_, options_,
-      [&](ir::Kernel k, const std::set<std::string>&) -> Result<LoweredKernel> {
-        TW_ASSIGN(k, lower_to_flat(std::move(k), options_));
-        return LoweredKernel{std::move(k), ""};
-      });
+  auto flat = [&](ir::Kernel k, const std::set<std::string>&) -> Result<LoweredKernel> {
+    TW_ASSIGN(k, lower_to_flat(std::move(k), options_));
+    return LoweredKernel{std::move(k), ""};
+  };
+  auto program = plan_program(graph_, options_, flat);
   ASSERT_TRUE(program.ok()) << program.error().to_string();
   auto none = [](ir::Program p, const LowerOptions&) -> Result<ir::Program> {
     for (ir::ProgramBuffer& b : p.buffers) b.first_use = b.last_use = 7;

@@ -7,7 +7,7 @@
 #include <regex>
 #include <sstream>
 
-#include "ir/text/parser_graph.h"
+#include "ir/module_text/parser_graph.h"
 #include "passes/plan_program.h"
 
 namespace tilewright::passes {
@@ -100,12 +100,13 @@ std::vector<RuleKernel> kernels_of(const RuleCase& c) {
   EXPECT_TRUE(lowered.ok()) << lowered.error().to_string();
   if (!lowered.ok()) return {};
   std::vector<RuleKernel> kernels;
-  auto program = plan_program(
-      *lowered, options, [&](ir::Kernel k, const std::set<std::string>& known) -> Result<LoweredKernel> {
-        k.exact = c.exact;
-        kernels.push_back({k, known});
-        return LoweredKernel{std::move(k), ""};
-      });
+  auto program =
+      plan_program(*lowered, options,
+                   [&](ir::Kernel k, const std::set<std::string>& known) -> Result<LoweredKernel> {
+                     k.exact = c.exact;
+                     kernels.push_back({k, known});
+                     return LoweredKernel{std::move(k), ""};
+                   });
   EXPECT_TRUE(program.ok()) << program.error().to_string();
   return kernels;
 }

@@ -16,7 +16,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "ir/text/parser_graph.h"
+#include "ir/module_text/parser_graph.h"
 #include "passes/lower.h"
 #include "passes/plan_program.h"
 #include "passes/schedule/rules/choose_trace.h"

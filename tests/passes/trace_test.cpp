@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/loops/compare.h"
-#include "ir/text/parser_graph.h"
+#include "ir/module_text/parser_graph.h"
 #include "ir/text/parser_loops.h"
 #include "ir/text/printer_loops.h"
 #include "ir/verify_loops.h"

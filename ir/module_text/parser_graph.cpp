@@ -1,13 +1,13 @@
-#include "ir/text/parser_graph.h"
+#include "ir/module_text/parser_graph.h"
 
 #include <charconv>
 #include <cmath>
 #include <unordered_map>
 
 #include "ir/graph/op.h"
-#include "ir/text/inline_constant.h"
+#include "ir/module_text/inline_constant.h"
+#include "ir/module_text/printer_graph.h"
 #include "ir/text/parser_exprs.h"
-#include "ir/text/printer_graph.h"
 
 namespace tilewright::ir {
 

@@ -7,16 +7,18 @@
 //     inputs(b0)
 //     outputs(b2)
 //     kernel k0_matmul(...) scalars(batch) { ... }
-//     step "split(matmul.i0 matmul.io matmul.ii; 6)"
+//     schedule
+//       "split matmul.j 16 jo ji\n"
 //     profile "k0_matmul" from "fc1" flops batch * 15680 bytes batch * 3176 + 31360
 //     block {
 //       call 0(b0, b1, b2) scalars(batch) profile 0
 //     }
 //   }
 //
-// Buffers are numbered as they come, so are kernels, profiles and blocks, of which the first is the
-// main one. `of b1` makes a view of another buffer, `dynamic` says that the run defines the size,
-// `live` names the first and last instruction of the main block that uses the buffer. Constants are
+// A kernel's schedule stands behind it, a string for each line. Buffers are numbered as they come,
+// so are kernels, profiles and blocks, of which the first is the main one. `of b1` makes a view of
+// another buffer, `dynamic` says that the run defines the size, `live` names the first and last
+// instruction of the main block that uses the buffer. Constants are
 // `#n`, the n-th of a list that travels beside the text. Instructions:
 //
 //   call 0(b0, b1) scalars(batch, n) profile 2       define n = b4[0] limit 1024

@@ -1,9 +1,9 @@
-#include "ir/text/printer_graph.h"
+#include "ir/module_text/printer_graph.h"
 
 #include <algorithm>
 
 #include "ir/graph/op.h"
-#include "ir/text/inline_constant.h"
+#include "ir/module_text/inline_constant.h"
 #include "ir/text/lexer.h"
 #include "ir/text/printer_loops.h"
 

@@ -1,10 +1,10 @@
-#include "ir/text/parser_program.h"
+#include "ir/module_text/parser_program.h"
 
 #include <charconv>
 #include <limits>
 
+#include "ir/module_text/program_words.h"
 #include "ir/text/parser_stmts.h"
-#include "ir/text/program_words.h"
 
 namespace tilewright::ir {
 
@@ -272,7 +272,9 @@ void ProgramParser::statement() {
   } else if (c_.at_word("kernel")) {
     p_.kernels.push_back(kernel());
     p_.schedules.emplace_back();
-    while (c_.accept_word("step")) p_.schedules.back() += string("a step of the schedule") + "\n";
+    if (c_.accept_word("schedule")) do
+        p_.schedules.back() += string("a line of a schedule");
+      while (c_.peek().kind == TokenKind::kString);
   } else if (c_.accept_word("profile")) {
     p_.profile.push_back(profile());
   } else if (c_.accept_word("block")) {

@@ -1,4 +1,4 @@
-#include "ir/text/inline_constant.h"
+#include "ir/module_text/inline_constant.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,11 +1,10 @@
-#include "ir/text/printer_program.h"
+#include "ir/module_text/printer_program.h"
 
 #include <algorithm>
-#include <sstream>
 
+#include "ir/module_text/program_words.h"
 #include "ir/text/lexer.h"
 #include "ir/text/printer_loops.h"
-#include "ir/text/program_words.h"
 
 namespace tilewright::ir {
 
@@ -24,7 +23,7 @@ class ProgramPrinter {
     out_ += "  inputs" + buffers(p_.inputs) + "\n  outputs" + buffers(p_.outputs) + "\n";
     for (size_t k = 0; k < p_.kernels.size(); ++k) {
       out_ += to_text(p_.kernels[k]);
-      if (k < p_.schedules.size()) steps(p_.schedules[k]);
+      if (k < p_.schedules.size()) schedule(p_.schedules[k]);
     }
     for (const ProfileEntry& e : p_.profile) profile(e);
     for (const auto& block : p_.blocks) {
@@ -75,10 +74,15 @@ class ProgramPrinter {
     constants_.push_back(c);
     return constants_.size() - 1;
   }
-  // What led to the kernel before, one step a line.
-  void steps(const std::string& schedule) {
-    std::istringstream lines(schedule);
-    for (std::string line; std::getline(lines, line);) out_ += "  step " + string(line) + "\n";
+  // A string for each line.
+  void schedule(const std::string& lines) {
+    if (lines.empty()) return;
+    out_ += "  schedule\n";
+    for (size_t at = 0; at < lines.size();) {
+      const size_t end = std::min(lines.find('\n', at), lines.size() - 1) + 1;
+      out_ += "    " + string(lines.substr(at, end - at)) + "\n";
+      at = end;
+    }
   }
   void profile(const ProfileEntry& e) {
     out_ += "  profile " + string(e.kernel);
