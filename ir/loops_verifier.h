@@ -51,6 +51,8 @@ class LoopsVerifier {
   void check(const Broadcast& n, const Expr& e);
   void check(const ReduceLanes& n, const Expr& e);
   void check(const Dot& n, const Expr& e);
+  void check(const EveryLane& n, const Expr& e);
+  void check(const Interleave& n, const Expr& e);
   void stated(const Expr& e, ScalarType expected) {
     TW_REQUIRE(e.type() == expected, "'" + text(e) + "' states type " + to_text(e.type()) +
                                          ", its operands give " + to_text(expected));

@@ -151,6 +151,8 @@ std::span<const KernelPass> loop_passes() {
       {"unguard_loads", Change::kNothing, Stage::kFlat, on_body<unguard_loads>},
       {"lower_dots", Change::kNothing, Stage::kFlat, on_body<lower_dots>},
       {"unroll_loops", Change::kNothing, Stage::kFlat, on_body<unroll_loops>},
+      // Strided accesses side by side are whole vectors, whose lanes are put in order.
+      {"group_accesses", Change::kNothing, Stage::kFlat, on_body<group_accesses>},
       // Parallel loops one after the other share a fork.
       {"form_phases", Change::kNothing, Stage::kFlat, on_kernel<form_phases>},
       // Workspace buffers have their places, the kernel the size of its workspaces.

@@ -27,6 +27,8 @@ decltype(auto) dispatch(const Expr& e, F&& f) {
     case NodeKind::kBroadcast: return f(*e.as<Broadcast>());
     case NodeKind::kReduceLanes: return f(*e.as<ReduceLanes>());
     case NodeKind::kDot: return f(*e.as<Dot>());
+    case NodeKind::kEveryLane: return f(*e.as<EveryLane>());
+    case NodeKind::kInterleave: return f(*e.as<Interleave>());
     default: break;
   }
   check_failed("an expression kind", __FILE__, __LINE__);

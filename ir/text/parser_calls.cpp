@@ -78,9 +78,11 @@ Expr ExprParser::lanes_of(const Token& at, bool ramp) {
   }
   const int count = lanes();
   if (!c_.ok()) return nullptr;
-  if (ramp ? base.lanes() != 1 || !(base.type() == stride.type()) : count % base.lanes() != 0) {
-    c_.fail(at, ramp ? "ramp: base and stride must be scalars of one type"
-                     : "broadcast: " + std::to_string(count) + " lanes of " + to_text(base.type()));
+  if (count % base.lanes() != 0 || (ramp && !(stride.type() == ScalarType{base.dtype(), 1}))) {
+    c_.fail(at,
+            ramp ? "ramp: the stride must be a scalar of the type of the base, whose lanes divide "
+                   "those of the ramp"
+                 : "broadcast: " + std::to_string(count) + " lanes of " + to_text(base.type()));
     return nullptr;
   }
   const ScalarType type{base.dtype(), count};
@@ -93,6 +95,33 @@ Expr ExprParser::lanes_of(const Token& at, bool ramp) {
   n->base = std::move(base);
   n->stride = std::move(stride);
   return done(n);
+}
+// value, first, step)
+Expr ExprParser::every_of(const Token& at) {
+  Expr value = expression();
+  c_.expect_symbol(",");
+  const int64_t first = c_.integer("the first lane");
+  c_.expect_symbol(",");
+  const int64_t step = c_.integer("the step between lanes");
+  if (!c_.ok()) return nullptr;
+  if (step < 1 || first < 0 || first >= step || value.lanes() % step != 0) {
+    c_.fail(at, "every: lane " + std::to_string(first) + " of each " + std::to_string(step) +
+                    " of a " + to_text(value.type()));
+    return nullptr;
+  }
+  return every_lane(std::move(value), first, step);
+}
+// part, part, ...)
+Expr ExprParser::interleave_of(const Token& at) {
+  std::vector<Expr> parts{expression()};
+  while (c_.ok() && c_.accept_symbol(",")) parts.push_back(expression());
+  if (!c_.ok()) return nullptr;
+  bool alike = parts.size() * static_cast<size_t>(parts[0].lanes()) <= kMaxLanes;
+  for (const Expr& e : parts) alike &= e.type() == parts[0].type();
+  if (alike) return interleave(std::move(parts));
+  c_.fail(at, "interleave: parts of different types, or more than " + std::to_string(kMaxLanes) +
+                  " lanes");
+  return nullptr;
 }
 // op, value)
 Expr ExprParser::reduce_of(const Token&) {
@@ -149,6 +178,10 @@ Expr ExprParser::call() {
       n->b = std::move(b);
       result = done(n);
     }
+  } else if (t.text == "every") {
+    result = every_of(t);
+  } else if (t.text == "interleave") {
+    result = interleave_of(t);
   } else if (t.text == "reduce_lanes") {
     result = reduce_of(t);
   } else if (auto u = unary_named(t.text)) {

@@ -51,6 +51,8 @@ class ExprParser {
   Expr select_of(const Token& at, Expr condition, Expr a, Expr b);
   Expr lanes_of(const Token& at, bool ramp);
   Expr reduce_of(const Token& at);
+  Expr every_of(const Token& at);
+  Expr interleave_of(const Token& at);
   // [i, j where mask] of a buffer already named; false after an error.
   bool access(std::vector<Expr>& indices, Expr& mask);
   Buffer find_buffer(const Token& t);

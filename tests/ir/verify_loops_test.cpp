@@ -116,6 +116,26 @@ TEST(VerifyLoops, RulesThatTextCanBreak) {
   for (const auto& c : cases) expect_violation(parsed(c.text), c.stage, c.phrase);
 }
 
+TEST(VerifyLoops, RowsAndTheirLanes) {
+  const struct {
+    Stage stage;
+    const char* text;
+    const char* phrase;
+  } cases[] = {
+      {Stage::kScheduled,
+       "kernel k(A: i64[9]) { A[0] = reduce_lanes(+, ramp(ramp(0, 1, 2), 3, 4)) }",
+       "base and stride of a ramp must be scalars of one type"},
+      {Stage::kFlat,
+       "kernel k(A: i32[9]) { A[ramp(0, 1, 4)] = ramp(ramp(0:i32, 1:i32, 2), 3:i32, 4) }",
+       "base and stride of a ramp must be scalars of one type"},
+      {Stage::kFlat, "kernel k(A: i64[9]) { A[0] = every(A[ramp(0, 1, 4)], 1, 4) }",
+       "is not one lane of each step of a vector"},
+      {Stage::kFlat, "kernel k(A: i64[9]) { A[ramp(0, 1, 2)] = interleave(1, 2) }",
+       "does not interleave vectors of one type"},
+  };
+  for (const auto& c : cases) expect_violation(parsed(c.text), c.stage, c.phrase);
+}
+
 TEST(VerifyLoops, WorkspaceBuffersHavePlacesOnceTheyArePlanned) {
   const auto found = [](const std::string& sizes, const std::string& body, Stage stage) {
     return violations(parsed("kernel k(A: f32[64]) scalars(n) " + sizes + " { " + body + " }"),
