@@ -52,6 +52,8 @@ class LoopsVerifier {
   void check(const Broadcast& n, const Expr& e);
   void check(const ReduceLanes& n, const Expr& e);
   void check(const Dot& n, const Expr& e);
+  void check(const EveryLane& n, const Expr& e);
+  void check(const Interleave& n, const Expr& e);
   void stated(const Expr& e, ScalarType expected) {
     TW_REQUIRE(e.type() == expected, "'" + text(e) + "' states type " + to_text(e.type()) +
                                          ", its operands give " + to_text(expected));
@@ -64,7 +66,6 @@ class LoopsVerifier {
   // tile's operand; what a let says of its variable.
   void inside(const Buffer& b, const Expr& index, const Expr& reach = 0);
   void inside(const TileOperand& x, int64_t rows, int64_t elements_a_row);
-  void bound(const Var& v, const Expr& value);
 
   // Statements.
   void stmt(const Stmt& s);
@@ -108,7 +109,7 @@ class LoopsVerifier {
   };
   std::vector<Placed> placed_;                        // around the statement
   std::unordered_set<const BufferNode*> of_walkers_;  // allocated outside of parallel loops
-  Ranges ranges_;  // of loop variables and lets
+  Ranges ranges_;                                     // of loops of constant extents
   bool in_init_ = false, hide_loops_ = true;
 };
 

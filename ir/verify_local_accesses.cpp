@@ -1,7 +1,8 @@
 // Every access of a local buffer lies inside of it: on the stack nothing else stops a store. All
 // lanes count, those that a mask or a condition turns off too, since code generation stores whole
 // vectors and whole tiles to local buffers: their extents hold these (place_buffers). Bounds follow
-// from the extents of the loops around, by interval arithmetic and extremes of linear expressions.
+// from the constant extents of the loops around, and are exact for sums and products.
+#include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 #include "ir/loops_verifier.h"
 
@@ -18,7 +19,7 @@ Ends ends(const Expr& index, const Ranges& ranges) {
   if (auto i = as_int(index)) return {Expr(*i), Expr(*i)};
   if (const auto* r = index.as<Ramp>()) {
     const Ends base = ends(r->base, ranges);
-    const Expr reach = r->stride * Expr(r->type.lanes - 1);
+    const Expr reach = r->stride * Expr(r->type.lanes / r->base.lanes() - 1);
     const Ends far{lower_bound(reach, ranges), upper_bound(reach, ranges)};
     if (!base.low || !base.high || !far.low || !far.high) return {};
     return {simplify(base.low + min(far.low, Expr(0))),
@@ -33,34 +34,39 @@ Ends ends(const Expr& index, const Ranges& ranges) {
   return {simplify(a.low + b.low), simplify(a.high + b.high)};
 }
 
+// Only of sums and products are the ends taken by some values of the loops: a minimum, a quotient or
+// a place that is data may hang together with what stands beside it.
+bool is_plain(const Expr& index) {
+  bool plain = true;
+  for_each_expr(index, [&](const Expr& e) {
+    const auto* b = e.as<Binary>();
+    plain &= !b || b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub || b->op == BinaryOp::kMul;
+    plain &= !e.as<Select>() && !e.as<Load>() && !e.as<Unary>() && !e.as<Cast>();
+  });
+  return plain;
+}
+
 }  // namespace
 
 void LoopsVerifier::inside(const Buffer& b, const Expr& index, const Expr& reach) {
   if (!flat_ || found_ > 0 || b->scope != Scope::kLocal || b->shape.size() != 1) return;
   const auto elements = as_int(b->shape[0]);
-  if (!elements) return;
+  if (!elements || !is_plain(index)) return;
   const Ends e = ends(index, ranges_);
   const Expr last = e.high ? simplify(e.high + reach, ranges_) : Expr();
   const auto low = e.low ? as_int(e.low) : std::nullopt;
   const auto high = last ? as_int(last) : std::nullopt;
-  const bool fits = low && high ? *low >= 0 && *high < *elements
-                                : e.low && last && can_prove(Expr(0) <= e.low, ranges_) &&
-                                      can_prove(last < Expr(*elements), ranges_);
-  TW_REQUIRE(fits, "index '" + text(index) + "' of the local buffer '" + names_.of(b) + "' of " +
-                       std::to_string(*elements) + " elements runs from " +
-                       (e.low ? text(e.low) : "somewhere") + " to " +
-                       (last ? text(last) : "somewhere"));
+  // Where an end is not known nothing can be said: only what is sure to lie outside is refused.
+  const bool outside = (low && *low < 0) || (high && *high >= *elements);
+  TW_REQUIRE(!outside, "index '" + text(index) + "' of the local buffer '" + names_.of(b) +
+                           "' of " + std::to_string(*elements) + " elements runs from " +
+                           (e.low ? text(e.low) : "somewhere") + " to " +
+                           (last ? text(last) : "somewhere"));
 }
 
 void LoopsVerifier::inside(const TileOperand& x, int64_t rows, int64_t elements_a_row) {
   inside(x.buffer, x.index,
          upper_bound(x.stride * Expr(rows - 1), ranges_) + Expr(elements_a_row - 1));
-}
-
-void LoopsVerifier::bound(const Var& v, const Expr& value) {
-  if (!(v.type() == ScalarType{})) return;
-  const Expr low = lower_bound(value, ranges_), high = upper_bound(value, ranges_);
-  if (low && high) ranges_.set(v, low, simplify(high - low + Expr(1)));
 }
 
 }  // namespace tilewright::ir

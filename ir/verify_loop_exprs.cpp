@@ -94,8 +94,13 @@ void LoopsVerifier::check(const Ramp& n, const Expr& e) {
   expr(n.base);
   expr(n.stride);
   if (!n.base || !n.stride) return;
-  TW_REQUIRE(n.base.type() == n.stride.type() && n.base.lanes() == 1,
-             "base and stride of a ramp must be scalars of one type: '" + text(e) + "'");
+  const bool of_rows = flat_ && n.base.type() != ScalarType{n.base.dtype(), 1} &&
+                       n.base.dtype() == DType::kInt64 && e.lanes() % n.base.lanes() == 0;
+  TW_REQUIRE(
+      (n.stride.type() == ScalarType{n.base.dtype(), 1} && (n.base.lanes() == 1 || of_rows)),
+      "base and stride of a ramp must be scalars of one type, or the base i64 of so many lanes "
+      "that a number of rows has those of the ramp: '" +
+          text(e) + "'");
   stated(e, {n.base.dtype(), e.lanes()});
 }
 void LoopsVerifier::check(const Broadcast& n, const Expr& e) {
@@ -116,6 +121,24 @@ void LoopsVerifier::check(const Dot& n, const Expr& e) {
       "f32 and twice as many of bf16: '" +
           text(e) + "'");
   stated(e, n.sum.type());
+}
+void LoopsVerifier::check(const EveryLane& n, const Expr& e) {
+  expr(n.value);
+  if (!n.value) return;
+  const bool fits = n.step >= 1 && n.first >= 0 && n.first < n.step &&
+                    n.value.lanes() % n.step == 0 && n.value.lanes() / n.step > 1;
+  if (TW_REQUIRE(fits, "'" + text(e) + "' is not one lane of each step of a vector"))
+    stated(e, {n.value.dtype(), static_cast<int>(n.value.lanes() / n.step)});
+}
+void LoopsVerifier::check(const Interleave& n, const Expr& e) {
+  bool alike = n.parts.size() > 1;
+  for (const Expr& p : n.parts) {
+    expr(p);
+    if (!p) return;
+    alike &= p.type() == n.parts[0].type() && p.lanes() > 1;
+  }
+  if (TW_REQUIRE(alike, "'" + text(e) + "' does not interleave vectors of one type"))
+    stated(e, {n.parts[0].dtype(), n.parts[0].lanes() * static_cast<int>(n.parts.size())});
 }
 void LoopsVerifier::check(const ReduceLanes& n, const Expr& e) {
   expr(n.value);

@@ -81,7 +81,6 @@ void LoopsVerifier::check(const Let& n) {
                                                    to_text(n.var.type()) + ", its value " +
                                                    to_text(n.value.type()));
   define(n.var, {Origin::kLet, depth_, false, AxisKind::kParallel});
-  if (n.var && n.value && found_ == 0) bound(n.var, n.value);
   stmt(n.body);
   forget(n.var);
 }
@@ -97,7 +96,7 @@ void LoopsVerifier::check(const For& n) {
   TW_REQUIRE(n.loop_kind != LoopKind::kParallel || !vectorized_,
              "a parallel loop is nested in a vectorized one");
   define(n.var, {Origin::kLoop, depth_, n.loop_kind == LoopKind::kParallel, AxisKind::kParallel});
-  if (n.var && n.extent) ranges_.set(n.var, n.extent);
+  if (n.var && as_int(n.extent)) ranges_.set(n.var, n.extent);
   vectorized_ += n.loop_kind == LoopKind::kVectorized;
   const bool parallel = n.loop_kind == LoopKind::kParallel, shared = parallel && !is_one(n.extent);
   parallel_ += parallel;

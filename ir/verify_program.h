@@ -19,7 +19,7 @@
 //  - The first block is the main one, which nothing enters; each other is entered by exactly one
 //    branch or loop, so that none enters itself.
 // Order
-//  - What an instruction reads is an input, a constant, the run key, or stored to before: in its
+//  - What an instruction reads is an input, a constant, the run key, empty, or stored to before: in its
 //    block, in those around it, or in both branches of an `if` between. A branch that fails stores
 //    whatever the other does. The same holds of results at the end of the main block.
 //  - A symbol is named only where an input's extents, a `define` or the count of a loop before it

@@ -33,8 +33,9 @@ void ProgramVerifier::reads(int32_t b, const State& state) {
   const int32_t root = storage_root(p_, b);
   sizes_known(b, state);
   const StorageKind kind = at(root).kind;
-  const bool given =
-      kind == StorageKind::kInput || kind == StorageKind::kConstant || kind == StorageKind::kRunKey;
+  // Of nothing no kernel keeps a store.
+  const bool given = kind == StorageKind::kInput || kind == StorageKind::kConstant ||
+                     kind == StorageKind::kRunKey || as_int(at(root).elements) == 0;
   if (!given && !state.stored.count(root)) report(who(b) + " is read before it is stored to");
 }
 void ProgramVerifier::stores(int32_t b, State& state) {

@@ -182,6 +182,8 @@ std::span<const KernelPass> loop_passes() {
       {"unguard_loads", Change::kNothing, Stage::kFlat, on_body<unguard_loads>},
       {"lower_dots", Change::kNothing, Stage::kFlat, on_body<lower_dots>},
       {"unroll_loops", Change::kNothing, Stage::kFlat, on_body<unroll_loops>},
+      // Strided accesses side by side are whole vectors, whose lanes are put in order.
+      {"group_accesses", Change::kNothing, Stage::kFlat, on_body<group_accesses>},
       // Parallel loops one after the other share a fork.
       {"form_phases", Change::kNothing, Stage::kFlat, on_kernel<form_phases>},
       // Workspace buffers have their places, the kernel the size of its workspaces.
@@ -217,17 +219,16 @@ Result<Kernel> lower_to_flat(Kernel kernel, const LowerOptions& options) {
 Result<ir::Program> lower(Graph graph, const LowerOptions& options) {
   TW_ASSIGN(graph, lower_graph(std::move(graph), options));
   size_t done = 0;
-  TW_ASSIGN(
-      ir::Program program,
-      plan_program(
-          graph, options,
-          [&](Kernel k, const std::set<std::string>& constants) -> Result<LoweredKernel> {
-            if (options.on_kernel) options.on_kernel(done++);
-            k.exact = options.numerics == Numerics::kExact;
-            TW_ASSIGN(ScheduledKernel s, schedule_kernel(std::move(k), constants, options));
-            TW_ASSIGN(k, lower_to_flat(std::move(s.kernel), options));
-            return LoweredKernel{std::move(k), to_string(s.trace)};
-          }));
+  TW_ASSIGN(ir::Program program,
+            plan_program(
+                graph, options,
+                [&](Kernel k, const std::set<std::string>& constants) -> Result<LoweredKernel> {
+                  if (options.on_kernel) options.on_kernel(done++);
+                  k.exact = options.numerics == Numerics::kExact;
+                  TW_ASSIGN(ScheduledKernel s, schedule_kernel(std::move(k), constants, options));
+                  TW_ASSIGN(k, lower_to_flat(std::move(s.kernel), options));
+                  return LoweredKernel{std::move(k), to_string(s.trace)};
+                }));
   program.numerics = options.numerics;
   return run_pipeline(program_passes(), std::move(program), options);
 }

@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "codegen/cpu/emit_arithmetic.h"
-#include "codegen/cpu/emit_values.h"
-#include "codegen/cpu/transpose_steps.h"
 #include "codegen/cpu/vector_math.h"
 #include "ir/loops/linear.h"
 
@@ -175,78 +173,4 @@ Value* each_repeated(llvm::IRBuilderBase& b, Value* v, int n) {
   return shuffled(b, v, v, lanes_of(v) * n, [&](int i) { return i / n; });
 }
 
-// Loads and stores that neighbouring statements make of one square or stretch of memory: whole
-// vectors are moved, and shuffles put the lanes in order.
-
-// The column that this or a like load reads; null where it is of none.
-Value* ValueEmitter::loaded_before(const Load& l) const {
-  if (auto it = loaded_.find(&l); it != loaded_.end()) return it->second;
-  if (!l.indices[0].as<Ramp>()) return nullptr;
-  for (const auto& [other, column] : loaded_)
-    if (other->buffer == l.buffer && same_expr(other->indices[0], l.indices[0]) &&
-        (l.mask && other->mask ? same_expr(l.mask, other->mask) : !l.mask && !other->mask))
-      return column;
-  return nullptr;
-}
-
-size_t ValueEmitter::load_square(const std::vector<const Load*>& columns) {
-  const Load& first = *columns[0];
-  const Ramp& index = *first.indices[0].as<Ramp>();
-  memo_.clear();
-  Value *top = address(first.buffer, index.base), *stride = value(index.stride);
-  std::vector<Value*> rows;
-  for (size_t i = 0; i < columns.size(); ++i) {
-    Value* row = b_.CreateInBoundsGEP(type_of({first.buffer->dtype, 1}, true), top,
-                                      b_.CreateMul(stride, b_.getInt64(i)));
-    rows.push_back(b_.CreateAlignedLoad(type_of(first.type, true), row, alignment(first.buffer)));
-    prefetch(first, row);
-  }
-  const int n = first.type.lanes, part = std::min(n, 16 / byte_size(first.type.dtype));
-  for (const std::vector<Shuffle>& step : transpose_steps(n, part)) {
-    std::vector<Value*> next;
-    for (const Shuffle& s : step)
-      next.push_back(b_.CreateShuffleVector(rows[static_cast<size_t>(s.x)],
-                                            rows[static_cast<size_t>(s.y)], s.lanes));
-    rows = std::move(next);
-  }
-  for (size_t i = 0; i < columns.size(); ++i)
-    loaded_[columns[i]] = from_memory(rows[i], first.type);
-  return columns.size();
-}
-
-size_t ValueEmitter::load_stretch(const std::vector<const Load*>& columns) {
-  memo_.clear();
-  const Load& first = *columns[0];
-  const int n = static_cast<int>(columns.size()), lanes = first.type.lanes;
-  Value *p = address(first.buffer, first.indices[0].as<Ramp>()->base), *mask = load_mask(first);
-  llvm::Type* type = type_of({first.type.dtype, n * lanes}, true);
-  Value* all =
-      mask ? static_cast<Value*>(b_.CreateMaskedLoad(type, p, alignment(first.buffer),
-                                                     each_repeated(b_, splat(mask, lanes), n),
-                                                     llvm::Constant::getNullValue(type)))
-           : b_.CreateAlignedLoad(type, p, alignment(first.buffer));
-  for (int k = 0; k < n; ++k)
-    loaded_[columns[static_cast<size_t>(k)]] = from_memory(emit_every(b_, all, k, n), first.type);
-  return columns.size();
-}
-
-void ValueEmitter::store_stretch(const std::vector<Stmt>& stmts, size_t first, int n) {
-  memo_.clear();
-  const Store& head = *stmts[first].as<Store>();
-  const Ramp& index = *head.indices[0].as<Ramp>();
-  std::vector<Value*> parts;
-  for (size_t k = first; k < first + static_cast<size_t>(n); ++k)
-    parts.push_back(splat(value(stmts[k].as<Store>()->value), index.type.lanes));
-  // As wide numbers where there are such, which takes no shuffles.
-  const int bytes = n * byte_size(head.buffer->dtype);
-  const bool joins = bytes <= 8 && std::has_single_bit(static_cast<unsigned>(n));
-  Value *all = joins ? emit_joined(b_, parts) : emit_interleaved(b_, parts),
-        *p = address(head.buffer, index.base);
-  if (head.mask) {
-    Value* mask = splat(value(head.mask), index.type.lanes);
-    b_.CreateMaskedStore(all, p, alignment(head.buffer), joins ? mask : each_repeated(b_, mask, n));
-  } else {
-    b_.CreateAlignedStore(all, p, alignment(head.buffer));
-  }
-}
 }  // namespace tilewright::cpu

@@ -13,8 +13,6 @@
 #include "codegen/cpu/emit_arithmetic.h"
 #include "codegen/cpu/emit_dot.h"
 #include "codegen/cpu/emit_values.h"
-#include "codegen/cpu/strided_loads.h"
-#include "codegen/cpu/strided_stores.h"
 #include "codegen/cpu/vector_math.h"
 #include "ir/loops/dot_tile.h"
 #include "ir/loops/rewrite.h"
@@ -146,7 +144,7 @@ class Emitter {
       case NodeKind::kSeq: return emit_seq(s.as<Seq>()->stmts);
       case NodeKind::kLet: {
         const Let& l = *s.as<Let>();
-        f_.vars[l.var.get()] = values_.value(l.value);
+        if (!values_.bind_columns(l)) f_.vars[l.var.get()] = values_.value(l.value);
         return emit(l.body);
       }
       case NodeKind::kFor:
@@ -163,27 +161,8 @@ class Emitter {
     TW_CHECK(!"a statement of flat loops");
   }
 
-  // The number of statements, from `first` on, that use what is loaded here.
-  size_t load_together(const std::vector<Stmt>& stmts, size_t first) {
-    values_.forget_columns();
-    if (const auto square = columns_of_square(stmts, first); !square.empty())
-      return values_.load_square(square);
-    const auto stretch = columns_of_stretch(stmts, first);
-    return stretch.empty() ? 0 : values_.load_stretch(stretch);
-  }
   void emit_seq(const std::vector<Stmt>& stmts) {
-    size_t square_end = 0;
-    for (size_t i = 0; i < stmts.size(); ++i) {
-      if (i >= square_end) square_end = i + load_together(stmts, i);
-      if (const int n = stores_of_stretch(stmts, i)) {
-        unit_.forget_operands();
-        values_.store_stretch(stmts, i, n);
-        i += static_cast<size_t>(n) - 1;
-      } else {
-        emit(stmts[i]);
-      }
-    }
-    values_.forget_columns();  // other places may share the loads, but not their values
+    for (const Stmt& s : stmts) emit(s);
   }
   void emit_for(const For& f) {
     Value* extent = values_.value(f.extent);

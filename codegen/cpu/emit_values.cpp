@@ -79,11 +79,12 @@ Value* ValueEmitter::from_memory(Value* v, ScalarType t) {
 // A unit-stride vector index, as its first element; null otherwise.
 Value* ValueEmitter::contiguous_base(const Expr& index) {
   const auto* r = index.as<Ramp>();
-  return r && is_one(r->stride) ? value(r->base) : nullptr;
+  return r && is_one(r->stride) && r->base.lanes() == 1 ? value(r->base) : nullptr;
 }
 
 void ValueEmitter::store(const Store& s) {
   stored_ = s.buffer.get();
+  if (store_interleaved(s)) return;
   const ScalarType t{s.buffer->dtype, std::max(s.indices[0].lanes(), s.value.lanes())};
   Value* stored = to_memory(splat(value(s.value), t.lanes), t);
   Value* mask = s.mask ? value(s.mask) : nullptr;
@@ -137,14 +138,14 @@ void ValueEmitter::store_if(Value* condition, const Store& s, Value* stored) {
   b_.SetInsertPoint(exit);
 }
 
-// Brings the lines `ahead` of a contiguous load that starts at p into the first cache, past those
-// where they would only displace what is read again.
-void ValueEmitter::prefetch(const Load& l, Value* p) {
+// Brings the lines `ahead` of contiguous lanes of a load that start at p into the first cache, past
+// those where they would only displace what is read again.
+void ValueEmitter::prefetch(const Load& l, int lanes, Value* p) {
   if (!l.ahead) return;
   constexpr int64_t kLine = 64;
   constexpr uint32_t kReadOnce = 0;
   const int64_t each = byte_size(l.type.dtype), from = l.ahead * each;
-  for (int64_t at = from; at < from + l.type.lanes * each; at += kLine) {
+  for (int64_t at = from; at < from + lanes * each; at += kLine) {
     Value* line = b_.CreateGEP(b_.getInt8Ty(), p, b_.getInt64(static_cast<uint64_t>(at)));
     b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {line->getType()},
                        {line, b_.getInt32(0), b_.getInt32(kReadOnce), b_.getInt32(1)});
@@ -162,7 +163,6 @@ Value* ValueEmitter::load_mask(const Load& l) {
 }
 
 Value* ValueEmitter::load(const Load& l) {
-  if (Value* v = loaded_before(l)) return v;
   const ScalarType t = l.type;
   llvm::Type* type = type_of(t, true);
   Value* mask = load_mask(l);
@@ -177,7 +177,7 @@ Value* ValueEmitter::load(const Load& l) {
   Value* zero = llvm::Constant::getNullValue(type);
   if (Value* base = contiguous_base(l.indices[0])) {
     Value* p = place(l.buffer, base);
-    prefetch(l, p);
+    prefetch(l, t.lanes, p);
     Value* v =
         mask ? static_cast<Value*>(b_.CreateMaskedLoad(type, p, alignment(l.buffer), mask, zero))
              : b_.CreateAlignedLoad(type, p, alignment(l.buffer));
@@ -231,6 +231,8 @@ const Expr& ValueEmitter::keep(Expr e) {
 
 Value* ValueEmitter::value(const Expr& e) {
   if (e.kind() == NodeKind::kVar) {
+    if (auto it = columns_.find(e.get()); it != columns_.end())
+      return emit_interleaved(b_, it->second);
     auto it = f_.vars.find(e.get());
     TW_CHECK(it != f_.vars.end());
     return it->second;
@@ -268,6 +270,8 @@ Value* ValueEmitter::make(const Expr& e) {
       const Dot& d = *e.as<Dot>();
       return emit_dot(b_, machine_, value(d.sum), value(d.a), value(d.b));
     }
+    case NodeKind::kEveryLane: return every_lane(*e.as<EveryLane>());
+    case NodeKind::kInterleave: return interleaved(*e.as<Interleave>());
     case NodeKind::kReduceLanes:
       return emit_reduce_lanes(b_, machine_, *e.as<ReduceLanes>(),
                                value(e.as<ReduceLanes>()->value));
@@ -294,12 +298,13 @@ Value* ValueEmitter::exact_sum(const Binary& e) {
 }
 
 Value* ValueEmitter::make_ramp(const Ramp& r) {
-  const int lanes = r.type.lanes;
+  const int lanes = r.type.lanes, width = r.base.lanes();
   std::vector<llvm::Constant*> steps;
   for (int i = 0; i < lanes; ++i)
-    steps.push_back(llvm::ConstantInt::get(type_of({r.type.dtype, 1}), static_cast<uint64_t>(i)));
+    steps.push_back(
+        llvm::ConstantInt::get(type_of({r.type.dtype, 1}), static_cast<uint64_t>(i / width)));
   Value* offsets = b_.CreateMul(llvm::ConstantVector::get(steps), splat(value(r.stride), lanes));
-  return b_.CreateAdd(splat(value(r.base), lanes), offsets);
+  return b_.CreateAdd(repeat(value(r.base), lanes), offsets);
 }
 
 Value* ValueEmitter::guarded(Value* condition, const Expr& e) {

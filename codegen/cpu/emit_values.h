@@ -40,16 +40,11 @@ class ValueEmitter {
   llvm::Value* value(const ir::Expr& e);
   llvm::Value* address(const ir::Buffer& x, const ir::Expr& index);
   void store(const ir::Store& s);
-  // One store of what n strided stores, from statement `first` on, store (stores_of_stretch).
-  void store_stretch(const std::vector<ir::Stmt>& stmts, size_t first, int n);
   void forget() { memo_.clear(); }
 
-  // Reads the rows of a square; its columns are then the values of these loads, where a gather for
-  // each would take the elements one by one. Returns their number.
-  size_t load_square(const std::vector<const ir::Load*>& columns);
-  // Likewise of a stretch (columns_of_stretch).
-  size_t load_stretch(const std::vector<const ir::Load*>& columns);
-  void forget_columns() { loaded_.clear(); }
+  // Where the let binds rows of memory (a load by a ramp of ramps), its columns are read as whole
+  // vectors with shuffles, for the EveryLane nodes that take them; false where it binds else.
+  bool bind_columns(const ir::Let& l);
 
  private:
   llvm::Value* make(const ir::Expr& e);
@@ -58,12 +53,17 @@ class ValueEmitter {
   llvm::Value* make_select(const ir::Select& s);
   llvm::Value* guarded(llvm::Value* condition, const ir::Expr& e);
   llvm::Value* load(const ir::Load& l);
-  llvm::Value* loaded_before(const ir::Load& l) const;
   llvm::Value* load_mask(const ir::Load& l);
   llvm::Value* addresses(const ir::Buffer& x, const ir::Expr& index);
   llvm::Value* read_shuffled(const ir::Load& l);
+  std::vector<llvm::Value*> columns_of(const ir::Load& l, const ir::Ramp& rows, int n);
+  std::vector<llvm::Value*> turned(const ir::Load& l, const ir::Ramp& rows, int n);
+  std::vector<llvm::Value*> deinterleaved(const ir::Load& l, const ir::Ramp& rows, int n);
+  llvm::Value* every_lane(const ir::EveryLane& e);
+  llvm::Value* interleaved(const ir::Interleave& e);
+  bool store_interleaved(const ir::Store& s);
   const ir::Expr& keep(ir::Expr e);
-  void prefetch(const ir::Load& l, llvm::Value* p);
+  void prefetch(const ir::Load& l, int lanes, llvm::Value* p);
   void store_if(llvm::Value* condition, const ir::Store& s, llvm::Value* value);
   bool can_stream(const ir::Store& s, ir::ScalarType t) const;
   void mark_streamed(llvm::Instruction* store);
@@ -83,10 +83,10 @@ class ValueEmitter {
   const ir::MachineDescription& machine_;
   Frame& f_;
   std::unordered_map<const ir::ExprNode*, llvm::Value*> memo_;
-  std::unordered_map<const ir::Load*, llvm::Value*> loaded_;  // columns of what was read together
-  std::deque<ir::Expr> made_;                                 // kept alive for memo_
-  const ir::BufferNode* stored_ = nullptr;                    // by the statement at hand
-  llvm::Value* guard_ = nullptr;  // loads are real only where it is true
+  std::unordered_map<const ir::ExprNode*, std::vector<llvm::Value*>> columns_;  // of bound rows
+  std::deque<ir::Expr> made_;               // kept alive for memo_
+  const ir::BufferNode* stored_ = nullptr;  // by the statement at hand
+  llvm::Value* guard_ = nullptr;            // loads are real only where it is true
 };
 
 }  // namespace tilewright::cpu

@@ -107,7 +107,7 @@ MaybeLanes lanes_of(const Select& s) {
   return x;
 }
 MaybeLanes lanes_of(const Expr& e) {
-  if (const auto* r = e.as<Ramp>()) {
+  if (const auto* r = e.as<Ramp>(); r && r->base.lanes() == 1) {
     const auto stride = as_int(r->stride);
     return stride ? MaybeLanes(from_scalar(r->base, *stride, e.lanes())) : std::nullopt;
   }
@@ -135,7 +135,8 @@ std::optional<KnownLanes> known_lanes(const Expr& vector) {
 
 SplitIndex split_index(const Expr& index) {
   if (const auto* b = index.as<Broadcast>(); b && b->value.lanes() == 1) return {b->value, nullptr};
-  if (const auto* r = index.as<Ramp>()) return {r->base, ramp(Expr(0), r->stride, index.lanes())};
+  if (const auto* r = index.as<Ramp>(); r && r->base.lanes() == 1)
+    return {r->base, ramp(Expr(0), r->stride, index.lanes())};
   const auto* sum = index.as<Binary>();
   if (!sum || sum->op != BinaryOp::kAdd) return {nullptr, index};
   SplitIndex r = split_index(sum->a);

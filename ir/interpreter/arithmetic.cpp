@@ -170,9 +170,15 @@ template void dot_handler<2>(Machine&, const Inst&);
 template void dot_handler<4>(Machine&, const Inst&);
 
 void ramp_handler(Machine& m, const Inst& i) {
-  uint64_t value = m.r[i.a].u;
-  for (int l = 0; l < i.n; ++l, value += m.r[i.b].u)
-    m.r[i.dst + static_cast<uint32_t>(l)].u = value;
+  for (uint32_t l = 0; l < static_cast<uint32_t>(i.n); ++l)
+    m.r[i.dst + l].u = m.r[i.a + l % i.c].u + l / i.c * m.r[i.b].u;
+}
+void every_handler(Machine& m, const Inst& i) {
+  for (uint32_t l = 0; l < static_cast<uint32_t>(i.n); ++l)
+    m.r[i.dst + l] = m.r[i.a + i.b + l * i.c];
+}
+void spread_handler(Machine& m, const Inst& i) {
+  for (uint32_t l = 0; l < static_cast<uint32_t>(i.n); ++l) m.r[i.dst + l * i.b] = m.r[i.a + l];
 }
 void select_handler(Machine& m, const Inst& i) {
   for (int l = 0; l < i.n; ++l) {

@@ -184,16 +184,18 @@ uint32_t Compiler::compile(const Ramp& n, ScalarType t) {
   const uint32_t base = expr(n.base), stride = expr(n.stride);
   if (t.dtype == DType::kInt64) {
     const uint32_t dst = reserve(t.lanes);
-    emit(ramp_handler, dst, base, stride, kNoReg, t.lanes);
+    const auto width = static_cast<uint32_t>(n.base.lanes());
+    emit(ramp_handler, dst, base, stride, width, t.lanes);
     return dst;
   }
+  if (n.base.lanes() != 1) fail("rows of " + std::string(name(t.dtype)));
   // Of any other type: lane numbers, times the stride, plus the base.
   const uint32_t lane = reserve(t.lanes), numbers = reserve(t.lanes), strides = reserve(t.lanes),
                  bases = reserve(t.lanes);
   Slot zero, one;
   zero.i = 0;
   one.i = 1;
-  emit(ramp_handler, lane, constant(zero), constant(one), kNoReg, t.lanes);
+  emit(ramp_handler, lane, constant(zero), constant(one), 1, t.lanes);
   emit(cast_handler(DType::kInt64, t.dtype), numbers, lane, kNoReg, kNoReg, t.lanes);
   emit(broadcast_handler, strides, stride, kNoReg, kNoReg, t.lanes);
   emit(broadcast_handler, bases, base, kNoReg, kNoReg, t.lanes);
@@ -205,6 +207,24 @@ uint32_t Compiler::compile(const Broadcast& n, ScalarType t) {
   if (lanes == 1 || n.value.lanes() == t.lanes) return expr(n.value, t.lanes);
   const uint32_t value = expr(n.value), dst = reserve(t.lanes);
   emit(repeat_handler, dst, value, lanes, kNoReg, t.lanes);
+  return dst;
+}
+uint32_t Compiler::compile(const EveryLane& n, ScalarType t) {
+  const uint32_t value = expr(n.value), dst = reserve(t.lanes);
+  if (n.step < 1 || n.first < 0 || n.first + n.step * (t.lanes - 1) >= n.value.lanes())
+    fail("every takes lanes that there are not");
+  emit(every_handler, dst, value, static_cast<uint32_t>(n.first), static_cast<uint32_t>(n.step),
+       t.lanes);
+  return dst;
+}
+uint32_t Compiler::compile(const Interleave& n, ScalarType t) {
+  const auto count = static_cast<uint32_t>(n.parts.size());
+  const int lanes = t.lanes / static_cast<int>(count);
+  std::vector<uint32_t> parts;
+  for (const Expr& p : n.parts) parts.push_back(expr(p, lanes));
+  const uint32_t dst = reserve(t.lanes);
+  for (uint32_t k = 0; k < count; ++k)
+    emit(spread_handler, dst + k, parts[k], count, kNoReg, lanes);
   return dst;
 }
 uint32_t Compiler::compile(const Dot& n, ScalarType t) {

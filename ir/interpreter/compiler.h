@@ -58,6 +58,8 @@ class Compiler {
   uint32_t compile(const Broadcast& n, ScalarType t);
   uint32_t compile(const ReduceLanes& n, ScalarType t);
   uint32_t compile(const Dot& n, ScalarType t);
+  uint32_t compile(const EveryLane& n, ScalarType t);
+  uint32_t compile(const Interleave& n, ScalarType t);
   uint32_t binary_of(BinaryOp op, DType t, uint32_t a, uint32_t b, int lanes);
   uint32_t access(const Buffer& buffer, const std::vector<Expr>& indices, int lanes);
   uint32_t mask_for(int lanes);

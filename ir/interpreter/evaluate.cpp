@@ -53,6 +53,8 @@ class Evaluator {
   Value run(const Broadcast&, ScalarType) { return std::nullopt; }
   Value run(const ReduceLanes&, ScalarType) { return std::nullopt; }
   Value run(const Dot&, ScalarType) { return std::nullopt; }
+  Value run(const EveryLane&, ScalarType) { return std::nullopt; }
+  Value run(const Interleave&, ScalarType) { return std::nullopt; }
 
   // The interpreter's own instruction on three registers.
   Value compute(Handler handler, Value a, Value b) {

@@ -131,8 +131,11 @@ void repeat_handler(Machine& m, const Inst& i);     // dst (n lanes) = a (b: lan
 template <uint32_t terms>
 void dot_handler(Machine& m, const Inst& i);        // dst = c + a . b, by lane (Dot)
 void float_dot_handler(Machine& m, const Inst& i);  // the same, two terms of bf16 in f32
-void ramp_handler(Machine& m, const Inst& i);       // dst = a + lane * b, int64
-void select_handler(Machine& m, const Inst& i);     // dst = c ? a : b, by lane
-void any_handler(Machine& m, const Inst& i);        // dst = whether a lane of a is on
+// dst = a (c: lanes) over and over, + b more each time, int64
+void ramp_handler(Machine& m, const Inst& i);
+void every_handler(Machine& m, const Inst& i);   // dst = lanes b, b + c, ... of a
+void spread_handler(Machine& m, const Inst& i);  // lanes 0, b, 2 * b, ... of dst = a
+void select_handler(Machine& m, const Inst& i);  // dst = c ? a : b, by lane
+void any_handler(Machine& m, const Inst& i);     // dst = whether a lane of a is on
 
 }  // namespace tilewright::ir::interpreter

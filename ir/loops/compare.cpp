@@ -80,6 +80,8 @@ class Walk {
     row.push_back(static_cast<uint64_t>(n.kind) << 40 | static_cast<uint64_t>(type.dtype) << 32 |
                   static_cast<uint32_t>(type.lanes));
     const_fields(n, [&](const char*, const auto& field) { add(row, field); });
+    if constexpr (std::is_same_v<Node, Allocate>)
+      if (!n.offset) row.erase(row.end() - 2);  // before there were offsets
   }
   void variable(Row& row, const Expr& e) {
     row.push_back(static_cast<uint64_t>(NodeKind::kVar) << 40 |

@@ -98,7 +98,10 @@ struct Load : ExprNode {
     f("ahead", ahead);
   }
 };
-struct Ramp : ExprNode {  // base, base + stride, ... (lanes of them)
+// base, base + stride, ... (lanes of them). Of a base with several lanes (flat loops, i64): all of
+// these, then all of these + stride, ...: rows of n elements each are ramp(ramp(base, 1, n),
+// stride, rows * n).
+struct Ramp : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kRamp;
   Expr base, stride;
   template <typename F>
@@ -113,6 +116,29 @@ struct Broadcast : ExprNode {  // a scalar in all lanes, or a short vector over 
   template <typename F>
   void fields(F&& f) {
     f("value", value);
+  }
+};
+// Lanes first, first + step, first + 2 * step, ... of a vector: two or more, one of each `step`
+// lanes. Of rows of `step` elements one after the other, column `first`.
+struct EveryLane : ExprNode {
+  static constexpr NodeKind kKind = NodeKind::kEveryLane;
+  Expr value;
+  int64_t first = 0, step = 1;
+  template <typename F>
+  void fields(F&& f) {
+    f("value", value);
+    f("first", first);
+    f("step", step);
+  }
+};
+// Lane 0 of each part in turn, then lane 1 of each, ...: the parts are two or more vectors of one
+// type.
+struct Interleave : ExprNode {
+  static constexpr NodeKind kKind = NodeKind::kInterleave;
+  std::vector<Expr> parts;
+  template <typename F>
+  void fields(F&& f) {
+    f("parts", parts);
   }
 };
 // All lanes of a vector combined by op (a tree of halves: fixed order); result is a scalar. For

@@ -22,6 +22,8 @@ Expr broadcast(Expr value, int lanes);  // the value itself when it has that man
                                         // vector of fewer is repeated
 Expr reduce_lanes(BinaryOp op, Expr value);
 Expr dot(Expr sum, Expr a, Expr b);
+Expr every_lane(Expr value, int64_t first, int64_t step);
+Expr interleave(std::vector<Expr> parts);
 
 Stmt store(Buffer buffer, std::vector<Expr> indices, Expr value, Expr mask = nullptr,
            StoreKind kind = StoreKind::kCached);

@@ -169,6 +169,21 @@ Expr reduce_lanes(BinaryOp op, Expr value) {
   return std::shared_ptr<const ReduceLanes>(n);
 }
 
+Expr every_lane(Expr value, int64_t first, int64_t step) {
+  TW_CHECK(step > 0 && value.lanes() % step == 0 && first >= 0 && first < step);
+  auto n = make<EveryLane>({value.dtype(), static_cast<int>(value.lanes() / step)});
+  n->value = std::move(value);
+  n->first = first;
+  n->step = step;
+  return std::shared_ptr<const EveryLane>(n);
+}
+Expr interleave(std::vector<Expr> parts) {
+  TW_CHECK(!parts.empty());
+  const ScalarType part = parts[0].type();
+  auto n = make<Interleave>({part.dtype, part.lanes * static_cast<int>(parts.size())});
+  n->parts = std::move(parts);
+  return std::shared_ptr<const Interleave>(n);
+}
 Expr dot(Expr sum, Expr a, Expr b) {
   TW_CHECK(a.lanes() == dot_terms(a.dtype()) * sum.lanes() && b.lanes() == a.lanes());
   auto n = make<Dot>({dot_sum(a.dtype()), sum.lanes()});

@@ -126,8 +126,10 @@ Expr ExprParser::read(Of<Ramp>) {
   Expr base = argument(true), stride = argument();
   const int count = lanes();
   if (!c_.ok()) return nullptr;
-  if (base.lanes() != 1 || !(base.type() == stride.type())) {
-    c_.fail(t, "ramp: base and stride must be scalars of one type");
+  if (count % base.lanes() != 0 || !(stride.type() == ScalarType{base.dtype(), 1})) {
+    c_.fail(t,
+            "ramp: the stride must be a scalar of the type of the base, whose lanes divide those "
+            "of the ramp");
     return nullptr;
   }
   auto n = make<Ramp>({base.dtype(), count});
@@ -169,6 +171,36 @@ Expr ExprParser::read(Of<Dot>) {
   n->a = std::move(a);
   n->b = std::move(b);
   return end_call(done(n));
+}
+
+// every(value, first, step)
+Expr ExprParser::read(Of<EveryLane>) {
+  const Token t = begin_call();
+  Expr value = argument(true);
+  c_.expect_symbol(",");
+  const int64_t first = c_.integer("the first lane");
+  c_.expect_symbol(",");
+  const int64_t step = c_.integer("the step between lanes");
+  if (!c_.ok()) return nullptr;
+  if (step < 1 || first < 0 || first >= step || value.lanes() % step != 0) {
+    c_.fail(t, "every: lane " + std::to_string(first) + " of each " + std::to_string(step) +
+                   " of a " + to_text(value.type()));
+    return nullptr;
+  }
+  return end_call(every_lane(std::move(value), first, step));
+}
+// interleave(part, part, ...)
+Expr ExprParser::read(Of<Interleave>) {
+  const Token t = begin_call();
+  std::vector<Expr> parts{argument(true)};
+  while (c_.ok() && c_.at_symbol(",")) parts.push_back(argument());
+  if (!c_.ok()) return nullptr;
+  bool alike = parts.size() * static_cast<size_t>(parts[0].lanes()) <= kMaxLanes;
+  for (const Expr& e : parts) alike &= e.type() == parts[0].type();
+  if (alike) return end_call(interleave(std::move(parts)));
+  c_.fail(t, "interleave: parts of different types, or more than " + std::to_string(kMaxLanes) +
+                 " lanes");
+  return nullptr;
 }
 
 }  // namespace tilewright::ir

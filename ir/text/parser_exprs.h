@@ -63,6 +63,8 @@ class ExprParser {
   bool at(Of<Broadcast>) const { return at_call("broadcast"); }
   bool at(Of<ReduceLanes>) const { return at_call("reduce_lanes"); }
   bool at(Of<Dot>) const { return at_call("dot"); }
+  bool at(Of<EveryLane>) const { return at_call("every"); }
+  bool at(Of<Interleave>) const { return at_call("interleave"); }
   Expr read(Of<IntImm>);
   Expr read(Of<FloatImm>) { return number(false); }
   Expr read(Of<VarNode>) { return variable(c_.next()); }
@@ -76,6 +78,8 @@ class ExprParser {
   Expr read(Of<Broadcast>);
   Expr read(Of<ReduceLanes>);
   Expr read(Of<Dot>);
+  Expr read(Of<EveryLane>);
+  Expr read(Of<Interleave>);
 
   bool at_name() const;  // of a variable or buffer
   bool at_call() const { return c_.peek().kind == TokenKind::kWord && c_.at_symbol("(", 1); }

@@ -32,6 +32,8 @@ class Printer {
   void print(const Broadcast& n, ScalarType t, int around);
   void print(const ReduceLanes& n, ScalarType t, int around);
   void print(const Dot& n, ScalarType t, int around);
+  void print(const EveryLane& n, ScalarType t, int around);
+  void print(const Interleave& n, ScalarType t, int around);
   // Statements, from the beginning of a line to its end.
   void print(const Store& n);
   void print(const DotTile& n);
@@ -144,6 +146,19 @@ void Printer::print(const ReduceLanes& n, ScalarType, int) {
   out_ += ")";
 }
 void Printer::print(const Dot& n, ScalarType, int) { call("dot", {&n.sum, &n.a, &n.b}); }
+void Printer::print(const EveryLane& n, ScalarType, int) {
+  call("every", {&n.value});
+  out_.back() = ',';
+  out_ += " " + std::to_string(n.first) + ", " + std::to_string(n.step) + ")";
+}
+void Printer::print(const Interleave& n, ScalarType, int) {
+  out_ += "interleave(";
+  for (size_t i = 0; i < n.parts.size(); ++i) {
+    if (i) out_ += ", ";
+    expr(n.parts[i]);
+  }
+  out_ += ")";
+}
 void Printer::access(const Buffer& b, const std::vector<Expr>& indices, const Expr& mask) {
   out_ += b ? names_.of(b) : "<missing>";
   out_ += "[";

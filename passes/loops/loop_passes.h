@@ -50,6 +50,11 @@ ir::Stmt lower_dots(const ir::Stmt& s);
 // Unrolled loops become sequences.
 ir::Stmt unroll_loops(const ir::Stmt& s);
 
+// Neighbouring statements whose strided accesses together touch all of a stretch or a square of
+// memory load its rows as one vector and take their columns as lanes of it (EveryLane), or store
+// one vector of their values (Interleave). After unroll_loops, which puts them side by side.
+ir::Stmt group_accesses(const ir::Stmt& s);
+
 // A kernel in which several parallel loops run one after the other becomes that of a team, each of
 // whose members can walk through all of it: what stands beside the parallel loops becomes parallel
 // loops of one iteration. Others stay: those of fewer than two phases, and those where the way

@@ -82,12 +82,12 @@ void collect_loops(const Stmt& s, std::vector<const For*>& loops) {
   }
 }
 
-// The only one of a name; `what`: "loop", "block" or "buffer".
+// The only one of a name; `none` and `several` are the errors, before the name.
 template <typename T>
-Result<T> only(std::vector<T> found, const char* what, const std::string& name) {
-  if (found.empty()) return invalid("no " + std::string(what) + " '" + name + "'");
-  if (found.size() > 1)
-    return invalid(std::to_string(found.size()) + " " + what + "s are called '" + name + "'");
+Result<T> only(std::vector<T> found, const char* none, const char* several,
+               const std::string& name) {
+  if (found.empty()) return invalid(none + ("'" + name + "'"));
+  if (found.size() > 1) return invalid(std::to_string(found.size()) + several + "'" + name + "'");
   return std::move(found[0]);
 }
 
@@ -104,18 +104,18 @@ std::vector<Buffer> all_buffers(const Kernel& k) {
 Result<BlockPlace> find_block(const Stmt& root, const std::string& name) {
   std::vector<BlockPlace> found = all_blocks(root);
   std::erase_if(found, [&](const BlockPlace& p) { return p.block->name != name; });
-  return only(std::move(found), "block", name);
+  return only(std::move(found), "no block ", " blocks are called ", name);
 }
 Result<const For*> find_loop(const Stmt& root, const std::string& name) {
   std::vector<const For*> found;
   collect_loops(root, found);
   std::erase_if(found, [&](const For* f) { return f->var.name() != name; });
-  return only(std::move(found), "loop", name);
+  return only(std::move(found), "no loop ", " loops are called ", name);
 }
 Result<Buffer> find_buffer(const Kernel& k, const std::string& name) {
   std::vector<Buffer> found = all_buffers(k);
   std::erase_if(found, [&](const Buffer& b) { return b->name != name; });
-  return only(std::move(found), "buffer", name);
+  return only(std::move(found), "no buffer ", " buffers are called ", name);
 }
 
 std::string fresh_block_name(const Stmt& root, const std::string& name) {

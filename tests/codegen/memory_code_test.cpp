@@ -4,10 +4,11 @@
 
 #include "codegen/cpu/compile_kernels.h"
 #include "codegen/cpu/lane_indices.h"
-#include "codegen/cpu/strided_loads.h"
-#include "codegen/cpu/strided_stores.h"
 #include "codegen/cpu/transpose_steps.h"
+#include "ir/interpreter/interpreter.h"
 #include "ir/text/parser_loops.h"
+#include "passes/loops/loop_passes.h"
+#include "runtime/kernel_abi.h"
 
 namespace tilewright::cpu {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 ir::Kernel parsed(const std::string& text) {
   auto kernel = ir::parse_kernel(text);
   EXPECT_TRUE(kernel.ok()) << kernel.error().to_string();
+  kernel->body = passes::group_accesses(kernel->body);
   return *kernel;
 }
 std::string code_for(const std::string& text, const std::string& cpu) {
@@ -63,19 +65,6 @@ std::string square(int n, int shift = 0, const std::string& from = "A") {
             ")]\n";
   return text + "}";
 }
-size_t columns(const std::string& text) {
-  const ir::Kernel k = parsed(text);
-  return columns_of_square(k.body.as<ir::Seq>()->stmts, 0).size();
-}
-
-TEST(StridedLoads, AreColumnsOfASquare) {
-  EXPECT_EQ(columns(square(8)), 8u);
-  EXPECT_EQ(columns(square(4)), 4u);
-  EXPECT_EQ(columns(square(8, 1)), 0u) << "the last column is another one";
-  EXPECT_EQ(columns(square(6)), 0u) << "6 is no power of two";
-  EXPECT_EQ(columns(square(8, 0, "C")), 0u) << "what is stored may be read";
-}
-
 TEST(StridedLoads, BecomeShuffles) {
   for (const auto& [cpu, n] : {std::pair{"x86-64-v4", 16}, {"x86-64-v3", 8}, {"x86-64", 4}}) {
     const std::string code = code_for(square(n), cpu);
@@ -92,21 +81,6 @@ std::string stretch(int n, int last, const std::string& from = "A", const std::s
             mask + "] = " + from + "[ramp(" + std::to_string(100 * i) + ", 1, 16)]\n";
   return text + "}";
 }
-int stores(const std::string& text) {
-  const ir::Kernel k = parsed(text);
-  return stores_of_stretch(k.body.as<ir::Seq>()->stmts, 0);
-}
-
-TEST(StridedStores, FillAStretch) {
-  EXPECT_EQ(stores(stretch(4, 3)), 4);
-  EXPECT_EQ(stores(stretch(2, 1)), 2);
-  EXPECT_EQ(stores(stretch(4, 4)), 0) << "the last leaves a gap";
-  EXPECT_EQ(stores(stretch(4, 3, "C")), 0) << "what is stored may be read";
-  EXPECT_EQ(stores(stretch(3, 2)), 3);
-  EXPECT_EQ(stores(stretch(16, 15)), 16);
-  EXPECT_EQ(stores(stretch(17, 16)), 0) << "more than there are lanes";
-}
-
 TEST(StridedStores, BecomeOneStore) {
   for (const char* cpu : {"x86-64-v4", "x86-64-v3"})
     for (const char* mask : {"", " where ramp(0, 1, 16) < broadcast(5, 16)"}) {
@@ -136,6 +110,44 @@ TEST(Interleaving, TakesNeitherGathersNorScatters) {
         EXPECT_FALSE(has(code, "scatter")) << cpu << "\n" << code;
         EXPECT_TRUE(*mask || has(code, "vpshufb")) << cpu << "\n" << code;
       }
+}
+
+// Rows that no instruction suits, and lanes chosen of values that are no rows.
+TEST(Rows, AreReadWhateverTheirForm) {
+  const auto machine = describe_machine();
+  ASSERT_TRUE(machine.ok());
+  const std::string head = "kernel k(A: f32[4096], C: f32[4096]) { ";
+  const std::string mask = "ramp(0, 1, 8) < broadcast(5, 8)";
+  for (const std::string body :
+       {"let r: f32x24 = A[ramp(ramp(7, 1, 3), 3, 24)] C[ramp(0, 1, 8)] = every(r, 2, 3)",
+        "let r: f32x24 = A[ramp(ramp(7, 1, 3), 50, 24)] C[ramp(0, 1, 8)] = every(r, 2, 3)",
+        "let r: f32x16 = A[ramp(ramp(7, 1, 4), 50, 16)] C[ramp(0, 1, 4)] = every(r, 2, 4)",
+        "let r: f32x16 = A[ramp(ramp(7, 1, 4), 50, 16)] C[ramp(0, 1, 16)] = r",
+        "let r: f32x16 = A[ramp(ramp(7, 1, 4), 50, 16)] C[ramp(0, 1, 8)] = every(r, 1, 2)",
+        "C[ramp(0, 1, 16)] = A[ramp(ramp(7, 1, 4), 50, 16)]",
+        "C[ramp(ramp(7, 1, 4), 50, 16)] = A[ramp(5, 1, 16)]",
+        "C[ramp(0, 1, 8)] = every(A[ramp(5, 1, 16)] * broadcast(3.0, 16), 1, 2)",
+        "C[ramp(0, 1, 8)] = interleave(A[ramp(5, 1, 4)], A[ramp(90, -3, 4)])",
+        "C[ramp(0, 2, 24)] = interleave(A[ramp(5, 1, 8)], A[ramp(9, 1, 8)], A[ramp(90, 3, 8)])"}) {
+    for (const bool masked : {false, true}) {
+      std::string text = head + body + " }";
+      const size_t at = text.find(", 3, 24)]");
+      if (masked && at == std::string::npos) continue;
+      if (masked)
+        text.insert(at + 8, " where interleave(" + mask + ", " + mask + ", " + mask + ")");
+      const ir::Kernel k = parsed(text);
+      auto compiled = compile_kernels({&k}, *machine, 1);
+      ASSERT_TRUE(compiled.ok()) << text << "\n" << compiled.error().to_string();
+      auto code = load_code(compiled->objects);
+      ASSERT_TRUE(code.ok()) << code.error().to_string();
+      std::vector<float> a(4096), expected(4096), found(4096);
+      for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i);
+      ASSERT_TRUE(ir::interpret(k, {a.data(), expected.data()}, {}).ok()) << text;
+      void* const buffers[] = {a.data(), found.data()};
+      reinterpret_cast<TwKernel>((*code)->find("k"))(nullptr, buffers, nullptr);
+      EXPECT_EQ(found, expected) << text;
+    }
+  }
 }
 
 std::string load(const std::string& index) {

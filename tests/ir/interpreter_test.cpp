@@ -245,6 +245,23 @@ TEST(Interpreter, UninitialisedReadIsFound) {
   EXPECT_TRUE(std::isnan(out[1]));
 }
 
+TEST(Interpreter, LanesOfRows) {
+  const auto run = [](const std::string& value) {
+    Result<Kernel> k =
+        parse_kernel("kernel k(A: i64[9], C: i64[4]) { C[ramp(0, 1, 4)] = " + value + " }");
+    EXPECT_TRUE(k.ok()) << k.error().to_string();
+    std::vector<int64_t> a{0, 10, 20, 30, 40, 50, 60, 70, 80}, c(4, -1);
+    Status s = k.ok() ? interpret(*k, {a.data(), c.data()}, {}) : Status();
+    EXPECT_TRUE(s.ok()) << s.error().to_string();
+    return c;
+  };
+  using Values = std::vector<int64_t>;
+  EXPECT_EQ(run("ramp(ramp(5, 1, 2), 100, 4)"), (Values{5, 6, 105, 106}));
+  EXPECT_EQ(run("A[ramp(ramp(1, 1, 2), 5, 4)]"), (Values{10, 20, 60, 70}));
+  EXPECT_EQ(run("every(A[ramp(0, 1, 8)], 1, 2)"), (Values{10, 30, 50, 70}));
+  EXPECT_EQ(run("interleave(A[ramp(0, 1, 2)], A[ramp(7, 1, 2)])"), (Values{0, 70, 10, 80}));
+}
+
 // Buffers lie where the plan says: one that is placed upon another overwrites it.
 TEST(Interpreter, WorkspaceBuffersLieInOneBlock) {
   const auto run = [](const std::string& sizes, int64_t at) {

@@ -46,6 +46,7 @@ class RandomKernel {
                       expr(t, depth - 1));
       case 4: return load_of(t, depth);
       case 5:
+        if (t.lanes > 1 && pick(2)) return lanes_of(t, depth);
         return t.lanes > 1 ? ramp(expr({t.dtype}, depth - 1), expr({t.dtype}, depth - 1), t.lanes)
                            : leaf(t);
       case 6:
@@ -89,6 +90,12 @@ class RandomKernel {
   Expr broadcast_of(ScalarType t, int depth) {
     const bool repeats = t.lanes % 2 == 0 && pick(2);
     return broadcast(expr({t.dtype, repeats ? t.lanes / 2 : 1}, depth - 1), t.lanes);
+  }
+  Expr lanes_of(ScalarType t, int depth) {
+    if (pick(2) || t.lanes % 2)
+      return every_lane(expr({t.dtype, 2 * t.lanes}, depth - 1), pick(2), 2);
+    const ScalarType half{t.dtype, t.lanes / 2};
+    return interleave({expr(half, depth - 1), expr(half, depth - 1)});
   }
   Expr dot_of(ScalarType t, int depth) {
     const DType left = t.dtype == DType::kFloat32 ? DType::kBFloat16

@@ -54,7 +54,6 @@ TEST(VerifyLoops, LocalBuffersAreNotOverrun) {
        "runs from 0 to 15"},
       {"kernel k(A: i64[9]) { local t: i64[4] for i in 0..3 { A[i] = t[i - 1] } }",
        "runs from -1 to 1"},
-      {"kernel k(A: i64[9]) { local t: i64[4] t[A[0]] = 1 }", "runs from A[0] to A[0]"},
       {"kernel k(A: u8[512], B: i8[512]) { local t: i32[96] dot_tile(t[0, 32], A[0, 8], B[0, 64], "
        "4, 16, 2) }",
        "runs from 0 to 111"},
@@ -135,6 +134,26 @@ TEST(VerifyLoops, RulesThatTextCanBreak) {
        "unrolled loop has the extent 'n', expected a constant"},
       {Stage::kScheduled, "kernel k(A: i64[9]) scalars(n) { for i in 0..n dot { A[i] = i } }",
        "dot loop has the extent 'n', expected a constant"},
+  };
+  for (const auto& c : cases) expect_violation(parsed(c.text), c.stage, c.phrase);
+}
+
+TEST(VerifyLoops, RowsAndTheirLanes) {
+  const struct {
+    Stage stage;
+    const char* text;
+    const char* phrase;
+  } cases[] = {
+      {Stage::kScheduled,
+       "kernel k(A: i64[9]) { A[0] = reduce_lanes(+, ramp(ramp(0, 1, 2), 3, 4)) }",
+       "base and stride of a ramp must be scalars of one type"},
+      {Stage::kFlat,
+       "kernel k(A: i32[9]) { A[ramp(0, 1, 4)] = ramp(ramp(0:i32, 1:i32, 2), 3:i32, 4) }",
+       "base and stride of a ramp must be scalars of one type"},
+      {Stage::kFlat, "kernel k(A: i64[9]) { A[0] = every(A[ramp(0, 1, 4)], 1, 4) }",
+       "is not one lane of each step of a vector"},
+      {Stage::kFlat, "kernel k(A: i64[9]) { A[ramp(0, 1, 2)] = interleave(1, 2) }",
+       "does not interleave vectors of one type"},
   };
   for (const auto& c : cases) expect_violation(parsed(c.text), c.stage, c.phrase);
 }

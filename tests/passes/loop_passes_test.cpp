@@ -52,6 +52,9 @@ TEST(LoopPasses, LowerDots) {
 TEST(LoopPasses, UnrollLoops) {
   check_golden("unroll_loops", {Stage::kFlat, Stage::kFlat}, on_kernel<unroll_loops>());
 }
+TEST(LoopPasses, GroupAccesses) {
+  check_golden("group_accesses", {Stage::kFlat, Stage::kFlat}, on_kernel<group_accesses>());
+}
 TEST(LoopPasses, FormPhases) {
   check_golden("form_phases", {Stage::kFlat, Stage::kFlat},
                [](const ir::Kernel& k, const std::string&) { return form_phases(k); });

@@ -17,7 +17,7 @@ std::span<const Rule> rules() {
        nullptr, take_pack},
       {"interleave", kPointwise, kNo, false,
        "vectors along each of a few planes stored side by side", nullptr, take_interleave},
-      {"transpose", kPointwise, kNo, false, "squares in registers", nullptr, take_transpose},
+      {"squares", kPointwise, kNo, false, "transposition in registers", nullptr, take_transpose},
       {"elementwise", kPointwise, kNo, false, "vectors along what is stored side by side", nullptr,
        take_elementwise},
 

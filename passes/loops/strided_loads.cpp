@@ -1,13 +1,13 @@
-#include "codegen/cpu/strided_loads.h"
+#include "passes/loops/strided_loads.h"
 
 #include <bit>
 
-#include "codegen/cpu/strided_stores.h"
 #include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
+#include "passes/loops/strided_stores.h"
 
-namespace tilewright::cpu {
+namespace tilewright::passes {
 
 using namespace ir;
 
@@ -92,4 +92,4 @@ std::vector<const Load*> columns_of_stretch(const std::vector<Stmt>& statements,
   });
 }
 
-}  // namespace tilewright::cpu
+}  // namespace tilewright::passes

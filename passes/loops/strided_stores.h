@@ -5,7 +5,7 @@
 
 #include "ir/loops/nodes.h"
 
-namespace tilewright::cpu {
+namespace tilewright::passes {
 
 constexpr int kWidestGroup = 64;  // bytes
 
@@ -15,4 +15,4 @@ constexpr int kWidestGroup = 64;  // bytes
 // read what an earlier one stores.
 int stores_of_stretch(const std::vector<ir::Stmt>& statements, size_t first);
 
-}  // namespace tilewright::cpu
+}  // namespace tilewright::passes

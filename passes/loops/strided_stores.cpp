@@ -1,10 +1,10 @@
-#include "codegen/cpu/strided_stores.h"
+#include "passes/loops/strided_stores.h"
 
 #include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 
-namespace tilewright::cpu {
+namespace tilewright::passes {
 
 using namespace ir;
 
@@ -42,4 +42,4 @@ int stores_of_stretch(const std::vector<Stmt>& statements, size_t first) {
   return static_cast<int>(n);
 }
 
-}  // namespace tilewright::cpu
+}  // namespace tilewright::passes

@@ -5,7 +5,7 @@
 
 #include "ir/loops/nodes.h"
 
-namespace tilewright::cpu {
+namespace tilewright::passes {
 
 // Load k, of statement first + k, reads column k of a square of n x n elements whose rows lie
 // `stride` elements apart: n loads of n lanes each, n a power of two from 4 on. Empty when the
@@ -20,4 +20,4 @@ std::vector<const ir::Load*> columns_of_square(const std::vector<ir::Stmt>& stat
 std::vector<const ir::Load*> columns_of_stretch(const std::vector<ir::Stmt>& statements,
                                                 size_t first);
 
-}  // namespace tilewright::cpu
+}  // namespace tilewright::passes
