@@ -78,7 +78,7 @@ void ProgramVerifier::call(const CallInstruction& x) {
                   " buffers and " + std::to_string(x.scalars.size()) + " scalars, expected " +
                   std::to_string(k.params.size()) + " and " + std::to_string(k.scalars.size()));
   for (const Expr& e : x.scalars) size(e, "a scalar of " + k.name);
-  const std::vector<bool> written = written_params(k);
+  const std::vector<BufferUse> uses = param_uses(k);
   for (size_t p = 0; p < k.params.size(); ++p) {
     if (!is_buffer(x.buffers[p], "an argument")) continue;
     const int32_t root = storage_root(p_, x.buffers[p]);
@@ -87,7 +87,8 @@ void ProgramVerifier::call(const CallInstruction& x) {
       report(who(x.buffers[p]) + " is given to " + param + ", whose element type is " +
              std::string(name(k.params[p]->dtype)));
     const StorageKind kind = root < 0 ? StorageKind::kTemporary : at(root).kind;
-    if (written[p] && kind != StorageKind::kTemporary && kind != StorageKind::kOutput)
+    if (uses[p] == BufferUse::kWritten && kind != StorageKind::kTemporary &&
+        kind != StorageKind::kOutput)
       report(k.name + " stores to " + who(root) + ", which cannot be written");
     Shape extents;
     for (const Expr& d : k.params[p]->shape) extents.push_back(as_int(d).value_or(-1));

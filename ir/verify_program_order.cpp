@@ -33,7 +33,7 @@ void ProgramVerifier::reads(int32_t b, const State& state) {
   const int32_t root = storage_root(p_, b);
   sizes_known(b, state);
   const StorageKind kind = at(root).kind;
-  // Of nothing no kernel keeps a store.
+  // Of nothing no kernel keeps a load or a store.
   const bool given = kind == StorageKind::kInput || kind == StorageKind::kConstant ||
                      kind == StorageKind::kRunKey || as_int(at(root).elements) == 0;
   if (!given && !state.stored.count(root)) report(who(b) + " is read before it is stored to");
@@ -105,7 +105,7 @@ void ProgramVerifier::walk(size_t block, State& state) {
           sizes_known(b, state);
           state.allocated.insert(storage_root(p_, b));
         }
-        if (use == BufferUse::kWritten) stores(b, state);
+        if (use == BufferUse::kWritten || use == BufferUse::kUntouched) stores(b, state);
       });
       if (const auto* d = std::get_if<DefineSymbolInstruction>(&x))
         state.symbols.insert(d->symbol.get());

@@ -151,7 +151,8 @@ int32_t Planner::new_buffer(ProgramBuffer b) {
   std::vector<Expr> sizes = b.type.dims;
   sizes.push_back(b.elements);
   for (const Expr& e : sizes)
-    for (const Var& s : free_vars_in_order(e)) b.dynamic |= run_symbols_.count(s.get()) != 0;
+    for (const Var& s : free_vars_in_order(e))
+      b.dynamic |= b.alias_of < 0 && run_symbols_.count(s.get()) != 0;
   program_.buffers.push_back(std::move(b));
   return static_cast<int32_t>(program_.buffers.size()) - 1;
 }

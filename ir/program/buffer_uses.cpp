@@ -38,15 +38,24 @@ void uses(const LoopInstruction& x, const Visit& f) {
 
 }  // namespace
 
-std::vector<bool> written_params(const Kernel& kernel) {
+std::vector<BufferUse> param_uses(const Kernel& kernel) {
+  struct Touched : Visitor {
+    using Visitor::visit;
+    void visit(const Buffer& b) override { buffers.insert(b.get()); }
+    std::unordered_set<const BufferNode*> buffers;
+  } touched;
+  touched.visit(kernel.body);
   std::unordered_set<const BufferNode*> stored;
   for_each_stmt(kernel.body, [&](const Stmt& s) {
     if (const auto* st = s.as<Store>()) stored.insert(st->buffer.get());
     if (const auto* tile = s.as<DotTile>()) stored.insert(tile->sum.buffer.get());
   });
-  std::vector<bool> written;
-  for (const Buffer& b : kernel.params) written.push_back(stored.count(b.get()) != 0);
-  return written;
+  std::vector<BufferUse> uses;
+  for (const Buffer& b : kernel.params)
+    uses.push_back(stored.count(b.get())            ? BufferUse::kWritten
+                   : touched.buffers.count(b.get()) ? BufferUse::kRead
+                                                    : BufferUse::kUntouched);
+  return uses;
 }
 
 int32_t storage_root(const Program& program, int32_t buffer) {
@@ -67,16 +76,15 @@ std::vector<int32_t> inner_blocks(const ProgramInstruction& instruction) {
 }
 
 BufferUses::BufferUses(const Program& program) {
-  for (const Kernel& k : program.kernels) written_.push_back(written_params(k));
+  for (const Kernel& k : program.kernels) params_.push_back(param_uses(k));
 }
 void BufferUses::of(const ProgramInstruction& instruction, const Visit& f) const {
   std::visit(
       [&](const auto& x) {
         if constexpr (std::is_same_v<std::decay_t<decltype(x)>, CallInstruction>) {
-          const std::vector<bool>& written = written_.at(static_cast<size_t>(x.kernel));
+          const std::vector<BufferUse>& params = params_.at(static_cast<size_t>(x.kernel));
           for (size_t p = 0; p < x.buffers.size(); ++p)
-            f(x.buffers[p],
-              p < written.size() && written[p] ? BufferUse::kWritten : BufferUse::kRead);
+            f(x.buffers[p], p < params.size() ? params[p] : BufferUse::kUntouched);
         } else {
           uses(x, f);
         }

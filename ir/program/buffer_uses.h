@@ -11,11 +11,12 @@ namespace tilewright::ir {
 enum class BufferUse : uint8_t {
   kRead,       // every element may be read
   kWritten,    // elements are stored; what a kernel both reads and stores counts as this
+  kUntouched,  // given to a kernel that neither reads nor stores it, as one over no elements
   kAllocated,  // gets storage of the size that it has now
 };
 
-// The parameters that a kernel stores to.
-std::vector<bool> written_params(const Kernel& kernel);
+// What a kernel does with each of its parameters.
+std::vector<BufferUse> param_uses(const Kernel& kernel);
 // The buffer whose storage a view is of, through views of views; -1 when an index is out of range
 // or the views go round in a circle.
 int32_t storage_root(const Program& program, int32_t buffer);
@@ -31,7 +32,7 @@ class BufferUses {
           const std::function<void(int32_t, BufferUse)>& f) const;
 
  private:
-  std::vector<std::vector<bool>> written_;  // by kernel
+  std::vector<std::vector<BufferUse>> params_;  // by kernel
 };
 
 }  // namespace tilewright::ir

@@ -6,6 +6,7 @@
 
 #include "ir/module_text/parser_graph.h"
 #include "ir/module_text/printer_program.h"
+#include "passes/lower.h"
 #include "passes/planner.h"
 #include "passes/reproducer.h"
 
@@ -131,6 +132,23 @@ TEST_F(PlanPasses, AProgramWithoutLifetimesIsRefusedAndReplays) {
     EXPECT_TRUE(std::any_of(times.begin(), times.end(), [&](const PassTime& t) {
       return t.name == name;
     })) << name;
+}
+
+// A result of an extent that the run finds, given twice; one that no kernel ever stores to, because
+// it has no elements: both are good programs.
+TEST_F(PlanPasses, ResultsOfExtentsThatTheRunDefines) {
+  for (const char* extent : {"4", "0"}) {
+    auto graph = ir::parse_graph("graph g {\n  input x: f32[" + std::string(extent) +
+                                 "]\n  y: i64[1, n] = nonzero(x) defines(n)\n"
+                                 "  output y as \"y\"\n  output y as \"again\"\n}\n");
+    ASSERT_TRUE(graph.ok()) << graph.error().to_string();
+    auto program = lower(std::move(*graph), options_);
+    ASSERT_TRUE(program.ok()) << program.error().to_string();
+    const auto& buffers = program->buffers;
+    const ir::ProgramBuffer& view = buffers[static_cast<size_t>(program->outputs.at(1))];
+    EXPECT_EQ(view.alias_of, program->outputs.at(0)) << extent;
+    EXPECT_FALSE(view.dynamic) << extent;
+  }
 }
 
 }  // namespace
