@@ -1,6 +1,7 @@
 // THE list of passes, in order.
 #include "passes/lower.h"
 
+#include "passes/decisions/decisions.h"
 #include "passes/loops/loop_passes.h"
 #include "passes/plan_program.h"
 #include "passes/planner.h"
@@ -104,22 +105,23 @@ std::span<const GraphPass> graph_passes() {
       // Convolutions with small windows do with fewer products where that is faster.
       {"use_winograd", Change::kAlgorithm,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.fold && o.schedule ? use_winograd(std::move(g), o.machine) : std::move(g);
+         return o.fold && o.schedule ? use_winograd(std::move(g), o.machine, o.decisions)
+                                     : std::move(g);
        }},
       {"fold_constants_again", Change::kNothing, fold},
       // Operands are stored amid the padding that convolutions want around them.
       {"separate_padding", Change::kNothing,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.fuse && o.schedule ? separate_padding(std::move(g)) : std::move(g);
+         return o.fuse && o.schedule ? separate_padding(std::move(g), o.decisions) : std::move(g);
        }},
       {"fuse_attention", Change::kRounding,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.fuse ? fuse_attention(std::move(g), o.machine) : std::move(g);
+         return o.fuse ? fuse_attention(std::move(g), o.machine, o.decisions) : std::move(g);
        }},
       // Values have their memory layout.
       {"choose_layouts", Change::kNothing,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.schedule ? choose_layouts(std::move(g), o.machine) : std::move(g);
+         return o.schedule ? choose_layouts(std::move(g), o.machine, o.decisions) : std::move(g);
        }},
       {"separate_resize", Change::kRounding,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
@@ -217,7 +219,9 @@ Result<Kernel> lower_to_flat(Kernel kernel, const LowerOptions& options) {
 }
 
 Result<ir::Program> lower(Graph graph, const LowerOptions& options) {
+  const std::string model = "graph '" + graph.name + "'";
   TW_ASSIGN(graph, lower_graph(std::move(graph), options));
+  if (options.decisions) TW_RETURN_IF_ERROR(options.decisions->check_answers(model));
   size_t done = 0;
   TW_ASSIGN(ir::Program program,
             plan_program(

@@ -31,6 +31,8 @@ struct LowerOptions {
   int64_t free_fold_bytes = kFreeFoldBytes;  // see fold_constants
   std::function<void(size_t)> on_kernel;     // told how many kernels are lowered
   FindSchedule find_schedule;  // asked before the rules choose; null, or nothing: they do
+  // Of graph passes: answers that they follow, and what they decided. Null: all goes as usual.
+  Decisions* decisions = nullptr;
 };
 
 // The passes, in order: over the graph; over what is planned for it and each region inside; over a

@@ -16,6 +16,7 @@
 #include "ir/text/parser_loops.h"
 #include "ir/text/printer_loops.h"
 #include "ir/verify_graph.h"
+#include "passes/decisions/decisions.h"
 #include "passes/planner.h"
 
 namespace tilewright::passes {
@@ -62,6 +63,9 @@ std::string header(const char* form, const LowerOptions& options, const Error& e
     for (const auto field : kSpeed) out << " " << m.speed.*field;
     out << "\n";
   }
+  if (options.decisions)
+    for (const auto& [decision, value] : options.decisions->answers())
+      out << "answer: " << value << " " << decision << "\n";
   return out.str();
 }
 
@@ -171,6 +175,19 @@ Result<std::vector<ir::ConstantRef>> read_constants(const Reproducer& r) {
   return constants;
 }
 
+// "2 conv3.winograd": the value, and the decision's name.
+Result<Answers> read_answers(const Reproducer& r) {
+  Answers answers;
+  for (auto [it, end] = r.fields.equal_range("answer"); it != end; ++it) {
+    std::istringstream in(it->second);
+    int64_t value = 0;
+    std::string decision;
+    if (!(in >> value >> decision)) return invalid("answer '" + it->second + "'");
+    answers[decision] = value;
+  }
+  return answers;
+}
+
 Status replay_graph(const Reproducer& r, const LowerOptions& options) {
   TW_ASSIGN(std::vector<ir::ConstantRef> constants, read_constants(r));
   TW_ASSIGN(ir::Graph graph, ir::parse_graph(r.body, constants));
@@ -252,6 +269,9 @@ Status replay(const std::string& path, const RunConstants& run_constants) {
   TW_ASSIGN(Reproducer r, read_reproducer(path));
   LowerOptions options = read_options(r);
   options.run_constants = run_constants;
+  TW_ASSIGN(Answers answers, read_answers(r));
+  Decisions decisions(std::move(answers));
+  options.decisions = &decisions;
   if (r.field("form") == "graph") return replay_graph(r, options);
   if (r.field("form") == "kernel") return replay_kernel(r, options);
   if (r.field("form") == "plan") return replay_plan(r, options);

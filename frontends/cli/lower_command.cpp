@@ -7,6 +7,7 @@
 #include "ir/module_text/printer_graph.h"
 #include "ir/module_text/printer_program.h"
 #include "ir/text/printer_loops.h"
+#include "passes/decisions/decisions.h"
 #include "passes/plan_program.h"
 #include "passes/schedule/rules/choose_trace.h"
 
@@ -64,9 +65,13 @@ bool is_wanted(const std::string& name, const std::string& only) {
 }
 
 Result<std::string> print_kernels(ir::Graph graph, const std::string& form, const std::string& only,
-                                  const passes::LowerOptions& options) {
+                                  passes::LowerOptions options) {
+  passes::Decisions decisions({}, options.numerics != Numerics::kExact);
+  options.decisions = &decisions;
   TW_ASSIGN(graph, passes::lower_graph(std::move(graph), options));
   std::string text, names;
+  if (form == "explain" && only.empty())
+    text = "decisions on the graph:\n" + passes::to_string(decisions.made()) + "\n";
   auto collect = [&](ir::Kernel k,
                      const std::set<std::string>& constants) -> Result<passes::LoweredKernel> {
     names += "\n  " + k.name;

@@ -133,10 +133,6 @@ WinogradPlan plan_winograd(const MachineDescription& machine, const WindowedProd
   }
   return with_panels(machine, p, best);
 }
-WinogradPlan plan_winograd(const MachineDescription& machine, const WindowedProduct& p) {
-  const WinogradPlan small = plan_winograd(machine, p, 2), large = plan_winograd(machine, p, 4);
-  return small.cost.total() < large.cost.total() ? small : large;
-}
 
 DirectCost direct_cost(const MachineDescription& m, const WindowedProduct& p) {
   const double c = static_cast<double>(p.in_channels), o = static_cast<double>(p.out_channels);
@@ -217,26 +213,28 @@ WinogradPlan plan_blocks(const MachineDescription& machine, const AssumedProduct
   return with_panels(machine, p.usual, best);
 }
 
-std::optional<WinogradPlan> faster_winograd(const MachineDescription& machine,
-                                            const WindowedProduct& p) {
+WindowedForms windowed_forms(const MachineDescription& machine, const WindowedProduct& p) {
   const MachineDescription one = nominal(machine);
-  const WinogradPlan plan = plan_winograd(one, p);
-  if (plan.cost.total() >= kSurely * direct_cost(one, p).total()) return std::nullopt;
-  return plan;
+  WindowedForms f{direct_cost(one, p), {plan_winograd(one, p, 2), plan_winograd(one, p, 4)}};
+  double least = kSurely * f.direct.total();
+  for (const int64_t m : {4, 2}) {  // equal ones: the larger tiles
+    if (f.plan(m).cost.total() >= least) continue;
+    least = f.plan(m).cost.total();
+    f.usual = m;
+  }
+  return f;
 }
-std::optional<WinogradPlan> faster_winograd(const MachineDescription& machine,
-                                            const AssumedProduct& p) {
+WindowedForms windowed_forms(const MachineDescription& machine, const AssumedProduct& p) {
   const MachineDescription one = nominal(machine);
-  std::optional<WinogradPlan> best;
+  WindowedForms f{direct_cost(one, p.usual), {plan_blocks(one, p, 2), plan_blocks(one, p, 4)}};
   double least = kSurely;
-  for (int64_t m : {2, 4}) {
-    const WinogradPlan plan = plan_blocks(one, p, m);
-    const Shares s = shares_of(one, p, plan);
+  for (const int64_t m : {2, 4}) {
+    const Shares s = shares_of(one, p, f.plan(m));
     if (s.usual >= least || s.small > 1) continue;
     least = s.usual;
-    best = plan;
+    f.usual = m;
   }
-  return best;
+  return f;
 }
 
 std::string explain(const MachineDescription& machine, const WindowedProduct& p) {

@@ -2,8 +2,8 @@
 // costs with named terms.
 #pragma once
 
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/loops/handles.h"
 #include "ir/machine.h"
@@ -53,14 +53,19 @@ struct DirectCost {
 };
 DirectCost direct_cost(const ir::MachineDescription& machine, const WindowedProduct& p);
 
-// The plan that is surely faster than the direct form on one thread; nothing when there is none.
-// The rounding of results depends on its m, so that neither the number of threads nor what was
-// measured of the machine has a say.
-std::optional<WinogradPlan> faster_winograd(const ir::MachineDescription& machine,
-                                            const WindowedProduct& p);
-// And not slower for small images.
-std::optional<WinogradPlan> faster_winograd(const ir::MachineDescription& machine,
-                                            const AssumedProduct& p);
+// The forms that a convolution can take, as they are decided on: on one thread and without
+// measurements, as the rounding of results depends on m.
+struct WindowedForms {
+  static constexpr int64_t kDirect = 0;
+  DirectCost direct;
+  std::vector<WinogradPlan> plans;  // of m = 2 and 4
+  int64_t usual = kDirect;          // or the m of the plan that is surely faster
+  const WinogradPlan& plan(int64_t m) const { return plans.at(m == 2 ? 0 : 1); }
+};
+WindowedForms windowed_forms(const ir::MachineDescription& machine, const WindowedProduct& p);
+// Where extents depend on symbols: costs are of usual images; what is usual is not slower for small
+// ones.
+WindowedForms windowed_forms(const ir::MachineDescription& machine, const AssumedProduct& p);
 // The costs by which that is decided, by their terms, one line each.
 std::string explain(const ir::MachineDescription& machine, const WindowedProduct& p);
 

@@ -51,8 +51,9 @@ Layout channels_last(int rank) {
   return permuted_layout(order);
 }
 
-// The values that shall have their channels innermost.
-std::vector<bool> chosen_values(const Graph& graph) {
+// The values that shall have their channels innermost. Asked once for each set of values that share
+// a layout, under the name of the first of them.
+std::vector<bool> chosen_values(const Graph& graph, Decisions& decisions) {
   Components components(graph.values.size());
   auto eligible = [&](ValueId v) {
     return v != kNone && !graph.value(v).constant && graph.value(v).type.rank() >= 3;
@@ -72,16 +73,26 @@ std::vector<bool> chosen_values(const Graph& graph) {
       if (eligible(n.inputs[0])) roots.insert(components.find(static_cast<size_t>(n.inputs[0])));
     }
   std::vector<bool> chosen(graph.values.size());
-  for (size_t v = 0; v < chosen.size(); ++v)
-    chosen[v] = eligible(static_cast<ValueId>(v)) && roots.count(components.find(v)) != 0;
+  std::map<size_t, bool> innermost;  // by root
+  for (size_t v = 0; v < chosen.size(); ++v) {
+    const size_t root = components.find(v);
+    if (!eligible(static_cast<ValueId>(v)) || !roots.count(root)) continue;
+    const auto [known, is_new] = innermost.try_emplace(root, true);
+    if (is_new)
+      known->second =
+          decisions.decide_which(decision_name(graph, static_cast<ValueId>(v), "layout"),
+                                 {"row_major", "channels_innermost"}, 1, Bits::kKept) == 1;
+    chosen[v] = known->second;
+  }
   return chosen;
 }
 
 class ChooseLayouts : public GraphRewriter {
  public:
   // chosen: by value of the graph.
-  ChooseLayouts(Graph graph, const std::vector<bool>& chosen, const MachineDescription& machine)
-      : GraphRewriter(std::move(graph)), machine_(machine) {
+  ChooseLayouts(Graph graph, const std::vector<bool>& chosen, const MachineDescription& machine,
+                Decisions* decisions)
+      : GraphRewriter(std::move(graph), decisions), machine_(machine) {
     for (size_t v = 0; v < chosen.size(); ++v)
       if (chosen[v]) graph_.values[v].layout = channels_last(graph_.values[v].type.rank());
     for (ValueId v : graph_.inputs) keep_row_major(v);
@@ -145,9 +156,7 @@ class ChooseLayouts : public GraphRewriter {
     const bool view = n.op == ops::reshape(), boundary = !n.regions.empty();
     if (view && !place_view(n) && lies_row_major(n.outputs[0]))
       n.inputs[0] = row_major(n.inputs[0]);
-    for (size_t i = 0; i < n.inputs.size(); ++i)
-      if (const Layout layout = layout_to_pack(graph_, n, i, machine_); !layout.empty())
-        n.inputs[i] = packed(n.inputs[i], layout);
+    for (size_t i = 0; i < n.inputs.size(); ++i) n.inputs[i] = packed(n, i);
     for (ValueId& v : n.inputs) {
       if (boundary) v = row_major(v);
       if (is_transparent(n) && v != kNone) v = channels_innermost(v);
@@ -184,8 +193,15 @@ class ChooseLayouts : public GraphRewriter {
     return at->second;
   }
 
-  // A copy that lies as its consumer wants it.
-  ValueId packed(ValueId v, const Layout& layout) {
+  // Operand i, or a copy that lies as the node wants it.
+  ValueId packed(const Node& n, size_t i) {
+    const PackedLayouts ways = layouts_to_pack(graph_, n, i, machine_);
+    if (ways.names.size() < 2) return n.inputs[i];
+    const ValueId v = n.inputs[i];
+    const Layout& layout = ways.layouts[decisions().decide_which(
+        decision_name(graph_, n.outputs[0], "operand" + std::to_string(i)), ways.names, ways.usual,
+        Bits::kKept)];
+    if (layout.empty()) return v;
     std::vector<ValueId>& copies = packed_[v];
     for (ValueId copy : copies)
       if (graph_.value(copy).layout == layout) return copy;
@@ -204,9 +220,10 @@ class ChooseLayouts : public GraphRewriter {
 
 }  // namespace
 
-Graph choose_layouts(Graph graph, const MachineDescription& machine) {
-  const std::vector<bool> chosen = chosen_values(graph);
-  return ChooseLayouts(std::move(graph), chosen, machine).run();
+Graph choose_layouts(Graph graph, const MachineDescription& machine, Decisions* decisions) {
+  Decisions usual;
+  const std::vector<bool> chosen = chosen_values(graph, decisions ? *decisions : usual);
+  return ChooseLayouts(std::move(graph), chosen, machine, decisions).run();
 }
 
 }  // namespace tilewright::passes

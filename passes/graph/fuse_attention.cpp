@@ -1,5 +1,6 @@
 // softmax(scale * q k + bias) v as it stands in a graph becomes the operator attention.
 #include <algorithm>
+#include <numeric>
 
 #include "ir/graph/op.h"
 #include "ir/loops/simplify.h"
@@ -19,8 +20,8 @@ struct Scores {
 
 class FuseAttention : public GraphRewriter {
  public:
-  FuseAttention(Graph graph, const MachineDescription& machine)
-      : GraphRewriter(std::move(graph)), machine_(machine) {}
+  FuseAttention(Graph graph, const MachineDescription& machine, Decisions* decisions)
+      : GraphRewriter(std::move(graph), decisions), machine_(machine) {}
 
   Graph run() {
     for (Node& n : old_) {
@@ -47,16 +48,19 @@ class FuseAttention : public GraphRewriter {
     const bool transposed = has_flag(product, "trans_b");
     const size_t rank = type(q).dims.size();
     const Expr rows = type(q).dims[rank - 2], keys = type(k).dims[transposed ? rank - 2 : rank - 1];
+    if (is_zero(keys)) return false;
     // Few rows run along the keys as these lie.
-    if (is_zero(keys) || (transposed && as_int(rows).value_or(kFewRows) < kFewRows)) return false;
+    const bool pays = !transposed || as_int(rows).value_or(kFewRows) >= kFewRows;
+    if (!decisions().decide_whether(about(n, "attention"), pays, Bits::kChanged)) return false;
     if (transposed) k = with_keys_innermost(k);
-    const int64_t row_block = rows_at_a_time(rows);
+    const int64_t row_block = rows_at_a_time(n, rows),
+                  key_block = keys_at_a_time(n, keys, row_block);
     replace(n.outputs[0], op(ops::attention(), {q, k, v, s.condition, s.bias},
                              {{"scale", s.scale},
                               {"fill", s.fill},
                               {"zero_masked", int64_t{zero_masked}},
                               {"row_block", row_block},
-                              {"key_block", keys_at_a_time(keys, row_block)}}));
+                              {"key_block", key_block}}));
     return true;
   }
   static constexpr int64_t kFewRows = 6;
@@ -158,8 +162,28 @@ class FuseAttention : public GraphRewriter {
     return op(ops::transpose(), {k}, {{"perm", perm}});
   }
 
+  std::string about(const Node& n, std::string_view what) const {
+    return decision_name(graph_, n.outputs[0], what);
+  }
+  int64_t rows_at_a_time(const Node& n, const Expr& rows) {
+    const int64_t usual = usual_rows(rows);
+    std::vector<int64_t> values(static_cast<size_t>(as_int(rows).value_or(kMostRows)));
+    values.resize(std::clamp<size_t>(values.size(), 1, kMostRows));
+    std::iota(values.begin(), values.end(), 1);
+    return decisions().decide(about(n, "row_block"), values, usual, Bits::kChanged);
+  }
+  int64_t keys_at_a_time(const Node& n, const Expr& keys, int64_t row_block) {
+    const int64_t usual = usual_keys(keys, row_block);
+    std::vector<int64_t> values;
+    for (const int64_t b : {32, 64, 128, 256, 512})
+      if (b < as_int(keys).value_or(kUnknownKeys)) values.push_back(b);
+    if (as_int(keys) && *as_int(keys) <= kMostKeys) values = with(values, *as_int(keys));
+    return decisions().decide(about(n, "key_block"), with(values, usual), usual, Bits::kChanged);
+  }
+  static constexpr int64_t kMostRows = 16, kMostKeys = 1024, kUnknownKeys = 512;
+
   // A tile's rows: the fewest are idle in the last block.
-  static int64_t rows_at_a_time(const Expr& rows) {
+  static int64_t usual_rows(const Expr& rows) {
     struct Choice {
       int64_t rows;
       double cost;  // of a row, measured: tall tiles read keys and values less often
@@ -178,7 +202,7 @@ class FuseAttention : public GraphRewriter {
   }
   // All of them, while their scores stay in the innermost cache; else as many as do, in blocks
   // alike where there are such.
-  int64_t keys_at_a_time(const Expr& keys, int64_t row_block) const {
+  int64_t usual_keys(const Expr& keys, int64_t row_block) const {
     constexpr int64_t kOfUnknown = 128, kFewest = 64, kMost = 256;
     const auto n = as_int(keys);
     if (!n) return kOfUnknown;
@@ -195,8 +219,8 @@ class FuseAttention : public GraphRewriter {
 
 }  // namespace
 
-Graph fuse_attention(Graph graph, const MachineDescription& machine) {
-  return FuseAttention(std::move(graph), machine).run();
+Graph fuse_attention(Graph graph, const MachineDescription& machine, Decisions* decisions) {
+  return FuseAttention(std::move(graph), machine, decisions).run();
 }
 
 }  // namespace tilewright::passes

@@ -1,4 +1,5 @@
-// Passes over the graph. Each takes a graph and gives a new one.
+// Passes over the graph. Each takes a graph and gives a new one. Those that choose between graphs
+// write down what they decided, and follow answers; without `decisions` they do what is usual.
 #pragma once
 
 #include <functional>
@@ -8,6 +9,8 @@
 #include "runtime/core/result.h"
 
 namespace tilewright::passes {
+
+class Decisions;
 
 // Values whose elements are all known constants, and chains of nodes over constants, become
 // constants; but not more than `free_bytes` and four times the graph's own: a node beyond that
@@ -41,7 +44,8 @@ ir::Graph find_quantized(ir::Graph graph);
 // 16 bits per row, as far as the machine has instructions that make it pay.
 ir::Graph round_activations(ir::Graph graph, const ir::MachineDescription& machine);
 // Products around a softmax become one operator, which keeps the scores in cache.
-ir::Graph fuse_attention(ir::Graph graph, const ir::MachineDescription& machine);
+ir::Graph fuse_attention(ir::Graph graph, const ir::MachineDescription& machine,
+                         Decisions* decisions = nullptr);
 // Products of dequantised operands become products in integers.
 ir::Graph quantize_contractions(ir::Graph graph);
 // A quantisation of sums of multiples of constants: these are divided by its scale instead.
@@ -51,10 +55,11 @@ ir::Graph expand_zero_points(ir::Graph graph);
 
 // Convolutions of f32 with constant 3x3 weights become Winograd convolutions where an analytic cost
 // says that these are faster; their weights are then constants to fold.
-ir::Graph use_winograd(ir::Graph graph, const ir::MachineDescription& machine);
+ir::Graph use_winograd(ir::Graph graph, const ir::MachineDescription& machine,
+                       Decisions* decisions = nullptr);
 
 // The padding of convolutions becomes nodes, where the kernel before can store its results amid it.
-ir::Graph separate_padding(ir::Graph graph);
+ir::Graph separate_padding(ir::Graph graph, Decisions* decisions = nullptr);
 
 // Gives every node its group; a group becomes one kernel. A view (reshape) is a group of its own
 // that moves nothing.
@@ -66,7 +71,8 @@ ir::Graph repeat_widening(ir::Graph graph);
 
 // Chooses the memory layout of intermediate values: channels innermost around convolutions,
 // operands of products as their kernels read them.
-ir::Graph choose_layouts(ir::Graph graph, const ir::MachineDescription& machine = {});
+ir::Graph choose_layouts(ir::Graph graph, const ir::MachineDescription& machine = {},
+                         Decisions* decisions = nullptr);
 
 // Resampling sums up whole rows first where values lie row by row. After choose_layouts.
 ir::Graph separate_resize(ir::Graph graph);

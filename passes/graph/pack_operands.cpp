@@ -14,14 +14,20 @@ namespace {
 
 constexpr int64_t kFewestRows = 6;  // that share what is packed
 
-// matmul: b is [..., n, k]. Few rows run along k instead.
+// matmul: b is [..., n, k].
 int of_matmul(const Graph& graph, const Node& n, size_t i) {
   const TensorType &a = graph.value(n.inputs[0]).type, &b = graph.value(n.inputs[1]).type;
-  NodeView view(graph, n);
-  if (i != 1 || !view.attr_int("trans_b") || a.rank() < 2 || b.rank() < 2) return -1;
-  const size_t rank = a.dims.size();
-  const auto rows = as_int(a.dims[rank - (view.attr_int("trans_a") ? 1 : 2)]);
-  return !rows || *rows >= kFewestRows ? b.rank() - 2 : -1;
+  return i == 1 && NodeView(graph, n).attr_int("trans_b") && a.rank() >= 2 && b.rank() >= 2
+             ? b.rank() - 2
+             : -1;
+}
+// Few rows run along k instead.
+bool has_few_rows(const Graph& graph, const Node& n) {
+  if (n.op != ops::matmul()) return false;
+  const TensorType& a = graph.value(n.inputs[0]).type;
+  const auto rows =
+      as_int(a.dims[a.dims.size() - (NodeView(graph, n).attr_int("trans_a") ? 1 : 2)]);
+  return rows && *rows < kFewestRows;
 }
 // "bid,bjd->bij": the letter of the last axis of the result.
 int of_einsum(const Graph& graph, const Node& n, size_t i) {
@@ -96,14 +102,22 @@ bool is_packed_in_groups(const Layout& layout) {
   return layout.size() >= 4 && layout.back().modulus > 1 && layout[layout.size() - 2].modulus > 1;
 }
 
-Layout layout_to_pack(const Graph& graph, const Node& node, size_t i,
-                      const MachineDescription& machine) {
+PackedLayouts layouts_to_pack(const Graph& graph, const Node& node, size_t i,
+                              const MachineDescription& machine) {
+  PackedLayouts ways;
   const ValueId v = node.inputs[i];
-  if (v == kNone || graph.value(v).constant || !graph.value(v).layout.empty()) return {};
+  if (v == kNone || graph.value(v).constant || !graph.value(v).layout.empty()) return ways;
+  const auto add = [&](const char* name, Layout layout, bool pays) {
+    ways.names.emplace_back(name);
+    ways.layouts.push_back(std::move(layout));
+    if (pays) ways.usual = ways.names.size() - 1;
+  };
+  if (const int dim = dimension_to_pack(graph, node, i); dim >= 0)
+    add("by_columns", with_innermost(dim, graph.value(v).type.rank()), !has_few_rows(graph, node));
   if (node.op == ops::matmul() && i == 1)
-    if (Layout groups = in_groups(graph, node, machine); !groups.empty()) return groups;
-  const int dim = dimension_to_pack(graph, node, i);
-  return dim < 0 ? Layout{} : with_innermost(dim, graph.value(v).type.rank());
+    if (Layout groups = in_groups(graph, node, machine); !groups.empty())
+      add("by_groups", std::move(groups), true);
+  return ways;
 }
 
 }  // namespace tilewright::passes

@@ -4,6 +4,7 @@
 #include "ir/graph/infer.h"
 #include "ir/graph/op.h"
 #include "ir/ops/known_ops.h"
+#include "passes/decisions/decisions.h"
 #include "passes/graph/graph_passes.h"
 
 namespace tilewright::passes {
@@ -12,8 +13,12 @@ namespace tilewright::passes {
 // an order in which producers stand before consumers.
 class GraphRewriter {
  public:
-  explicit GraphRewriter(ir::Graph graph)
-      : graph_(std::move(graph)), uses_(graph_.use_counts()), old_(std::move(graph_.nodes)) {
+  // decisions: of whoever asks for other graphs than the usual one; null: nobody does.
+  explicit GraphRewriter(ir::Graph graph, Decisions* decisions = nullptr)
+      : graph_(std::move(graph)),
+        uses_(graph_.use_counts()),
+        old_(std::move(graph_.nodes)),
+        decisions_(decisions ? *decisions : usual_) {
     graph_.nodes.clear();
   }
 
@@ -85,6 +90,7 @@ class GraphRewriter {
   bool used_once(ir::ValueId v) const {
     return static_cast<size_t>(v) < uses_.size() && uses_[static_cast<size_t>(v)] == 1;
   }
+  Decisions& decisions() { return decisions_; }
   static ir::ValueId input(const ir::Node& n, size_t i) {
     return i < n.inputs.size() ? n.inputs[i] : ir::kNone;
   }
@@ -97,6 +103,8 @@ class GraphRewriter {
  private:
   std::vector<std::string> sources_;
   std::string name_;
+  Decisions usual_;
+  Decisions& decisions_;
 };
 
 }  // namespace tilewright::passes

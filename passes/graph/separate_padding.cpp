@@ -42,7 +42,7 @@ class SeparatePadding : public GraphRewriter {
     const auto padding = padding_of(n);
     if (!padding || !may_lie_amid_padding(n.inputs[0])) return false;
     const std::optional<Padding> widest = that_holds_all(ways_[n.inputs[0]]);
-    if (!widest) return false;
+    if (!widest || !is_wanted(n.inputs[0])) return false;
     std::vector<ValueId> inputs = n.inputs;
     inputs[0] = part(padded(n.inputs[0], *widest), *widest, *padding);
     Attributes attributes = n.attributes;
@@ -59,6 +59,15 @@ class SeparatePadding : public GraphRewriter {
         widest.amounts[i] = std::max(widest.amounts[i], p.amounts[i]);
     }
     return widest;
+  }
+  // Asked once a value, whoever reads it.
+  bool is_wanted(ValueId v) {
+    const auto [known, is_new] = wanted_.try_emplace(v, false);
+    if (is_new)
+      known->second = decisions().decide_whether(
+          decision_name(graph_, v, "amid_padding"),
+          as_int(type(v).dims[1]).value_or(0) >= kFewestChannels, Bits::kKept);
+    return known->second;
   }
   ValueId padded(ValueId v, const Padding& p) {
     const auto [known, is_new] = padded_.try_emplace(v, kNone);
@@ -89,8 +98,7 @@ class SeparatePadding : public GraphRewriter {
   bool may_lie_amid_padding(ValueId v) const {
     const Node* maker = producer(v);
     return maker && maker->op->compute && !may_be_view(*maker) && maker->defined_symbols.empty() &&
-           placed_.count(v) == 0 && type(v).rank() >= 3 &&
-           as_int(type(v).dims[1]).value_or(0) >= kFewestChannels;
+           placed_.count(v) == 0 && type(v).rank() >= 3;
   }
   // Nothing where there is none, where it depends on symbols, and for results of one channel, whose
   // padded copy is laid out anew.
@@ -118,11 +126,14 @@ class SeparatePadding : public GraphRewriter {
 
   std::set<ValueId> placed_;  // must lie row by row: results of the graph, operands of views
   std::map<ValueId, std::set<Padding>> ways_;  // in which convolutions pad a value
+  std::map<ValueId, bool> wanted_;             // amid their padding
   std::map<ValueId, ValueId> padded_;
 };
 
 }  // namespace
 
-Graph separate_padding(Graph graph) { return SeparatePadding(std::move(graph)).run(); }
+Graph separate_padding(Graph graph, Decisions* decisions) {
+  return SeparatePadding(std::move(graph), decisions).run();
+}
 
 }  // namespace tilewright::passes

@@ -12,8 +12,8 @@ namespace {
 
 class UseWinograd : public GraphRewriter {
  public:
-  UseWinograd(Graph graph, const MachineDescription& machine)
-      : GraphRewriter(std::move(graph)), machine_(machine) {}
+  UseWinograd(Graph graph, const MachineDescription& machine, Decisions* decisions)
+      : GraphRewriter(std::move(graph), decisions), machine_(machine) {}
   Graph run() {
     for (Node& n : old_) {
       follow(n);
@@ -28,12 +28,18 @@ class UseWinograd : public GraphRewriter {
     if (!pads) return false;
     const TensorType& y = type(n.outputs[0]);
     const bool assumed = !as_int(y.dims[2]) || !as_int(y.dims[3]);
-    const auto plan = assumed ? faster_winograd(machine_, assume(sizes(n), y.dims[2], y.dims[3]))
-                              : faster_winograd(machine_, sizes(n));
-    if (!plan) return false;
-    const ValueId u = op(ops::winograd_weights(), {n.inputs[1]}, {{"tile", plan->m}});
+    const WindowedForms forms =
+        assumed ? windowed_forms(machine_, assume(sizes(n), y.dims[2], y.dims[3]))
+                : windowed_forms(machine_, sizes(n));
+    const int64_t m = decisions().decide(
+        decision_name(graph_, n.outputs[0], "winograd"), {WindowedForms::kDirect, 2, 4},
+        forms.usual, Bits::kChanged,
+        {forms.direct.total(), forms.plan(2).cost.total(), forms.plan(4).cost.total()});
+    if (m == WindowedForms::kDirect) return false;
+    const ValueId u = op(ops::winograd_weights(), {n.inputs[1]}, {{"tile", m}});
     Attributes attributes{{"pads", *pads}};
-    if (assumed) attributes["block"] = std::vector<int64_t>{plan->down, plan->across};
+    if (assumed)
+      attributes["block"] = std::vector<int64_t>{forms.plan(m).down, forms.plan(m).across};
     replace(n.outputs[0], op(ops::winograd_conv(), {n.inputs[0], u}, std::move(attributes)));
     return true;
   }
@@ -79,8 +85,8 @@ class UseWinograd : public GraphRewriter {
 
 }  // namespace
 
-Graph use_winograd(Graph graph, const MachineDescription& machine) {
-  return UseWinograd(std::move(graph), machine).run();
+Graph use_winograd(Graph graph, const MachineDescription& machine, Decisions* decisions) {
+  return UseWinograd(std::move(graph), machine, decisions).run();
 }
 
 }  // namespace tilewright::passes

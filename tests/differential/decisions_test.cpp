@@ -4,18 +4,11 @@
 // answers a layer and n graphs, TILEWRIGHT_SEED=n one seed alone.
 #include <gtest/gtest.h>
 
-#include "ir/module_text/parser_graph.h"
 #include "tests/differential/random_answers.h"
 #include "tests/differential/random_graph.h"
 
 namespace tilewright {
 namespace {
-
-struct Reference {
-  OracleRun oracle;
-  std::vector<double> tolerances;
-  Tensors usual;
-};
 
 // One set of answers for all kernels of a graph.
 void check_answers(const ir::Graph& graph, const Tensors& inputs, const Reference& reference,
@@ -23,27 +16,7 @@ void check_answers(const ir::Graph& graph, const Tensors& inputs, const Referenc
   form.find_schedule = [&](const ir::Kernel& k, const std::set<std::string>& constants) {
     return std::optional(answers.schedule(k, constants));
   };
-  auto runs = run_compiled(graph, inputs, form, {1, 3});
-  SCOPED_TRACE(answers.answers);
-  ASSERT_TRUE(runs.ok()) << runs.error().to_string();
-  for (size_t k = 0; k < reference.usual.size(); ++k) {
-    const HostTensor& found = (*runs)[0][k];
-    const auto d = difference(found, reference.oracle.outputs[k]);
-    ASSERT_TRUE(d.has_value()) << "output " << k << ": type, shape, infinities or NaNs differ";
-    EXPECT_LE(*d, reference.tolerances[k]) << "output " << k;
-    EXPECT_EQ((*runs)[1][k].bytes, found.bytes) << "output " << k << " depends on the threads";
-    if (answers.keep_bits)
-      EXPECT_EQ(first_difference(found, reference.usual[k]), -1)
-          << "output " << k << " has other bits";
-  }
-}
-
-Reference reference_of(const ir::Graph& graph, const Tensors& inputs, const CompiledForm& form) {
-  auto oracle = interpret_graph(graph, inputs);
-  TW_CHECK(oracle.ok());
-  auto usual = run_compiled(graph, inputs, form, {1});
-  TW_CHECK(usual.ok());
-  return {*oracle, tolerances(graph, inputs, *oracle), (*usual)[0]};
+  check_form(graph, inputs, reference, form, answers);
 }
 
 CompiledForm form_for(uint64_t seed) {
@@ -147,37 +120,6 @@ const std::pair<const char*, const char*> kLayers[] = {
   y: f32[1, 5, 45, 71] = resize(x, _, _, n) {mode = "linear"}
 )"},
 };
-
-struct Layer {
-  ir::Graph graph;
-  Tensors inputs;
-};
-// Constants and inputs of random elements; what says how large a result is, of its extents.
-Layer layer_of(const std::string& lines) {
-  std::mt19937_64 random(5);
-  std::vector<ir::ConstantRef> constants;
-  for (size_t at = lines.find("const "); at != std::string::npos;
-       at = lines.find("const ", at + 1)) {
-    const size_t colon = lines.find(": ", at), open = lines.find('[', at),
-                 close = lines.find(']', at);
-    const auto dtype = dtype_from_name(lines.substr(colon + 2, open - colon - 2));
-    Shape shape;
-    std::istringstream extents(lines.substr(open + 1, close - open - 1));
-    for (std::string e; std::getline(extents, e, ',');) shape.push_back(std::stoll(e));
-    const HostTensor t = *dtype == DType::kInt64 ? repeated(*dtype, shape, {1, 5, 45, 71})
-                                                 : random_tensor(*dtype, shape, random);
-    constants.push_back(
-        ir::make_constant(*dtype, shape, std::vector<uint8_t>(t.bytes.begin(), t.bytes.end())));
-  }
-  auto graph = ir::parse_graph("graph layer {" + lines + "  output y as \"y\"\n}", constants);
-  TW_CHECK(graph.ok());
-  Layer layer{std::move(*graph), {}};
-  for (const ir::ValueId v : layer.graph.inputs) {
-    const ir::TensorType& t = layer.graph.value(v).type;
-    layer.inputs.push_back(random_tensor(t.dtype, *ir::constant_shape(t), random));
-  }
-  return layer;
-}
 
 class LayerAnswers : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 

@@ -1,4 +1,5 @@
-// Random answers to the decisions of schedule rules.
+// Random answers to the decisions of schedule rules and graph passes, and the layers and checks of
+// the tests that give them.
 #pragma once
 
 #include <map>
@@ -8,25 +9,52 @@
 
 #include "ir/machine.h"
 #include "passes/schedule/rules/choose_trace.h"
+#include "tests/ops/graph_oracle.h"
 
 namespace tilewright {
 
-// Schedules kernels by random answers, and keeps count.
+// Gives answers one after the other, at most four, and keeps count.
 class RandomAnswers {
  public:
   RandomAnswers(ir::MachineDescription machine, uint64_t seed)
       : machine_(std::move(machine)), random_(seed) {}
   // A trace that went through its text; the usual one where every answer tried was refused.
   passes::Trace schedule(const ir::Kernel& kernel, const std::set<std::string>& constants);
+  // What graph passes are asked for.
+  passes::Answers graph(const ir::Graph& graph, CompiledForm form);
 
   bool keep_bits = true;  // may no answer change any?
   std::string answers;    // given and followed: "kernel: matmul.rows = 3 (usually 6)" a line
   size_t followed = 0, refused = 0;
-  std::set<std::string> kinds;  // of decisions, without their blocks: "rows"
+  std::set<std::string> kinds;  // of decisions, without their blocks or values: "rows"
 
  private:
+  // decide(answers): the decisions that come up then.
+  template <typename Decide>
+  passes::Answers some_answers(const std::string& of, const Decide& decide);
   ir::MachineDescription machine_;
   std::mt19937_64 random_;
 };
+
+// A graph, and what it gives by the interpreter and by the form as it is usually compiled.
+struct Reference {
+  OracleRun oracle;
+  std::vector<double> tolerances;
+  Tensors usual;
+};
+Reference reference_of(const ir::Graph& graph, const Tensors& inputs, const CompiledForm& form);
+
+// The form that follows the answers gives the same results, of the same bits where none may change
+// any, and on any number of threads.
+void check_form(const ir::Graph& graph, const Tensors& inputs, const Reference& reference,
+                const CompiledForm& form, const RandomAnswers& answers);
+
+struct Layer {
+  ir::Graph graph;
+  Tensors inputs;
+};
+// The lines of a graph's text whose result is y, without the head: "const w: f32[3, 4] = #0" and
+// inputs are of random elements; a constant of i64 says how large a result is: 1, 5, 45, 71.
+Layer layer_of(const std::string& lines);
 
 }  // namespace tilewright

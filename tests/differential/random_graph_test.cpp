@@ -8,8 +8,7 @@ namespace tilewright {
 namespace {
 
 constexpr int kParts = 8;
-const CompiledForm kForms[] = {
-    {true, true, true}, {true, false}, {false, true}, {false, false}};
+const CompiledForm kForms[] = {{true, true, true}, {true, false}, {false, true}, {false, false}};
 
 void check_graph(uint64_t seed) {
   const RandomGraph r = make_random_graph(seed);

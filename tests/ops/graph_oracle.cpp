@@ -19,6 +19,7 @@
 #include "ir/verify_loops.h"
 #include "ir/verify_program.h"
 #include "passes/build_loops.h"
+#include "passes/decisions/decisions.h"
 #include "passes/lower.h"
 #include "runtime/session.h"
 
@@ -296,8 +297,19 @@ ir::MachineDescription machine_for(const CompiledForm& form) {
 }
 
 Result<ir::Program> lower_graph_for(const ir::Graph& graph, const CompiledForm& form) {
-  TW_ASSIGN(const passes::LowerOptions options, lower_options(form));
+  TW_ASSIGN(passes::LowerOptions options, lower_options(form));
+  passes::Decisions decisions(form.answers);
+  options.decisions = &decisions;
   return passes::lower(graph, options);
+}
+Result<std::vector<passes::Decision>> graph_decisions(const ir::Graph& graph,
+                                                      const CompiledForm& form) {
+  TW_ASSIGN(passes::LowerOptions options, lower_options(form));
+  passes::Decisions decisions(form.answers, form.numerics != Numerics::kExact);
+  options.decisions = &decisions;
+  TW_ASSIGN(const ir::Graph lowered, passes::lower_graph(graph, options));
+  TW_RETURN_IF_ERROR(decisions.check_answers("graph '" + graph.name + "'"));
+  return decisions.made();
 }
 
 std::string as_test_name(std::string cpu) {

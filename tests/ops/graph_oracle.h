@@ -7,6 +7,7 @@
 
 #include "ir/graph/graph.h"
 #include "ir/program/program.h"
+#include "passes/decisions/decision.h"
 #include "passes/lower.h"
 #include "runtime/core/host_tensor.h"
 #include "runtime/core/result.h"
@@ -58,9 +59,13 @@ struct CompiledForm {
   std::vector<std::string> more_features = {};  // that `cpu` lacks
   Numerics numerics = Numerics::kRelaxed;       // at others, compiled kernels fold constants
   passes::FindSchedule find_schedule = {};      // asked before the rules choose
+  passes::Answers answers = {};                 // to decisions of graph passes
 };
 // The program of flat kernels that run_compiled compiles.
 Result<ir::Program> lower_graph_for(const ir::Graph& graph, const CompiledForm& form);
+// What graph passes decide for it; kInvalid where an answer is not followed.
+Result<std::vector<passes::Decision>> graph_decisions(const ir::Graph& graph,
+                                                      const CompiledForm& form);
 // The machine that the form is scheduled for.
 ir::MachineDescription machine_for(const CompiledForm& form);
 // Has this machine all that code for `cpu` may use?

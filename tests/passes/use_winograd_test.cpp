@@ -103,8 +103,7 @@ TEST(UseWinograd, NotWhenResultsAreToBeExact) {
 
 // The tile of the form that is faster; 0: the direct one is.
 int64_t tile_of(const ir::MachineDescription& machine, const WindowedProduct& p) {
-  const auto plan = faster_winograd(machine, p);
-  return plan ? plan->m : 0;
+  return windowed_forms(machine, p).usual;
 }
 
 TEST(WinogradCost, PlansHoldWholeBlocksAndPanels) {
@@ -113,13 +112,15 @@ TEST(WinogradCost, PlansHoldWholeBlocksAndPanels) {
       ir::MachineDescription machine;
       machine.threads = 3;
       const WindowedProduct p{1, channels, channels, extent, extent};
-      const WinogradPlan plan = plan_winograd(machine, p);
-      EXPECT_EQ(p.tiles_down(plan.m) % plan.down, 0);
-      const int64_t width = plan.tile.best.vectors * plan.lanes,
-                    panels = (channels + width - 1) / width;
-      EXPECT_EQ(panels % plan.panels, 0);
-      EXPECT_GT(plan.cost.products, 0);
-      EXPECT_GE(plan.cost.weights, 0);
+      for (const int64_t m : {2, 4}) {
+        const WinogradPlan plan = plan_winograd(machine, p, m);
+        EXPECT_EQ(p.tiles_down(plan.m) % plan.down, 0);
+        const int64_t width = plan.tile.best.vectors * plan.lanes,
+                      panels = (channels + width - 1) / width;
+        EXPECT_EQ(panels % plan.panels, 0);
+        EXPECT_GT(plan.cost.products, 0);
+        EXPECT_GE(plan.cost.weights, 0);
+      }
     }
 }
 
@@ -150,14 +151,15 @@ TEST(WinogradCost, UnknownSizesSuitSmallImagesToo) {
   const AssumedProduct half = assume(p, floordiv(h + 1, 2), floordiv(w + 1, 2));
   EXPECT_EQ(half.usual.height, 128);
   EXPECT_EQ(half.small.width, 32);
-  const auto plan = faster_winograd(machine, half);
-  ASSERT_TRUE(plan.has_value());
-  const WinogradPlan again = plan_blocks(machine, half, plan->m);
-  EXPECT_EQ(std::pair(plan->down, plan->across), std::pair(again.down, again.across));
-  EXPECT_LT(plan_winograd(machine, half.usual, plan->m).cost.total(),
-            direct_cost(machine, half.usual).total());
+  const WindowedForms forms = windowed_forms(machine, half);
+  ASSERT_NE(forms.usual, WindowedForms::kDirect);
+  const WinogradPlan &plan = forms.plan(forms.usual),
+                     again = plan_blocks(machine, half, forms.usual);
+  EXPECT_EQ(std::pair(plan.down, plan.across), std::pair(again.down, again.across));
+  EXPECT_LT(plan_winograd(machine, half.usual, plan.m).cost.total(), forms.direct.total());
   // A result of small images would be one tile, most of it cut off.
-  EXPECT_FALSE(faster_winograd(machine, assume(p, floordiv(h, 64), floordiv(w, 64))));
+  EXPECT_EQ(windowed_forms(machine, assume(p, floordiv(h, 64), floordiv(w, 64))).usual,
+            WindowedForms::kDirect);
 }
 // Convolutions of images of any size take the form, in blocks.
 TEST(UseWinograd, SymbolicSizes) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ir/machine.h"
-#include "passes/schedule/decision.h"
+#include "passes/decisions/decision.h"
 #include "passes/schedule/trace.h"
 
 namespace tilewright::passes {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "passes/analysis/extents.h"
+#include "passes/decisions/decisions.h"
 #include "passes/schedule/rules/choose_trace.h"
 #include "passes/schedule/rules/sum_order.h"
 #include "passes/schedule/tree.h"
@@ -17,13 +18,13 @@ namespace tilewright::passes {
 // itself adds up such ones, each of which one sum takes.
 bool may_contract(const ir::Kernel& kernel);
 
-class ScheduleState {
+class ScheduleState : public Decisions {
  public:
   ScheduleState(ir::Kernel kernel, const ScheduleInput& input)
-      : kernel_(std::move(kernel)),
+      : Decisions(input.answers, may_contract(kernel)),
+        kernel_(std::move(kernel)),
         input_(input),
-        orders_(sum_orders(kernel_)),
-        may_contract_(may_contract(kernel_)) {}
+        orders_(sum_orders(kernel_)) {}
 
   // Takes a step; false, and nothing changes, when it is not legal: obstacle() says why.
   [[nodiscard]] bool apply(std::string primitive, std::vector<std::string> names,
@@ -38,31 +39,15 @@ class ScheduleState {
   template <typename Steps>
   bool all_or_nothing(Steps&& steps) {
     const ir::Kernel before = kernel_;
-    const size_t steps_taken = choice_.trace.size(), decided = choice_.decisions.size(),
+    const size_t steps_taken = choice_.trace.size(), decided = made().size(),
                  noted = choice_.notes.size(), lost = choice_.lost.size();
     if (steps()) return true;
     kernel_ = before;
     choice_.trace.resize(steps_taken);
-    choice_.decisions.resize(decided);
+    forget_after(decided);
     choice_.notes.resize(noted);
     choice_.lost.resize(lost);
     return false;
-  }
-
-  // The answer to a decision: the one that was given, or the usual one, which is among the values.
-  // Where code generation may round a product and a sum at once, no answer keeps bits for sure.
-  int64_t decide(std::string name, std::vector<int64_t> values, int64_t usual, Bits bits,
-                 std::vector<double> microseconds = {});
-  bool decide_whether(std::string name, bool usual, Bits bits) {
-    return decide(std::move(name), {0, 1}, usual, bits) != 0;
-  }
-  // Of alternatives that have names.
-  size_t decide_which(std::string name, std::vector<std::string> labels, size_t usual, Bits bits);
-  // The answer that was given to a decision, if any.
-  std::optional<int64_t> answer(const std::string& name) const;
-  // Answers that cannot be followed: choosing ends with this error.
-  void refuse(std::string why) {
-    if (refusal_.empty()) refusal_ = std::move(why);
   }
 
   bool explains() const { return input_.explain; }
@@ -90,9 +75,8 @@ class ScheduleState {
   ir::Kernel kernel_;
   const ScheduleInput& input_;
   const std::map<std::string, SumOrder> orders_;
-  const bool may_contract_;
   Choice choice_;
-  std::string obstacle_, refusal_;
+  std::string obstacle_;
 };
 
 }  // namespace tilewright::passes

@@ -1,5 +1,6 @@
-// What a rule could have done otherwise. A schedule follows from a kernel, a machine and the
-// answers to its decisions; which decisions come up may depend on the answers before.
+// What a schedule rule or a graph pass could have done otherwise. A schedule follows from a kernel, a
+// machine and the answers to its decisions, a graph from a model and the answers to its own; which
+// decisions come up may depend on the answers before.
 #pragma once
 
 #include <cstdint>
