@@ -25,7 +25,8 @@ struct MachineSpeed {
   double memory_read = 12, memory_read_all = 12;
   double memory_write = 6, memory_write_all = 6;  // past the caches, as kernels store large results
   double memory_copy = 10, memory_copy_all = 10;  // bytes read and written, likewise
-  double fork_join_us = 5;       // of the runtime's pool with all workers, one call after another
+  double handed_over = 10;  // GB/s: what one core reads of what another has just written
+  double fork_join_us = 1;  // of the pool with all workers, beside the work; measured: at least 1
   double serial_call_us = 0.02;  // of a parallel call that runs on its caller
 };
 

@@ -45,7 +45,8 @@ constexpr double ir::MachineSpeed::* kSpeed[] = {
     &ir::MachineSpeed::fma_ports,       &ir::MachineSpeed::f32_gflops,
     &ir::MachineSpeed::l2_read,         &ir::MachineSpeed::l3_read,
     &ir::MachineSpeed::l3_read_all,     &ir::MachineSpeed::memory_read,
-    &ir::MachineSpeed::memory_read_all,
+    &ir::MachineSpeed::memory_read_all, &ir::MachineSpeed::handed_over,
+    &ir::MachineSpeed::fork_join_us,
 };
 
 std::string header(const char* form, const LowerOptions& options, const Error& error) {

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr int kVersion = 2;  // of the terms and of how they are measured
+constexpr int kVersion = 3;  // of the terms and of how they are measured
 constexpr uintmax_t kMostBytes = 1 << 16;
 constexpr double kLargest = 1e9;  // of any term, in its unit
 constexpr const char* kAll = "_all";
@@ -102,6 +102,7 @@ std::span<const Term> terms() {
       {"memory_read", "GB/s", "read from memory", &S::memory_read, &S::memory_read_all},
       {"memory_write", "GB/s", "written to memory", &S::memory_write, &S::memory_write_all},
       {"memory_copy", "GB/s", "copied, read and written", &S::memory_copy, &S::memory_copy_all},
+      {"handed_over", "GB/s", "read of what another core wrote", &S::handed_over},
       {"fork_join_us", "us", "fork and join of all workers", &S::fork_join_us},
       {"serial_call_us", "us", "the same call on one worker", &S::serial_call_us},
   });

@@ -152,6 +152,53 @@ LevelSpeed measure_levels(ThreadPool& pool) {
           bandwidth(pool, Access::kWrite, f.memory), bandwidth(pool, Access::kCopy, f.memory)};
 }
 
+// Microseconds that a parallel call takes beyond its work: the median of calls of which each part
+// takes longer than a worker takes to come, so that none is done by another in the meantime.
+double fork_join_us(ThreadPool& pool) {
+  constexpr double kPart = 4e-6;
+  constexpr size_t kCalls = 4000;
+  std::vector<double> beyond;
+  for (size_t i = 0; i < kCalls; ++i) {
+    const double begin = seconds_now();
+    pool.parallel(
+        nullptr, pool.worker_count(),
+        [](TwKernelContext*, void*, int64_t first, int64_t last, int64_t) {
+          const double end = seconds_now() + kPart * static_cast<double>(last - first);
+          while (seconds_now() < end) {}
+        },
+        nullptr);
+    beyond.push_back(seconds_now() - begin - kPart);
+  }
+  std::nth_element(beyond.begin(), beyond.begin() + kCalls / 2, beyond.end());
+  // These workers wait for nothing else. In a run they may have moved to cores further apart, and
+  // what a fork reads and writes has left their caches.
+  constexpr double kLeast = 1e-6;
+  return std::max(beyond[kCalls / 2], kLeast) * 1e6;
+}
+
+// GB/s of a worker that reads what another has just written: as much as a cache of its own holds.
+// The median of many times, since cores may be near each other or far apart.
+double handed_over(ThreadPool& pool) {
+  if (pool.worker_count() < 2) return ir::MachineSpeed{}.handed_over;
+  constexpr int kTimes = 400;
+  const size_t bytes = footprints(2).l2 / 2 / kGrain * kGrain;
+  Region memory(bytes);
+  std::vector<double> rates;
+  std::barrier together(pool.worker_count());
+  on_every_worker(pool, [&](int t) {
+    for (int i = 0; i < kTimes; ++i) {
+      if (t == i % 2) std::memset(memory.data(), i, bytes);
+      together.arrive_and_wait();
+      const double begin = seconds_now();
+      if (t == 1 - i % 2)
+        rates.push_back(read_bytes(memory.data(), bytes) / (seconds_now() - begin));
+      together.arrive_and_wait();
+    }
+  });
+  std::nth_element(rates.begin(), rates.begin() + kTimes / 2, rates.end());
+  return rates[kTimes / 2] / 1e9;
+}
+
 // Microseconds of a parallel call over `count` empty iterations, one after another.
 double call_us(ThreadPool& pool, int64_t count) {
   constexpr int kCalls = 500, kTries = 20;
@@ -187,7 +234,8 @@ ir::MachineSpeed measure_machine() {
   s.memory_read = a.memory_read, s.memory_read_all = std::max(a.memory_read, b.memory_read);
   s.memory_write = a.memory_write, s.memory_write_all = std::max(a.memory_write, b.memory_write);
   s.memory_copy = a.memory_copy, s.memory_copy_all = std::max(a.memory_copy, b.memory_copy);
-  s.fork_join_us = call_us(all, all.worker_count());
+  s.handed_over = handed_over(all);
+  s.fork_join_us = fork_join_us(all);
   s.serial_call_us = call_us(one, 1);
   return s;
 }

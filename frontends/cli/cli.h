@@ -76,8 +76,8 @@ void print_pass_times();
 
 int run_command(const ModelOptions& options, const std::string& inputs, const std::string& outputs,
                 const std::string& trace);
-int bench_command(const ModelOptions& options, const std::string& inputs, double seconds,
-                  bool json);
+int bench_command(const ModelOptions& options, const std::string& inputs, double seconds, bool json,
+                  const std::string& trace);
 int compile_command(const ModelOptions& options, const std::string& output);
 int info_command(const std::string& model, bool schedules);
 extern const std::vector<std::string> kForms;  // of lower --emit

@@ -84,6 +84,9 @@ void add_bench(CLI::App& app, Arguments& a) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   c->add_flag("--json", a.json, "the last line is one JSON object");
+  c->add_option("--profile", a.trace,
+                "run for as long again, print what each node takes of all these runs together, and "
+                "write a trace of the first of them to this file");
   c->footer(
       std::string(kShapeHelp) +
       "\nExample:\n  tilewright bench model.onnx --shape batch=8 --threads 2 --seconds 5 --json");
@@ -131,7 +134,7 @@ int dispatch(const CLI::App& app, const Arguments& a) {
   auto is = [&](const char* name) { return app.got_subcommand(name); };
   if (is("compile")) return compile_command(a.model, a.outputs);
   if (is("run")) return run_command(a.model, a.inputs, a.outputs, a.trace);
-  if (is("bench")) return bench_command(a.model, a.inputs, a.seconds, a.json);
+  if (is("bench")) return bench_command(a.model, a.inputs, a.seconds, a.json, a.trace);
   if (is("lower"))
     return a.explain.empty()
                ? lower_command(a.model, a.form, a.only)

@@ -271,6 +271,9 @@ Result<passes::LowerOptions> lower_options(const CompiledForm& form) {
   TW_ASSIGN(const codegen::Backend* backend, codegen::open_backend());
   TW_ASSIGN(options.machine, backend->describe(form.cpu));
   options.machine.threads = 3;
+  // So that small graphs are shared out, too.
+  options.machine.speed.fork_join_us = 0.05;
+  options.machine.speed.handed_over = 1e4;
   for (const std::string& f : form.more_features)
     if (!options.machine.has(f)) options.machine.features.push_back(f);
   if (form.small_caches) {

@@ -1,5 +1,4 @@
 #include "ir/loops/simplify.h"
-#include "passes/cost/fork_cost.h"
 #include "passes/schedule/rules/rule.h"
 #include "passes/schedule/rules/share_out.h"
 
@@ -35,7 +34,7 @@ std::string BlockRule::fuse(const std::vector<size_t>& axes, const char* label) 
 }
 
 void BlockRule::share_out(const std::vector<std::string>& loops) {
-  if (forks(s_, name_, instances(block_), kParallelWork)) passes::share_out(s_, name_, loops);
+  if (forks(s_, name_)) passes::share_out(s_, name_, loops);
 }
 
 }  // namespace tilewright::passes

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
-#include "passes/cost/fork_cost.h"
 #include "passes/cost/vector_width.h"
 #include "passes/schedule/rules/rule.h"
 #include "passes/schedule/rules/share_out.h"
@@ -165,7 +164,7 @@ class ColumnsRule : public BlockRule {
   }
 
   void parallelize() {
-    if (!forks(s_, name_, instances(block_), kParallelProducts)) return;
+    if (!forks(s_, name_)) return;
     std::vector<std::string> loops;  // names: steps replace the loops
     for (const For* f : s_.place(name_).loops) loops.push_back(f->var.name());
     loops.resize(outer_.size() + 1);

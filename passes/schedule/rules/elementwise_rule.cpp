@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
-#include "passes/cost/fork_cost.h"
 #include "passes/cost/vector_width.h"
 #include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/rule.h"
@@ -123,7 +122,7 @@ class ElementwiseRule : public BlockRule {
     std::vector<std::string> tasks;
     for (size_t i = 0; i < last_; ++i) tasks.push_back(axes_[i].loop);
     tasks.push_back(innermost);
-    const bool shared = alone_ && forks(s_, name_, instances(block_), kParallelWork);
+    const bool shared = alone_ && forks(s_, name_);
     s_.note(name_ + ": element by element, vectors along what lies side by side" +
             (shared ? "" : "; too little work for a second thread"));
     if (shared) passes::share_out(s_, name_, tasks);
@@ -171,7 +170,7 @@ bool is_long_chain(const Block& b) {
   bool found = false;
   for_each_expr(b.body, [&](const Expr& e) {
     const auto* u = e.as<Unary>();
-    found |= u && u->op >= UnaryOp::kExp && u->op <= UnaryOp::kSigmoid && is_float(e.dtype());
+    found |= u && is_costly(u->op) && u->op != UnaryOp::kSqrt && is_float(e.dtype());
   });
   return found;
 }

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "ir/loops/rewrite.h"
+#include "passes/cost/fork_cost.h"
 #include "passes/schedule/rules/rule.h"
 
 namespace tilewright::passes {
@@ -11,11 +12,10 @@ using namespace ir;
 
 namespace {
 
-bool is_costly(const Expr& value) {
+bool has_costly(const Expr& value) {
   bool costly = false;
   for_each_expr(value, [&](const Expr& e) {
-    if (const auto* u = e.as<Unary>())
-      costly |= u->op >= UnaryOp::kSqrt && u->op <= UnaryOp::kSigmoid;
+    if (const auto* u = e.as<Unary>()) costly |= is_costly(u->op);
     if (const auto* b = e.as<Binary>())
       costly |= is_float(e.dtype()) && (b->op == BinaryOp::kPow || b->op == BinaryOp::kDiv);
   });
@@ -149,7 +149,7 @@ bool may_inline(const ScheduleState& s, const BlockPlace& p) {
 bool should_inline(const ScheduleState& s, const BlockPlace& p) {
   const auto* st = p.block->body.as<Store>();
   const int64_t mine = instances(*p.block);
-  const bool costly = is_costly(st->value);
+  const bool costly = has_costly(st->value);
   size_t readers = 0;
   for (const BlockPlace& q : all_blocks(s.kernel().body)) {
     if (q.block == p.block || !loads_of(q.stmt, st->buffer.get())) continue;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
-#include "passes/cost/fork_cost.h"
 #include "passes/cost/vector_width.h"
 #include "passes/schedule/rules/rule.h"
 #include "passes/schedule/rules/share_out.h"
@@ -69,7 +68,7 @@ class LanesRule : public BlockRule {
         !s_.apply("reorder", order) || !s_.apply("vectorize", {loop("jv")}))
       return false;
     s_.note(name_ + ": a result in each lane of a vector, over all terms");
-    if (!forks(s_, name_, instances(block_), kParallelWork)) return true;
+    if (!forks(s_, name_)) return true;
     s_.attempt("parallelize",
                {fuse_loops(s_, tasks, [&](size_t i) { return loop("p") + std::to_string(i); })});
     return true;

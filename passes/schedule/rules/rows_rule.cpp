@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "passes/cost/fork_cost.h"
 #include "passes/schedule/rules/block_kinds.h"
 #include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/rule.h"
@@ -142,15 +141,17 @@ bool put_in_lanes(ScheduleState& s, const std::string& name) {
 
 // What threads share out: the loops around all blocks.
 void share_out_rows(ScheduleState& s, const std::vector<std::string>& blocks,
-                    const std::vector<std::string>& loops, int64_t work, int64_t row_count) {
+                    const std::vector<std::string>& loops, const SerialWork& work,
+                    int64_t row_count) {
   const std::string tasks =
       fuse_loops(s, loops, [&](size_t i) { return blocks[0] + ".rows" + std::to_string(i); });
-  if (row_count > 1 && forks(s, blocks[0], work, kParallelWork)) s.attempt("parallelize", {tasks});
+  if (row_count > 1 && forks(s, blocks[0], work)) s.attempt("parallelize", {tasks});
 }
 
 bool take_steps(ScheduleState& s, const std::vector<std::string>& blocks, size_t rows) {
-  int64_t work = 0, row_count = 1;
-  for (const std::string& name : blocks) work += instances(*s.place(name).block);
+  SerialWork work;
+  int64_t row_count = 1;
+  for (const std::string& name : blocks) work += work_of(s, name);
   const BlockPlace first = s.place(blocks[0]);
   for (size_t i = 0; i < rows; ++i)
     row_count *= extent_or(first.block->axes[i].extent, kUnknownExtent);

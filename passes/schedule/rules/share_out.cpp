@@ -6,8 +6,17 @@ namespace tilewright::passes {
 
 using namespace ir;
 
-bool forks(ScheduleState& s, const std::string& block, int64_t instances, int64_t least) {
-  return s.decide_whether(block + ".fork", instances >= least, Bits::kKept);
+SerialWork work_of(const ScheduleState& s, const std::string& block) {
+  return serial_work(s.machine(), *s.place(block).block,
+                     [&](const Buffer& b) { return s.is_constant(b); });
+}
+bool forks(ScheduleState& s, const std::string& block, const SerialWork& work) {
+  const ForkCost cost = fork_cost(s.machine(), work);
+  return s.decide(block + ".fork", {0, 1}, cost.pays(), Bits::kKept, {cost.serial, cost.forked}) !=
+         0;
+}
+bool forks(ScheduleState& s, const std::string& block) {
+  return forks(s, block, work_of(s, block));
 }
 
 void share_out(ScheduleState& s, const std::string& block, const std::vector<std::string>& loops) {

@@ -4,13 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "passes/cost/fork_cost.h"
 #include "passes/schedule/rules/schedule_state.h"
 
 namespace tilewright::passes {
 
-// Is a parallel loop over work of `instances` of a block (or multiply-adds) worth its fork and
-// join? Asked as decision "block.fork".
-bool forks(ScheduleState& s, const std::string& block, int64_t instances, int64_t least);
+// What one thread has to do for a block.
+SerialWork work_of(const ScheduleState& s, const std::string& block);
+// Is a parallel loop over this work, or over the block's, worth its fork and join? Asked as decision
+// "block.fork".
+bool forks(ScheduleState& s, const std::string& block, const SerialWork& work);
+bool forks(ScheduleState& s, const std::string& block);
 // Makes tasks of the loops of a block that stand around each other, the outermost first: of as few
 // of them as give enough tasks.
 void share_out(ScheduleState& s, const std::string& block, const std::vector<std::string>& loops);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "passes/cost/fork_cost.h"
 #include "passes/schedule/rules/block_kinds.h"
 #include "passes/schedule/rules/rule.h"
 
@@ -13,9 +12,9 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t kRuns = 16, kFewestTerms = 16 * kParallelWork;
+constexpr int64_t kRuns = 16, kFewestTerms = 1 << 18;
 // Of products: tasks that are worth cutting, by their number and the multiply-adds of each.
-constexpr int64_t kFewTasks = 8, kLeastCost = 4 * kParallelWork;
+constexpr int64_t kFewTasks = 8, kLeastCost = 1 << 16;
 
 // Is each term read for one result alone?
 bool reads_once(const Block& b, const std::vector<BlockAccess>& accesses) {

@@ -1,9 +1,9 @@
 // The tile rule: what it decides.
 #include <algorithm>
 
-#include "passes/cost/fork_cost.h"
 #include "passes/cost/vector_width.h"
 #include "passes/schedule/rules/block_kinds.h"
+#include "passes/schedule/rules/share_out.h"
 #include "passes/schedule/rules/tile_rule.h"
 
 namespace tilewright::passes {
@@ -153,7 +153,7 @@ std::vector<int64_t> TileRule::row_spans() const {
 }
 
 int64_t TileRule::outer_tiles() const {
-  if (outer_loops_ > 0 || instances(block_) < kParallelProducts) return 0;
+  if (outer_loops_ > 0 || !fork_cost(s_.machine(), work_of(s_, name_)).pays()) return 0;
   int64_t n = 1;
   for (size_t k : outer_) n *= extent_with(block_.axes[parallel_[k]].extent, 1);
   return n;

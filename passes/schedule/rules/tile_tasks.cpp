@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
-#include "passes/cost/fork_cost.h"
 #include "passes/schedule/rules/share_out.h"
 #include "passes/schedule/rules/tile_rule.h"
 
@@ -23,7 +22,8 @@ bool TileRule::is_large_step() const {
         ordered += around->axes[a].kind == AxisKind::kOrdered &&
                    around->bindings[a].same_as(p.loops[i]->var);
   });
-  return ordered == outer_loops_ && least >= kParallelProducts;
+  const double part = static_cast<double>(least) / static_cast<double>(instances(block_));
+  return ordered == outer_loops_ && fork_cost(s_.machine(), work_of(s_, name_) * part).pays();
 }
 
 void TileRule::parallelize_step() {
@@ -37,7 +37,7 @@ void TileRule::parallelize_step() {
 
 void TileRule::parallelize() {
   if (outer_loops_ > 0) return parallelize_step();
-  if (!forks(s_, name_, instances(block_), kParallelProducts)) return;
+  if (!forks(s_, name_)) return;
   const BlockPlace p = s_.place(name_);
   std::vector<std::string> loops{p.loops[0]->var.name()};
   for (size_t i = 1; i <= outer_count_ && i < p.loops.size(); ++i)
