@@ -6,6 +6,7 @@
 #include "ir/loops/rewrite.h"
 #include "passes/analysis/accesses.h"
 #include "passes/analysis/extents.h"
+#include "passes/cost/machine_rates.h"
 
 namespace tilewright::passes {
 
@@ -32,14 +33,6 @@ double operations_of(const Block& block) {
   const auto* product = sum ? sum->b.as<Binary>() : nullptr;
   if (product && sum->op == BinaryOp::kAdd && product->op == BinaryOp::kMul) --n;
   return std::max(n, 1.0);
-}
-
-double rate(const MachineDescription& m, double bytes) {  // bytes a microsecond
-  const MachineSpeed& s = m.speed;
-  const double gb = bytes <= static_cast<double>(m.l2_bytes) / 2   ? s.l2_read
-                    : bytes <= static_cast<double>(m.l3_bytes) / 2 ? s.l3_read
-                                                                   : s.memory_read;
-  return gb * 1e3;
 }
 
 }  // namespace
@@ -76,7 +69,7 @@ SerialWork serial_work(const MachineDescription& machine, const Block& block,
   const double lanes = machine.lanes(block.init ? std::min(narrowest, widest) : widest);
   const double vectors = times * operations_of(block) / std::max(lanes, 1.0);
   const double a_us = machine.speed.clock_ghz * 1e3 * machine.speed.fma_ports * kPartOfPeak;
-  return {vectors / a_us, bytes / rate(machine, bytes), handed};
+  return {vectors / a_us, bytes / cache_rate(machine, rates_of(machine, 1), bytes), handed};
 }
 
 ForkCost fork_cost(const MachineDescription& machine, const SerialWork& work) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "passes/analysis/extents.h"
+#include "passes/cost/machine_rates.h"
 
 namespace tilewright::passes {
 
@@ -25,43 +26,12 @@ TransformOps ops_of(int64_t m) {
   const double of_points = m == 4 ? 12 : 4, of_results = m == 4 ? 12 : 4;
   return {2 * p * of_points, 2 * p * p, (p + r) * of_results, (p + r) * r};
 }
-// Of the second-level cache, beside what streams through it.
-constexpr double kUsableL2 = 0.75;
 // A form that is not surely faster is not worth its rounding and its memory.
 constexpr double kSurely = 0.8;
 
-// What `used` threads do in a microsecond.
-struct Rates {
-  double cycles, flops, l2, l3, memory;
-};
-Rates rates_of(const MachineDescription& m, double used) {
-  const MachineSpeed& s = m.speed;
-  Rates r{};
-  r.cycles = used * s.clock_ghz * 1e3;
-  if (s.measured) {
-    r.flops = used * s.f32_gflops * 1e3;
-    r.l2 = used * s.l2_read * 1e3;
-    r.l3 = std::min(used * s.l3_read, std::max(s.l3_read, s.l3_read_all)) * 1e3;
-    r.memory = std::min(used * s.memory_read, std::max(s.memory_read, s.memory_read_all)) * 1e3;
-    return r;
-  }
-  // The figures are of one core with vectors of 32 bytes. One with wider vectors is taken to have
-  // caches and memory in proportion, and two cores to take all that memory gives.
-  const double width = static_cast<double>(m.vector_bytes) / 32;
-  r.flops = used * width * s.f32_gflops * 1e3;
-  r.l2 = used * width * s.l2_read * 1e3;
-  r.l3 = used * width * s.l3_read * 1e3;
-  r.memory = std::min(used, 2.0) * width * s.memory_read * 1e3;
-  return r;
-}
 // Threads busy on average: tasks of equal size go in whole rounds.
 double busy(const MachineDescription& m, double tasks) {
   return tasks / std::ceil(tasks / std::max(m.threads, 1));
-}
-// The rate at which data of this size comes again.
-double cache_rate(const MachineDescription& m, const Rates& r, double bytes) {
-  if (bytes <= kUsableL2 * static_cast<double>(m.l2_bytes)) return r.l2;
-  return bytes <= static_cast<double>(m.l3_bytes) / 2 ? r.l3 : r.memory;
 }
 int64_t lanes_for(const MachineDescription& m, int64_t columns) {
   return passes::lanes_for(m, static_cast<int>(kBytes), columns);
@@ -148,13 +118,6 @@ DirectCost direct_cost(const MachineDescription& m, const WindowedProduct& p) {
 }
 
 namespace {
-
-// What is decided on: neither threads nor what was measured have a say in how results are rounded.
-MachineDescription nominal(MachineDescription machine) {
-  machine.threads = 1;
-  machine.speed = {};
-  return machine;
-}
 
 std::string explain(const WinogradCost& c, int64_t m) {
   char text[256];

@@ -1,9 +1,9 @@
 // softmax(scale * q k + bias) v as it stands in a graph becomes the operator attention.
 #include <algorithm>
-#include <numeric>
 
 #include "ir/graph/op.h"
 #include "ir/loops/simplify.h"
+#include "passes/cost/attention_cost.h"
 #include "passes/graph/rewrite_graph.h"
 
 namespace tilewright::passes {
@@ -51,9 +51,9 @@ class FuseAttention : public GraphRewriter {
     if (is_zero(keys)) return false;
     // Few rows run along the keys as these lie.
     const bool pays = !transposed || as_int(rows).value_or(kFewRows) >= kFewRows;
-    if (!decisions().decide_whether(about(n, "attention"), pays, Bits::kChanged)) return false;
+    if (!decisions().decide_whether(about(n, "fused"), pays, Bits::kChanged)) return false;
     if (transposed) k = with_keys_innermost(k);
-    const int64_t row_block = rows_at_a_time(n, rows),
+    const int64_t row_block = rows_at_a_time(n, q, keys, v),
                   key_block = keys_at_a_time(n, keys, row_block);
     replace(n.outputs[0], op(ops::attention(), {q, k, v, s.condition, s.bias},
                              {{"scale", s.scale},
@@ -165,13 +165,26 @@ class FuseAttention : public GraphRewriter {
   std::string about(const Node& n, std::string_view what) const {
     return decision_name(graph_, n.outputs[0], what);
   }
-  int64_t rows_at_a_time(const Node& n, const Expr& rows) {
-    const int64_t usual = usual_rows(rows);
-    std::vector<int64_t> values(static_cast<size_t>(as_int(rows).value_or(kMostRows)));
-    values.resize(std::clamp<size_t>(values.size(), 1, kMostRows));
-    std::iota(values.begin(), values.end(), 1);
-    return decisions().decide(about(n, "row_block"), values, usual, Bits::kChanged);
+  // As many as cost least, but no fewer than kFewestAtOnce where there are more, as where nobody
+  // knows; and no more than a tile of sums has.
+  int64_t rows_at_a_time(const Node& n, ValueId q, const Expr& keys, ValueId v) {
+    const auto extent = [&](const Expr& e) { return as_int(e).value_or(kUnknown); };
+    const AttentionSizes sizes{extent(rows_of(q)), extent(keys), extent(type(q).dims.back()),
+                               extent(type(v).dims.back())};
+    std::vector<int64_t> values;
+    std::vector<double> costs;
+    size_t usual = 0;
+    for (int64_t rows = 1; rows <= std::clamp<int64_t>(sizes.rows, 1, kMostRows); ++rows) {
+      values.push_back(rows);
+      costs.push_back(attention_cost(machine_, sizes, rows));
+      if (rows <= kFewestAtOnce ||
+          (as_int(rows_of(q)) && rows <= kTallest && costs.back() < costs[usual]))
+        usual = values.size() - 1;
+    }
+    return decisions().decide(about(n, "row_block"), values, values[usual], Bits::kChanged, costs);
   }
+  const Expr& rows_of(ValueId q) const { return type(q).dims[type(q).dims.size() - 2]; }
+  static constexpr int64_t kUnknown = 64, kFewestAtOnce = 8, kTallest = 14;
   int64_t keys_at_a_time(const Node& n, const Expr& keys, int64_t row_block) {
     const int64_t usual = usual_keys(keys, row_block);
     std::vector<int64_t> values;
@@ -182,24 +195,6 @@ class FuseAttention : public GraphRewriter {
   }
   static constexpr int64_t kMostRows = 16, kMostKeys = 1024, kUnknownKeys = 512;
 
-  // A tile's rows: the fewest are idle in the last block.
-  static int64_t usual_rows(const Expr& rows) {
-    struct Choice {
-      int64_t rows;
-      double cost;  // of a row, measured: tall tiles read keys and values less often
-    };
-    static constexpr Choice kChoices[] = {{8, 1.03},  {11, 1.02}, {12, 1.0},
-                                          {13, 1.01}, {14, 1.01}, {16, 1.04}};
-    const auto n = as_int(rows);
-    if (!n) return kChoices[0].rows;
-    if (*n <= kChoices[0].rows) return std::max<int64_t>(*n, 1);
-    Choice best{};
-    for (const Choice& c : kChoices) {
-      const double cost = c.cost * static_cast<double>((*n + c.rows - 1) / c.rows * c.rows);
-      if (!best.rows || cost < best.cost) best = {c.rows, cost};
-    }
-    return best.rows;
-  }
   // All of them, while their scores stay in the innermost cache; else as many as do, in blocks
   // alike where there are such.
   int64_t usual_keys(const Expr& keys, int64_t row_block) const {

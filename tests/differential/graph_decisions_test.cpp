@@ -34,7 +34,7 @@ const LayerCase kLayers[] = {
   w: f32[2, 37, 151] = softmax(s) {axis = -1}
   y: f32[2, 37, 40] = matmul(w, v)
 )",
-     {"attention", "row_block", "key_block"}},
+     {"fused", "row_block", "key_block"}},
     {"convolutions",
      R"(
   input x: f32[1, 3, 20, 27]
@@ -150,7 +150,7 @@ TEST(GraphDecisions, AnswersThatCannotBeFollowedAreErrors) {
   const std::pair<passes::Answers, const char*> cases[] = {
       {{{"y.rowblock", 4}}, "no decision 'y.rowblock' comes up"},
       {{{"y.row_block", 99}}, "decision 'y.row_block' has no value 99"},
-      {{{"y.attention", 0}, {"y.row_block", 4}}, "no decision 'y.row_block' comes up"},
+      {{{"y.fused", 0}, {"y.row_block", 4}}, "no decision 'y.row_block' comes up"},
   };
   for (const auto& [answers, phrase] : cases) {
     CompiledForm form = form_for(1);
