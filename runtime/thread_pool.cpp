@@ -5,7 +5,7 @@
 //
 //    fork      epoch_ = (generation, participants)     one store wakes who spins; a condition
 //              |                                        variable wakes who sleeps
-//    shares_   [0: 3/8] [1: 8/8] [2: 5/8]              next piece / pieces, taken by compare-and-swap
+//    shares_   [0: 3/8] [1: 8/8] [2: 5/8]              next piece / pieces, by compare-and-swap
 //              |
 //    join      left_ reaches 0: who made the last item marks the phase as done
 //
