@@ -47,6 +47,7 @@ class Text:
             elif directive:
                 branches[-1:] = [False]  # of alternatives the first is read
             is_macro = continued or (line.lstrip().startswith("#") and not in_block) or not all(branches)
+            is_macro = is_macro or bool(re.match(r"\s*[A-Z][A-Z0-9_]+\(.*\)( *//.*)?$", line))
             continued = is_macro and line.endswith("\\")
             kept, said, in_block = split_line(line, in_block)
             if said is not None:
