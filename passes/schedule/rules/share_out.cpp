@@ -10,6 +10,8 @@ bool forks(ScheduleState& s, const std::string& block, int64_t instances, int64_
   return s.decide_whether(block + ".fork", instances >= least, Bits::kKept);
 }
 
+// Static partition: loops are collapsed from the outermost on until there are some 64 tasks, enough
+// to balance uneven threads and few enough for each to be long.
 void share_out(ScheduleState& s, const std::string& block, const std::vector<std::string>& loops) {
   constexpr int64_t kTasks = 64, kRun = 4;
   if (loops.empty()) return;
