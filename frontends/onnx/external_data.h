@@ -21,7 +21,9 @@ struct ExternalRange {
 };
 
 struct MappedRange {
+  // What the range covers; valid as long as `file` is held.
   std::span<const uint8_t> bytes;
+  // The mapping, shared by all ranges of one file.
   std::shared_ptr<const MappedFile> file;
 };
 

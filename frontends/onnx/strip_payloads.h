@@ -21,6 +21,7 @@ inline constexpr size_t kMaxStructureBytes = size_t{256} << 20;  // all but the 
 struct Payload {
   enum class Kind : uint64_t { kRaw = 1, kMessage = 2 };
   Kind kind = Kind::kRaw;  // kRaw: the bytes of raw_data; kMessage: the whole TensorProto
+  // In bytes from the begin of the file.
   uint64_t offset = 0;
   uint64_t length = 0;
 };

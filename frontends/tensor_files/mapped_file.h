@@ -20,6 +20,7 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
+  // Page-aligned; empty for an empty file.
   std::span<const uint8_t> bytes() const { return {data_, size_}; }
 
  private:

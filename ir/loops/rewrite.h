@@ -74,8 +74,8 @@ class Rewriter {
   std::unordered_map<const ExprNode*, std::pair<Expr, Expr>> memo_;
 };
 
-// By variable: what stands in its place, of the same type. Definitions stay: a variable that is bound
-// inside is not to be listed.
+// By variable: what stands in its place, of the same type. Definitions stay: a variable that is
+// bound inside is not to be listed.
 using VarMap = std::unordered_map<const ExprNode*, Expr>;
 Expr substitute(const Expr& e, const VarMap& values);
 Stmt substitute(const Stmt& s, const VarMap& values);

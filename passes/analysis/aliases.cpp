@@ -1,7 +1,7 @@
 // In-place concatenation, padding and slicing: a producer writes its result directly into the part
-// of the consumer's buffer where it belongs, or a consumer reads a slice where it lies. DenseNets and U-Nets consist of
-// such copies. Greedy, in the order of nodes: a
-// value is placed once, and only where
+// of the consumer's buffer where it belongs, or a consumer reads a slice where it lies. DenseNets
+// and U-Nets consist of such copies. Greedy, in the order of nodes: a value is placed once, and
+// only where
 //
 //    - all of its readers can follow (views included), and it is no result of the graph;
 //    - rows of at least kShortestRun bytes stay contiguous, or a copy would be faster;

@@ -1,6 +1,7 @@
 // Roofline estimates in microseconds: each term is work divided by the rate of what bounds it,
-// terms are added. They rank alternatives; they do not predict times. Decisions that change roundings are
-// taken for a `nominal` machine, in which neither threads nor measurements have a say.
+// terms are added. They rank alternatives; they do not predict times. Decisions that change
+// roundings are taken for a `nominal` machine, in which neither threads nor measurements have a
+// say.
 #include "passes/cost/winograd_cost.h"
 
 #include <algorithm>
