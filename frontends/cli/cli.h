@@ -12,6 +12,8 @@
 
 namespace tilewright::cli {
 
+// What a shell script can tell apart: anything that failed, a mistake in the arguments, a model
+// with parts that are not supported.
 enum ExitStatus { kOk = 0, kError = 1, kUsage = 2, kUnsupportedModel = 3 };
 
 // Prints the error to standard error; the exit status that goes with its kind.
@@ -19,6 +21,7 @@ int report(const Error& error);
 // The same for a mistake in the arguments.
 int report_usage(const std::string& message);
 
+// The options of the command line that all commands which open a model share.
 struct ModelOptions {
   // The model's path: an ONNX file, or a compiled one (is_compiled).
   std::string model;

@@ -17,6 +17,7 @@
 
 namespace tilewright {
 
+// What a caller of the driver may choose; the defaults are those of the command line.
 struct CompileOptions {
   // "native", or a CPU that codegen/target knows by name; the code runs only where it has the
   // instructions of that one.

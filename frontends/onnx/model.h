@@ -35,8 +35,10 @@ using OnnxDimension = std::variant<std::monostate, int64_t, std::string>;
 // Its name, as --shape takes it; "" where it has none, or one that says nothing (`?`, `None`).
 std::string extent_name(const OnnxDimension& dimension);
 
+// The alternatives of TypeProto; only tensors can be computed with.
 enum class OnnxTypeKind { kUnknown, kTensor, kSparseTensor, kSequence, kOptional, kMap, kOpaque };
 
+// The type of a value as far as the file states it.
 struct OnnxType {
   // Which of the members below mean something.
   OnnxTypeKind kind = OnnxTypeKind::kUnknown;
@@ -67,6 +69,7 @@ using OnnxAttribute =
                  std::vector<TensorView>, std::vector<std::shared_ptr<OnnxGraph>>,
                  std::vector<OnnxType>, OnnxAttributeReference>;
 
+// One call of an operator or function; check_model.h has the rules for its names.
 struct OnnxNode {
   // What the node computes: the operator, found by (op_type, domain, overload, opset).
   std::string op_type;
@@ -107,6 +110,7 @@ struct OnnxFunction {
   std::vector<OnnxNode> nodes;                    // same rules as in OnnxGraph
 };
 
+// A file's content. Large constants are views into the file, which they keep mapped.
 struct OnnxModel {
   // Of the file format, not of the operators: those have the versions in opset_imports.
   int64_t ir_version = 0;

@@ -34,6 +34,8 @@ struct ImportScope {
 
 class GraphImport;
 
+// One node while it is imported, handed to its importer by reference. Its methods either succeed or
+// throw ImportFailure with the node's name, so that importers need no checks of their own.
 class NodeImport {
  public:
   // formula: see OpMapping.
@@ -136,6 +138,7 @@ class NodeImport {
 // results are rounded to halves once.
 enum class Form : uint8_t { kOperator, kFormula };
 
+// One row of the tables of importers: the function that imports an operator from an opset on.
 struct OpMapping {
   // The operator; the domain is "" for the standard ones.
   std::string_view domain, op_type;

@@ -12,6 +12,7 @@ namespace tilewright::onnx {
 // As a number of operands or results: no limit (variadic).
 inline constexpr int kAny = -1;
 
+// The arity and attributes of one version of an operator, from the ONNX specification.
 struct Signature {
   // The operator.
   std::string_view op_type;

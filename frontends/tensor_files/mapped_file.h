@@ -11,6 +11,7 @@
 
 namespace tilewright {
 
+// Shared by all views into the file, the last of which unmaps it.
 class MappedFile {
  public:
   // Regular files only. The pages stay valid while the object lives; a file that another process
