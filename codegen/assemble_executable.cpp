@@ -1,3 +1,13 @@
+// The last step of compiling: programs become tables (flatten_program), kernels become machine code
+// (the backend), constants become one section, and all of it one executable, either in this process
+// (LLVM's ORC JIT) or in a file:
+//
+//    model.so   tilewright_metadata    the tables, serialised (runtime/executable.cpp)
+//               tilewright_constants   read-only data, packed by layouts
+//               tilewright_kernels     an array of pointers to functions, variant by variant
+//               tilewright_abi         what a runtime checks first
+//
+// The file needs no other library and runs no code when it is opened, which load_executable checks.
 #include "codegen/assemble_executable.h"
 
 #include <unistd.h>
@@ -15,6 +25,7 @@ namespace tilewright::codegen {
 
 namespace {
 
+// What both forms are put together from.
 struct Parts {
   const Backend* backend = nullptr;
   Executable executable;

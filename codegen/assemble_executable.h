@@ -15,9 +15,11 @@
 namespace tilewright::codegen {
 
 struct AssembleOptions {
+  // The CPU whose instructions may be used (a CPU that lacks them refuses the file), and the caches
+  // and threads that schedules were chosen for.
   ir::MachineDescription machine;
-  int compile_threads = 1;
-  std::string model_name;
+  int compile_threads = 1;  // that compile kernels at once; no influence on the bytes
+  std::string model_name;   // what tw_model_name and `info` print
   std::function<void(size_t done, size_t total)> progress;  // kernels compiled; from any thread
   const Backend* backend = nullptr;                         // null: the CPU's
 };

@@ -49,6 +49,8 @@ class Backend {
   virtual Result<std::string> print(const ir::Kernel& kernel, const ir::MachineDescription& machine,
                                     CodeForm form) const = 0;
 
+  // Makes what compile() returned callable in this process; symbols of all objects are found
+  // together.
   virtual Result<std::shared_ptr<LoadedCode>> load(
       const std::vector<std::vector<uint8_t>>& objects) const = 0;
 

@@ -34,6 +34,7 @@ Elf64_Shdr section(uint32_t name, uint32_t type, uint64_t flags, uint64_t offset
   s.sh_addralign = alignment;
   return s;
 }
+// A global data object in section 1, the only one with contents.
 Elf64_Sym symbol(uint32_t name, uint64_t value, uint64_t size) {
   Elf64_Sym s{};
   s.st_name = name;

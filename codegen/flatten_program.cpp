@@ -47,6 +47,8 @@ BufferKind buffer_kind(ir::StorageKind kind) {
   return BufferKind::kTemporary;
 }
 
+// Post-order walk of the expression tree: operands first, then the operation. a > b is b < a, so
+// that the session knows fewer operations. Casts between integers vanish: sizes are i64 throughout.
 Status flatten_into(const Expr& e, const std::vector<ir::Var>& symbols, SizeExpr& out) {
   if (auto i = ir::as_int(e)) {
     out.push_back({SizeOp::kConstant, *i});

@@ -13,6 +13,8 @@ namespace tilewright::codegen {
 // The bytes of all constants, equal ones stored once, at 64-byte aligned offsets.
 class ConstantSection {
  public:
+  // Reserves its bytes, as `layout` arranges them, and returns their offset; the same offset for
+  // equal bytes in the same layout. Nothing is copied before move_to.
   int64_t add(const ir::ConstantRef& constant, const ir::Layout& layout);
   int64_t bytes() const { return bytes_; }
   // `bytes()` of them; gaps for alignment stay as they are. Each constant is let go once it is
@@ -30,7 +32,12 @@ class ConstantSection {
   int64_t bytes_ = 0;
 };
 
+// Kernels keep their names; workspaces and functions are filled in by who assembles. Errors: an
+// extent that no SizeExpr can say (below).
 Result<Variant> flatten_program(const ir::Program& program, ConstantSection& constants);
+// Postfix form; `symbols`: in the order that indices of kSymbol mean. Errors: unsupported for what
+// no session evaluates (floats, divisions that truncate), internal for a symbol that is none of
+// these.
 Result<SizeExpr> flatten_size(const ir::Expr& e, const std::vector<ir::Var>& symbols);
 
 }  // namespace tilewright::codegen

@@ -10,6 +10,7 @@ namespace tilewright::codegen {
 
 namespace {
 
+// A backend's name on the command line and the library found by the system's loader.
 struct BackendRow {
   std::string_view name;
   const char* library;

@@ -15,10 +15,14 @@
 
 namespace tilewright::ir {
 
+// One walk over a kernel. `check` has an overload for each node of nodes.def, so a forgotten one
+// does not compile; violations are collected, not thrown.
 class LoopsVerifier {
  public:
+  // Borrows the kernel; `stage` says which rules hold.
   LoopsVerifier(const Kernel& kernel, Stage stage)
       : kernel_(kernel), flat_(stage >= Stage::kFlat), stage_(stage) {}
+  // Once for each verifier.
   Status run();
 
  private:

@@ -12,9 +12,13 @@
 
 namespace tilewright::ir {
 
+// A forward dataflow analysis over blocks: the State before each instruction, merged by
+// intersection where branches meet.
 class ProgramVerifier {
  public:
+  // Borrows the program.
   explicit ProgramVerifier(const Program& program) : p_(program), uses_(program) {}
+  // Once for each verifier.
   Status run();
 
  private:

@@ -1,3 +1,5 @@
+// Checks the rules of verify_graph.h, a node at a time in topological order; regions recursively.
+// Inferred types are compared with those that the graph states by inferring each node again.
 #include "ir/verify_graph.h"
 
 #include <algorithm>

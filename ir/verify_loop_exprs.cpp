@@ -1,3 +1,5 @@
+// The rules of expressions: each node's type is the one that its operands give it. Shared
+// expressions are checked once per statement, or inlined ones would take exponential time.
 #include <algorithm>
 
 #include "ir/interpreter/scalar_ops.h"

@@ -14,6 +14,7 @@ void LoopsVerifier::workspace() {
   }
 }
 
+// Placement: a multiple of the alignment, inside the workspace, apart from what lives around it.
 void LoopsVerifier::place(const Allocate& n) {
   const bool planned = stage_ == Stage::kPlanned && n.buffer->scope == Scope::kWorkspace;
   const std::string who = "buffer '" + names_.of(n.buffer) + "'";
@@ -46,6 +47,8 @@ void LoopsVerifier::apart(const Allocate& n, const Expr& end) {
   placed_.push_back(own);
 }
 
+// Members of a team all execute what stands outside of parallel loops, so nothing there may touch
+// memory.
 void LoopsVerifier::of_team(const Buffer& b) {
   if (!kernel_.team || !b) return;
   TW_REQUIRE(parallel_ > 0, "a team accesses '" + names_.of(b) + "' outside of parallel loops");

@@ -1,3 +1,6 @@
+// The rules of statements (verify_loops.h): scopes of variables and buffers, blocks and their axes,
+// kinds of loops. A scope is entered and left with the walk, so `visible_` is what the text above
+// can name.
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"

@@ -1,3 +1,5 @@
+// Runs the rules over a kernel and puts together what was found. Verifiers after every pass make
+// the pass that broke a rule the one that is named.
 #include "ir/verify_loops.h"
 
 #include "ir/loops_verifier.h"

@@ -1,3 +1,6 @@
+// The structure of programs: indices in range, types and counts of operands, the tree of blocks.
+// What depends on the order of instructions follows in verify_program_order.cpp, only where this
+// holds.
 #include "ir/verify_program.h"
 
 #include <algorithm>

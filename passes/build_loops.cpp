@@ -16,6 +16,10 @@ using namespace ir;
 
 namespace {
 
+// From a group of graph operators to one kernel: each operator's `compute` appends its blocks to
+// one builder, intermediate values become workspace buffers, and values that lie in another
+// (aliases) are accessed there. What is fused by this is memory only; loops fuse when schedules
+// inline and move blocks.
 // Loads of one-element constants become immediates.
 class InlineScalars : public Rewriter {
  public:

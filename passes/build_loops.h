@@ -11,6 +11,7 @@
 namespace tilewright::passes {
 
 struct GroupKernel {
+  // Blocks at Stage::kBlocks, not yet scheduled; its parameters are named after their values.
   ir::Kernel kernel;
   std::vector<ir::ValueId> params;   // value of each buffer parameter
   size_t num_inputs = 0;             // the first params are read, the others written

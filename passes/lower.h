@@ -21,11 +21,12 @@ using FindSchedule =
     std::function<std::optional<Trace>(const ir::Kernel&, const std::set<std::string>& constants)>;
 
 struct LowerOptions {
+  // For which machine; passes that fold run constants on the host.
   ir::MachineDescription machine;
-  RunConstants run_constants;  // computes a graph of constants
-  bool fuse = true;            // false: one kernel per node (for tests)
-  bool schedule = true;        // false: plain loops (for tests)
-  bool fold = true;
+  RunConstants run_constants;                // computes a graph of constants
+  bool fuse = true;                          // false: one kernel per node (for tests)
+  bool schedule = true;                      // false: plain loops (for tests)
+  bool fold = true;                          // false: constants stay nodes (for tests)
   Numerics numerics = Numerics::kStandard;   // passes that change more do not run
   bool inside = false;                       // the graph is a region of another: it may never run
   int64_t free_fold_bytes = kFreeFoldBytes;  // see fold_constants

@@ -10,6 +10,8 @@ using namespace ir;
 
 namespace {
 
+// Topological order over values and over symbols that the run defines, stable with regard to the
+// graph's own order.
 void add_symbols(const Value& v, std::set<const ExprNode*>& to) {
   for (const Expr& d : v.type.dims)
     for (const Var& s : free_vars_in_order(d)) to.insert(s.get());

@@ -1,3 +1,6 @@
+// The wrapper around every pass: time it, run it, verify the result, dump it, and on failure write
+// what replays it. No pass does any of this itself (as LLVM's PassInstrumentation and DuckDB's
+// optimizer runner).
 #include "passes/pipeline.h"
 
 #include <chrono>

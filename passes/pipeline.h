@@ -24,6 +24,7 @@ struct GraphPlan;
 
 // What a pass over a kernel may know besides the kernel.
 struct KernelContext {
+  // Of the whole compilation; outlives the context.
   const LowerOptions& options;
   std::set<std::string> constants;  // parameters whose contents are known at compile time
   Trace* trace = nullptr;           // the schedule: choose_trace writes it, apply_trace follows it
@@ -46,12 +47,16 @@ constexpr Numerics level_of(Change change) {
                                         : Numerics::kRelaxed;
 }
 
+// A row of the list of graph passes (lower.cpp).
 struct GraphPass {
+  // As dumps, times and errors call it; `run` may assume a verified graph and must give one.
   std::string_view name;
   Change change;
   Result<ir::Graph> (*run)(ir::Graph, const LowerOptions&);
 };
+// A row of the lists of schedule and loop passes.
 struct KernelPass {
+  // The same of kernels.
   std::string_view name;
   Change change;
   ir::Stage after;  // the rules that its result obeys
@@ -61,11 +66,14 @@ struct KernelPass {
 // A pass over what is found out about a graph before its program is written (planner.h). A plan
 // follows from its graph, so that the graph is what replays a failure.
 struct PlanPass {
+  // As above; `run` fills in what the plan lacks.
   std::string_view name;
   bool ordered;  // steps stand in their order after it
   void (*run)(GraphPlan&);
 };
+// A row of the list of program passes.
 struct ProgramPass {
+  // The same of programs.
   std::string_view name;
   Change change;
   Result<ir::Program> (*run)(ir::Program, const LowerOptions&);
@@ -84,6 +92,7 @@ Status run_pipeline(std::span<const PlanPass> passes, GraphPlan& plan, const Low
 // What each pass took of this process, in the order of first use. A pass that runs passes itself
 // (on the bodies of control flow) counts theirs as its own too.
 struct PassTime {
+  // Of the pass, and how often it ran.
   std::string name;
   int64_t calls = 0;
   double seconds = 0;         // without verification

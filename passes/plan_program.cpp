@@ -1,3 +1,5 @@
+// Writing a program: buffers for values, calls for steps, symbols where the run defines extents.
+// Kernels that are equal up to names are lowered once (structural_hash, then structurally_equal).
 #include "passes/plan_program.h"
 
 #include <algorithm>
@@ -25,6 +27,7 @@ Expr instances(const Block& b) {
   return n;
 }
 // Arithmetic on floats in one instance of a block, each node once; of a choice, the dearer side.
+// For profiles: shared subexpressions count once, as code generation computes them once.
 class CountOperations : public Rewriter {
  public:
   int64_t run(const Stmt& s) {

@@ -12,6 +12,7 @@ using namespace ir;
 
 namespace {
 
+// Order comes later (order_steps).
 class Steps {
  public:
   explicit Steps(const GraphPlan& g) : graph_(g.graph), uses_(g.uses), aliases_(g.aliases) {}

@@ -21,10 +21,12 @@ struct PlanStep {
 
 // A graph or region while its block is written.
 struct GraphPlan {
+  // `g` must outlive the plan; `block_id`: the program's block that its steps go to.
   GraphPlan(const ir::Graph& g, int32_t block_id)
       : graph(g), block(block_id), uses(g.use_counts()) {}
   const ir::Graph& graph;
   int32_t block;
+  // By value: readers and graph outputs.
   std::vector<int> uses;
   // What the passes of plan_passes() find out, each from what is there before it.
   Aliases aliases;
@@ -37,10 +39,13 @@ struct GraphPlan {
   std::set<std::string> required;  // of extents, by this block
 };
 
+// Writes the program of one graph, once: run().
 class Planner {
  public:
+  // Borrows both.
   Planner(const LowerOptions& options, const LowerKernel& lower)
       : options_(options), lower_(lower) {}
+  // Errors: what lowering a kernel gives, kInternal for plans that break their rules.
   Result<ir::Program> run(const ir::Graph& graph);
 
  private:

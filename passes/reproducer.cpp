@@ -1,3 +1,6 @@
+// A crash reproducer in the sense of MLIR's: the IR before the failing pass, the rest of the
+// pipeline and the options, as text. Weights are left out (zeros in their place), so that files are
+// small and hold nothing of the model's contents but its structure.
 #include "passes/reproducer.h"
 
 #include <unistd.h>

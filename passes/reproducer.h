@@ -17,6 +17,7 @@ Result<std::string> write_reproducer(const ir::Kernel& kernel,
                                      std::span<const KernelPass> remaining,
                                      const KernelContext& context, const Error& error);
 
+// The same of plans (the graph replays them) and of programs.
 Result<std::string> write_reproducer(const ir::Graph& graph, std::span<const PlanPass> remaining,
                                      const LowerOptions& options, const Error& error);
 Result<std::string> write_reproducer(const ir::Program& program,

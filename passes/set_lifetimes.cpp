@@ -10,6 +10,7 @@ using namespace ir;
 
 namespace {
 
+// Linear scan over the main block; what happens inside a branch or loop counts at its instruction.
 class Lifetimes {
  public:
   explicit Lifetimes(Program& program)

@@ -1,3 +1,15 @@
+// Greedy offset calculation by size (see plan_arena in arena.h). Buffers are placed from the
+// largest to the smallest; a buffer looks only at those already placed whose lives meet its own,
+// and takes the tightest gap between them (best fit):
+//
+//    bytes ^   +--------+
+//          |   |   b    |   <- placed second, beside a
+//          |   +--+-----+--+
+//          |   |a |  | c   |   <- c reuses the bytes of a, which is dead by then
+//          +---+--+--+-----+--> instructions
+//
+// O(n^2) for n buffers. Optimal packing is NP-hard (dynamic storage allocation); this heuristic is
+// the one that TensorFlow Lite's planner uses.
 #include "runtime/arena.h"
 
 #include <algorithm>
@@ -9,6 +21,7 @@
 namespace tilewright {
 namespace {
 
+// Both ends are included: a buffer last read by an instruction may not be where that one writes.
 bool lives_meet(const LiveInterval& a, const LiveInterval& b) {
   return a.first <= b.last && b.first <= a.last;
 }
@@ -56,6 +69,7 @@ void* empty_storage() {
 Result<ArenaPlan> plan_arena(std::span<const LiveInterval> intervals) {
   std::vector<size_t> order(intervals.size());
   std::iota(order.begin(), order.end(), size_t{0});
+  // Stable, so that equal sizes keep the program's order and plans are reproducible.
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return intervals[a].bytes > intervals[b].bytes; });
   ArenaPlan plan{std::vector<int64_t>(intervals.size(), 0), 0};

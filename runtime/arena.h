@@ -16,12 +16,13 @@ inline constexpr int64_t kAlignment = kHostAlignment;  // bytes
 inline constexpr int64_t kLargestAllocation = int64_t{1}
                                               << 40;  // bytes; more is refused, never tried
 
-constexpr int64_t align_up(int64_t bytes) {
+constexpr int64_t align_up(int64_t bytes) {  // rounded up to whole lines; `bytes` is not negative
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 // A shared piece of memory, aligned to kAlignment and a whole number of cache lines long.
 struct Storage {
+  // Copies share the memory, which goes with the last of them; the elements are at `data`.
   std::shared_ptr<void> owner;
   uint8_t* data = nullptr;
   int64_t capacity = 0;  // bytes
@@ -35,13 +36,14 @@ void* empty_storage();
 
 // Memory wanted from instruction `first` to instruction `last`, both included.
 struct LiveInterval {
+  // Instructions are those of the main block; an interval is busy throughout each of them.
   int64_t bytes = 0;
   int32_t first = 0, last = 0;
 };
 struct ArenaPlan {
   std::vector<int64_t> offsets;  // one per interval, multiples of kAlignment
-  int64_t bytes = 0;
-  std::vector<int64_t> guards;  // offsets of pages that may not be touched
+  int64_t bytes = 0;             // of the whole arena
+  std::vector<int64_t> guards;   // offsets of pages that may not be touched
 };
 
 // Greedy by size: the largest interval first, each in the smallest gap that fits between those that

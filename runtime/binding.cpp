@@ -5,8 +5,10 @@
 namespace tilewright {
 namespace {
 
+// The first rule of a signature that the inputs break; what explain_mismatch puts into words.
 enum class Mismatch { kNone, kRank, kConstant, kConflict, kExpression };
 
+// Where binding stopped. Kept as numbers: a session tries variants in vain without making text.
 struct Binding {
   Mismatch mismatch = Mismatch::kNone;
   size_t input = 0, dim = 0;

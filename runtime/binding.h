@@ -13,6 +13,7 @@ namespace tilewright {
 
 // What the caller of a model sees of an input or output.
 struct ValueInfo {
+  // As the model declares it.
   std::string name;
   DType dtype = DType::kFloat32;
   std::vector<int64_t> extents;        // -1: symbolic

@@ -17,8 +17,13 @@ static_assert(std::endian::native == std::endian::little,
 
 // Both archives call `fields(archive, value)` for structures, found by argument-dependent lookup.
 
+// Appends values. Numbers as they lie in memory; a string or vector is its count (u32) and then its
+// elements.
 class ByteWriter {
  public:
+  // A number or an enumeration as it lies in memory, a structure by its `fields`; strings and
+  // vectors with their count (u32) before them. `enumeration` is apart since a reader must refuse
+  // codes beyond the last.
   template <typename T>
   void operator()(T& value) {
     if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
@@ -44,6 +49,7 @@ class ByteWriter {
     write_count(values.size());
     for (T& v : values) (*this)(v);
   }
+  // What was written; the writer is empty afterwards.
   std::vector<uint8_t> take() { return std::move(bytes_); }
 
  private:
@@ -61,12 +67,16 @@ class ByteWriter {
 // After the first failure every read yields zero and ok() is false.
 class ByteReader {
  public:
+  // Borrows `data`, which is not trusted: a count that exceeds what is left, an unknown code and a
+  // bool that is neither 0 nor 1 are failures. `problem`: of the first failure, for "what stands at
+  // byte N ..." (null: none yet).
   ByteReader(const uint8_t* data, size_t size) : data_(data), size_(size) {}
   bool ok() const { return problem_ == nullptr; }
   const char* problem() const { return problem_; }
   size_t position() const { return position_; }
   bool at_end() const { return position_ == size_; }
 
+  // As the writer's. Each leaves a value that is safe to use (0, empty) after a failure.
   template <typename T>
   void operator()(T& value) {
     if constexpr (std::is_same_v<T, bool>) {

@@ -1,3 +1,5 @@
+// The C interface over Session. Nothing that C++ throws crosses it: every entry runs in `guarded`,
+// which turns errors and exceptions into a status and this thread's message.
 #include "runtime/c_api.h"
 
 #include <algorithm>

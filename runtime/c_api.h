@@ -37,8 +37,10 @@
 extern "C" {
 #endif
 
+/* What this header declares; tw_version() tells what the library at hand has. */
 #define TW_C_API_VERSION 101 /* major * 100 + minor */
 
+/* What a call came to. For all but TW_OK, tw_last_error() says why. */
 typedef enum {
   TW_OK = 0,
   TW_INVALID = 1,     /* an argument, an input or a file breaks a rule */
@@ -48,7 +50,9 @@ typedef enum {
   TW_INTERNAL = 5     /* the model's program contradicts itself */
 } tw_status;
 
+/* A loaded model: read-only, so that any number of sessions and threads may use it at once. */
 typedef struct tw_model tw_model;
+/* What runs a model: its threads, its memory and the plans for the sizes it has met. */
 typedef struct tw_session tw_session;
 
 /* The runtime's TW_C_API_VERSION; compare its hundreds with the header's. */
@@ -64,14 +68,17 @@ TW_API const char* tw_last_error(void);
 TW_API tw_status tw_model_load(const char* path, tw_model** model);
 TW_API void tw_model_free(tw_model* model); /* NULL: nothing */
 
+/* What a model says of one of its inputs or outputs. The strings and arrays are the model's. */
 typedef struct {
-  const char* name;
-  DLDataType dtype;
-  int32_t rank;
+  const char* name;             /* as in the ONNX graph */
+  DLDataType dtype;             /* of the elements; lanes is 1 */
+  int32_t rank;                 /* number of extents and of dim_names; 0: a scalar */
   const int64_t* extents;       /* -1: symbolic */
   const char* const* dim_names; /* the symbol of a symbolic extent, else "" */
 } tw_value_info;
 
+/* The signature, in the order in which tw_session_run takes it. Of a NULL model there are 0 inputs
+   and outputs, and the name is ""; an index that does not exist is TW_INVALID. */
 TW_API size_t tw_model_input_count(const tw_model* model);
 TW_API size_t tw_model_output_count(const tw_model* model);
 TW_API tw_status tw_model_input(const tw_model* model, size_t index, tw_value_info* info);

@@ -1,3 +1,7 @@
+// What CPUID says of this CPU, and what of it the system lets programs use. A feature is usable
+// only when the CPU has it and the system saves its registers on a switch of threads: OSXSAVE, then
+// the bits of XCR0 that XGETBV reads (Intel SDM volume 1, chapter 13). AMX needs a request to Linux
+// besides.
 #include "runtime/device_cpu.h"
 
 #include <algorithm>
@@ -22,6 +26,7 @@ namespace {
 constexpr uint64_t kAnyState = 0, kAvxState = 0x6, kAvx512State = 0xe6, kAmxState = 0x60000;
 enum Register { kEax, kEbx, kEcx, kEdx };
 
+// Bit `bit` of a register of CPUID(leaf, subleaf), and the state it needs.
 struct FeatureBit {
   const char* name;
   uint32_t leaf, subleaf;
@@ -182,6 +187,8 @@ int64_t parse_size(const std::string& text) {
   return n;
 }
 
+// Linux's view of the caches that CPU 0 reaches (Documentation/ABI: cache/index*/); sizes stay 0
+// elsewhere.
 void detect_caches(CpuInfo& cpu) {
   for (int i = 0; i < 8; ++i) {
     const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";

@@ -18,8 +18,11 @@ struct CpuInfo {
   int64_t l1_data_bytes = 0, l2_bytes = 0, l3_bytes = 0;  // of one core's view; 0: unknown
 };
 
+// Asked of the machine once and kept; thread-safe. Features count only where the system saves their
+// registers (XCR0), so that code for them runs.
 const CpuInfo& cpu_info();
 
+// By LLVM's name of the feature ("avx512vnni"); false for names it does not know.
 bool cpu_has(const std::string& feature);
 
 // Error (unsupported) that names every required feature this CPU lacks.

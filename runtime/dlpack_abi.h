@@ -17,12 +17,14 @@
 extern "C" {
 #endif
 
+/* Of the structure's layout: readers refuse another major version; minor ones only add codes. */
 typedef struct {
   uint32_t major;
   uint32_t minor;
 } DLPackVersion;
 
 #ifdef __cplusplus
+/* Where memory lies. Of DLPack's list those that this runtime tells apart. */
 typedef enum : int32_t {
 #else
 typedef enum {
@@ -32,11 +34,13 @@ typedef enum {
   kDLCUDAHost = 3
 } DLDeviceType;
 
+/* A device and, of several of its kind, which one. */
 typedef struct {
-  DLDeviceType device_type;
-  int32_t device_id;
+  DLDeviceType device_type; /* kDLCPU and kDLCUDAHost are memory of the host */
+  int32_t device_id;        /* 0 for the host */
 } DLDevice;
 
+/* DLDataType.code; with `bits` it makes an element type: kDLFloat of 32 bits is f32. */
 typedef enum {
   kDLInt = 0U,
   kDLUInt = 1U,
@@ -45,12 +49,17 @@ typedef enum {
   kDLBool = 6U
 } DLDataTypeCode;
 
+/* An element type: `lanes` values of `bits` bits of the kind `code` (DLDataTypeCode). Tilewright's
+   have one lane. */
 typedef struct {
   uint8_t code;
   uint8_t bits;
   uint16_t lanes;
 } DLDataType;
 
+/* A strided view of memory that somebody else owns. Element (i, j, ...) lies at `data` +
+   `byte_offset` + (i * `strides`[0] + j * strides[1] + ...) * size of `dtype`; `shape` and strides
+   have `ndim` numbers each, `device` tells whose memory it is. */
 typedef struct {
   void* data;
   DLDevice device;
@@ -61,12 +70,17 @@ typedef struct {
   uint64_t byte_offset;
 } DLTensor;
 
+/* A tensor with its owner (DLPack 0.x): who receives it calls `deleter` on it, once, when it is
+   done with `dl_tensor`; `manager_ctx` is the producer's own. */
 typedef struct DLManagedTensor {
   DLTensor dl_tensor;
   void* manager_ctx;
   void (*deleter)(struct DLManagedTensor* self);
 } DLManagedTensor;
 
+/* The same since DLPack 1.0: `version` comes first, so that a reader can refuse what follows, and
+   `flags` holds DLPACK_FLAG_BITMASK bits. As before, the receiver calls `deleter` once,
+   `manager_ctx` is the producer's, and `dl_tensor` is the view. */
 typedef struct DLManagedTensorVersioned {
   DLPackVersion version;
   void* manager_ctx;

@@ -28,6 +28,9 @@ const std::set<int64_t> kPassive{DT_HASH,      DT_GNU_HASH, DT_STRTAB,  DT_STRSZ
                                  DT_RELACOUNT, DT_FLAGS,    DT_FLAGS_1, DT_DEBUG,   DT_PLTGOT};
 constexpr uint64_t kMostSymbols = 1 << 16, kMostEntries = 1 << 20;
 
+// Reads what the checks ask for, by offset, and never maps the file: every number in it is
+// untrusted, so each is compared with the size before it is used. Structures as in the System V
+// ABI, chapters 4 and 5.
 class ElfFile {
  public:
   explicit ElfFile(const std::string& path) : path_(path), file_(path, std::ios::binary) {

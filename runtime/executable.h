@@ -37,6 +37,7 @@ enum class SizeOp : uint8_t {
   kSelect
 };
 struct SizeStep {
+  // Whether it pushes a number or replaces the topmost operands by their result.
   SizeOp op;
   int64_t value = 0;  // kConstant: the number; kSymbol: the symbol's index
 };
@@ -46,10 +47,12 @@ using SizeExpr =
 // kRunKey: two u32 that the session gives for each run (SessionOptions::seed).
 enum class BufferKind : uint8_t { kInput, kOutput, kConstant, kTemporary, kRunKey };
 struct BufferDesc {
+  // The value's name in the model, or the compiler's for what lies between; errors name it.
   std::string name;
   DType dtype = DType::kFloat32;
   std::vector<SizeExpr> dims;  // logical extents, row-major for inputs and outputs
   SizeExpr bytes;              // storage; at least product(dims) * size
+  // Who owns the storage.
   BufferKind kind = BufferKind::kTemporary;
   int64_t constant_offset = -1;  // kConstant: byte offset in the constant section
   int32_t alias_of = -1;         // same storage as this other buffer (a view); -1: own storage
@@ -78,14 +81,16 @@ enum class Op : uint8_t {
                   // (index 1) is larger
 };
 struct Instruction {
+  // Which of the fields below count, and how, follows from the operation (see Op).
   Op op = Op::kCall;
   int32_t target = -1;  // kCall: kernel; kDefineSymbol: symbol; kLoop: index in loops
+  // Indices in Variant::buffers, in the order of the operation's operands.
   std::vector<int32_t> buffers;
-  std::vector<SizeExpr> scalars;  // kCall: one per scalar parameter; kCheckIndices: extents
-  int64_t index = 0, limit = 0;   // kDefineSymbol, kCheckIndices
-  int32_t block_a = -1, block_b = -1;
-  int32_t profile = -1;  // row of Executable::profile, or -1
-  std::string message;   // kFail, kCheckIndices
+  std::vector<SizeExpr> scalars;       // kCall: one per scalar parameter; kCheckIndices: extents
+  int64_t index = 0, limit = 0;        // kDefineSymbol, kCheckIndices
+  int32_t block_a = -1, block_b = -1;  // kIf: in Variant::blocks, -1: nothing to do
+  int32_t profile = -1;                // row of Executable::profile, or -1
+  std::string message;                 // kFail, kCheckIndices
 };
 
 // kLoop: for (i = 0; i < trip_count && cond; ++i) {
@@ -111,7 +116,10 @@ struct LoopDesc {
       -1;  // symbol that holds the number of iterations run, defined after the loop; -1: unused
 };
 
+// One compiled function and the memory that a call of it asks for. Several calls may share it, with
+// other buffers.
 struct KernelDesc {
+  // Its symbol; the profiler and errors print it.
   std::string name;
   TwKernel function = nullptr;                // resolved at load
   SizeExpr call_workspace, worker_workspace;  // bytes over the kernel's own scalars: kSymbol n is
@@ -122,6 +130,8 @@ struct KernelDesc {
 // What the profiler prints for one call: the model's own nodes.
 struct ProfileRow {
   std::string nodes;  // names of the source nodes, comma-separated
+  // The function called, and what one call does: floating-point operations, and bytes of the
+  // operands that must move at least.
   std::string kernel;
   SizeExpr flops, bytes;
 };
@@ -130,10 +140,13 @@ struct ProfileRow {
 // fixed) come first.
 struct Variant {
   std::vector<std::string> symbols;  // names; input symbols first
+  // Instructions, kernels' arguments and other buffers (aliases) name buffers by their place here.
   std::vector<BufferDesc> buffers;
   std::vector<int32_t> inputs, outputs;  // buffers, in the model's order; two outputs may alias
+  // The functions, and the blocks of instructions that call them.
   std::vector<KernelDesc> kernels;
   std::vector<std::vector<Instruction>> blocks;  // blocks[0] is the main block
+  // Named by kLoop's `target`; and by `profile` of an instruction.
   std::vector<LoopDesc> loops;
   std::vector<ProfileRow> profile;
 };
@@ -142,16 +155,22 @@ struct Variant {
 // or the serialised form.
 inline constexpr uint32_t kExecutableAbi = 6;
 
+// A compiled model: all variants share one section of constants. Immutable once assembled; sessions
+// of it may run at the same time.
 struct Executable {
   std::string producer;  // "tilewright 0.1.0"
+  // As the model's file names its graph; may be empty.
   std::string model_name;
   std::string cpu;                        // the CPU the code was made for, e.g. "znver5"
   std::vector<std::string> cpu_features;  // required: "avx512f", "avx512vl", ...
+  // The number of threads that schedules were chosen for; any other number runs and gives equal
+  // results.
   int64_t schedule_threads = 1;
   Numerics numerics = Numerics::kStandard;  // at which it was compiled
+  // At least one, all with the same names and element types of inputs and outputs.
   std::vector<Variant> variants;
   const uint8_t* constants = nullptr;  // 64-byte aligned
-  int64_t constants_bytes = 0;
+  int64_t constants_bytes = 0;         // of the section at `constants`
   std::shared_ptr<void> owner;  // keeps code and constants alive: JIT code, a library, a file
 };
 

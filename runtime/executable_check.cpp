@@ -1,3 +1,8 @@
+// The verifier of executables: what a session relies on, checked once when a file is read, since a
+// file is not trusted. Afterwards every index is in range, aliases form a forest, blocks form a
+// tree, no constant or input is written, and every temporary is used only while it lives, so that
+// two buffers in one place of the arena cannot meet. What kernels do to their buffers cannot be
+// checked here: code is trusted as the file's maker is.
 #include "runtime/executable_check.h"
 
 #include <algorithm>
@@ -56,6 +61,7 @@ class VariantCheck {
     return check_aliases();
   }
 
+  // Follows each chain of views once (colouring: new, on this chain, known to end), in linear time.
   Status check_aliases() {
     std::vector<int8_t> state(v_.buffers.size(),
                               0);  // 1: on the chain being followed, 2: known to end
@@ -142,6 +148,8 @@ class VariantCheck {
     return {};
   }
 
+  // Blocks are visited from the main one. Each may be reached once: the same block twice would be
+  // two bodies with one set of planned calls.
   // `top` is the instruction of the main block that encloses this one, -1 in the main block itself.
   Status check_block(int32_t block, int32_t top, int depth) {
     if (depth > kBlockDepthLimit)
@@ -160,6 +168,7 @@ class VariantCheck {
     return {};
   }
 
+  // Lives are counted in instructions of the main block, so one inside a branch counts as `top`.
   Status check_lives(const Instruction& instruction, int32_t top) const {
     Status status;
     for_each_buffer(v_, instruction, [&](int32_t b) {

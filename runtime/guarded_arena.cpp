@@ -1,3 +1,10 @@
+// An arena with guard pages ("electric fence"): each buffer ends (or begins) at a page without
+// access, so that a kernel that reads or writes one element past it ends the process where it
+// happens.
+//
+//    | guard | ....buffer | guard | ....buffer | guard |     Guard::kBehind
+//
+// For tests; it takes a page or two for each buffer instead of packing them.
 #include <sys/mman.h>
 #include <unistd.h>
 

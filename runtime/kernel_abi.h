@@ -9,6 +9,7 @@
 extern "C" {
 #endif
 
+/* What a kernel is given besides its operands: memory and workers. */
 typedef struct TwKernelContext TwKernelContext;
 
 /* Work on iterations [begin, end) of a parallel axis; `worker` is in [0, worker_count). */

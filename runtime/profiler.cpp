@@ -7,6 +7,7 @@
 namespace tilewright {
 namespace {
 
+// Strings as RFC 8259 quotes them; node names may hold anything.
 std::string json_string(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {

@@ -12,9 +12,12 @@ namespace tilewright {
 
 int64_t now_nanoseconds();  // monotonic
 
+// Collects the calls of one session. Not synchronised: the session records under its own lock and
+// hands out copies.
 class Profiler {
  public:
   struct Row {
+    // What the calls ran for and the function that did it (ProfileRow).
     std::string nodes, kernel;
     int64_t calls = 0, nanoseconds = 0, fastest = 0;  // of all calls together; of the fastest one
     int64_t flops = 0, bytes = 0;                     // of all calls together
@@ -30,8 +33,10 @@ class Profiler {
       const;                  // the slowest first, calls of the same nodes and kernel in one row
   std::string table() const;  // rows as text: share, time, calls, GFLOP/s, GB/s, kernel, nodes
   std::string trace_json() const;  // Chrome trace event format, microseconds
+  // trace_json() to a file, replaced if there is one. Errors: kIo.
   Status write_trace(const std::string& path) const;
 
+  // Events kept; the sums of `rows` go on beyond it.
   static constexpr size_t kTraceLimit = 1 << 20;
 
  private:

@@ -33,6 +33,7 @@ Status ProgramRunner::run_loop(const Instruction& instruction) {
   return {};
 }
 
+// A scan grows like a vector: its storage doubles, so that n elements are copied O(n) times in all.
 Status ProgramRunner::append_scan(const LoopDesc::Scan& scan, ScanState& state) {
   TW_ASSIGN(const int64_t bytes, bytes_of(scan.element));
   if (state.element >= 0 && state.element != bytes)
@@ -81,6 +82,8 @@ Status ProgramRunner::copy_to(int32_t state, int32_t computed, void* target) {
   return {};
 }
 
+// Parallel assignment: where one state's new value is read from what another pair overwrites
+// (needs_staging), all new values go to the staging area first.
 Status ProgramRunner::carry(int32_t index) {
   const LoopDesc& loop = variant_->loops[index];
   if (!needs_staging(*variant_, loop)) {

@@ -1,3 +1,6 @@
+// The interpreter of programs: one switch over instructions, each of which works on whole buffers,
+// so that its own time does not count beside the kernels'. It knows sizes from the plan; only what
+// the run itself defines (symbols, dynamic buffers) is evaluated here.
 #include "runtime/run_program.h"
 
 #include <algorithm>
@@ -82,6 +85,8 @@ Status ProgramRunner::step(const Instruction& instruction, CallPlan& call) {
   return internal_error("unknown instruction");
 }
 
+// A kernel gets one pointer per buffer and one number per scalar, as kernel_abi.h says. Times are
+// taken around it only when somebody profiles.
 Status ProgramRunner::run_call(const Instruction& instruction, CallPlan& call) {
   const KernelDesc& kernel = variant_->kernels[instruction.target];
   if (call.at_run) TW_RETURN_IF_ERROR(evaluate_call(kernel, instruction, symbols_, call));
@@ -107,6 +112,7 @@ Status ProgramRunner::run_call(const Instruction& instruction, CallPlan& call) {
   return {};
 }
 
+// Planned calls have their workspace in the arena; others share one that grows to the largest.
 Status ProgramRunner::set_workspace(const CallPlan& call) {
   uint8_t* base = arena_ + call.workspace_offset;
   if (call.at_run) {
@@ -130,6 +136,9 @@ Status ProgramRunner::define_symbol(const Instruction& instruction) {
   return {};
 }
 
+// A kernel has reduced the indices to the farthest of each dimension as index + extent (unsigned),
+// so that both -extent - 1 and extent show as a number of 2 * extent or more: one comparison for
+// both ends of the range that ONNX allows, [-extent, extent - 1].
 Status ProgramRunner::check_indices(const Instruction& instruction) {
   TW_ASSIGN(const int64_t bytes, bytes_of(instruction.buffers[0]));
   for (size_t k = 0; bytes > 0 && k < instruction.scalars.size(); ++k) {
@@ -186,6 +195,8 @@ Status ProgramRunner::allocate(int32_t buffer) {
   return {};
 }
 
+// Bytes of the elements, for copies by the interpreter: never more than the storage behind them
+// has.
 Result<int64_t> ProgramRunner::bytes_of(int32_t buffer) const {
   if (!pointers_[buffer])
     return internal_error("buffer '" + name(buffer) + "' is used before it is allocated");

@@ -8,8 +8,12 @@
 
 namespace tilewright {
 
+// One interpreter of instructions per session: it is begun, run and ended once for each run and
+// keeps its tables' memory in between, so that a run of known sizes allocates nothing. No thread
+// safety of its own.
 class ProgramRunner {
  public:
+  // `dynamic_limit`: bytes that all buffers sized by the run may hold together (SessionOptions).
   explicit ProgramRunner(int64_t dynamic_limit) : dynamic_limit_(dynamic_limit) {}
 
   // Prepares for a run: pointers of constants and of arena buffers are set; inputs and outputs
@@ -17,6 +21,8 @@ class ProgramRunner {
   void begin(const Executable& executable, const VariantLayout& layout, Plan& plan, uint8_t* arena);
   void set_root(int32_t root, void* data) { root_data_[root] = data; }
 
+  // Executes the main block. Errors are those of the program (kFail, kRequire, indices out of
+  // range) and of memory; the runner must be ended after them as well. `profiler` may be null.
   Status run(ThreadPool& pool, Profiler* profiler);
   void end();  // lets go of dynamic memory
 

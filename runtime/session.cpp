@@ -1,3 +1,7 @@
+// A run, step by step: check the inputs, choose the variant whose extents they fit, find or make
+// the plan for their sizes, point the program's inputs and outputs at the caller's tensors where
+// that is possible, execute, and deliver. Everything but the execution is skipped or free of
+// allocation when the same sizes come again.
 #include "runtime/session.h"
 
 #include <unistd.h>
@@ -8,6 +12,7 @@
 namespace tilewright {
 namespace {
 
+// Half-open ranges of bytes; empty tensors overlap nothing.
 bool overlap(const Tensor& a, const Tensor& b) {
   const auto x = reinterpret_cast<uintptr_t>(a.data()), y = reinterpret_cast<uintptr_t>(b.data());
   return a.bytes() > 0 && b.bytes() > 0 && x < y + static_cast<uintptr_t>(b.bytes()) &&
@@ -124,6 +129,7 @@ Result<const VariantLayout*> Session::choose_variant(std::span<const Tensor> inp
   return error;
 }
 
+// The plans are a small LRU cache, the latest at the end.
 Result<Plan*> Session::find_plan(const VariantLayout& layout) {
   for (size_t i = plans_.size(); i-- > 0;) {
     if (plans_[i].layout != &layout || plans_[i].plan->symbols != symbols_) continue;

@@ -19,7 +19,7 @@ struct SessionOptions {
   int threads = 0;  // workers, the calling thread included; 0: one per available CPU
   std::shared_ptr<ThreadPool> pool;          // to share one among sessions; null: a pool of its own
   int64_t dynamic_limit = int64_t{8} << 30;  // bytes of buffers whose sizes the run decides
-  bool profile = false;
+  bool profile = false;                      // record from the first run on; see set_profiling
   // Of the model's random numbers, but for nodes with a seed of their own: run k of a session is
   // equal to run k of any other with this seed. 0: drawn from the system.
   uint64_t seed = 0;
@@ -34,6 +34,7 @@ class Session {
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Executable> executable,
                                                  SessionOptions options = {});
 
+  // The signature, by the most general variant; fixed for the session's life.
   const std::vector<ValueInfo>& inputs() const { return input_infos_; }
   const std::vector<ValueInfo>& outputs() const { return output_infos_; }
 
@@ -45,6 +46,8 @@ class Session {
   Status run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs);
 
   void set_threads(int threads);  // as SessionOptions::threads
+  // Workers that runs use now, the calling thread included; fewer than asked for where the system
+  // grants no more.
   int threads() const;
   void set_profiling(bool enabled);  // true: forgets what was recorded before
   Profiler profile() const;          // a copy of what was recorded

@@ -1,3 +1,7 @@
+// Sizes to places: evaluates every size of a variant for one tuple of input symbols, and lets
+// arena.h pack all that must exist during the run: temporaries, the kernels' workspaces (alive for
+// one call) and the staging areas of loops. What depends on symbols that the run itself defines has
+// no place here; it is allocated when its size is known (Home::kDynamic).
 #include "runtime/session_plan.h"
 
 #include <algorithm>
@@ -5,6 +9,8 @@
 namespace tilewright {
 namespace {
 
+// Inputs and outputs are the caller's memory wherever it fits, constants are read where the file
+// was mapped: only the rest needs an arena.
 Home home_of(const BufferDesc& root, bool is_output) {
   if (root.kind == BufferKind::kInput || root.kind == BufferKind::kRunKey) return Home::kInput;
   if (root.kind == BufferKind::kConstant) return Home::kConstant;
@@ -102,6 +108,7 @@ class PlanBuilder {
     return {};
   }
 
+  // Alive for its own instruction only, so two calls' workspaces share bytes.
   Status add_call(const Instruction& instruction, int32_t top, CallPlan& call) {
     call.at_run =
         std::any_of(instruction.scalars.begin(), instruction.scalars.end(),

@@ -35,6 +35,8 @@ struct CallPlan {
   bool at_run =
       false;  // some scalar needs a symbol that the run defines: evaluate again at each call
   std::vector<int64_t> scalars;
+  // Bytes of workspace that the kernel states: for all workers together, and for each (a multiple
+  // of the alignment).
   int64_t call_bytes = 0, worker_stride = 0;
   int64_t workspace_offset = 0;  // in the arena; the call's part first, then one stride per worker
   int64_t workspace_bytes(int workers) const {
@@ -42,6 +44,8 @@ struct CallPlan {
   }
 };
 
+// Everything that depends on sizes: what a buffer needs, where it lies and with which scalars each
+// kernel is called. One is made per tuple of input symbols and kept by the session.
 struct Plan {
   std::vector<int64_t> symbols;  // the key: values of the input symbols, the others kUnknownSize
   std::vector<int64_t> bytes;    // per buffer: of its elements; kUnknownSize when the run decides
@@ -49,8 +53,8 @@ struct Plan {
   std::vector<int64_t> offsets;              // per root with Home::kArena: in the arena
   std::vector<std::vector<CallPlan>> calls;  // per block and instruction
   std::vector<int64_t> staging;  // per loop: offset of the staging area of its carried values
-  int64_t arena_bytes = 0;
-  std::vector<int64_t> guards;  // of the arena
+  int64_t arena_bytes = 0;       // what the arena must hold at least
+  std::vector<int64_t> guards;   // of the arena
 };
 
 // Errors: a negative or overflowing size (internal), an arena beyond all limits.

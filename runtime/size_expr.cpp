@@ -1,3 +1,6 @@
+// A stack machine for integer expressions over symbols. Arithmetic is checked: overflow, division
+// by zero and symbols without a value give kUnknownSize, which no legal result equals, and it
+// spreads through what uses it as NaN does.
 #include "runtime/size_expr.h"
 
 #include <algorithm>
@@ -5,6 +8,7 @@
 namespace tilewright {
 namespace {
 
+// How many numbers the operation pops; -1 for a code that is none (files are not trusted).
 int operand_count(SizeOp op) {
   switch (op) {
     case SizeOp::kConstant:
@@ -28,6 +32,7 @@ int operand_count(SizeOp op) {
   return -1;
 }
 
+// Rounds towards minus infinity, as Python's //: -7 / 2 is -4. Tiles of a loop are counted so.
 int64_t floor_div(int64_t a, int64_t b) {
   const int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;

@@ -25,12 +25,15 @@ std::optional<int64_t> evaluate(const SizeExpr& expr, std::span<const int64_t> s
 Status check_size_expr(const SizeExpr& expr, int64_t symbol_count);
 
 bool is_constant(const SizeExpr& expr);  // names no symbol
+// A single step: the symbol, or the number, itself. Such extents of inputs define symbols, or are
+// compared at once.
 bool is_plain_symbol(const SizeExpr& expr);
 bool is_plain_constant(const SizeExpr& expr);
 
 // Infix text with the symbols' names: "batch * (seq + 1)".
 std::string to_string(const SizeExpr& expr, const std::vector<std::string>& symbol_names);
 
+// Expressions of one step.
 inline SizeExpr constant_size(int64_t value) { return {{SizeOp::kConstant, value}}; }
 inline SizeExpr symbol_size(int64_t symbol) { return {{SizeOp::kSymbol, symbol}}; }
 

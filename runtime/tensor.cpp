@@ -5,6 +5,7 @@
 namespace tilewright {
 namespace {
 
+// Extents of 1 may have any stride: no second element uses it.
 bool is_row_major(const DLTensor& t) {
   if (!t.strides) return true;
   int64_t expected = 1;

@@ -26,6 +26,7 @@ class Tensor {
   static Tensor share(DType dtype, Shape shape, Storage storage);
 
   bool defined() const { return data_ != nullptr; }
+  // Of a tensor that is not defined: f32, no extents, 0 elements.
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   int64_t rank() const { return static_cast<int64_t>(shape_.size()); }
@@ -35,6 +36,7 @@ class Tensor {
   std::vector<int64_t> strides() const;           // in elements, row-major
 
   void* data() const { return data_; }
+  // The elements as T, unchecked: the caller knows dtype().
   template <typename T>
   T* data_as() const {
     return static_cast<T*>(data_);
@@ -48,6 +50,8 @@ class Tensor {
   std::shared_ptr<void> owner_;
 };
 
+// Element types both ways; every DType has one. Errors: a code, width or number of lanes that no
+// DType has.
 DLDataType to_dlpack(DType dtype);
 Result<DType> from_dlpack(DLDataType dtype);
 

@@ -1,3 +1,20 @@
+// Fork-join with work sharing. A call cuts [0, count) into one contiguous share per worker (memory
+// stays with the worker that touched it last), each share into some kPieces pieces, and a worker
+// that is done takes pieces from the others' shares: static scheduling's locality, with dynamic
+// scheduling's answer to a thread that the system takes off its CPU.
+//
+//    fork      epoch_ = (generation, participants)     one store wakes who spins; a condition
+//              |                                        variable wakes who sleeps
+//    shares_   [0: 3/8] [1: 8/8] [2: 5/8]              next piece / pieces, by compare-and-swap
+//              |
+//    join      left_ reaches 0: who made the last item marks the phase as done
+//
+// A piece belongs to a phase: a worker that comes late finds another phase's number in the share
+// and takes nothing, so that no call waits for workers that have not come. A team (one fork for
+// several parallel loops in a row) counts phases on while its members stay awake.
+//
+// Spinning is bounded and given up when more workers are awake in the process than it has CPUs: a
+// spinning thread would then hold up the very one it waits for.
 #include "runtime/thread_pool.h"
 
 #include <sched.h>
@@ -65,6 +82,7 @@ void run_serially(TwKernelContext* context, int64_t count, TwParallelBody body, 
   here = before;
 }
 
+// The CPU bandwidth limit of control groups (cgroup v2, cpu.max: "quota period" in us, or "max").
 int quota_cpus(int cpus) {
   std::FILE* file = std::fopen("/sys/fs/cgroup/cpu.max", "r");
   if (!file) return cpus;
@@ -164,6 +182,7 @@ void ThreadPool::run_phase(TwKernelContext* context, int64_t count, TwParallelBo
   here = member;
   wait_for_phase(phase);
 }
+// The first member to arrive deals out the shares; the others wait for it.
 void ThreadPool::open_phase(uint64_t phase, int64_t count) {
   uint64_t expected = phase;
   if (claimed_.compare_exchange_strong(expected, phase + 1)) {
@@ -239,6 +258,8 @@ void ThreadPool::wake_caller() {
   wake_caller_.notify_one();
 }
 
+// Own share first, then the others' in a ring. fetch_sub tells exactly one worker that nothing is
+// left.
 bool ThreadPool::run_shares(const Job& job, int worker) {
   here = {this, worker, false, 0};
   bool last = false;

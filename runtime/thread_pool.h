@@ -28,6 +28,7 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
+  // The field for participants in epoch_ has 16 bits; sessions need far fewer.
   static constexpr int kMaxWorkers = 1024;
   int worker_count() const { return worker_count_; }
 

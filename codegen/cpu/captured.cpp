@@ -8,6 +8,8 @@ namespace tilewright::cpu {
 
 using namespace ir;
 
+// Free variables of the loop's body that the frame around it defines (closure conversion). Sorted
+// by name, buffers by first use: code must not depend on the addresses of nodes.
 Captured captured_by(const For& loop, const Frame& around) {
   Captured c;
   for (const ExprNode* v : free_vars(loop.body))

@@ -1,3 +1,7 @@
+// One LLVM module per kernel: emit, verify, a short pipeline, code generation. LLVM's loop and SLP
+// vectorisers and its unroller stay off, since vectors, unrolling and their order are the
+// schedule's; what is left for it is what a schedule does not see: redundant address arithmetic,
+// loop-invariant code, instruction selection, register allocation.
 #include "codegen/cpu/compile_kernels.h"
 
 #include <llvm/Analysis/TargetTransformInfo.h>
@@ -33,6 +37,8 @@ void initialize_llvm() {
   });
 }
 
+// AllowFPOpFusion::Standard: only operations that the IR marks `contract` become FMA, so that
+// `exact` kernels keep each rounding.
 std::unique_ptr<llvm::TargetMachine> target_machine(const ir::MachineDescription& machine) {
   initialize_llvm();
   std::string error, features;
@@ -77,6 +83,8 @@ Status optimize(llvm::Module& module, llvm::TargetMachine& target) {
   return {};
 }
 
+// A module that breaks LLVM's rules is a bug of the emitter: an error here instead of a crash
+// there.
 Status verify_module(llvm::Module& module, const std::string& name) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -168,6 +176,8 @@ Result<std::string> print_code(const ir::Kernel& kernel, const ir::MachineDescri
   return std::string(text.begin(), text.end());
 }
 
+// Functions are declared hidden, so that the linker resolves the pointers to relative relocations,
+// the only ones that a compiled model may have (check_passive_object).
 Result<std::vector<uint8_t>> emit_function_table(const std::vector<std::string>& functions,
                                                  const std::string& name,
                                                  const std::string& count_name,

@@ -21,13 +21,17 @@ using codegen::CodeForm;
 using codegen::CompiledKernels;
 using codegen::LoadedCode;
 
+// See Backend::compile, print and load: one module per kernel, so that kernels compile in parallel
+// and one's code does not depend on another's. Errors: kInternal for IR that LLVM refuses.
 Result<CompiledKernels> compile_kernels(
     const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine,
     int threads, const std::function<void(size_t done, size_t total)>& progress = nullptr);
 
+// The kernel as LLVM IR after the pipeline, or as assembly with LLVM's comments: for people.
 Result<std::string> print_code(const ir::Kernel& kernel, const ir::MachineDescription& machine,
                                CodeForm form);
 
+// Objects of compile_kernels, linked in this process. Errors: kInternal, with LLVM's reason.
 Result<std::shared_ptr<LoadedCode>> load_code(const std::vector<std::vector<uint8_t>>& objects);
 
 // A table of functions in read-only data: `name`, an array of pointers to the named functions, and

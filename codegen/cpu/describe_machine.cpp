@@ -52,6 +52,8 @@ int64_t cache_bytes(int level) {
   return 0;
 }
 
+// Vectors of 64 bytes, 32 registers and masked accesses come together with the AVX-512 subsets F,
+// VL, BW and DQ (those of x86-64-v4); without all four the machine is taken for one of AVX.
 void derive(ir::MachineDescription& m) {
   auto has = [&](const char* f) {
     return std::find(m.features.begin(), m.features.end(), f) != m.features.end();

@@ -1,3 +1,7 @@
+// Arithmetic of the loop IR as LLVM IR with the same meaning for every input: no undefined
+// behaviour of LLVM's (shifts by the width, INT_MIN / -1, conversions out of range) is left open,
+// since operators of a model may do all of that. Halves are widened to f32, computed and narrowed;
+// nothing may call the C library, which a compiled model does not have.
 #include "codegen/cpu/emit_arithmetic.h"
 
 #include <llvm/IR/IRBuilder.h>
@@ -16,6 +20,7 @@ namespace {
 
 using llvm::Value;
 
+// Elementary functions that vector_math.h writes as inline polynomials; others are instructions.
 std::optional<MathOp> math_op(UnaryOp op) {
   switch (op) {
     case UnaryOp::kExp: return MathOp::kExp;

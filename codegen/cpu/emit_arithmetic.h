@@ -21,6 +21,8 @@ bool is_exact(const llvm::IRBuilderBase& b);
 // bool is i1 in registers and i8 in memory.
 llvm::Type* llvm_type(llvm::IRBuilderBase& b, ir::ScalarType type, bool in_memory = false);
 
+// Operands are scalars or vectors, the result has the node's type. Casts from floats to integers
+// saturate, NaN gives 0; f16 and bf16 are computed in f32 where the machine cannot convert them.
 llvm::Value* emit_cast(llvm::IRBuilderBase& b, const ir::MachineDescription& machine,
                        const ir::Cast& e, llvm::Value* value);
 llvm::Value* emit_unary(llvm::IRBuilderBase& b, const ir::MachineDescription& machine,

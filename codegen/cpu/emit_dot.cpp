@@ -1,3 +1,10 @@
+// Dot products of short groups: sum[l] += a[g l] * b[g l] + ... + a[g l + g-1] * b[g l + g-1], for
+// g = 4 bytes, 2 x i16 or 2 x bf16. One instruction with VNNI (VPDPBUSD, VPDPWSSD) or AVX512-BF16
+// (VDPBF16PS). Without VNNI, bytes go through PMADDWD as two vectors of 16-bit pairs: PMADDUBSW
+// would be one instruction less but saturates at 16 bits, so it is not exact.
+//
+// Below, the same for matrices: AMX tiles of up to 16 rows by 64 bytes (Intel SDM volume 1, chapter
+// 18). LLVM's "internal" intrinsics carry each tile's shape, from which it configures the unit.
 #include "codegen/cpu/emit_dot.h"
 
 #include <llvm/IR/IRBuilder.h>
@@ -29,6 +36,7 @@ llvm::Intrinsic::ID dot_instruction(const ir::MachineDescription& m, unsigned la
   if (lanes == 4 && narrow) return bytes ? x86_avx512_vpdpbusd_128 : x86_avx512_vpdpwssd_128;
   return 0;
 }
+// VDPBF16PS, by lanes. It takes subnormal operands for zeros and flushes subnormal sums.
 llvm::Intrinsic::ID float_instruction(const ir::MachineDescription& m, unsigned lanes) {
   using namespace llvm::Intrinsic;
   if (!m.has("avx512bf16")) return 0;
@@ -38,6 +46,7 @@ llvm::Intrinsic::ID float_instruction(const ir::MachineDescription& m, unsigned 
   if (lanes == 4) return x86_avx512bf16_dpbf16ps_128;
   return 0;
 }
+// PMADDWD: two products of i16 added in i32, exactly.
 llvm::Intrinsic::ID pair_instruction(const ir::MachineDescription& m, unsigned lanes) {
   if (lanes == 16 && m.has("avx512bw")) return llvm::Intrinsic::x86_avx512_pmaddw_d_512;
   if (lanes == 8 && m.has("avx2")) return llvm::Intrinsic::x86_avx2_pmadd_wd;
@@ -195,6 +204,8 @@ void MatrixUnit::emit(const ir::DotTile& tile) {
     store(tile, sum);
 }
 
+// All tiles of the loop whose sums stay in one place while it runs; false where something else
+// stands in it, or where two sums overlap, which registers would not see.
 bool MatrixUnit::collect(const ir::Stmt& s, std::vector<ir::Var>& inside,
                          std::vector<Held>& found) const {
   if (const auto* f = s.as<ir::For>()) {
@@ -252,6 +263,7 @@ void MatrixUnit::store_sums() {
   for (const Held& h : held_) store(h.tile, h.sum);
   held_.clear();
 }
+// A sum that lives in a register across iterations is a phi, as in SSA construction.
 void MatrixUnit::enter_loop(llvm::BasicBlock* before) {
   operands_.clear();
   for (Held& h : held_) {

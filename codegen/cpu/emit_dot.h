@@ -36,6 +36,8 @@ class MatrixUnit {
              std::function<llvm::Value*(const ir::Expr&)> value)
       : b_(b), machine_(machine), address_(std::move(address)), value_(std::move(value)) {}
 
+  // One TDPBUSD or TDPBF16PS, with loads of its operands and its sum where they are not in
+  // registers yet.
   void emit(const ir::DotTile& tile);
   // To be called where other statements stand between.
   void forget_operands() { operands_.clear(); }

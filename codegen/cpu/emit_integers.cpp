@@ -12,6 +12,7 @@ namespace {
 
 using llvm::Value;
 
+// bool is an integer of one bit: its sum is "or", its extrema are unsigned.
 class Integers {
  public:
   explicit Integers(llvm::IRBuilderBase& builder) : b_(builder) {}

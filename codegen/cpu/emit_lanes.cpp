@@ -21,6 +21,8 @@ class Lanes {
  public:
   explicit Lanes(llvm::IRBuilderBase& builder) : b_(builder) {}
 
+  // A tree over halves: log2(lanes) steps, each of one shuffle and one operation. The order of a
+  // float sum follows from the number of lanes alone.
   Value* reduce(const ReduceLanes& r, Value* v) {
     const DType t = r.type.dtype;
     if (is_float(t) && r.value.lanes() > 1 && (r.op == BinaryOp::kMax || r.op == BinaryOp::kMin))
@@ -148,6 +150,8 @@ Value* side_by_side(llvm::IRBuilderBase& b, std::vector<Value*> parts, size_t co
 
 }  // namespace
 
+// Powers of two by a tree of two-operand shuffles (unpack instructions), which x86 does inside
+// registers; other counts (RGB: 3) join the parts to two registers and permute across them.
 Value* emit_interleaved(llvm::IRBuilderBase& b, const std::vector<Value*>& parts) {
   const size_t n = parts.size(), most = std::bit_floor(n);
   const int lanes = lanes_of(parts[0]), count = static_cast<int>(n);

@@ -1,3 +1,15 @@
+// One planned kernel as LLVM functions (SSA construction over structured loops needs no dominance
+// analysis: a loop is preheader, phi, body, latch). For a kernel with one parallel loop:
+//
+//    k(context, buffers, scalars)          reads the pointers, calls
+//    k.body(context, b0, b1, ..., s0, ...) buffers as NoAlias arguments, which loads from an array
+//                                          of pointers could not be; at the parallel loop it fills
+//                                          a closure and calls context->parallel(context, n,
+//    k.parallel0(context, closure, begin, end, worker)      which unpacks it and calls
+//    k.parallel0.body(context, workspace, begin, end, ...)  where the iterations run
+//
+// The .body functions are never inlined, or the NoAlias of their arguments would be lost. A team
+// (one fork for several parallel loops) puts k.team and k.member between the first two.
 #include "codegen/cpu/emit_llvm.h"
 
 #include <llvm/IR/IRBuilder.h>
@@ -125,6 +137,7 @@ class Emitter {
     if (linkage == llvm::Function::InternalLinkage) f->addFnAttr(llvm::Attribute::NoInline);
     return f;
   }
+  // The block where allocations of the stack belong: LLVM's SROA and frame layout look only there.
   static llvm::BasicBlock* block_of(llvm::Function* f) { return &f->getEntryBlock(); }
   Value* b_load(llvm::Type* t, Value* base, size_t i) {
     return b_.CreateLoad(t, b_.CreateConstInBoundsGEP1_64(t, base, i));
@@ -164,6 +177,8 @@ class Emitter {
   void emit_seq(const std::vector<Stmt>& stmts) {
     for (const Stmt& s : stmts) emit(s);
   }
+  // A rotated loop (do-while): the test stands at the end, behind one before the loop that falls
+  // away where the extent is a positive constant.
   void emit_for(const For& f) {
     Value* extent = values_.value(f.extent);
     const bool holds = unit_.hold_sums(f);
@@ -233,6 +248,8 @@ class Emitter {
     b_.SetInsertPoint(exit);
     values_.forget();
   }
+  // Local buffers are stack memory of constant size, mostly to become registers (SROA); workspace
+  // is a place that plan_workspace chose, the worker's own inside a parallel loop.
   void emit_allocate(const Allocate& a) {
     if (a.buffer->scope == Scope::kLocal) {
       Expr elements = 1;
@@ -320,6 +337,7 @@ class Emitter {
     b_.SetInsertPoint(resume);
     values_.forget();
   }
+  // The loop over the share [begin, end) that the pool gave this call.
   void emit_range(const For& f, llvm::Function* body) {
     b_.SetInsertPoint(block_of(body));
     auto* loop = llvm::BasicBlock::Create(c_, f.var.name(), body);

@@ -29,6 +29,7 @@ bool reads_mask_as_integer(llvm::StringRef opcode) {
   return opcode.starts_with("KMOV") && opcode.ends_with("rk");
 }
 
+// A pass over machine instructions, after register allocation; see above.
 class KeepMasksOfSigns : public llvm::MachineFunctionPass {
  public:
   KeepMasksOfSigns() : MachineFunctionPass(id_) {}

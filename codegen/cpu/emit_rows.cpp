@@ -37,6 +37,8 @@ bool ValueEmitter::bind_columns(const Let& l) {
 }
 
 // `rows`: the index, rows of n elements each.
+// Three ways, the cheapest first: transpose a square in registers, de-interleave one contiguous
+// vector, or gather each column.
 std::vector<Value*> ValueEmitter::columns_of(const Load& l, const Ramp& rows, int n) {
   const int count = l.type.lanes / n;
   if (!l.mask && count == n && n >= 4 && std::has_single_bit(static_cast<unsigned>(n)))

@@ -1,3 +1,12 @@
+// Loads and stores choose among forms by the shape of the index:
+//
+//    ramp(base, 1, n)              one vector load or store, masked where there is a mask
+//    lanes at known distances      one or two vector loads and a shuffle (lane_indices.h)
+//    anything else                 gather or scatter
+//
+// A Select guards the loads below it: lanes that the condition leaves off read nothing, since they
+// may lie outside the buffer. In scalar code such a load reads element 0 instead, which always
+// exists.
 #include "codegen/cpu/emit_values.h"
 
 #include <llvm/IR/IRBuilder.h>
@@ -121,6 +130,7 @@ bool ValueEmitter::can_stream(const Store& s, ScalarType t) const {
          is_multiple(s.indices[0].as<Ramp>()->base, bytes / byte_size(t.dtype));
 }
 
+// A non-temporal store: MOVNTPS writes whole lines past the caches, without reading them first.
 void ValueEmitter::mark_streamed(llvm::Instruction* store) {
   auto* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
   store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(b_.getContext(), one));
@@ -307,6 +317,7 @@ Value* ValueEmitter::make_ramp(const Ramp& r) {
   return b_.CreateAdd(repeat(value(r.base), lanes), offsets);
 }
 
+// Loads inside become masked; what does not load is computed in all lanes and dropped.
 Value* ValueEmitter::guarded(Value* condition, const Expr& e) {
   if (!reads_memory(e)) return value(e);
   auto saved_memo = memo_;  // values computed under the guard do not hold outside

@@ -22,9 +22,10 @@ namespace tilewright::cpu {
 // One function being written: the values its code can name.
 struct Frame {
   llvm::Function* function = nullptr;
-  llvm::Value* context = nullptr;
+  llvm::Value* context = nullptr;      // the TwKernelContext at hand
   llvm::Value* worker_base = nullptr;  // this worker's workspace, inside a parallel body
   bool streams = false;                // some of its stores go past the caches
+  // By node: variables in scope, and where each buffer that can be named begins.
   std::unordered_map<const ir::ExprNode*, llvm::Value*> vars;
   std::unordered_map<const ir::BufferNode*, llvm::Value*> buffers;
 };
@@ -37,6 +38,8 @@ class ValueEmitter {
   ValueEmitter(llvm::IRBuilderBase& b, const ir::MachineDescription& machine, Frame& frame)
       : b_(b), machine_(machine), f_(frame) {}
 
+  // An expression's value, an element's address (of `index` elements from the buffer's begin), a
+  // store with its mask: emitted where the builder stands.
   llvm::Value* value(const ir::Expr& e);
   llvm::Value* address(const ir::Buffer& x, const ir::Expr& index);
   void store(const ir::Store& s);

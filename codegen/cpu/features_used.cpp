@@ -31,6 +31,7 @@ constexpr std::array<SpecialFeature, 8> kSpecial{{
     {"avxvnni", [](DType t) { return is_byte(t) || is_short(t); }},
 }};
 
+// Features outside the table serve every kernel; one inside, those that `wanted` says.
 template <typename Wanted>
 std::vector<std::string> select(const std::vector<std::string>& available, Wanted wanted) {
   std::vector<std::string> features;

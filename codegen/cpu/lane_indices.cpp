@@ -1,3 +1,10 @@
+// Abstract interpretation of vector indices in the domain "a scalar linear form + one known number
+// per lane". Sums, products by numbers and divisions whose scalar part divides evenly stay in it:
+//
+//    ramp(8*i, 1, 8) / 2                4*i + {0,0,1,1,2,2,3,3}
+//    broadcast(j) * 3 + ramp(0, 1, 4)   3*j + {0,1,2,3}
+//
+// What leaves the domain (loads, products of unknowns) gives nothing, and the access is a gather.
 #include "codegen/cpu/lane_indices.h"
 
 #include <algorithm>
@@ -13,6 +20,7 @@ using namespace ir;
 
 namespace {
 
+// An element of the domain; lanes_of() is the interpretation, by node.
 struct Lanes {
   Linear base;  // without a constant
   std::vector<int64_t> offsets;
@@ -36,6 +44,7 @@ std::optional<int64_t> one_number(const Lanes& x) {
       std::all_of(x.offsets.begin(), x.offsets.end(), [&](int64_t o) { return o == x.offsets[0]; });
   return x.base.terms.empty() && same ? std::optional(x.offsets[0]) : std::nullopt;
 }
+// floor((n*b + o) / n) = b + floor(o / n) for whole b: the scalar part must be a multiple of n.
 MaybeLanes quotient(Lanes x, const Lanes& y, bool remainder) {
   const auto n = one_number(y);
   if (!n || *n <= 0 || !is_multiple(to_expr(x.base), *n)) return std::nullopt;
@@ -64,6 +73,7 @@ int64_t compare(BinaryOp op, int64_t a, int64_t b) {
     default: return a >= b;
   }
 }
+// Equal scalar parts cancel, so that the lanes' numbers decide; minimum and maximum keep the part.
 MaybeLanes compared(BinaryOp op, Lanes x, const Lanes& y) {
   if (!same_base(x, y)) return std::nullopt;
   for (size_t i = 0; i < x.offsets.size(); ++i)

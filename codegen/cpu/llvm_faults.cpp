@@ -31,6 +31,7 @@ bool may_be_written(const llvm::Instruction& load, const llvm::Instruction& use)
   return false;
 }
 
+// The passes of the header, each with the fault that it avoids; all are to go when LLVM is mended.
 struct KeepMaskedLoads : llvm::PassInfoMixin<KeepMaskedLoads> {
   llvm::PreservedAnalyses run(llvm::Function& f, llvm::FunctionAnalysisManager&) {
     bool changed = false;

@@ -15,6 +15,8 @@ namespace tilewright::cpu {
 
 namespace {
 
+// Objects linked in this process by LLVM's ORC JIT (JITLink or RuntimeDyld); symbols resolve
+// lazily.
 class OrcCode : public LoadedCode {
  public:
   explicit OrcCode(std::unique_ptr<llvm::orc::LLJIT> jit) : jit_(std::move(jit)) {}

@@ -1,3 +1,12 @@
+// Transposing n rows of n lanes in log2(n) steps of n two-operand shuffles, the butterfly known
+// from SIMD transposes and from the FFT. Within 128-bit parts the steps are unpack instructions
+// (UNPCKLPS, PUNPCKLBW, ...), between parts VSHUFF32X4 or VPERM2F128: none crosses parts lane by
+// lane, which x86 does at a higher latency.
+//
+//    a0 a1 a2 a3      a0 c0 a1 c1      a0 b0 c0 d0
+//    b0 b1 b2 b3  ->  a2 c2 a3 c3  ->  a1 b1 c1 d1
+//    c0 c1 c2 c3      b0 d0 b1 d1      a2 b2 c2 d2
+//    d0 d1 d2 d3      b2 d2 b3 d3      a3 b3 c3 d3
 #include "codegen/cpu/transpose_steps.h"
 
 #include <cstddef>

@@ -12,6 +12,7 @@ class Value;
 
 namespace tilewright::cpu {
 
+// The functions that have no instruction of their own; each is a row of the table below.
 enum class MathOp {
   kExp,
   kLog,
@@ -33,12 +34,14 @@ enum class MathOp {
   kAtanh,
   kRsqrt,
 };
+// For tests that go through all of them.
 inline constexpr int kMathOpCount = static_cast<int>(MathOp::kRsqrt) + 1;
 
 // Up to here sin, cos and tan of double are accurate; beyond, sin and tan give 0 and cos 1. Float
 // has no limit.
 inline constexpr double kLargestDoubleAngle = 0x1p45;
 
+// What the target offers beyond basic arithmetic; results keep their bounds without any of it.
 struct MathOptions {
   bool has_fma =
       true;  // false: no llvm.fma is emitted (it would become a call of libm on such a target)

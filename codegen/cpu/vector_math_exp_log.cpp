@@ -107,6 +107,7 @@ Split split(F x) {
   F exponent = from_bits(e + magic_bits) - (x.is_double() ? 0x1.8p52 : 0x1.8p23);
   return {exponent, mantissa, e};
 }
+// Subnormal numbers are scaled into the normal range first and the exponent corrected.
 Split split_any(F x) {
   M denormal = x < smallest_normal(x);
   const int shift = mantissa_bits(x) + 1;

@@ -14,34 +14,42 @@
 
 namespace tilewright::cpu::lanes {
 
+// Where formulas are written to, and what they may use (MathOptions).
 struct Emitter {
+  // The insertion point, and MathOptions: fused multiply-adds, and VSCALEFPS for x * 2^n.
   llvm::IRBuilderBase& b;
   bool has_fma, has_scale;
 };
 
+// `scalar`, in as many lanes as `like` has.
 inline llvm::Type* with_scalar(llvm::Type* scalar, llvm::Type* like) {
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like);
   return vector ? llvm::FixedVectorType::get(scalar, vector->getNumElements()) : scalar;
 }
 
 struct F {  // float or double lanes
+  // Who emits and the LLVM value; is_double() chooses between the formulas for f64 and f32.
   Emitter* e;
   llvm::Value* v;
   llvm::Type* type() const { return v->getType(); }
   bool is_double() const { return type()->getScalarType()->isDoubleTy(); }
 };
 struct I {  // integer lanes
+  // As in F.
   Emitter* e;
   llvm::Value* v;
   llvm::Type* type() const { return v->getType(); }
 };
 struct M {  // one bit a lane
+  // As in F.
   Emitter* e;
   llvm::Value* v;
 };
 
 // An operand: lanes, or a constant that takes the type of the other operand.
 struct Num {
+  // Lanes where there are some, else the constant, which as() makes a splat of the other operand's
+  // type. Conversions are implicit so that `x * 2.0 + y` reads as a formula.
   F lanes{};
   double constant = 0;
   Num(F f) : lanes(f) {}
@@ -50,7 +58,9 @@ struct Num {
     return lanes.v ? lanes.v : llvm::ConstantFP::get(like.type(), constant);
   }
 };
+// The same for integers.
 struct IntNum {
+  // As in Num. Constants are cut to the width of the other operand.
   I lanes{};
   int64_t constant = 0;
   IntNum(I i) : lanes(i) {}
@@ -92,6 +102,9 @@ TILEWRIGHT_BINARY(I, IntNum, >>, CreateLShr)
 TILEWRIGHT_BINARY(M, IntNum, ==, CreateICmpEQ)
 TILEWRIGHT_BINARY(M, IntNum, <, CreateICmpSLT)
 #undef TILEWRIGHT_BINARY
+
+// Operations one to one, lane by lane. Negation changes the sign alone, also of a NaN; of shifts to
+// the right only arithmetic_shift copies the sign (>> is logical).
 inline M operator&(M x, M y) { return {x.e, x.e->b.CreateAnd(x.v, y.v)}; }
 inline M operator|(M x, M y) { return {x.e, x.e->b.CreateOr(x.v, y.v)}; }
 inline M operator!(M x) { return {x.e, x.e->b.CreateNot(x.v)}; }
@@ -99,6 +112,7 @@ inline F operator-(F x) { return {x.e, x.e->b.CreateFNeg(x.v)}; }
 inline I arithmetic_shift(I x, int n) { return {x.e, x.e->b.CreateAShr(x.v, IntNum(n).as(x))}; }
 inline M is_nan(F x) { return {x.e, x.e->b.CreateFCmpUNO(x.v, x.v)}; }
 
+// x where the lane of m is on, else y.
 inline F select(M m, F x, Num y) { return {x.e, x.e->b.CreateSelect(m.v, x.v, y.as(x))}; }
 inline F select(M m, double x, F y) { return {y.e, y.e->b.CreateSelect(m.v, Num(x).as(y), y.v)}; }
 inline I select(M m, I x, IntNum y) { return {x.e, x.e->b.CreateSelect(m.v, x.v, y.as(x))}; }
@@ -106,11 +120,13 @@ inline I select(M m, int64_t x, I y) {
   return {y.e, y.e->b.CreateSelect(m.v, IntNum(x).as(y), y.v)};
 }
 inline F min(F x, double bound) { return select(x > bound, bound, x); }  // NaN stays NaN
-inline F max(F x, double bound) { return select(x < bound, bound, x); }
+inline F max(F x, double bound) { return select(x < bound, bound, x); }  // NaN stays NaN
 
+// A constant in all lanes, of the type of `like`.
 inline F constant(F like, double c) { return {like.e, Num(c).as(like)}; }
 inline I constant(I like, int64_t c) { return {like.e, IntNum(c).as(like)}; }
 
+// The number's bits as integers of its width, and back.
 inline I bits(F x) {
   auto& b = x.e->b;
   return {x.e, b.CreateBitCast(
@@ -122,6 +138,7 @@ inline F from_bits(I x) {
   return {x.e,
           b.CreateBitCast(x.v, with_scalar(wide ? b.getDoubleTy() : b.getFloatTy(), x.type()))};
 }
+// Between f32 and f64, and between 32 and 64 bits (zeros above; the low bits).
 inline F widen(F x) {
   return {x.e, x.e->b.CreateFPExt(x.v, with_scalar(x.e->b.getDoubleTy(), x.type()))};
 }
@@ -134,6 +151,7 @@ inline I widen(I x) {
 inline I narrow(I x) {
   return {x.e, x.e->b.CreateTrunc(x.v, with_scalar(x.e->b.getInt32Ty(), x.type()))};
 }
+// Signed 64-bit integers to f64, rounded.
 inline F to_double(I x) {
   return {x.e, x.e->b.CreateSIToFP(x.v, with_scalar(x.e->b.getDoubleTy(), x.type()))};
 }
@@ -141,6 +159,7 @@ inline I funnel_shift_left(I high, I low, I count) {  // the high word of (high:
   return {high.e, high.e->b.CreateIntrinsic(llvm::Intrinsic::fshl, {high.type()},
                                             {high.v, low.v, count.v})};
 }
+// LLVM's intrinsics that are one instruction on every target.
 inline F unary_intrinsic(llvm::Intrinsic::ID id, F x) {
   return {x.e, x.e->b.CreateUnaryIntrinsic(id, x.v)};
 }
@@ -160,6 +179,8 @@ inline F fma(Num x, Num y, Num z) {
 
 // An unevaluated sum, hi holding the rounded value.
 struct Pair {
+  // The sum hi + lo is exact, and lo is at most half an ULP of hi (Dekker 1971; two_sum is
+  // Knuth's).
   F hi, lo;
 };
 inline Pair fast_two_sum(F a, F b) {  // exact when |a| >= |b| or a == 0
@@ -185,6 +206,7 @@ inline F cancelling_fma(F x, F y, F z) {
   return (z + p.hi) + p.lo;
 }
 
+// Horner's scheme with fused steps, the constant term first.
 inline F polynomial(F x, std::initializer_list<double> ascending) {
   auto c = ascending.end();
   F y = constant(x, *--c);
@@ -202,6 +224,7 @@ inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 // The integer nearest to an x of at most 2^21 (float) or 2^50 (double) in size: adding 1.5 *
 // 2^mantissa_bits leaves it in the low bits of the sum.
 struct Rounded {
+  // x * factor, rounded to nearest, ties to even.
   F value;
   I raw;  // low bits: the integer in two's complement; high bits: noise that a left shift into the
           // exponent drops
@@ -217,6 +240,7 @@ inline F power_of_two(F like, I n) {  // n within the normal exponents
 
 // The families.
 enum class ExpRange { kFull, kModerate };  // kModerate: the result is normal
+// What vector_math.cpp dispatches to; accuracy as the table of vector_math.h states.
 F exp_of(F x, ExpRange range);
 F half_exp_of(F x);  // exp(x)/2, finite wherever that is
 F expm1_of(F x);

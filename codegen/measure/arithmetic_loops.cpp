@@ -1,3 +1,6 @@
+// Peak arithmetic, as roofline models need it (Williams, Waterman and Patterson, 2009): loops whose
+// operands stay in registers. Enough independent chains hide the latency of an FMA; a single chain
+// measures it. The empty asm keeps the compiler from merging or dropping iterations.
 #include "codegen/measure/arithmetic_loops.h"
 
 #include <immintrin.h>

@@ -33,6 +33,7 @@ std::string identity(const CpuInfo& cpu) {
   return text;
 }
 
+// FNV-1a, 64 bits: only names the file; the file itself repeats what it is of.
 uint64_t fnv1a(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -48,6 +49,8 @@ Status read_term(const Json& terms, const std::string& name, double& value) {
   return {};
 }
 
+// Every figure must be there, positive and within reason: a wrong one would spoil every decision
+// that reads it.
 Result<ir::MachineSpeed> parse(const std::string& text, const CpuInfo& cpu) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return invalid("not a JSON object");

@@ -15,11 +15,14 @@ namespace tilewright::measure {
 // One figure of a measurement, as the file and tables name it.
 struct Term {
   const char* name;
+  // As tables print them: "GB/s", and a phrase like "read from L2".
   const char* unit;
   const char* meaning;
+  // Where the figure of one thread is kept.
   double ir::MachineSpeed::* value;
   double ir::MachineSpeed::* of_all = nullptr;  // with every CPU at once; its name ends in _all
 };
+// All of them, in the order of tables and files.
 std::span<const Term> terms();
 
 // $XDG_CACHE_HOME/tilewright/machine_<hash of what `cpu` is>.json, below ~/.cache by default; empty

@@ -1,3 +1,6 @@
+// Each figure is the best of many slices of some milliseconds, since other work on the machine only
+// ever slows a slice down. Threads are kept in step by a barrier, so that rates of one moment are
+// added. Bandwidths come from footprints of half a cache, where all of it is served by that level.
 #include "codegen/measure/measure_machine.h"
 
 #include <sys/mman.h>
@@ -145,6 +148,7 @@ Footprints footprints(int workers) {
 struct LevelSpeed {
   double l1, l2, l3, memory_read, memory_write, memory_copy;
 };
+// Walks over a working set per level of the memory hierarchy, as STREAM does for memory alone.
 LevelSpeed measure_levels(ThreadPool& pool) {
   const Footprints f = footprints(pool.worker_count());
   return {bandwidth(pool, Access::kRead, f.l1),      bandwidth(pool, Access::kRead, f.l2),

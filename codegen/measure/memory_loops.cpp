@@ -1,3 +1,4 @@
+// Loops of memory bandwidth with the widest vectors at hand, eight accesses per iteration.
 #include "codegen/measure/memory_loops.h"
 
 #include <immintrin.h>

@@ -12,6 +12,8 @@
 
 namespace tilewright::cli {
 
+// What a shell script can tell apart: anything that failed, a mistake in the arguments, a model
+// with parts that are not supported.
 enum ExitStatus { kOk = 0, kError = 1, kUsage = 2, kUnsupportedModel = 3 };
 
 // Prints the error to standard error; the exit status that goes with its kind.
@@ -19,25 +21,34 @@ int report(const Error& error);
 // The same for a mistake in the arguments.
 int report_usage(const std::string& message);
 
+// The options of the command line that all commands which open a model share.
 struct ModelOptions {
+  // The model's path: an ONNX file, or a compiled one (is_compiled).
   std::string model;
   std::vector<std::string> shapes;  // --shape options as given (shapes.cpp)
+  // What to compile for: "native" is the CPU of this machine, else a name in codegen/target.
   std::string cpu = "native";
   int threads = 0;  // 0: one per CPU this process may use
+  // A word of --numerics; the command line admits only those that parse.
   std::string numerics = std::string(name(Numerics::kStandard));
   uint64_t seed = 0;  // of random numbers; 0: drawn from the system
 };
 bool is_compiled(const std::string& path);  // by its name: an .so
+// The options of the driver that follow from those of the command line. Kernels are scheduled for
+// the threads that will run them.
 CompileOptions compile_options(const ModelOptions& options);
 
 // What shapes can be given for: an input of a model, ONNX or compiled.
 struct InputInfo {
+  // As the model calls it, and the type of its elements.
   std::string name;
   DType dtype = DType::kFloat32;
   std::vector<int64_t> extents;      // -1: symbolic
   std::vector<std::string> symbols;  // of symbolic extents; "" when it has no name
-  bool known_rank = true;
+  bool known_rank = true;            // false: `extents` says nothing
 };
+// What a model wants to be given, in its order: without the initializers of an ONNX graph that a
+// caller may override.
 std::vector<InputInfo> inputs_of(const OnnxModel& model);
 std::vector<InputInfo> inputs_of(const std::vector<ValueInfo>& values);
 
@@ -53,15 +64,19 @@ extern const char* const kShapeHelp;
 // A model ready to run, from an ONNX file (compiled in memory for the given inputs) or a compiled
 // one.
 struct OpenedModel {
+  // The code and constants, which may be shared, and the one session that runs them here.
   std::shared_ptr<const Executable> executable;
   std::unique_ptr<Session> session;
   std::vector<Tensor> inputs;
+  // Of `inputs`, and of what a run returns, in the model's order.
   std::vector<std::string> input_names, output_names;
 };
 // inputs: a path (.npz or folder) or empty: seeded random ones, said on standard error.
 Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& inputs,
                                 bool profile);
 
+// Outputs of a run into an .npz archive, or into a folder of .pb files, by the form of the path;
+// errors are those of the writers.
 Status write_outputs(const std::string& path, const std::vector<std::string>& names,
                      const std::vector<Tensor>& outputs);
 
@@ -74,8 +89,12 @@ std::string profile_table(const std::vector<Profiler::Row>& rows, int64_t run_na
 // Prints the time of every pass so far to standard error, the longest first.
 void print_pass_times();
 
+// The subcommands, one function each; main.cpp parses their arguments. All return an ExitStatus and
+// have by then reported what went wrong. `inputs` and `outputs` are paths, or empty.
 int run_command(const ModelOptions& options, const std::string& inputs, const std::string& outputs,
                 const std::string& trace);
+// Runs for about `seconds` and prints the median and the shortest time, as JSON where asked; with
+// `trace` also what each node takes, of runs apart from those.
 int bench_command(const ModelOptions& options, const std::string& inputs, double seconds, bool json,
                   const std::string& trace);
 int compile_command(const ModelOptions& options, const std::string& output);

@@ -62,11 +62,14 @@ std::vector<InputInfo> inputs_of(const std::vector<ValueInfo>& values) {
 
 namespace {
 
+// Without a copy: the tensor keeps the elements alive.
 Tensor to_tensor(HostTensor tensor) {
   auto keep = std::make_shared<HostTensor>(std::move(tensor));
   return Tensor::share(keep->dtype, keep->shape, keep->bytes.data(), keep);
 }
 
+// Standard normal floats, halves that are all 0.5, and whole numbers that are 0 or 1: valid as
+// indices of almost any table.
 HostTensor random_tensor(DType dtype, const Shape& shape, uint64_t seed) {
   HostTensor t(dtype, shape);
   std::mt19937_64 engine(seed);
@@ -91,12 +94,14 @@ HostTensor random_tensor(DType dtype, const Shape& shape, uint64_t seed) {
   return t;
 }
 
+// For messages, which name what there is.
 std::string listed(const std::vector<InputInfo>& infos) {
   std::string names;
   for (const InputInfo& i : infos) names += (names.empty() ? "'" : ", '") + i.name + "'";
   return names.empty() ? "none" : names;
 }
 
+// An archive names its arrays; files of a folder stand for inputs by their number.
 Result<NamedTensors> read_inputs(const std::string& path, const OnnxModel* model,
                                  const std::vector<InputInfo>& infos) {
   if (!std::filesystem::is_directory(path)) return read_npz(path);
@@ -147,6 +152,7 @@ Result<std::vector<Tensor>> order_inputs(NamedTensors tensors,
   return ordered;
 }
 
+// A model may declare extents that no machine holds.
 Status check_input_bytes(const InputInfo& info, const Shape& shape) {
   constexpr int64_t kMostElements = int64_t{1} << 32;
   auto n = element_count(shape);
@@ -189,6 +195,7 @@ void add_values(Binding& binding, const std::vector<InputInfo>& infos,
   }
 }
 
+// No conversions: an input of another type is more likely a mistake.
 Status check_types(const std::vector<InputInfo>& infos, const std::vector<Tensor>& inputs) {
   for (size_t i = 0; i < infos.size(); ++i)
     if (inputs[i].dtype() != infos[i].dtype)

@@ -12,12 +12,16 @@ namespace tilewright::cli {
 // line goes away with the object. Updates may come from any thread.
 class Progress {
  public:
+  // Time runs from here on.
   Progress();
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  // `done` of `total` kernels are ready; total 0: not known how many. Draws at most ten times a
+  // second.
   void update(const std::string& stage, size_t done, size_t total);
+  // update() as CompileOptions::progress takes it; it must not outlive the object.
   std::function<void(const std::string&, size_t, size_t)> callback();
 
  private:

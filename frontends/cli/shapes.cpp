@@ -47,6 +47,7 @@ Result<Item> parse_item(const std::string& text) {
   return item;
 }
 
+// At commas, which names of inputs can therefore not hold here.
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
   for (size_t from = 0; from <= text.size();) {
@@ -57,6 +58,7 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
+// Into the set, as an input's shape or as a symbol's extent, whichever the model has by that name.
 Status add(Binding& set, const Item& item, const std::vector<InputInfo>& inputs) {
   auto input = std::find_if(inputs.begin(), inputs.end(),
                             [&](const InputInfo& i) { return i.name == item.name; });

@@ -17,11 +17,16 @@
 
 namespace tilewright {
 
+// What a caller of the driver may choose; the defaults are those of the command line.
 struct CompileOptions {
+  // "native", or a CPU that codegen/target knows by name; the code runs only where it has the
+  // instructions of that one.
   std::string cpu = "native";
   int schedule_threads = 1;  // what schedules assume
   int compile_threads = 0;   // 0: as many as this process may use
+  // Off, to compare with: one kernel per operator, and loops as the operator was written.
   bool fuse = true, schedule = true;
+  // Which results may differ from strict IEEE order and rounding.
   Numerics numerics = Numerics::kStandard;
   // Called as kernels get ready: what is being done, how many are done, of how many (0: not known).
   // From any thread.
@@ -40,6 +45,7 @@ struct Binding {
   bool names_apart = false;  // extents of one name may differ
 };
 
+// Reads and checks a model file, which is untrusted input; errors are those of read_model.
 Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path);
 
 // The typed graph under a binding. Where a shape depends on values of inputs that the binding has,
@@ -52,9 +58,13 @@ Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding,
 // What the passes are told under these options.
 Result<passes::LowerOptions> lower_options(const CompileOptions& options);
 
+// All passes, without code generation: what `lower` prints, and what both ways to an executable
+// begin with.
 Result<ir::Program> compile_program(const OnnxModel& model, const Binding& binding,
                                     const CompileOptions& options);
 
+// An executable of this process, through the JIT of codegen. The constants are kept alive by it.
+// With a model: for one binding, where `specialised` is as in build_graph.
 Result<std::shared_ptr<Executable>> compile_in_memory(ir::Graph graph,
                                                       const CompileOptions& options);
 Result<std::shared_ptr<Executable>> compile_in_memory(

@@ -1,3 +1,5 @@
+// One walk over graphs and functions with the scopes around; the search that tells a cycle from a
+// wrong order runs only for the message, once a name is missing.
 #include "frontends/onnx/check_model.h"
 
 #include <algorithm>
@@ -8,6 +10,8 @@
 namespace tilewright {
 namespace {
 
+// The names defined so far in one graph, and where to look for others. Views into the model, which
+// is not changed meanwhile.
 struct Scope {
   const Scope* outer = nullptr;
   std::unordered_set<std::string_view> names;
@@ -37,6 +41,7 @@ bool depends_on(std::string_view value, size_t node, const std::vector<OnnxNode>
   return false;
 }
 
+// Which of three mistakes it is: no such value, a cycle, or nodes in a wrong order.
 Error undefined_input(const std::string& input, size_t index, const std::vector<OnnxNode>& nodes) {
   Producers producers;
   for (size_t i = 0; i < nodes.size(); ++i)
@@ -52,6 +57,7 @@ Error undefined_input(const std::string& input, size_t index, const std::vector<
                  what);
 }
 
+// What the default of a function's attribute may not be.
 bool is_graph_or_reference(const OnnxAttribute& value) {
   return std::holds_alternative<std::shared_ptr<OnnxGraph>>(value) ||
          std::holds_alternative<std::vector<std::shared_ptr<OnnxGraph>>>(value) ||
@@ -128,6 +134,7 @@ class Checker {
     return {};
   }
 
+  // A node has no opset when its domain is not imported; then it must call a function.
   Status check_operator(const OnnxNode& node, size_t index) {
     if (node.opset != 0) return {};
     if (functions_.contains(function_key(node.domain, node.op_type, node.overload))) return {};

@@ -12,8 +12,10 @@ using namespace onnx_format;  // the messages and their enumerators
 
 using OpsetMap = std::map<std::string, int64_t>;
 
+// The format has two names for the domain of the standard operators.
 std::string standard_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
+// The same error, said of a part of the model.
 Error located(Error error, const std::string& what) {
   error.message = what + ": " + error.message;
   return error;
@@ -91,6 +93,7 @@ class Converter {
     for (const auto& v : protos) values.push_back({v.name(), convert_type(v.type())});
   }
 
+  // Dense and sparse ones share their names.
   Status add_initializer(const std::string& name, Result<TensorView> tensor,
                          std::map<std::string, TensorView>& initializers) {
     std::string what = "initializer " + quote(name);

@@ -6,6 +6,7 @@
 
 namespace tilewright {
 
+// A type message of the format as a plain struct; what the message does not say stays unknown.
 OnnxType convert_type(const onnx_format::TypeProto& proto);
 
 }  // namespace tilewright

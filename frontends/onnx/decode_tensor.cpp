@@ -14,6 +14,7 @@ namespace {
 using onnx_format::SparseTensorProto;
 using onnx_format::TensorProto;
 
+// The view of bytes that were decoded; it owns them.
 void set_owned(TensorView& view, AlignedBytes bytes) {
   auto owner = std::make_shared<AlignedBytes>(std::move(bytes));
   view.data = owner->data();
@@ -21,6 +22,7 @@ void set_owned(TensorView& view, AlignedBytes bytes) {
   view.owner = std::move(owner);
 }
 
+// The view of bytes that lie in a file. Bools other than 0 and 1 cost a copy.
 Status set_view(TensorView& view, const TensorLayout& layout, std::span<const uint8_t> bytes,
                 std::shared_ptr<const void> owner) {
   if (bytes.size() != layout.bytes) return wrong_data_size(layout, bytes.size());
@@ -37,6 +39,7 @@ Status set_view(TensorView& view, const TensorLayout& layout, std::span<const ui
   return {};
 }
 
+// Numbers of external data are written as text.
 Result<uint64_t> parse_number(const std::string& key, const std::string& text) {
   uint64_t value = 0;
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -45,6 +48,7 @@ Result<uint64_t> parse_number(const std::string& key, const std::string& text) {
   return value;
 }
 
+// Keys other than these (checksum) are ignored.
 Result<ExternalRange> external_range(const TensorProto& proto) {
   ExternalRange range;
   for (const auto& entry : proto.external_data()) {
@@ -98,6 +102,7 @@ Result<int64_t> dense_position(const TensorView& indices, int64_t i, const Shape
   return position;
 }
 
+// Indices are numbers in the flat tensor or tuples, by their shape; only COO is part of the format.
 Status check_sparse(const TensorView& values, const TensorView& indices, const Shape& shape) {
   if (values.shape.size() != 1) return invalid("sparse tensor: values must have one dimension");
   Shape linear{values.shape[0]}, tuples{values.shape[0], static_cast<int64_t>(shape.size())};

@@ -15,10 +15,11 @@ namespace tilewright {
 
 inline constexpr size_t kMaxDenseBytes = size_t{1} << 30;  // of a sparse tensor made dense
 
+// Where the tensors of one model have their elements: in its file, or in files beside it.
 struct TensorSource {
-  std::span<const uint8_t> file;  // the model before its payloads were stripped
-  std::shared_ptr<const void> owner;
-  ExternalData external;
+  std::span<const uint8_t> file;      // the model before its payloads were stripped
+  std::shared_ptr<const void> owner;  // keeps `file` alive; views share it
+  ExternalData external;              // the files beside the model
 };
 
 // Data that are stored as plain bytes become a view into the file, other data are decoded. Bools

@@ -11,8 +11,13 @@
 
 namespace tilewright::onnx {
 
+// Equality of extents by unification: names are assumed to join extents, the operators' demands are
+// solved for variables, and a contradiction takes the names that led to it apart. An import is
+// repeated until nothing new is learnt; the rounds end, since each solves for a variable or takes a
+// name apart for good.
 class ExtentNames {
  public:
+  // Collects the names that the model's inputs use. Keeps a reference to the options.
   ExtentNames(const OnnxModel& model, const ImportOptions& options);
 
   // Extent d of an input.

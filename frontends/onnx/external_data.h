@@ -14,14 +14,18 @@
 
 namespace tilewright {
 
+// What a tensor says of its external data. Untrusted until ExternalData has mapped it.
 struct ExternalRange {
   std::string location;            // relative to the model's folder, '/' between names
   uint64_t offset = 0;             // bytes
   std::optional<uint64_t> length;  // nothing: to the end of the file
 };
 
+// The bytes that an ExternalRange stands for.
 struct MappedRange {
+  // What the range covers; valid as long as `file` is held.
   std::span<const uint8_t> bytes;
+  // The mapping, shared by all ranges of one file.
   std::shared_ptr<const MappedFile> file;
 };
 

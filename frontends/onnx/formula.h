@@ -8,7 +8,10 @@
 
 namespace tilewright::onnx {
 
+// A graph value with operators: `a * x + b` adds three nodes to the graph and computes nothing now.
+// Values of one expression belong to one node.
 struct V {
+  // Where nodes are added, and the value that stands for the expression so far.
   NodeImport& n;
   ir::ValueId id;
   V(NodeImport& node, ir::ValueId value) : n(node), id(value) {}
@@ -17,14 +20,19 @@ struct V {
     id = other.id;
     return *this;
   }
+  // One operator of the graph with one result.
   V make(std::string_view op, std::vector<ir::ValueId> in, ir::Attributes a = {}) const {
     return {n, n.op(op, std::move(in), std::move(a))};
   }
+  // A constant of this value's element type.
   V number(double v) const { return {n, n.scalar_like(v, id)}; }
+  // Cast; the same value where it has the type.
   V to(DType t) const { return {n, n.cast(id, t)}; }
+  // What is known of the value.
   DType dtype() const { return n.dtype(id); }
   int rank() const { return n.rank(id); }
 };
+// Element by element, broadcast as ONNX does (numpy's rule).
 inline V operator+(V a, V b) { return a.make("add", {a.id, b.id}); }
 inline V operator-(V a, V b) { return a.make("sub", {a.id, b.id}); }
 inline V operator*(V a, V b) { return a.make("mul", {a.id, b.id}); }
@@ -36,6 +44,7 @@ inline V operator/(V a, double b) { return a / a.number(b); }
 inline V operator+(double a, V b) { return b.number(a) + b; }
 inline V operator-(double a, V b) { return b.number(a) - b; }
 inline V operator/(double a, V b) { return b.number(a) / b; }
+// A graph operator by its name, where C++ has no sign for it.
 inline V apply(std::string_view op, V x) { return x.make(op, {x.id}); }
 inline V apply(std::string_view op, V a, V b) { return a.make(op, {a.id, b.id}); }
 inline V less(V a, double b) { return a.make("less", {a.id, a.number(b).id}); }
@@ -43,6 +52,8 @@ inline V where(V c, V a, V b) { return a.make("where", {c.id, a.id, b.id}); }
 inline V limit(V x, double low, double high) {
   return x.make("clip", {x.id, x.number(low).id, x.number(high).id});
 }
+// A reduction over the axes; with keepdims they stay as extents of 1, so that the result broadcasts
+// against x.
 inline V reduce(std::string_view op, V x, std::vector<int64_t> axes, bool keepdims = true) {
   return x.make(op, {x.id},
                 {{"axes", std::move(axes)}, {"keepdims", static_cast<int64_t>(keepdims)}});

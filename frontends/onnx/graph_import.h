@@ -14,10 +14,14 @@ bool draws_numbers(const OnnxGraph& graph);
 // The value of kLoopPlace for an iteration of a loop that stands in `around`.
 ir::ValueId loop_place(NodeImport& n, ImportScope& around, ir::ValueId iteration);
 
+// One attempt at importing a model. Nested graphs (If, Loop, Scan) are imported recursively with
+// the same object; unsupported operators are collected, so that one error names them all.
 class GraphImport {
  public:
+  // The three must outlive the object.
   GraphImport(const OnnxModel& model, const ImportOptions& options, ExtentNames& extents)
       : model_(model), options_(options), extents_(extents) {}
+  // The whole model; once per object.
   Result<ir::Graph> run();
 
   // Imports nodes of a graph into the current graph under a new scope; the values of its outputs.

@@ -9,6 +9,7 @@
 
 namespace tilewright {
 
+// What the caller knows of the inputs beyond the model; the more, the fewer symbols the graph has.
 struct ImportOptions {
   std::map<std::string, Shape> input_shapes;  // by input name: extents that replace its dimensions
   std::map<std::string, int64_t> symbols;     // by symbol name

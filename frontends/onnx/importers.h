@@ -8,6 +8,8 @@
 
 namespace tilewright::onnx {
 
+// Rows of one family each; op_mapping.cpp puts the tables together. The order of rows is free: a
+// row is found by domain, type and opset.
 std::span<const OpMapping> math_mappings();
 std::span<const OpMapping> activation_mappings();
 std::span<const OpMapping> nn_mappings();

@@ -38,6 +38,7 @@ struct Cached {
   V present;
   ValueId past_length;
 };  // past_length: i64[1], or none
+// The KV cache: keys and values of earlier steps in front of the new ones, along the sequence.
 Cached with_past(V v, ValueId past) {
   if (past == kNone) return {v, kNone};
   return {joined(V{v.n, past}, v, 2), v.n.slice(v.n.op("shape", {past}), 0, 2, 3)};
@@ -54,6 +55,9 @@ V padded_mask(NodeImport& n, V mask, const Expr& keys) {
   dims.back() = Expr(*want - *have);
   return joined(mask, fill.make("expand", {fill.id, n.dims(dims)}), mask.rank() - 1);
 }
+// The mask operand, then the window of positions that a query may see (causal, sliding), and
+// lengths of padded sequences; these three compare positions and need no tensor of the scores'
+// shape.
 V masked_scores(NodeImport& n, V scores, ValueId mask_id, const Cached& key) {
   const Expr keys = dim(scores, 3);
   if (mask_id != kNone) {
@@ -82,6 +86,10 @@ V masked_scores(NodeImport& n, V scores, ValueId mask_id, const Cached& key) {
   return scores.make("mask_window", {scores.id, offset, lengths}, window);
 }
 
+// Scaled dot-product attention (Vaswani et al. 2017), y = softmax(q k^T * scale + mask) v, written
+// out as products and a softmax; fuse_attention finds the pattern again. Grouped queries (GQA,
+// Ainslie et al. 2023; one head of k and v: MQA) are a batched product whose rows are the queries
+// of one group, so that k and v are not repeated in memory.
 void attention(NodeImport& n) {
   V q{n, n.required(0)}, k{n, n.required(1)}, v{n, n.required(2)};
   const bool packed = q.rank() == 3;
@@ -184,6 +192,7 @@ void rotary_embedding(NodeImport& n) {
   n.out(0, (packed ? merge_heads(z) : z).id);
 }
 
+// Swish(a) * b, the gate of Shazeer 2020 without its products.
 void swiglu(NodeImport& n) {
   V a{n, n.required(0)}, b{n, n.required(1)};
   const double alpha = n.float_attr("alpha", 1);
@@ -216,6 +225,9 @@ void causal_conv(NodeImport& n) {
   if (n.wants(1)) n.out(1, *k == 1 ? past.id : n.slice(padded.id, 2, -(*k - 1), INT64_MAX));
 }
 
+// Attention without a softmax, as a recurrence over a state of d * d numbers for each head; the
+// delta rules correct the state by what it would have answered (Yang et al. 2024). The operator has
+// the recurrence, this only checks which operands a rule takes.
 void linear_attention(NodeImport& n) {
   const std::string rule = n.string_attr("update_rule", "gated_delta");
   const bool gated = rule == "gated" || rule == "gated_delta",

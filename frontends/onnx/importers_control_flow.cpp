@@ -133,6 +133,7 @@ void check_branches(NodeImport& n) {
              std::to_string(k));
   }
 }
+// A known condition takes one branch into the graph around; the other is held to what it declares.
 void if_else(NodeImport& n) {
   ValueId condition = n.required(0);
   check_branches(n);
@@ -220,6 +221,7 @@ class Loop {
                         {region.graph}));
   }
 
+  // Iteration by iteration, where a body changes the shape of what it carries: no one type fits it.
   void unroll(int64_t trips) {
     Values state = initial_;
     std::vector<Values> scans(body_.outputs.size() - 1 - static_cast<size_t>(carried_));
@@ -268,6 +270,7 @@ void loop(NodeImport& n) { Loop(n).run(); }
 // --- Scan
 // -----------------------------------------------------------------------------------------------
 
+// A loop over the extent of the sequences: the body gathers element i of each.
 class Scan {
  public:
   explicit Scan(NodeImport& n) : n_(n), body_(body_of(n, "body")) {

@@ -55,6 +55,7 @@ void crop(NodeImport& n, Transposed& t, ValueId x) {
   }
 }
 
+// What the attributes and shapes say, checked; extents of w must be known, those of x need not.
 Transposed geometry(NodeImport& n, ValueId x, ValueId w) {
   Transposed t;
   if (n.rank(x) < 3 || n.rank(w) != n.rank(x))
@@ -263,6 +264,7 @@ ValueId separately(NodeImport& n, ValueId x, ValueId w, const Transposed& t, con
   return parts[0];
 }
 
+// Both ways give the same sums; they differ in what is computed for nothing.
 void conv_transpose(NodeImport& n) {
   ValueId x = n.required_stored(0), w = shaped_kernel(n, n.required_stored(1));
   const Transposed t = geometry(n, x, w);

@@ -14,6 +14,7 @@ namespace {
 using ir::Expr;
 using ir::ValueId;
 
+// An intermediate result, and the label of each of its dimensions.
 struct Term {
   ValueId value;
   std::string labels;
@@ -37,6 +38,7 @@ std::string spelled_out(NodeImport& n, const std::string& text, int rank, const 
          text.substr(dots + 3);
 }
 
+// The equation with its ellipses spelled out by letters that it does not use itself.
 struct Equation {
   std::vector<std::string> inputs;
   std::string output;
@@ -86,12 +88,14 @@ bool repeats(const std::string& s) {
     if (std::count(s.begin(), s.end(), c) > 1) return true;
   return false;
 }
+// Transposed so that its labels stand in the wanted order.
 ValueId permuted(NodeImport& n, const Term& t, const std::string& wanted) {
   if (t.labels == wanted) return t.value;
   std::vector<int64_t> perm;
   for (char c : wanted) perm.push_back(static_cast<int64_t>(t.labels.find(c)));
   return n.transpose(t.value, perm);
 }
+// What no matrix product can do, as one einsum of the graph IR.
 ValueId general(NodeImport& n, const std::vector<Term>& terms, const std::string& output) {
   std::string equation;
   std::vector<ValueId> values;
@@ -115,12 +119,15 @@ Term summed(NodeImport& n, Term t, const std::string& keep) {
   return {n.op("reduce_sum", {n.widened(t.value)}, {{"axes", axes}, {"keepdims", int64_t{0}}}),
           left};
 }
+// The end: sums over what the result lacks, and its order.
 ValueId one(NodeImport& n, const Term& t, const std::string& output) {
   if (repeats(t.labels) || repeats(output)) return general(n, {t}, output);
   ValueId v = permuted(n, summed(n, t, output), output);
   return v == t.value ? n.op("identity", {v}) : v;
 }
 
+// The labels of a product by their part in it: in both operands and the result, in the left one
+// only, in the right one only, in both and summed over.
 struct Roles {
   std::string batch, rows, columns, inner;
 };
@@ -185,6 +192,7 @@ Term two(NodeImport& n, Term a, Term b, const std::string& keep) {
   return {same ? y : n.reshape(y, dims), r.batch + r.rows + r.columns};
 }
 
+// From left to right, in the order of the operands; no search for a cheaper order is made.
 void einsum(NodeImport& n) {
   const Equation e = parse(n);
   Term t{n.required_stored(0), e.inputs[0]};

@@ -56,6 +56,7 @@ void center_crop_pad(NodeImport& n) {
 
 void tile(NodeImport& n) { n.out(0, n.op("tile", {n.required(0), n.required(1)})); }
 
+// The edge of the blocks, at least 1; x must be an image.
 int64_t block_size(NodeImport& n) {
   const int64_t b = n.int_attr("blocksize", 0);
   if (b < 1) n.fail("blocksize is " + std::to_string(b));
@@ -63,6 +64,8 @@ int64_t block_size(NodeImport& n) {
     n.fail("x is " + to_string(n.type(n.in(0))) + ", expected [n, c, h, w]");
   return b;
 }
+// Pixel shuffle (Shi et al. 2016): blocks of b * b channels become blocks of pixels. DCR has the
+// position in the block as the outer part of the channel, CRD as the inner one.
 void depth_to_space(NodeImport& n) {
   const int64_t b = block_size(n);
   ValueId x = n.in(0);

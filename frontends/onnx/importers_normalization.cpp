@@ -80,6 +80,7 @@ void lrn(NodeImport& n) {
                 : apply("pow", factor, factor.number(beta));
   n.out(0, (x / power).id);
 }
+// x / |x|_p; 0 where the norm is 0.
 void lp_norm(NodeImport& n) {
   V x{n, n.required(0)};
   const int64_t p = n.int_attr("p", 2), axis = n.int_attr("axis", -1);
@@ -89,6 +90,8 @@ void lp_norm(NodeImport& n) {
   if (p == 2) norm = apply("sqrt", norm);
   n.out(0, where(apply("equal", norm, norm.number(0)), norm.number(0), x / norm).id);
 }
+// (x - mean) / (standard deviation + 1e-9), the mean taken out first: the difference of squares
+// would cancel.
 void mean_variance_norm(NodeImport& n) {
   V x{n, n.required(0)};
   const std::vector<int64_t> axes = n.ints_attr("axes", {0, 2, 3});
@@ -111,6 +114,9 @@ void apply_batch_norm(NodeImport& n, V x, BatchStatistics s) {
   };
   n.out(0, (x.to(s.var.dtype()) * channels(factor) + channels(shift)).to(x.dtype()).id);
 }
+// Inference takes the given statistics and is affine per channel, which later passes fold into a
+// convolution. In training mode the statistics are those of the batch, and running ones are
+// returned.
 void batch_norm(NodeImport& n) {
   V x{n, n.required(0)}, mean{n, n.required(3)}, var{n, n.required(4)};
   if (x.rank() < 2) n.fail("x is " + to_string(n.type(x.id)) + ", expected [n, c, ...]");

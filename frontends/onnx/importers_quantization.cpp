@@ -53,9 +53,13 @@ ValueId along_blocks(NodeImport& n, ValueId v, ValueId x, int axis, int64_t bloc
            ": scale or zero point is " + to_string(n.type(v)));
   return *have == *extent ? repeated : n.slice(repeated, axis, 0, *extent);
 }
+// Scale and zero point, shaped to broadcast against the tensor that they belong to. By tensor, by
+// channel (one value along an axis) or by block.
 struct Parameters {
   ValueId scale, zero_point;
 };
+// From inputs 1 and 2 of QuantizeLinear and DequantizeLinear. Without an axis they belong to the
+// whole tensor, whatever the attribute says.
 Parameters parameters(NodeImport& n, ValueId x) {
   const int64_t block = n.int_attr("block_size", 0), given = n.int_attr("axis", 1);
   if (block < 0) n.fail("block_size " + std::to_string(block));
@@ -73,6 +77,8 @@ DType dtype_attr(NodeImport& n, const char* attribute, DType fallback) {
   return *t;
 }
 
+// y = saturate(round(x / scale) + zero point), ties to even. The target type follows from the zero
+// point, else from output_dtype.
 void quantize_linear(NodeImport& n) {
   ValueId x = n.required(0);
   Parameters p = parameters(n, x);
@@ -121,6 +127,7 @@ void dynamic_quantize_linear(NodeImport& n) {
   n.out(2, q.zero_point.id);
 }
 
+// A zero point of 0 is left out, so that the product is an ordinary one.
 ValueId unless_zero(NodeImport& n, ValueId v) { return is_known_zero(n, v) ? kNone : v; }
 // Zero point or scale of the rows of a: [..., m, k]; one of a single dimension has m elements.
 ValueId for_rows(NodeImport& n, ValueId v) {
@@ -128,6 +135,7 @@ ValueId for_rows(NodeImport& n, ValueId v) {
   if (ir::is_one(n.dim(v, 0))) return n.reshape(v, std::vector<int64_t>{});
   return n.reshape(v, std::vector<Expr>{n.dim(v, 0), 1});
 }
+// Sums of (a - a_zero) * (b - b_zero) in i32, exact for up to 2^15 elements of 8 bits.
 ValueId integer_matmul(NodeImport& n, ValueId a, ValueId a_zero, ValueId b, ValueId b_zero) {
   return n.op("matmul", {a, b, unless_zero(n, for_rows(n, a_zero)), unless_zero(n, b_zero)},
               {{"out_dtype", std::string("i32")}});

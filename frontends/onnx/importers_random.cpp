@@ -16,6 +16,8 @@ namespace {
 using ir::Expr;
 using ir::ValueId;
 
+// A key or the number of a stream: two words for the generator, Philox (Salmon et al. 2011), which
+// computes number i of a stream by itself, so that results do not depend on threads.
 ValueId words(NodeImport& n, uint32_t low, uint32_t high) {
   return n.constant(ir::make_constant_of(DType::kUInt32, {2}, std::vector<uint32_t>{low, high}));
 }
@@ -58,6 +60,7 @@ V random(NodeImport& n, Numbers kind, DType use, std::vector<Expr> dims, ValueId
   return {n, n.op("random_uniform", {key, stream, shape}, a)};
 }
 
+// Element type of the results; some operators take that of an operand when it is not stated.
 DType type_attr(NodeImport& n, const char* attribute, std::optional<DType> fallback) {
   if (!n.has_attr(attribute) && fallback) return *fallback;
   const int64_t code = n.int_attr(attribute, 1);
@@ -65,6 +68,7 @@ DType type_attr(NodeImport& n, const char* attribute, std::optional<DType> fallb
   if (!t) n.unsupported("element type " + std::to_string(code));
   return *t;
 }
+// Numbers of the standard distribution, scaled and moved; steps that change nothing are left out.
 void give_numbers(NodeImport& n, Numbers kind, DType t, std::vector<Expr> dims,
                   ValueId like = kNone) {
   if (!is_float(t)) n.fail("random numbers of type " + std::string(name(t)));

@@ -60,6 +60,8 @@ std::vector<double> parameters(const std::vector<std::string>& names,
   return r;
 }
 
+// One node. What does not depend on the step before, X times W for all steps, is one large matrix
+// product; the recurrence with R is an operator of its own for each direction.
 class Recurrent {
  public:
   Recurrent(NodeImport& n, const Cell& cell)
@@ -140,6 +142,7 @@ class Recurrent {
   }
   ValueId initial(int input, int64_t d) { return row(n_.in(input), d, batch_first_ ? 1 : 0); }
 
+  // Outputs of one direction: Y, Y_h and, of an LSTM, Y_c, all without the dimension of directions.
   std::vector<ValueId> direction(int64_t d) {
     const bool reset_after = n_.int_attr("linear_before_reset", 0) != 0 && cell_.gates == 3;
     ValueId recurrent_bias = kNone;
@@ -190,6 +193,7 @@ class Recurrent {
     return n_.op("dequantize", zero == kNone ? std::vector<ValueId>{r, scale}
                                              : std::vector<ValueId>{r, scale, zero});
   }
+  // The product for the inputs of all steps at once.
   ValueId times_weights(ValueId x, int64_t d) {
     if (!cell_.quantized) return n_.product("matmul", {x, n_.transpose(row(w_, d), {1, 0})});
     return dynamically_quantized_matmul(n_, x, row(w_, d), row(n_.required(8), d),

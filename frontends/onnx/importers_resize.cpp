@@ -11,6 +11,7 @@ namespace {
 using ir::Attributes;
 using ir::ValueId;
 
+// Optional operands are left out, or, in older exporters, given as a tensor without elements.
 bool is_empty(const NodeImport& n, ValueId v) {
   return v == kNone || (n.rank(v) == 1 && ir::is_zero(n.dim(v, 0)));
 }
@@ -34,6 +35,8 @@ std::vector<int64_t> repeat_factors(const NodeImport& n, ValueId x, ValueId scal
   return factors;
 }
 
+// The nearest element at whole factors is a repetition, which needs no table of positions; the rest
+// is the general operator.
 void resized(NodeImport& n, ValueId x, ValueId roi, ValueId scales, ValueId sizes, Attributes a) {
   if (a.count("axes") == 0) {
     auto factors = repeat_factors(n, x, scales, a);
@@ -45,6 +48,7 @@ void resized(NodeImport& n, ValueId x, ValueId roi, ValueId scales, ValueId size
   n.out(0, n.op("resize", {x, roi, scales, sizes}, std::move(a)));
 }
 
+// Opset 11 and later: every choice is an attribute, with these defaults.
 void resize(NodeImport& n) {
   Attributes a{{"mode", n.string_attr("mode", "nearest")},
                {"coordinates", n.string_attr("coordinate_transformation_mode", "half_pixel")},

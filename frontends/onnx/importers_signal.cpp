@@ -14,16 +14,20 @@ namespace {
 using ir::Expr;
 using ir::ValueId;
 
+// A transform as a dense matrix costs n^2, against n log n of an FFT. Models transform frames of
+// some hundred samples, where the matrix product is fast; beyond this size it is refused.
 constexpr int64_t kMostMatrixElements = int64_t{1} << 26;
 
 ValueId f64_constant(NodeImport& n, Shape shape, const std::vector<double>& values) {
   return n.constant(ir::make_constant_of(DType::kFloat64, std::move(shape), values));
 }
+// Attribute output_datatype of windows and filters, f32 by default.
 DType output_type(NodeImport& n) {
   auto t = dtype_from_onnx(static_cast<int>(n.int_attr("output_datatype", 1)));
   if (!t) n.unsupported("element type " + std::to_string(n.int_attr("output_datatype", 1)));
   return *t;
 }
+// A size that shapes depend on, and that therefore must be known.
 int64_t known_scalar(NodeImport& n, int input, const char* what) {
   auto v = n.must_know_ints(n.required(input), what);
   if (v.size() != 1)
@@ -89,6 +93,8 @@ struct Transform {
   int64_t in_parts, out_parts;  // 1: real, 2: real and imaginary
   bool inverse, onesided;
 };
+// The extents of the matrix: a longer signal is cut to the length, a shorter one has zeros behind
+// it, which need no rows.
 Transform make_transform(NodeImport& n, int64_t length, int64_t extent, int64_t parts, bool inverse,
                          bool onesided) {
   if (length < 1) n.fail("transform of length " + std::to_string(length));
@@ -122,6 +128,7 @@ double coefficient(const Transform& t, int64_t j, int64_t q, int64_t k, int64_t 
   return c / static_cast<double>(t.length);
 }
 // [in * in_parts, out * out_parts]
+// Computed in f64 and rounded once, so that its error does not add to that of the sums.
 ValueId transform_matrix(NodeImport& n, const Transform& t, DType dtype) {
   std::vector<double> m;
   m.reserve(static_cast<size_t>(t.in * t.in_parts * t.out * t.out_parts));

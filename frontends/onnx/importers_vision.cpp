@@ -60,6 +60,8 @@ void global_lp_pool(NodeImport& n) {
                     1 / p));
 }
 
+// Regions are resampled at points between pixels (Mask R-CNN, He et al. 2017). Before opset 16 the
+// shift by half a pixel was missing, which is a mode of its own since.
 void roi_align(NodeImport& n) {
   const std::string mode = n.string_attr("mode", "avg");
   const std::string coordinates = n.string_attr(
@@ -75,12 +77,14 @@ void roi_align(NodeImport& n) {
                  {"mode", mode},
                  {"half_pixel", int64_t{coordinates == "half_pixel"}}}));
 }
+// Its forerunner, with borders rounded to whole pixels (Fast R-CNN, Girshick 2015).
 void max_roi_pool(NodeImport& n) {
   n.out(0, n.op("max_roi_pool", {n.required(0), n.required(1)},
                 {{"pooled_shape", n.ints_attr("pooled_shape")},
                  {"spatial_scale", n.float_attr("spatial_scale", 1)}}));
 }
 
+// Opset 20 gave the modes new names.
 void grid_sample(NodeImport& n) {
   std::string mode = n.string_attr("mode", "linear");
   if (mode == "bilinear") mode = "linear";
@@ -91,6 +95,8 @@ void grid_sample(NodeImport& n) {
                  {"align_corners", n.int_attr("align_corners", 0)}}));
 }
 
+// Attributes that operators over moved windows share, as given; absent ones have the operator's
+// defaults.
 Attributes moved_window(NodeImport& n) {
   Attributes a;
   for (const char* name : {"strides", "dilations", "pads"})

@@ -1,3 +1,7 @@
+// Inline expansion with renaming: a call is replaced by a copy of the body in which formal names
+// stand for the caller's (alpha conversion keeps the others apart), and the copy is expanded in
+// turn. Depth first, so that `active_` is the stack of calls around the node at hand, which is how
+// recursion is found.
 #include "frontends/onnx/inline_functions.h"
 
 #include <algorithm>
@@ -31,6 +35,7 @@ class Inliner {
   }
 
  private:
+  // Appends the nodes to `out`, calls replaced by bodies. Nested graphs are expanded in place.
   Status expand_nodes(std::vector<OnnxNode> nodes, std::vector<OnnxNode>& out) {
     for (size_t i = 0; i < nodes.size(); ++i) {
       OnnxNode& node = nodes[i];
@@ -53,6 +58,8 @@ class Inliner {
     return {};
   }
 
+  // One call. The limits are checked before the body is descended into: a chain of functions that
+  // each call the next one twice has 2^n nodes.
   Status expand_call(const OnnxFunction& f, const OnnxNode& call, std::vector<OnnxNode>& out) {
     TW_RETURN_IF_ERROR(check_call(f, call));
     Instance instance;
@@ -92,6 +99,7 @@ class Inliner {
     return {};
   }
 
+  // Defaults of the function first, then what the call gives.
   Status bind_attributes(const OnnxFunction& f, const OnnxNode& call, Instance& instance) {
     instance.attributes = f.defaults;
     for (const auto& [name, value] : call.attributes) {
@@ -128,6 +136,8 @@ class Inliner {
     return copies;
   }
 
+  // A name that no value of the model has yet; by counting up from the last number tried, since
+  // bodies are copied by the thousand.
   std::string fresh_name(const std::string& wanted) {
     std::string name = wanted;
     size_t& next = next_number_[wanted];
@@ -135,6 +145,7 @@ class Inliner {
     return name;
   }
 
+  // Inner graphs too: a new name must not hide one that they see.
   void collect_names(const OnnxGraph& graph) {
     for (const OnnxValueInfo& v : graph.inputs) names_.insert(v.name);
     for (const auto& [name, tensor] : graph.initializers) names_.insert(name);

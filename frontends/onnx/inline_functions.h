@@ -6,6 +6,8 @@
 
 namespace tilewright {
 
+// Limits on what a small file can ask for: functions that call functions twice over would otherwise
+// double with every level.
 inline constexpr size_t kMaxInlinedNodes = 1'000'000;
 inline constexpr size_t kMaxCallDepth = 64;
 

@@ -1,3 +1,4 @@
+// A copy of a body by structural recursion, with a map from formal names to those of the copy.
 #include "frontends/onnx/instantiate_body.h"
 
 #include <memory>
@@ -8,6 +9,7 @@ namespace {
 
 using Names = std::map<std::string, std::string>;
 
+// How much memory a copied attribute takes, by its elements.
 constexpr auto element_total = [](const auto& value) -> size_t {
   if constexpr (requires { value.size(); }) return value.size();
   return 1;
@@ -38,6 +40,7 @@ class Instantiator {
   }
 
  private:
+  // The new name of an output.
   std::string define(const std::string& name, Names& names, Level level) {
     auto [at, is_new] = names.try_emplace(name);
     if (is_new || level == Level::kInner) at->second = instance_.fresh_name(name);
@@ -83,6 +86,7 @@ class Instantiator {
     return copy;
   }
 
+  // Values that the copy does not define are left out: type information may speak of any name.
   static std::vector<OnnxValueInfo> rename(const std::vector<OnnxValueInfo>& values,
                                            const Names& names) {
     std::vector<OnnxValueInfo> renamed;

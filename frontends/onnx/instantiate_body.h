@@ -10,6 +10,7 @@
 
 namespace tilewright {
 
+// One copy of a function's body: what its formal names stand for, and names for the rest.
 struct Instance {
   std::map<std::string, std::string> values;        // of the body -> of the caller
   std::map<std::string, OnnxAttribute> attributes;  // of the function, as given or by default

@@ -1,3 +1,6 @@
+// Operands, attributes and results of one node. Halves are widened here rather than in each
+// formula: `in` gives a formula its f16 and bf16 operands as f32 and `out` rounds its results,
+// once.
 #include "frontends/onnx/node_import.h"
 
 #include <cstring>
@@ -120,6 +123,7 @@ std::vector<std::string> NodeImport::strings_attr(const std::string& name) const
   const auto* v = attribute<std::vector<std::string>>(node, name);
   return v ? *v : std::vector<std::string>{};
 }
+// In import_graph.cpp: a constant of the graph that shares the bytes of the model's file.
 ir::ConstantRef to_constant(const TensorView& t);
 ir::ConstantRef NodeImport::tensor_attr(const std::string& name) const {
   const auto* v = attribute<TensorView>(node, name);
@@ -145,6 +149,8 @@ std::vector<ValueId> NodeImport::ops(std::string_view name, std::vector<ValueId>
                                      ir::Attributes attributes, int outputs) {
   return control(name, std::move(inputs), std::move(attributes), outputs, {});
 }
+// Nodes are called after the first result of the model's node, so that later messages and the text
+// form speak of what the user knows.
 std::vector<ValueId> NodeImport::control(std::string_view name, std::vector<ValueId> inputs,
                                          ir::Attributes attributes, int outputs,
                                          std::vector<std::shared_ptr<const ir::Graph>> regions) {
@@ -209,6 +215,8 @@ ValueId NodeImport::product(std::string_view name, std::vector<ValueId> inputs,
   if (formula_ && is_half(dtype(inputs[0]))) attributes["out_dtype"] = std::string("f32");
   return op(name, std::move(inputs), std::move(attributes));
 }
+// A value keeps the first name it gets; further results of the same value are only entered in the
+// scope.
 void NodeImport::out(int i, ValueId v, int like) {
   if (!wants(i)) return;
   if (formula_ && dtype(v) == DType::kFloat32 && has(like) && is_half(dtype(stored(like))))

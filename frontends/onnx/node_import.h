@@ -16,12 +16,15 @@ namespace tilewright::onnx {
 
 using ir::kNone;
 
+// Thrown by importers and caught where the node's import began.
 struct ImportFailure {
+  // Names the node, and says what about it is wrong or unsupported.
   Error error;
 };
 
 // Names visible at one place of the model; the graphs of If, Loop and Scan see those around them.
 struct ImportScope {
+  // The scope around, null for the main graph's; and what this one defines.
   ImportScope* parent = nullptr;
   std::map<std::string, ir::ValueId> values;
   // Set where a graph of its own begins: brings a value of the graph around into this one.
@@ -31,6 +34,8 @@ struct ImportScope {
 
 class GraphImport;
 
+// One node while it is imported, handed to its importer by reference. Its methods either succeed or
+// throw ImportFailure with the node's name, so that importers need no checks of their own.
 class NodeImport {
  public:
   // formula: see OpMapping.
@@ -111,6 +116,7 @@ class NodeImport {
       const std::string& message) const;  // it is legal, but not supported
   [[noreturn]] void needs_value(
       const std::string& message) const;  // nor is it where that is not known
+  // The graph that nodes are added to, and the import it is part of.
   ir::Graph& graph();
   GraphImport& owner() { return owner_; }
 
@@ -118,6 +124,7 @@ class NodeImport {
   GraphImport& owner_;
 
  public:
+  // The node being imported, with its attributes as the file has them.
   const OnnxNode& node;
 
  private:
@@ -131,13 +138,16 @@ class NodeImport {
 // results are rounded to halves once.
 enum class Form : uint8_t { kOperator, kFormula };
 
+// One row of the tables of importers: the function that imports an operator from an opset on.
 struct OpMapping {
+  // The operator; the domain is "" for the standard ones.
   std::string_view domain, op_type;
   int since;  // first opset of the row; the row with the largest `since` not above the node's opset
               // holds
   void (*import)(NodeImport&);
   Form form = Form::kOperator;
 };
+// The row that imports the node, by its opset; null when the operator is not supported.
 const OpMapping* find_mapping(const OnnxNode& node);
 std::vector<std::string> mapped_ops();  // "Conv", "com.microsoft:Gelu", sorted
 

@@ -1,3 +1,6 @@
+// The stages of reading: tensors' data are cut out, protobuf parses the rest, messages become plain
+// structs whose tensors are views into the file, nodes are sorted, and all is checked. What comes
+// after may rely on the rules of model.h.
 #include "frontends/onnx/read_model.h"
 
 #include <google/protobuf/io/coded_stream.h>

@@ -11,6 +11,7 @@
 
 namespace tilewright {
 
+// The newest file format version that is understood; newer ones may change what fields mean.
 inline constexpr int64_t kMaxIrVersion = 14;
 
 // Large constants are views into the mapped file, so that peak memory stays near its size. External

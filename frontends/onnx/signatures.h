@@ -9,16 +9,20 @@
 
 namespace tilewright::onnx {
 
+// As a number of operands or results: no limit (variadic).
 inline constexpr int kAny = -1;
 
+// The arity and attributes of one version of an operator, from the ONNX specification.
 struct Signature {
+  // The operator.
   std::string_view op_type;
-  int since;
+  int since;  // first opset of the row, as in OpMapping
   int least_inputs, most_inputs, least_outputs, most_outputs;  // most: kAny, or a number
   // name:kind, with ! when it must be there. Kinds: int, float, string, tensor, graph, type by
   // their first letter (type: y, sparse tensor: p), lists of them by the capital.
   std::string_view attributes;
 };
+// The rows of signature_rows.cpp: of ai.onnx, and of com.microsoft.
 std::span<const Signature> standard_signatures();
 std::span<const Signature> microsoft_signatures();
 

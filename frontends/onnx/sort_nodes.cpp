@@ -1,3 +1,6 @@
+// Kahn's algorithm with the ready nodes in a set by their old place: of the nodes whose operands
+// are there, the first in the file comes next. An order that is sorted already therefore stays as
+// it is.
 #include "frontends/onnx/sort_nodes.h"
 
 #include <set>

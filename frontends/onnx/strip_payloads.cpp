@@ -1,3 +1,7 @@
+// A pass over the protobuf wire format (https://protobuf.dev/programming-guides/encoding/): a
+// message is a sequence of tags (field number and wire type) with their contents, so that messages
+// can be copied without being parsed. All lengths come from the file and are checked against the
+// end of the message around.
 #include "frontends/onnx/strip_payloads.h"
 
 #include <cstring>
@@ -5,6 +9,7 @@
 namespace tilewright {
 namespace {
 
+// The messages of onnx.proto that hold tensors, directly or inside of others.
 enum class Message { kModel, kGraph, kNode, kAttribute, kFunction, kTensor, kSparseTensor };
 enum class Action { kCopy, kDescend, kRawData, kTypedData };
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
@@ -177,6 +182,7 @@ class Stripper {
     return {};
   }
 
+  // Base 128, low bits first; at most ten bytes. Bits beyond 64 are lost, as protobuf does.
   std::optional<uint64_t> read_varint(size_t& at, size_t end) const {
     uint64_t value = 0;
     for (int shift = 0; shift < 70 && at < end; shift += 7) {
@@ -187,6 +193,7 @@ class Stripper {
     return std::nullopt;
   }
 
+  // The field whose tag begins at `at`; nothing when it does not end before `end`.
   std::optional<Field> read_field(size_t at, size_t end) const {
     Field field;
     field.start = at;

@@ -19,8 +19,10 @@ inline constexpr size_t kMaxStructureBytes = size_t{256} << 20;  // all but the 
 
 // Where the data of a tensor stand in the file.
 struct Payload {
+  // Raw bytes, or typed fields that the whole message is parsed for.
   enum class Kind : uint64_t { kRaw = 1, kMessage = 2 };
   Kind kind = Kind::kRaw;  // kRaw: the bytes of raw_data; kMessage: the whole TensorProto
+  // In bytes from the begin of the file.
   uint64_t offset = 0;
   uint64_t length = 0;
 };

@@ -14,13 +14,16 @@ namespace tilewright {
 // Which repeated field of a TensorProto holds the elements when raw_data does not.
 enum class TypedField : uint8_t { kFloat, kDouble, kInt32, kInt64, kUInt64, kString };
 
+// One row per value of TensorProto.DataType, whether or not the compiler computes with it.
 struct OnnxElementType {
   int code;  // TensorProto.DataType
+  // As DType writes it, or in the same style.
   std::string_view name;
   int bits;  // storage of one element; types below 8 bits are packed, low bits first; 0: strings
-  TypedField field;
+  TypedField field;  // where elements stand without raw_data
 };
 
+// In the order of the codes, which start at 1 (0 is UNDEFINED).
 inline constexpr std::array<OnnxElementType, 26> kOnnxElementTypes{{
     {1, "f32", 32, TypedField::kFloat},
     {2, "u8", 8, TypedField::kInt32},
@@ -57,6 +60,7 @@ constexpr std::optional<OnnxElementType> onnx_element_type(int code) {
   return std::nullopt;
 }
 
+// For messages: a name for any code, defined or not.
 inline std::string onnx_element_name(int code) {
   auto type = onnx_element_type(code);
   return type ? std::string(type->name) : "element type " + std::to_string(code);

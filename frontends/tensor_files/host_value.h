@@ -10,6 +10,7 @@
 
 namespace tilewright {
 
+// The three things a value can be. Sequences nest through HostValue, which therefore comes later.
 struct HostValue;
 using HostSequence = std::vector<HostValue>;
 struct HostNone {
@@ -18,16 +19,20 @@ struct HostNone {
 
 // An optional that holds something is that something.
 struct HostValue {
+  // Owned; a copy copies all elements.
   std::variant<HostTensor, HostSequence, HostNone> data;
 
   HostValue() = default;
+  // Implicit, so that lists of tensors can be written as lists of values.
   HostValue(HostTensor tensor) : data(std::move(tensor)) {}
   HostValue(HostSequence values) : data(std::move(values)) {}
   HostValue(HostNone none) : data(none) {}
 
+  // Null when it is something else.
   const HostTensor* tensor() const { return std::get_if<HostTensor>(&data); }
   const HostSequence* sequence() const { return std::get_if<HostSequence>(&data); }
   bool is_none() const { return std::holds_alternative<HostNone>(data); }
+  // Equal types, shapes and bytes: a NaN equals itself, and -0 differs from 0.
   bool operator==(const HostValue&) const;
 };
 

@@ -11,6 +11,7 @@
 
 namespace tilewright {
 
+// Shared by all views into the file, the last of which unmaps it.
 class MappedFile {
  public:
   // Regular files only. The pages stay valid while the object lives; a file that another process
@@ -20,6 +21,7 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
+  // Page-aligned; empty for an empty file.
   std::span<const uint8_t> bytes() const { return {data_, size_}; }
 
  private:

@@ -15,9 +15,13 @@ namespace tilewright {
 inline constexpr size_t kNpyPrefixBytes = 12;  // magic, version and the longest length field
 inline constexpr size_t kMaxNpyHeaderBytes = 64 << 10;  // longer ones are refused (kLimit)
 
+// What the dictionary of the header says. Readers bring elements to native order
+// (convert_layout.h).
 struct NpyHeader {
+  // descr: the element type, and its byte order.
   DType dtype = DType::kFloat32;
   bool big_endian = false;
+  // First index fastest; the shape is as NumPy shows it either way.
   bool fortran_order = false;
   Shape shape;
   size_t data_bytes = 0;  // product of shape and element size, checked not to overflow

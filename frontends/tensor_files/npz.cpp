@@ -1,3 +1,5 @@
+// Through libzip, which reads the directory; what it declares is held against the size of the file
+// before memory is reserved for it (zip bombs).
 #include "frontends/tensor_files/npz.h"
 
 #include <zip.h>
@@ -60,6 +62,7 @@ Status check_entry(const zip_stat_t& entry, uint64_t archive_bytes) {
   return {};
 }
 
+// zip_fread may return less than it is asked for.
 Status read_exactly(zip_file_t* file, uint8_t* to, size_t bytes) {
   while (bytes > 0) {
     zip_int64_t got = zip_fread(file, to, bytes);
@@ -71,6 +74,8 @@ Status read_exactly(zip_file_t* file, uint8_t* to, size_t bytes) {
   return {};
 }
 
+// One entry: the prefix, which says how long the header is, the header, and the elements straight
+// into the tensor.
 Result<HostTensor> read_array(zip_file_t* file, uint64_t entry_bytes) {
   std::vector<uint8_t> header(std::min<uint64_t>(kNpyPrefixBytes, entry_bytes));
   TW_RETURN_IF_ERROR(read_exactly(file, header.data(), header.size()));
@@ -97,6 +102,7 @@ Result<HostTensor> read_array(zip_file_t* file, uint64_t entry_bytes) {
   return tensor;
 }
 
+// In the order of the central directory.
 Result<NamedTensors> read_entries(zip_t* archive, uint64_t archive_bytes) {
   NamedTensors tensors;
   std::set<std::string> names;
@@ -124,6 +130,7 @@ Result<NamedTensors> read_entries(zip_t* archive, uint64_t archive_bytes) {
   return tensors;
 }
 
+// Header and elements as two fragments of one source: no copy of the elements is made.
 Status add_entry(zip_t* archive, const std::string& key, const std::string& header,
                  const HostTensor& tensor) {
   zip_buffer_fragment_t parts[2] = {

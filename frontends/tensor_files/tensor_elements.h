@@ -9,7 +9,9 @@
 
 namespace tilewright {
 
+// How many elements and bytes a TensorProto must have, whichever field holds them.
 struct TensorLayout {
+  // From data_type and dims of the message.
   OnnxElementType type;
   Shape shape;
   int64_t count = 0;  // elements
@@ -31,6 +33,7 @@ Result<AlignedBytes> decode_typed_data(const onnx_format::TensorProto& proto,
 // and for external data.
 Result<HostTensor> decode_host_tensor(const onnx_format::TensorProto& proto);
 
+// Into raw_data of an empty message, with type and dims; the name is left to the caller.
 void encode_host_tensor(const HostTensor& tensor, onnx_format::TensorProto& proto);
 
 }  // namespace tilewright

@@ -14,7 +14,9 @@ namespace tilewright {
 // The message in a file. The bytes do not tell: it follows from the type of the graph's value.
 enum class PbKind { kTensor, kSequence, kOptional };
 
+// One input or output of a graph, as far as its file is concerned.
 struct PbSlot {
+  // The value's name in the graph; written into the message.
   std::string name;
   PbKind kind = PbKind::kTensor;
 };

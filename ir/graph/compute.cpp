@@ -2,6 +2,7 @@
 
 namespace tilewright::ir {
 
+// The identity element of the monoid: where a reduction starts, and what padding may hold.
 Expr neutral(Combiner c, DType t) {
   switch (c) {
     case Combiner::kSum:

@@ -14,7 +14,11 @@ namespace tilewright::ir {
 
 using Axes = std::vector<Expr>;  // one index per dimension
 
+// How a reduction joins two values: associative but for the rounding of floats, so schedules may
+// split it.
 enum class Combiner : uint8_t { kSum, kProduct, kMax, kMaxNumber, kMin, kAnd, kOr };
+// The combiner's identity element (0, 1, the lowest number, ...) and its operation. Maximum and
+// minimum pass NaN on, kMaxNumber passes it over; sums of integers wrap.
 Expr neutral(Combiner c, DType dtype);
 Expr combine(Combiner c, Expr a, Expr b);
 
@@ -87,6 +91,7 @@ class LoopsBuilder {
 // What an operator's compute sees: operands and results as buffers, attributes, and the builder.
 class ComputeContext : public NodeView {
  public:
+  // `in` and `out` have one entry per operand and result of the node; null: absent, or in place.
   ComputeContext(const Graph& graph, const Node& node, std::vector<Buffer> in,
                  std::vector<Buffer> out, LoopsBuilder& builder)
       : NodeView(graph, node), b(builder), in_(std::move(in)), out_(std::move(out)) {}
@@ -103,6 +108,7 @@ class ComputeContext : public NodeView {
   // load.
   Expr int_element(int i, int k) const;
 
+  // Where the operator's loops go; shared by all operators of a group.
   LoopsBuilder& b;
 
  private:

@@ -9,6 +9,7 @@ std::string index_message(const Node& node, int64_t index, int dim, int64_t exte
          std::to_string(dim) + " of " + std::to_string(extent) + " elements";
 }
 
+// An error when compiling instead of when running.
 Status check_known_indices(const NodeView& c) {
   const OpDef& op = *c.node().op;
   if (!op.indexed_dims || !c.has(op.index_operand)) return {};

@@ -5,6 +5,7 @@
 
 namespace tilewright::ir {
 
+// -extent <= index < extent.
 bool is_index_within(int64_t index, int64_t extent);
 // "gather 'rows': index 7 is out of range for dimension 0 of 5 elements"
 std::string index_message(const Node& node, int64_t index, int dim, int64_t extent);

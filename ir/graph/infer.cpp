@@ -11,6 +11,7 @@ namespace tilewright::ir {
 namespace {
 
 // Control flow and types that differ from what the graph declares are checked by their own passes.
+// Elements are followed for small integers (shapes) and very small floats (scales of Resize).
 bool worth_knowing(const TensorType& type) {
   constexpr int64_t kMost = 4096;
   auto shape = constant_shape(type);
@@ -33,6 +34,7 @@ Status check_bytes(const Node& node, const TensorType& type) {
 
 }  // namespace
 
+// Type inference and constant propagation for one node, in topological order.
 Status infer_node(Graph& graph, Node& node) {
   TW_CHECK(node.op && node.op->infer_type);
   InferContext context(graph, node);

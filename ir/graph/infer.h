@@ -20,6 +20,7 @@ Result<std::vector<ValueId>> add_node(Graph& graph, const OpDef* op, std::vector
                                       std::vector<std::string> sources,
                                       std::vector<std::shared_ptr<const Graph>> regions = {});
 
+// By the operator's name.
 Result<std::vector<ValueId>> add_node(Graph& graph, std::string_view op,
                                       std::vector<ValueId> inputs, Attributes attributes,
                                       int outputs, const std::string& name,

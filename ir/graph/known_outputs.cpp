@@ -1,5 +1,10 @@
 // Runs an operator's loops on expressions instead of numbers: the elements of small results as
 // constants or as expressions over symbols.
+//
+// Symbolic execution: loads give expressions, stores keep them, loops must have constant extents.
+// Shape computations of a model (Shape, Gather, Mul, Concat, ...) vanish here, whatever operators
+// they use: each has its loops already. It gives up (GaveUp) at anything that is not known, without
+// an error.
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>

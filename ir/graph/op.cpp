@@ -108,6 +108,7 @@ Error InferContext::at_node(Error error) const {
   return error;
 }
 
+// Unknown extents are taken for equal, and the run checks it (kRequire).
 bool NodeView::agree(const Expr& a, const Expr& b) const {
   const auto x = as_int(a), y = as_int(b);
   if (x && y) return *x == *y;

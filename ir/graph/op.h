@@ -12,10 +12,13 @@ class NodeView;
 class InferContext;
 class ComputeContext;
 
+// One operand of an operator's signature, as errors and the operator reference name it.
 struct OperandDef {
+  // kVariadic: any number of operands, only as the last one.
   std::string_view name;
   enum Kind : uint8_t { kRequired, kOptional, kVariadic } kind = kRequired;
 };
+// The alternatives of Attribute (graph.h), in their order.
 enum class AttributeKind : uint8_t {
   kInt,
   kFloat,
@@ -26,7 +29,9 @@ enum class AttributeKind : uint8_t {
   kTensor,
   kExtents
 };
+// An attribute that a node of the operator may have.
 struct AttributeDef {
+  // `doc`: a phrase for the operator reference: meaning, unit, default.
   std::string_view name;
   AttributeKind kind = AttributeKind::kInt;
   std::string_view doc;
@@ -35,6 +40,7 @@ struct AttributeDef {
 // A small call of the operator: documentation, and a test (compiled against interpreted, and
 // verified).
 struct OpExample {
+  // The call: types of operands, and attributes.
   std::vector<TensorType> inputs;
   Attributes attributes;
   // Values for operands that must be known or lie in a range; operand n is filled by values[n],
@@ -60,16 +66,23 @@ enum class Channels : uint8_t { kAnywhere, kAlong, kInnermost };
 
 // A dimension that indices point into.
 struct IndexedDim {
+  // Dimension and extent of the operand that is read or written there.
   int dim;
   Expr extent;
 };
 
+// Everything the compiler knows of an operator. Passes ask these fields and never for a name (TVM's
+// and MLIR's operator traits serve the same end); `compute` is both what the interpreter runs and
+// what is scheduled, as in Halide and TVM's tensor expressions.
 struct OpDef {
+  // Lower-case, unique among all operators; `summary` is one sentence for the reference.
   std::string_view name;
   std::string_view summary;
+  // The signature, which the verifier checks nodes against.
   std::vector<OperandDef> operands;
   std::vector<AttributeDef> attributes;
   std::string_view outputs = "y";  // names, comma-separated; a last "*" means any number
+  // Whether and how the operator shares a kernel with its neighbours.
   FusionKind fusion = FusionKind::kOpaque;
   // What passes ask of any operator, beside its fusion.
   Channels channels = Channels::kAnywhere;
@@ -102,22 +115,28 @@ struct OpDef {
 
 // All operators, in the order of their families (ir/ops/*.cpp).
 const std::vector<const OpDef*>& all_ops();
+// Null when there is none of this name.
 const OpDef* find_op(std::string_view name);
 
 // Access to attributes, shared by inference and compute.
 class NodeView {
  public:
+  // Borrows both; valid while neither changes.
   NodeView(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
   virtual ~NodeView() = default;
+  // Operands by their place: absent optional ones count, `has` tells them. Asking for the type or
+  // value of an absent one is an error of the caller.
   const Node& node() const { return node_; }
   int num_inputs() const { return static_cast<int>(node_.inputs.size()); }
   int num_outputs() const { return static_cast<int>(node_.outputs.size()); }
   bool has(int i) const {
     return i < num_inputs() && node_.inputs[static_cast<size_t>(i)] != kNone;
   }
+  // Does somebody read that result? The others are still computed where that costs nothing.
   bool wants(int output) const {
     return output < num_outputs() && node_.outputs[static_cast<size_t>(output)] != kNone;
   }
+  // The operand, its type, rank and extents. Requires has(i).
   const Value& value(int i) const { return graph_.value(node_.inputs[static_cast<size_t>(i)]); }
   const TensorType& type(int i) const { return value(i).type; }
   int rank(int i) const { return type(i).rank(); }
@@ -126,6 +145,7 @@ class NodeView {
   std::optional<std::vector<Expr>> known(int i) const;
   std::optional<std::vector<int64_t>> known_ints(int i) const;  // all constant
 
+  // Attributes, with `fallback` where the node has none of that name.
   bool has_attribute(const std::string& name) const { return node_.attributes.count(name) != 0; }
   int64_t attr_int(const std::string& name, int64_t fallback = 0) const;
   double attr_float(const std::string& name, double fallback = 0) const;
@@ -147,13 +167,17 @@ class NodeView {
   const Node& node_;
 };
 
+// What an operator's infer_type sees, and where it puts the types of results.
 class InferContext : public NodeView {
  public:
+  // `node` gets the symbols that inference defines for it (defined_symbols).
   InferContext(const Graph& graph, Node& node) : NodeView(graph, node), mutable_node_(node) {}
+  // Extents are simplified expressions over symbols, also of data_dependent_symbol's.
   void set_output(int i, TensorType type);
   void set_output(int i, DType dtype, std::vector<Expr> dims) {
     set_output(i, TensorType{dtype, std::move(dims)});
   }
+  // As set so far, in the order of results.
   const std::vector<TensorType>& outputs() const { return outputs_; }
   // Extents that are not all known, and that the types take for equal.
   const std::vector<std::pair<Expr, Expr>>& equal_extents() const { return equal_extents_; }

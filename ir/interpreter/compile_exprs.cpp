@@ -1,3 +1,5 @@
+// Code for expressions. A value is computed once per statement (common subexpressions by node),
+// except under a Select, whose sides are forgotten afterwards since only one of them ran.
 #include "ir/interpreter/compiler.h"
 #include "ir/loops/rewrite.h"
 
@@ -113,6 +115,7 @@ uint32_t Compiler::masked(const Expr& own, int lanes) {
   return outer == kNoReg ? inner : binary_of(BinaryOp::kAnd, DType::kBool, inner, outer, lanes);
 }
 
+// Scalars branch. Vectors compute both sides, each under the lanes that chose it, and blend.
 uint32_t Compiler::compile(const Select& n, ScalarType t) {
   const uint32_t dst = reserve(t.lanes);
   if (n.condition.lanes() == 1 && mask_ == kNoReg) {

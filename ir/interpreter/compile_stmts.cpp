@@ -1,3 +1,5 @@
+// Code for statements: structured control flow as jumps that are patched (`land`) once their target
+// is known.
 #include <algorithm>
 
 #include "ir/interpreter/compiler.h"
@@ -80,6 +82,7 @@ void Compiler::compile(const Allocate& n) {
   stmt(n.body);
   buffers_.erase(n.buffer.get());
 }
+// Bindings first, then the predicate, then the init where all reduce axes are at 0, then the body.
 void Compiler::compile(const Block& n) {
   BlockAxes axes{n.name, {}};
   bool reduces = false;

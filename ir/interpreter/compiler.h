@@ -14,13 +14,17 @@
 
 namespace tilewright::ir::interpreter {
 
+// First number of a constant's register while code is generated; see above.
 inline constexpr uint32_t kConstants = uint32_t{1} << 30;
 
+// Compiles one kernel, once: compile(), then take().
 class Compiler {
  public:
+  // Errors (kInternal): an operation that has no meaning for its type, a name that is not defined.
   explicit Compiler(const Kernel& kernel) : flat_(is_flat(kernel)) {}
   Status compile(const Kernel& kernel);
   MachineCode take() { return std::move(program_); }
+  // Registers that the code needs beside those of constants.
   uint32_t height() const { return height_; }
 
  private:

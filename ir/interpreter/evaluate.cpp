@@ -1,3 +1,5 @@
+// A tree walk with a memo for small integer expressions (extents, sizes of buffers). It applies the
+// interpreter's own handlers to three registers, so that there is one meaning of each operation.
 #include "ir/interpreter/evaluate.h"
 
 #include <array>

@@ -1,3 +1,6 @@
+// Runs compiled register code (compiler.h, machine.h): a loop that calls the next instruction's
+// handler. Compiling first keeps it fast enough to be the oracle of every test; it is not meant to
+// be faster than that takes.
 #include "ir/interpreter/interpreter.h"
 
 #include <algorithm>

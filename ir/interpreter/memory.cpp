@@ -119,6 +119,8 @@ std::string describe(const Machine& m, const Access& access, const LiveBuffer& b
 }
 
 // The element an access touches, or -1 after an error.
+// Every access is checked against the logical extents (the storage, when flat): the oracle finds
+// what compiled code would silently read or overwrite.
 inline int64_t locate(Machine& m, const Access& access, const LiveBuffer& b, uint32_t lane,
                       const char* verb) {
   if (access.flat) {

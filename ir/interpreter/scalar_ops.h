@@ -16,18 +16,22 @@
 
 namespace tilewright::ir::interpreter {
 
+// A register. Which member counts follows from the type that the instruction was compiled for.
 union Slot {
+  // Integers with sign and bool; without sign; f32, f16 and bf16; f64.
   int64_t i;
   uint64_t u;
   float f;
   double d;
 };
 
+// The C++ type that holds values of an element type, and the slot's member for it.
 template <DType T>
 using ValueOf = std::conditional_t<
     T == DType::kFloat64, double,
     std::conditional_t<is_float(T), float, std::conditional_t<is_unsigned(T), uint64_t, int64_t>>>;
 
+// The slot's member that holds values of the type.
 template <DType T>
 ValueOf<T> get(const Slot& s) {
   if constexpr (T == DType::kFloat64)
@@ -84,6 +88,7 @@ ValueOf<T> rounded(X x) {
     return static_cast<ValueOf<T>>(x);
 }
 
+// Of the enumeration's order; the result of a comparison is bool.
 constexpr bool is_comparison(BinaryOp op) { return op >= BinaryOp::kEq; }
 constexpr bool is_division(BinaryOp op) {
   return op == BinaryOp::kDiv || op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod ||
@@ -258,6 +263,7 @@ bool compare(ValueOf<T> a, ValueOf<T> b) {
     return a >= b;
 }
 
+// Elementary functions in double, from the C library: the reference for vector_math.h's bounds.
 inline double transcendental(UnaryOp op, double x) {
   switch (op) {
     case UnaryOp::kExp: return std::exp(x);

@@ -14,6 +14,7 @@ Expr keep_conjuncts(const Expr& condition, const std::function<bool(const Expr&)
   return !a ? b : !b ? a : logical_and(a, b);
 }
 
+// Conjuncts over loops that feed reduce axes alone are dropped, others stay.
 Expr init_predicate(const Block& block) {
   if (!block.predicate) return nullptr;
   std::unordered_set<const ExprNode*> reduce, other;

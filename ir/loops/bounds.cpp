@@ -1,3 +1,7 @@
+// Symbolic bounds: the largest and the least value of an index while loops run, as an expression
+// over the symbols that remain. A variable whose coefficient has a known sign takes the end of its
+// range that the sign asks for (as bounds inference does in Halide); what is not a polynomial takes
+// its interval.
 #include "ir/loops/intervals.h"
 #include "ir/loops/rewrite.h"
 

@@ -28,6 +28,7 @@ struct Hash {
   }
   static constexpr bool kFreeVariablesByName = true;
 };
+// Hash consing: a row that was seen before has the number it had then.
 struct Number {
   std::map<Row, uint64_t>& rows;
   uint64_t operator()(const Row& row) const {
@@ -37,6 +38,9 @@ struct Number {
 };
 
 template <typename Digest>
+// Alpha equivalence: bound variables are numbered where they are bound, buffers where they first
+// occur (de Bruijn's idea), so names and addresses never matter. Linear in the number of distinct
+// nodes.
 class Walk {
  public:
   explicit Walk(Digest digest) : digest_(digest) {}

@@ -1,3 +1,4 @@
+// GEMM by Dots: one row of `columns` sums at a time, one group of terms after the other.
 #include "ir/loops/dot_tile.h"
 
 namespace tilewright::ir {

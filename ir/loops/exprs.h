@@ -5,24 +5,33 @@
 
 namespace tilewright::ir {
 
+// Nodes are values: immutable, shared, compared by structure. Each is public data, a kind and
+// `fields`, which names each child once; walking, rebuilding, equality, hashing and printing are
+// written over it (rewrite.h). Nodes are made by make.h, which folds constants and checks types.
 struct IntImm : ExprNode {  // any integer type or bool
   static constexpr NodeKind kKind = NodeKind::kIntImm;
+  // In the range of the type; u64 as its bits.
   int64_t value = 0;
   template <typename F>
   void fields(F&& f) {
     f("value", value);
   }
 };
+// A number of a floating-point type, infinities and NaN included.
 struct FloatImm : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kFloatImm;
+  // Representable in the type: f16, bf16 and f32 are rounded when the node is made. NaN is one
+  // value.
   double value = 0;
   template <typename F>
   void fields(F&& f) {
     f("value", value);
   }
 };
+// A loop variable, block axis, let or symbol. Identity is the node's address; the name is for text.
 struct VarNode : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kVar;
+  // Not unique; the printer adds suffixes.
   std::string name;
   template <typename F>
   void fields(F&& f) {
@@ -41,7 +50,7 @@ struct Cast : ExprNode {
 };
 struct Bitcast : ExprNode {  // same number of bits
   static constexpr NodeKind kKind = NodeKind::kBitcast;
-  Expr value;
+  Expr value;  // reinterpreted, e.g. bf16 as u16
   template <typename F>
   void fields(F&& f) {
     f("value", value);
@@ -49,6 +58,7 @@ struct Bitcast : ExprNode {  // same number of bits
 };
 struct Unary : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kUnary;
+  // The result has the operand's type, but for kIsNan and kIsInf: bool.
   UnaryOp op = UnaryOp::kNeg;
   Expr value;
   template <typename F>
@@ -59,6 +69,7 @@ struct Unary : ExprNode {
 };
 struct Binary : ExprNode {  // a and b are of one type
   static constexpr NodeKind kKind = NodeKind::kBinary;
+  // The result has the operands' type, or is bool (comparisons).
   BinaryOp op = BinaryOp::kAdd;
   Expr a, b;
   template <typename F>
@@ -72,6 +83,7 @@ struct Binary : ExprNode {  // a and b are of one type
 // other side never faults.
 struct Select : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kSelect;
+  // `condition` is a bool or a vector of them; `a` and `b` are of one type, the node's.
   Expr condition, a, b;
   template <typename F>
   void fields(F&& f) {
@@ -86,6 +98,7 @@ struct Select : ExprNode {
 // further on in storage, if there are any, are brought near; a hint, which changes no value.
 struct Load : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kLoad;
+  // The element's type is the buffer's; its lanes are those of the index.
   Buffer buffer;
   std::vector<Expr> indices;
   Expr mask;
@@ -103,6 +116,7 @@ struct Load : ExprNode {
 // stride, rows * n).
 struct Ramp : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kRamp;
+  // i64; the vector index of a contiguous access is ramp(base, 1, lanes).
   Expr base, stride;
   template <typename F>
   void fields(F&& f) {
@@ -112,7 +126,7 @@ struct Ramp : ExprNode {
 };
 struct Broadcast : ExprNode {  // a scalar in all lanes, or a short vector over and over
   static constexpr NodeKind kKind = NodeKind::kBroadcast;
-  Expr value;
+  Expr value;  // a scalar, or lanes that divide the node's
   template <typename F>
   void fields(F&& f) {
     f("value", value);
@@ -122,6 +136,7 @@ struct Broadcast : ExprNode {  // a scalar in all lanes, or a short vector over 
 // lanes. Of rows of `step` elements one after the other, column `first`.
 struct EveryLane : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kEveryLane;
+  // Has a multiple of `step` lanes.
   Expr value;
   int64_t first = 0, step = 1;
   template <typename F>
@@ -146,6 +161,7 @@ struct Interleave : ExprNode {
 struct ReduceLanes : ExprNode {
   static constexpr NodeKind kKind = NodeKind::kReduceLanes;
   BinaryOp op = BinaryOp::kAdd;
+  // A vector; `op` is associative: a sum, product, extremum, and, or.
   Expr value;
   template <typename F>
   void fields(F&& f) {

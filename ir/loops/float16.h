@@ -9,6 +9,7 @@ namespace tilewright::ir {
 // A format of 1 sign bit, kExponentBits and kMantissaBits, IEEE-like.
 template <int kExponentBits, int kMantissaBits>
 struct SmallFloat {
+  // Of the exponent, as IEEE 754 defines it: an exponent field of kBias means 2^0.
   static constexpr int kBias = (1 << (kExponentBits - 1)) - 1;
   static constexpr uint16_t kInfinity =
       static_cast<uint16_t>(((1 << kExponentBits) - 1) << kMantissaBits);
@@ -40,6 +41,7 @@ struct SmallFloat {
     return static_cast<uint16_t>(sign | (kept >= kInfinity ? kInfinity : kept));
   }
 
+  // Exact: every number of the format is one of f32. NaN keeps its payload.
   static float to_float(uint16_t bits) {
     const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
     const int exponent = (bits >> kMantissaBits) & ((1 << kExponentBits) - 1);
@@ -58,6 +60,7 @@ struct SmallFloat {
   }
 };
 
+// IEEE 754 binary16 and bfloat16.
 using Half = SmallFloat<5, 10>;
 using BFloat = SmallFloat<8, 7>;
 

@@ -1,3 +1,6 @@
+// Constant folding and algebraic identities, applied as nodes are made: trees stay small, and x * 1
+// never exists. Division by 0 and by -1 is left to the run, whose meaning it has; x * 0 is folded
+// for integers only, as a float may be NaN.
 #include "ir/loops/folding.h"
 
 #include "ir/loops/float16.h"

@@ -16,6 +16,7 @@
 
 namespace tilewright::ir {
 
+// One kind for each node of nodes.def.
 enum class NodeKind : uint8_t {
 #define TW_EXPR(Kind) k##Kind,
 #define TW_STMT(Kind) k##Kind,
@@ -24,18 +25,22 @@ enum class NodeKind : uint8_t {
 
 // Type of an expression: element type and number of vector lanes (1: a scalar).
 struct ScalarType {
+  // i64 is the type of indices, extents and loop variables.
   DType dtype = DType::kInt64;
   int lanes = 1;
   bool operator==(const ScalarType&) const = default;
 };
 
+// What every node has: its kind, for checked downcasts without RTTI, and (expressions) its type.
 struct ExprNode {
+  // Set when the node is made; the type is that of its value.
   NodeKind kind;
   ScalarType type;
   virtual ~ExprNode() = default;
 };
+// The same of statements, which have no value.
 struct StmtNode {
-  NodeKind kind;
+  NodeKind kind;  // of the struct that derives from this one
   virtual ~StmtNode() = default;
 };
 
@@ -45,10 +50,12 @@ template <typename Base>
 class Handle {
  public:
   Handle() = default;
+  // From a node, or null. Copies share it and are counted (as TVM's ObjectRef).
   Handle(std::nullptr_t) {}
   template <typename T>
     requires std::is_base_of_v<Base, T>
   Handle(std::shared_ptr<const T> node) : node_(std::move(node)) {}
+  // Null stays null in get(); the others require a node.
   const Base* get() const { return node_.get(); }
   const Base* operator->() const {
     TW_CHECK(node_.get());
@@ -70,23 +77,29 @@ class Handle {
   std::shared_ptr<const Base> node_;
 };
 
+// A scalar or vector value without side effects.
 class Expr : public Handle<ExprNode> {
  public:
   using Handle::Handle;
   Expr(int64_t value);  // an int64 immediate
+  // Integer literals in formulas: `i * 4 + 1`.
   Expr(int value) : Expr(static_cast<int64_t>(value)) {}
+  // Of the value; lanes() is 1 for scalars.
   ScalarType type() const { return get()->type; }
   DType dtype() const { return get()->type.dtype; }
   int lanes() const { return get()->type.lanes; }
 };
+// Something that stores, or contains what does.
 using Stmt = Handle<StmtNode>;
 
 // A variable is its node: two variables of one name are different. Scalar (int64 unless said
 // otherwise).
 struct VarNode;
+// A handle to a VarNode: what binds (loops, lets, axes) and what is substituted for.
 class Var : public Expr {
  public:
   Var() = default;
+  // A new variable; or the one that the expression already is.
   explicit Var(std::string name, ScalarType type = {});
   explicit Var(Expr e) : Expr(std::move(e)) { TW_CHECK(!get() || kind() == NodeKind::kVar); }
   const std::string& name() const;
@@ -107,24 +120,33 @@ Layout permuted_layout(const std::vector<int>& order);
 
 constexpr int64_t kWorkspaceAlignment = 64;  // bytes, of each buffer in a workspace
 
+// Where a buffer lives, and who allocates it.
 enum class Scope : uint8_t {
   kParam,      // passed to the kernel
   kWorkspace,  // lives for the call, or for one iteration of the parallel loop around its Allocate
   kLocal,      // small, constant size; meant for registers or the stack
 };
 
+// A multidimensional array: logical extents, an element type and a layout. Accesses use logical
+// indices until flatten_buffers; two buffers never alias.
 struct BufferNode {
+  // For text and symbols of debuggers; identity is the node.
   std::string name;
   DType dtype = DType::kFloat32;
   std::vector<Expr> shape;  // logical extents
+  // Empty: row-major. `scope`: see there.
   Layout layout;
   Scope scope = Scope::kParam;
   int rank() const { return static_cast<int>(shape.size()); }
 };
+// Shared by all accesses; compared by pointer.
 using Buffer = std::shared_ptr<const BufferNode>;
+// Extents are i64 expressions over kernel scalars (parameters) or constants (local buffers).
 Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape,
                    Scope scope = Scope::kParam, Layout layout = {});
 
+// Elementwise operations of one operand. What each means for every type, and for NaN, infinities
+// and -0, is written as C++ in interpreter/scalar_ops.h.
 enum class UnaryOp : uint8_t {
   kNeg,
   kNot /* bool: logical, integers: bitwise */,
@@ -156,6 +178,7 @@ enum class UnaryOp : uint8_t {
   kIsNan,
   kIsInf,
 };
+// Of two operands of one type; comparisons come last and give bool.
 enum class BinaryOp : uint8_t {
   kAdd,
   kSub,
@@ -180,6 +203,8 @@ enum class BinaryOp : uint8_t {
   kGt,
   kGe,  // result: bool
 };
+// How a loop is executed. Of parallel and vectorized ones passes have checked that iterations
+// depend on none of the others.
 enum class LoopKind : uint8_t {
   kSerial,
   kParallel,
@@ -187,7 +212,10 @@ enum class LoopKind : uint8_t {
   kUnrolled,
   kDot,  // the terms of one Dot, or the rows of one DotTile, where the body has that form
 };
+// What a block's axis allows: iterations independent; combined by an associative operation; or only
+// in ascending order.
 enum class AxisKind : uint8_t { kParallel, kReduce, kOrdered };
+// Ordinary or non-temporal.
 enum class StoreKind : uint8_t {
   kCached,
   kStreamed,  // past the caches where the target can: nothing reads the value soon
@@ -195,6 +223,7 @@ enum class StoreKind : uint8_t {
 
 std::string_view name(UnaryOp op);   // "sqrt"
 std::string_view name(BinaryOp op);  // "+", "floordiv", "min"
+// As text forms spell them.
 std::string_view name(LoopKind kind);
 std::string_view name(AxisKind kind);
 std::string_view name(Scope scope);

@@ -1,3 +1,6 @@
+// Interval arithmetic: bounds of an expression from bounds of its variables (Moore, 1966), sound
+// for every operation and loose where a variable occurs twice. Ends beyond 2^56 count as unbounded,
+// so that nothing here overflows. Free i64 symbols are extents, and so at least 0.
 #include "ir/loops/intervals.h"
 
 #include <algorithm>
@@ -27,6 +30,7 @@ Interval scale(const Interval& a, int64_t c) {
   if (a.high) (c > 0 ? r.high : r.low) = bounded(static_cast<__int128>(*a.high) * c);
   return r;
 }
+// Exact for a constant factor, and for operands that are not negative; nothing otherwise.
 Interval multiply(const Interval& a, const Interval& b) {
   if (a.low && a.high && *a.low == *a.high) return scale(b, *a.low);
   if (b.low && b.high && *b.low == *b.high) return scale(a, *b.low);
@@ -84,6 +88,8 @@ class Intervals {
     if (a.high && b.high) r.high = std::max(*a.high, *b.high);
     return r;
   }
+  // Sums of i64 are bounded term by term of the canonical form, in which equal terms have
+  // cancelled.
   Interval of_binary(const Binary& b) {
     if (b.type.dtype == DType::kBool) return {0, 1};
     switch (b.op) {

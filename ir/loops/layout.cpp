@@ -1,3 +1,10 @@
+// Layouts as index functions. A blocked layout splits a dimension over two physical axes and pads
+// it:
+//
+//    f32[5, 7] layout(d1/4, d0, d1%4)      storage [2, 5, 4]: 40 elements for 35
+//    element (i, j) lies at  (j/4)*20 + i*4 + j%4
+//
+// The forms that matter are channels last (NHWC), channel blocks (NCHWc) and GEMM panels.
 #include "ir/loops/layout.h"
 
 #include <cstring>
@@ -66,6 +73,7 @@ void for_each_element(const Shape& shape, const Layout& layout, F&& f) {
 
 }  // namespace
 
+// Constants are packed when the file is written; other values by kernels.
 std::vector<uint8_t> pack(const uint8_t* row_major, DType dtype, const Shape& shape,
                           const Layout& layout) {
   const int64_t size = byte_size(dtype);

@@ -11,6 +11,7 @@ namespace tilewright::ir {
 
 // One physical axis with its extent and its stride, both in elements.
 struct PhysicalAxis {
+  // (index[dim] / divisor) % modulus, in [0, extent), moves the place by stride.
   int dim = 0;
   int64_t divisor = 1, modulus = 0;
   int64_t extent = 0, stride = 0;

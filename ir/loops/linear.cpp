@@ -1,3 +1,6 @@
+// Multivariate polynomials over i64, kept as sums of products. Arithmetic wraps, as that of the
+// expressions does, so conversion there and back never changes a value. Comparing terms is
+// quadratic in their number, which is small: an index has about as many terms as loops.
 #include "ir/loops/linear.h"
 
 #include <algorithm>
@@ -6,6 +9,7 @@
 
 namespace tilewright::ir {
 
+// A walk instead of compare.h's digests: operands are small and mostly differ at once.
 bool same_expr(const Expr& a, const Expr& b) {
   if (a.same_as(b)) return true;
   if (a.kind() != b.kind() || a.type() != b.type()) return false;

@@ -6,10 +6,15 @@
 
 namespace tilewright::ir {
 
+// Immediates: integers wrap to the type, floats are rounded to it.
 Expr int_imm(int64_t value, DType dtype = DType::kInt64);
 Expr float_imm(double value, DType dtype = DType::kFloat32);
 Expr bool_imm(bool value);
 Expr constant(double value, DType dtype);  // an immediate of any type
+// Expressions by node (exprs.h). Operands must have the types that the node asks for (TW_CHECK),
+// scalars are not broadcast to vectors; what is known at once (operations on immediates, x + 0, a
+// select of a constant) is folded, so the result may be of another kind. `lanes` of ramp: 1 gives
+// the base.
 Expr cast(DType dtype, Expr value);
 Expr bitcast(DType dtype, Expr value);
 Expr unary(UnaryOp op, Expr value);
@@ -25,6 +30,7 @@ Expr dot(Expr sum, Expr a, Expr b);
 Expr every_lane(Expr value, int64_t first, int64_t step);
 Expr interleave(std::vector<Expr> parts);
 
+// Statements by node (stmts.h).
 Stmt store(Buffer buffer, std::vector<Expr> indices, Expr value, Expr mask = nullptr,
            StoreKind kind = StoreKind::kCached);
 Stmt dot_tile(DotTile fields);
@@ -36,6 +42,8 @@ Stmt seq(std::vector<Stmt> stmts);  // flattens; one statement stays itself
 Stmt allocate(Buffer buffer, Stmt body, Expr offset = nullptr);
 Stmt block(Block fields);
 
+// For formulas. / on integers rounds towards zero, floordiv towards minus infinity; ceildiv is for
+// i64 and positive divisors.
 Expr operator+(Expr a, Expr b);
 Expr operator-(Expr a, Expr b);
 Expr operator*(Expr a, Expr b);
@@ -59,6 +67,7 @@ Expr clamp(Expr x, Expr low, Expr high);
 
 // The value of an integer immediate.
 std::optional<int64_t> as_int(const Expr& e);
+// Of integers: an immediate 0, an immediate 1.
 bool is_zero(const Expr& e);
 bool is_one(const Expr& e);
 // Smallest and largest value of a type, and infinities for floats: the neutral elements of max and

@@ -115,6 +115,8 @@ void fit_lanes(Node& n) {
 }
 }  // namespace
 
+// Nodes with a maker are made anew, so that what folds, folds. The memo keeps the key alive: an
+// address may not be used again while it stands there.
 Expr Rewriter::rewrite(const Expr& e) {
   if (e.kind() == NodeKind::kVar || e.kind() == NodeKind::kIntImm ||
       e.kind() == NodeKind::kFloatImm)
@@ -189,6 +191,7 @@ class ReplaceBuffers : public Rewriter {
   const BufferMap& buffers_;
 };
 
+// Alpha renaming: code that is copied (unrolled, peeled) must not bind a variable twice.
 class FreshNames : public Rewriter {
  public:
   explicit FreshNames(std::string suffix) : suffix_(std::move(suffix)) {}

@@ -46,6 +46,7 @@ void const_fields(const Node& node, F&& f) {
 class Visitor {
  public:
   virtual ~Visitor() = default;
+  // Children first to last, depth first; shared expressions are visited each time.
   virtual void visit(const Expr& e);
   virtual void visit(const Stmt& s);
 
@@ -58,6 +59,7 @@ class Visitor {
 class Rewriter {
  public:
   virtual ~Rewriter() = default;
+  // Post-order where not overridden: children first, then a new node if one of them is new.
   virtual Expr rewrite(const Expr& e);
   virtual Stmt rewrite(const Stmt& s);
 
@@ -72,15 +74,19 @@ class Rewriter {
   std::unordered_map<const ExprNode*, std::pair<Expr, Expr>> memo_;
 };
 
+// By variable: what stands in its place, of the same type. Definitions stay: a variable that is
+// bound inside is not to be listed.
 using VarMap = std::unordered_map<const ExprNode*, Expr>;
 Expr substitute(const Expr& e, const VarMap& values);
 Stmt substitute(const Stmt& s, const VarMap& values);
+// By buffer: the one to access instead, with as many dimensions.
 using BufferMap = std::unordered_map<const BufferNode*, Buffer>;
 Stmt replace_buffers(const Stmt& s, const BufferMap& buffers);
 
 // A copy in which every bound variable (For, Let, block axis) and allocated buffer is new.
 Stmt clone_with_fresh_names(const Stmt& s, const std::string& suffix);
 
+// Walks over all nodes below, and facts that follow from one walk.
 void for_each_expr(const Stmt& s,
                    const std::function<void(const Expr&)>& f);  // each node once, parents first
 void for_each_expr(const Expr& e, const std::function<void(const Expr&)>& f);

@@ -1,3 +1,15 @@
+// Simplification of index arithmetic under ranges of variables, bottom up. Sums and products go
+// through the canonical form (linear.h); quotients and remainders are split by what the divisor
+// divides, and decided by interval arithmetic where the rest is small:
+//
+//    floordiv(32*i + j, 8)    with j in [0, 8)      4*i
+//    floormod(32*i + j, 8)                          j
+//    8*floordiv(j, 8) + floormod(j, 8)              j
+//    select(i*16 + j < n, ...)  provable            true
+//
+// That is what splitting, fusing and blocked layouts produce, and what makes accesses contiguous
+// again (TVM's canonical simplifier and Halide's Simplify serve the same end). It need not be
+// complete: what is not proved stays a guard, a gather or a division, at a cost in speed alone.
 #include "ir/loops/simplify.h"
 
 #include <algorithm>
@@ -29,6 +41,7 @@ class Simplify : public Rewriter {
   }
 
  private:
+  // Only i64, which indices are: other types wrap, so their sums do not reorder under comparisons.
   Expr simplify_binary(const Expr& e, const Binary& b) {
     if (b.a.dtype() != DType::kInt64) return e;
     switch (b.op) {
@@ -70,11 +83,15 @@ class Simplify : public Rewriter {
     }
   }
   Expr rewrite_sum(const Expr& e) { return sum(to_linear(e)); }
+  // A comparison whose outcome a sign tells: either difference is at least 0 for every value in
+  // range.
   Expr decide(const Expr& e, const Expr& true_if_nonnegative, const Expr& false_if_nonnegative) {
     if (nonnegative(true_if_nonnegative)) return bool_imm(true);
     if (nonnegative(false_if_nonnegative)) return bool_imm(false);
     return e;
   }
+  // By intervals; then with each ranged variable replaced by the end that makes the sum least,
+  // which keeps relations between variables that intervals lose (n - 1 - i for i in [0, n)).
   bool nonnegative(const Expr& e) {
     Interval i = interval(rewrite_sum(e), ranges_);
     if (i.low && *i.low >= 0) return true;
@@ -117,6 +134,7 @@ class Simplify : public Rewriter {
       }
     return found;
   }
+  // The pair of terms that make up k * whole, if both are there.
   bool merge_division(Linear& l, size_t i, const Expr& mod_expr, const Binary& mod,
                       const Expr& whole) {
     LinearTerm t = l.terms[i];
@@ -185,6 +203,7 @@ class Simplify : public Rewriter {
     return nonnegative(r) && nonnegative(d - r - Expr(1));
   }
 
+  // floordiv(q*d + r, d) = q + floordiv(r, d), which is q when 0 <= r < d. Nested quotients merge.
   Expr divide(const Expr& a, const Expr& d) {
     auto c = as_int(d);
     if (c && *c <= 0) return floordiv(a, d);
@@ -235,6 +254,7 @@ class Simplify : public Rewriter {
     q.add(to_linear(divide(sum(small), Expr(c / g))));
   }
 
+  // The same of remainders.
   Expr modulo(const Expr& a, const Expr& d) {
     auto c = as_int(d);
     if (c && *c <= 0) return floormod(a, d);

@@ -7,6 +7,8 @@ namespace tilewright::ir {
 
 struct Store : StmtNode {  // indices and mask as in Load
   static constexpr NodeKind kKind = NodeKind::kStore;
+  // `value` has the buffer's type and as many lanes as the index; lanes off in `mask` are not
+  // written.
   Buffer buffer;
   std::vector<Expr> indices;
   Expr value, mask;
@@ -23,7 +25,7 @@ struct Store : StmtNode {  // indices and mask as in Load
 // One operand of a DotTile: its rows begin at `index` and go up by `stride`, in elements of
 // storage.
 struct TileOperand {
-  Buffer buffer;
+  Buffer buffer;  // its rows need not be contiguous: a tile of a larger matrix
   Expr index, stride;
 };
 // sum[r, c] += a[r, g * t] * b[g, c * t] + ... + a[r, g * t + t - 1] * b[g, c * t + t - 1] for each
@@ -32,7 +34,9 @@ struct TileOperand {
 // units compute at once (flat loops only). The sums overlap neither operand nor each other.
 struct DotTile : StmtNode {
   static constexpr NodeKind kKind = NodeKind::kDotTile;
+  // What the architectures' tile registers hold: 16 rows of 64 bytes (AMX).
   static constexpr int64_t kMostRows = 16, kMostColumns = 16, kMostGroups = 16;
+  // GEMM's C, A and B; B packed so that the terms of a sum lie side by side (VNNI layout).
   TileOperand sum, a, b;
   int64_t rows = 1, columns = 1, groups = 1;
   template <typename F>
@@ -47,8 +51,10 @@ struct DotTile : StmtNode {
     f("groups", groups);
   }
 };
+// `var` is `value` throughout `body`; evaluated once, before.
 struct Let : StmtNode {
   static constexpr NodeKind kKind = NodeKind::kLet;
+  // The variable's type is the value's, vectors included.
   Var var;
   Expr value;
   Stmt body;
@@ -61,6 +67,7 @@ struct Let : StmtNode {
 };
 struct For : StmtNode {  // var runs over [0, extent); extent <= 0: no iteration
   static constexpr NodeKind kKind = NodeKind::kFor;
+  // An i64, in scope in the body alone; the loop's kind is a promise that passes checked.
   Var var;
   Expr extent;
   LoopKind loop_kind = LoopKind::kSerial;
@@ -75,6 +82,7 @@ struct For : StmtNode {  // var runs over [0, extent); extent <= 0: no iteration
 };
 struct While : StmtNode {  // only in operators that are no index expression
   static constexpr NodeKind kKind = NodeKind::kWhile;
+  // Evaluated before each iteration, over memory that the body changes.
   Expr condition;
   Stmt body;
   template <typename F>
@@ -85,6 +93,7 @@ struct While : StmtNode {  // only in operators that are no index expression
 };
 struct If : StmtNode {  // otherwise may be null
   static constexpr NodeKind kKind = NodeKind::kIf;
+  // A scalar bool; see Select for choices lane by lane.
   Expr condition;
   Stmt then, otherwise;
   template <typename F>
@@ -94,8 +103,10 @@ struct If : StmtNode {  // otherwise may be null
     f("otherwise", otherwise);
   }
 };
+// Statements in their order.
 struct Seq : StmtNode {
   static constexpr NodeKind kKind = NodeKind::kSeq;
+  // Flat: no Seq directly inside a Seq.
   std::vector<Stmt> stmts;
   template <typename F>
   void fields(F&& f) {
@@ -107,6 +118,7 @@ struct Seq : StmtNode {
 // elsewhere of the call's.
 struct Allocate : StmtNode {
   static constexpr NodeKind kKind = NodeKind::kAllocate;
+  // In scope in the body alone; its extents are known there.
   Buffer buffer;
   Expr offset;
   Stmt body;
@@ -118,7 +130,9 @@ struct Allocate : StmtNode {
   }
 };
 
+// An iteration axis of a block, as the axes of TVM's TensorIR blocks (Feng et al., 2023).
 struct BlockAxis {
+  // Over [0, extent); only blocks' contents name it.
   Var var;
   Expr extent;
   AxisKind kind = AxisKind::kParallel;
@@ -130,6 +144,7 @@ struct BlockAxis {
 // before all reduce steps, and a body `C[p] = combine(C[p], value)`.
 struct Block : StmtNode {
   static constexpr NodeKind kKind = NodeKind::kBlock;
+  // Schedules name blocks by it; primitives keep names apart within a kernel.
   std::string name;
   std::vector<BlockAxis> axes;
   std::vector<Expr> bindings;
@@ -149,12 +164,14 @@ struct Block : StmtNode {
 
 // Bytes that a kernel asks for, over its scalars: once for each call, and once for each worker.
 struct Workspace {
+  // Scalar i64, multiples of kWorkspaceAlignment.
   Expr call = 0, worker = 0;
 };
 
 // A kernel: what one launch computes. params: inputs and outputs in the order they are passed;
 // scalars: symbols that extents use.
 struct Kernel {
+  // The function's symbol; unique within a program.
   std::string name;
   std::vector<Buffer> params;
   std::vector<Var> scalars;

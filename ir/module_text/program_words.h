@@ -9,6 +9,7 @@
 
 namespace tilewright::ir {
 
+// One overload for each alternative of ProgramInstruction.
 constexpr std::string_view word_of(Of<CallInstruction>) { return "call"; }
 constexpr std::string_view word_of(Of<DefineSymbolInstruction>) { return "define"; }
 constexpr std::string_view word_of(Of<AllocateInstruction>) { return "allocate"; }
@@ -19,6 +20,7 @@ constexpr std::string_view word_of(Of<FailInstruction>) { return "fail"; }
 constexpr std::string_view word_of(Of<CheckIndicesInstruction>) { return "check_indices"; }
 constexpr std::string_view word_of(Of<RequireInstruction>) { return "require"; }
 
+// All kinds, for the parser to try; their words also begin the lines of buffers.
 inline constexpr StorageKind kStorageKinds[] = {StorageKind::kInput, StorageKind::kOutput,
                                                 StorageKind::kConstant, StorageKind::kTemporary,
                                                 StorageKind::kRunKey};

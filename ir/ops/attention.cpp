@@ -3,6 +3,16 @@
 //
 // Where not all keys are taken at once, the softmax is an online one (Milakov and Gimelshein, 2018,
 // arXiv:1805.02867): with each block of keys the sums so far are scaled to the new largest score.
+//
+// That is the tiling of FlashAttention (Dao et al., 2022, arXiv:2205.14135): per block of rows,
+// scores, weights, sums and totals are of the block's size, whatever the number of keys.
+//
+//    m' = max(m, rowmax(S))          S = scale Q_i K_j + bias, a block of rows by a block of keys
+//    l' = l e^(m - m') + rowsum(P)   P = e^(S - m')
+//    O' = O e^(m - m') + P V_j       at the end y = O / l
+//
+// Not here: causal masks that skip whole blocks of keys (a mask is read like any other), and
+// gradients.
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
@@ -91,6 +101,7 @@ class Attention {
   }
   bool all_keys_at_once() const { return as_int(keys_) && *as_int(keys_) <= key_block_; }
 
+  // One block holds all keys: a plain softmax in three passes over the row, without rescaling.
   void at_once() {
     score(0);
     b_.reduce(largest_, {Expr(key_block_)}, Combiner::kMaxNumber, row_of(scores_), "largest");
@@ -100,6 +111,7 @@ class Attention {
     add_values(sums, 0);
     finish(sums, factor);
   }
+  // The recurrence above, in order over blocks of keys.
   void block_by_block() {
     const Buffer sums = temp("sums", {row_block_, values()}),
                  more = temp("more", {row_block_, values()}), scale = temp("scale", {row_block_}),

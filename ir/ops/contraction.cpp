@@ -1,4 +1,9 @@
 // Matrix products and sums of products over named dimensions.
+//
+// GEMM is `matmul` with its operands' transposes as attributes; what Gemm of ONNX scales and adds
+// are operators behind it. An einsum is one reduction over all letters that the result lacks; the
+// importer makes matrix products of contractions, so that diagonals and broadcast extents remain
+// here.
 #include <map>
 
 #include "ir/graph/compute.h"

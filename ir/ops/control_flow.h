@@ -16,12 +16,14 @@ std::vector<std::pair<int, int>> disagreeing_dims(const Node& node);
 // The body takes the iteration, the carried values and what it captures; it gives the condition to
 // go on (when "has_condition"), the carried values and the elements of the scans.
 struct LoopShape {
+  // Numbers of values; the others are places in the body's list of results or the node's operands.
   int carried = 0, scans = 0;
   bool has_condition = false;
   int first_initial() const { return 2; }
   int first_carried_result() const { return has_condition ? 1 : 0; }
   int first_scan_result() const { return first_carried_result() + carried; }
 };
+// Requires a loop node that passed the verifier.
 LoopShape loop_shape(const Node& node);
 
 }  // namespace tilewright::ir

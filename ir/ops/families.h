@@ -8,6 +8,8 @@
 
 namespace tilewright::ir {
 
+// One function for each file ir/ops/<family>.cpp; tables are built once and live as long as the
+// program.
 const std::vector<OpDef>& pointwise_ops();
 const std::vector<OpDef>& contraction_ops();
 const std::vector<OpDef>& window_ops();

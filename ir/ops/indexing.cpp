@@ -1,4 +1,8 @@
 // Reading and writing at positions that are data.
+//
+// gather and scatter in ONNX's four forms. Indices are checked before (index_checks), so the loops
+// wrap negative ones and read. A scatter is serial, as two updates may meet in one element and
+// then, without a reduction, the later one wins.
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"

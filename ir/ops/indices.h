@@ -14,6 +14,7 @@ Expr clamped_index(Expr index, const Expr& extent);
 // i, which runs up to `extent`, kept below `limit` where extent may be larger.
 Expr within(const Expr& i, const Expr& extent, const Expr& limit);
 
+// The index of a tensor's first element.
 inline Axes zeros(int rank) { return Axes(static_cast<size_t>(rank), Expr(0)); }
 
 // Elements of a known integer operand as int64 expressions.

@@ -1,5 +1,12 @@
 // Affine quantisation: real = (stored - zero_point) * scale. Scale and zero point broadcast as in
 // numpy; importers bring them into that form for one value per axis or per block.
+//
+//    quantize    y = clamp(round_half_even(x / scale) + zero_point)
+//    dequantize  x = (y - zero_point) * scale
+//
+// Products between the two are rewritten to integer arithmetic by passes/graph
+// (quantize_contractions, expand_zero_points). round_rows is dynamic quantisation: symmetric, i16,
+// one scale per row of activations.
 #include "ir/graph/compute.h"
 #include "ir/ops/families.h"
 

@@ -35,6 +35,9 @@ std::array<Expr, 2> product(int64_t factor, const Expr& x) {
 
 using RandomWords = std::array<Expr, 4>;
 
+// One block of the cipher-like function: four words in, four out, ten rounds of 32 x 32 -> 64 bit
+// multiplications and xors, the key bumped by Weyl constants. Counter-based: no state to carry, so
+// any element may be computed by any thread, or twice.
 RandomWords philox(const RandomWords& counter, const std::array<Expr, 2>& key) {
   constexpr int kRounds = 10;
   constexpr int64_t kFactors[] = {0xD2511F53, 0xCD9E8D57}, kWeyl[] = {0x9E3779B9, 0xBB67AE85};

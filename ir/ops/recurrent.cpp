@@ -1,6 +1,15 @@
 // Recurrent layers of one direction. The product of the inputs with their weights is taken before,
 // for all steps at once; what is left for a step is the product of the state with the recurrent
 // weights, and pointwise work.
+//
+//    RNN   h = f(x_t + h R)
+//    GRU   z, r = s(...), n = g(x_t + r . (h R_n)) or g(x_t + (r . h) R_n), h = (1-z) n + z h
+//    LSTM  i, o, f, g = ..., c = f . c + i . g, h = o . tanh(c)
+//
+// where x_t, the projected input, comes with its bias from one GEMM over all steps (the usual
+// split, as in cuDNN and oneDNN). The recurrent GEMM is [b, h] by [h, gates * h] and bound by
+// reading its weights, b being small; hence 8-bit weights. Bidirectional layers are two of these,
+// one reversed.
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"

@@ -1,4 +1,7 @@
 // Reductions over dimensions.
+//
+// Sums of halves accumulate in f32. Exact kernels sum in an order that follows from the shape;
+// splitting a reduction over lanes or workers is the schedule's (factor_reduction).
 #include <algorithm>
 
 #include "ir/graph/compute.h"

@@ -1,4 +1,9 @@
 // Pooling over regions of an image that are data.
+//
+// roi_align (He et al., Mask R-CNN, 2017): bilinear samples of a region, averaged or maximised by
+// bins. For means the sum is separable: tables of weights per row and per column of a region are
+// computed once and shared by all channels, which replaces four loads per sample by a weighted sum
+// of rows.
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"

@@ -1,6 +1,9 @@
 // Resampling along axes. For each resized axis, small tables hold the positions and weights of the
 // source elements of every output position; the result is a weighted sum over them. Elements that
 // lie side by side come last: rows are summed up first, which reads them as they lie.
+//
+// Separable interpolation: the tables cost O(out) per axis, the sum taps^axes per element, or taps
+// * axes when one axis is summed after the other (sum_many_taps), which antialiasing filters need.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,10 @@
 // Reading between elements, at positions that are data; columns of sliding windows added up to an
 // image.
+//
+// grid_sample is the spatial transformer's sampler (Jaderberg et al., 2015). Offsets and weights of
+// the taps depend on the grid point alone, so they are tabled once and read by all channels.
+// deform_columns is the im2col of deformable convolution (Dai et al., 2017; the product with the
+// weights is a matmul behind it), and col2im its adjoint for ordinary windows.
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"

@@ -1,3 +1,6 @@
+// Sorting written in the loop IR itself, so that the interpreter and every backend have it:
+// bottom-up merge sort of indices, stable, O(n log n) comparisons, one spare array. Serial: rows
+// are what runs in parallel.
 #include "ir/ops/sort_loops.h"
 
 #include "ir/loops/simplify.h"

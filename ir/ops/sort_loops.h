@@ -10,11 +10,14 @@ namespace tilewright::ir {
 // A few mutable int64 scalars of a loop program.
 class Scalars {
  public:
+  // `count` of them, uninitialised.
   explicit Scalars(int count)
       : buffer_(make_buffer("state", DType::kInt64, {Expr(count)}, Scope::kLocal)) {}
+  // Number k: its value now, and statements that change it.
   Expr get(int k) const { return load(buffer_, {Expr(k)}); }
   Stmt set(int k, Expr value) const { return store(buffer_, {Expr(k)}, std::move(value)); }
   Stmt add(int k, const Expr& value) const { return set(k, get(k) + value); }
+  // The body with the scalars allocated around it.
   Stmt around(Stmt body) const { return allocate(buffer_, std::move(body)); }
 
  private:

@@ -85,6 +85,8 @@ void compute_top_k_count(ComputeContext& c) {
       "k");
 }
 // Each element is inserted among the best so far, behind its equals.
+// Insertion into a sorted list of k: mostly one comparison per element, as few beat the worst kept;
+// O(n k) at worst. Large k take a full sort.
 Stmt insert_best(const ComputeContext& c, const Axes& outer, int axis, const Expr& n, int64_t k,
                  bool largest) {
   const Scalars s(2);  // how many are kept; where the new one goes

@@ -1,4 +1,8 @@
 // Convolution and pooling.
+//
+// The loops are the direct convolution, seven deep for 2-d, its padding written out before
+// (padded_input); pooling reads through a guard instead. There is no im2col: the schedule tiles
+// these loops in registers as it does a GEMM's.
 #include "ir/ops/window.h"
 
 #include "ir/graph/compute.h"

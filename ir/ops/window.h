@@ -7,8 +7,11 @@
 
 namespace tilewright::ir {
 
+// All lists have one entry per spatial dimension.
 struct WindowGeometry {
+  // In elements; output i's window covers i * stride - pad + r * dilation for r in [0, kernel).
   std::vector<int64_t> kernel, strides, dilations;
+  // Expressions, as they may follow from symbolic extents.
   std::vector<Expr> pads_begin, pads_end;
   std::vector<Expr> out;  // output extents of the spatial dimensions
 };
@@ -20,9 +23,11 @@ Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<E
 // Position in x of element r of the window of output i; `inside` tells whether it lies in x.
 Axes window_position(const WindowGeometry& g, const Buffer& x, const Axes& i, const Axes& r,
                      Expr& inside);
+// The kernel's extents as expressions: those of the reduce axes.
 std::vector<Expr> window_extents(const WindowGeometry& g);
 // One result of x's type per window.
 Status infer_pool(InferContext& c);
+// Of all operators that slide a window.
 extern const std::vector<AttributeDef> kWindowAttributes;
 
 }  // namespace tilewright::ir

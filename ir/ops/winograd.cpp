@@ -7,6 +7,13 @@
 // one another, at no further cost but two multiplications, and exact numbers all the same. (On
 // choosing points: Barabasz, Anderson, Soodhalter and Gregg, "Error Analysis and Improving the
 // Accuracy of Winograd Convolution for Deep Neural Networks", 2020.)
+//
+//    Y = A^T [ (G g G^T) . (B^T d B) ] A     d: tile of m+2 x m+2 inputs, g: 3x3 weights, Y: m x m
+//
+// The element-wise product, summed over channels, is (m+2)^2 independent GEMMs of [tiles, c] by [c,
+// o]: that is where the time goes, and what the schedule tiles. B, A and G are applied to rows and
+// columns separately (the transforms are separable). Whether it pays is decided in passes/cost;
+// what it does to accuracy, numerics.h says.
 #include "ir/ops/winograd.h"
 
 #include "ir/graph/compute.h"

@@ -23,8 +23,10 @@ int32_t storage_root(const Program& program, int32_t buffer);
 // The blocks that an instruction enters: branches, the body of a loop.
 std::vector<int32_t> inner_blocks(const ProgramInstruction& instruction);
 
+// Answers for all instructions of one program; what kernels do is looked up once.
 class BufferUses {
  public:
+  // Reads the kernels; the program may change afterwards but for these.
   explicit BufferUses(const Program& program);
   // f(buffer, use) for each buffer that the instruction itself names; those of the blocks that it
   // enters are apart. A loop reads what its body computes at the body's end.

@@ -13,8 +13,10 @@ namespace tilewright::ir {
 
 class Cursor {
  public:
+  // The last token is a kEnd, which stays ahead for ever.
   explicit Cursor(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
+  // Looking ahead, and taking a token. Recursive descent needs one or two tokens of lookahead.
   const Token& peek(size_t ahead = 0) const {
     return tokens_[std::min(at_ + ahead, tokens_.size() - 1)];
   }
@@ -23,6 +25,7 @@ class Cursor {
     if (at_ + 1 < tokens_.size()) ++at_;
     return t;
   }
+  // Tests without taking; accept_* takes the token if it is the one, expect_* fails if it is not.
   bool at_end() const { return peek().kind == TokenKind::kEnd; }
   bool at_symbol(std::string_view s, size_t ahead = 0) const {
     return is(peek(ahead), TokenKind::kSymbol, s);
@@ -42,11 +45,13 @@ class Cursor {
   // A non-negative number that fits.
   int64_t integer(std::string_view what);
 
+  // For productions that must try two readings: back to where one began.
   size_t position() const { return at_; }
   void go_to(size_t position) {
     if (ok()) at_ = position;
   }
 
+  // Keeps the first error alone.
   void fail(const Token& where, std::string message) {
     if (error_) return;
     error_ = invalid(std::move(message), place(where));
@@ -56,6 +61,7 @@ class Cursor {
   void expected(std::string_view what) {
     fail(peek(), "expected " + std::string(what) + ", found " + shown(peek()));
   }
+  // error(): requires that there is one.
   bool ok() const { return !error_; }
   const Error& error() const { return *error_; }
 
@@ -68,6 +74,7 @@ class Cursor {
     return false;
   }
   void leave() { --depth_; }
+  // Levels of recursion: enough for the text of any pass, and few for the stack of a thread.
   static constexpr int kMaxDepth = 300;
   // Of what is not nested in the text but makes a deep tree: a + b + c + ..., let after let.
   static constexpr int kMaxChain = 4000;

@@ -19,7 +19,9 @@ enum class TokenKind : uint8_t {
   kEnd,
 };
 
+// A piece of text and where it began, counted from 1 in bytes.
 struct Token {
+  // Says how `text` was written; `line` and `column` are for errors.
   TokenKind kind = TokenKind::kEnd;
   std::string text;  // quotes and escapes removed
   int line = 1, column = 1;
@@ -32,6 +34,7 @@ Result<std::vector<Token>> lex(std::string_view text);
 std::string place(const Token& t);
 std::string shown(const Token& t);
 
+// Can the text stand without quotes (kWord)? Reserved words are a matter of the parser.
 bool is_word(std::string_view text);
 // Text between the given quotes, with \ before quotes and backslashes, \n, \t and \xNN for other
 // control characters.

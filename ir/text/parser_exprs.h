@@ -14,6 +14,7 @@ namespace tilewright::ir {
 // Names that a text may use. With create_symbols an unknown variable becomes a new int64 symbol,
 // kept here.
 struct Names {
+  // By name as written; a name is a variable's or a buffer's.
   std::map<std::string, Var> vars;
   std::map<std::string, Buffer> buffers;
   bool create_symbols = false;
@@ -23,14 +24,18 @@ struct Names {
 template <typename Node>
 struct Of {};
 
+// A recursive-descent parser with precedence climbing for infix operators (precedence.h).
 class ExprParser {
  public:
+  // Borrows both. Errors stay in the cursor; after one, null expressions are returned.
   ExprParser(Cursor& cursor, Names& names) : c_(cursor), names_(names) {}
 
+  // As far as it goes; what follows is left to the caller.
   Expr expression() { return binary_expr(1); }
   std::string name(
       std::string_view what);  // a word that is not reserved, or a name in single quotes
   ScalarType scalar_type();    // f32, i64x8
+  // A type without lanes; at_type: does one stand there?
   DType dtype();
   bool at_type(size_t ahead = 0) const;
   std::vector<Expr> extents();  // [m, 784]
@@ -40,6 +45,7 @@ class ExprParser {
   // A scope: what is defined until `close` is forgotten there.
   size_t open() const { return undo_.size(); }
   void close(size_t mark);
+  // Shadows what has the name until the scope closes.
   void define(const std::string& name, const Var& var);
   void define(const std::string& name, const Buffer& buffer);
 

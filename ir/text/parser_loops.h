@@ -11,6 +11,7 @@
 
 namespace tilewright::ir {
 
+// A whole kernel, and nothing behind it.
 Result<Kernel> parse_kernel(std::string_view text);
 // With the free variables and buffers that the text may name.
 Result<Expr> parse_expr(std::string_view text, Names& names);

@@ -5,11 +5,14 @@
 
 namespace tilewright::ir {
 
+// Statements over the expressions; programs embed kernels in their text (parser_program.h).
 class LoopsParser : public ExprParser {
  public:
   using ExprParser::ExprParser;
+  // From the word `kernel` to its closing brace.
   Kernel kernel();
   Stmt list();  // statements up to '}' or the end
+  // "x: f32": a new variable, not yet in scope.
   Var typed_name(std::string_view what);
 
  private:

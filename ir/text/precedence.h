@@ -6,9 +6,12 @@
 
 namespace tilewright::ir {
 
+// Levels, looser first; a unary minus binds tighter than any infix operator.
 inline constexpr int kComparisonPrecedence = 3;  // does not chain: a < b < c is an error
 inline constexpr int kUnaryPrecedence = 6;
 
+// Larger binds tighter; printer and parser both read it, so that parentheses are neither lost nor
+// idle.
 constexpr int precedence(BinaryOp op) {
   switch (op) {
     case BinaryOp::kOr: return 1;

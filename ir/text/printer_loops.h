@@ -39,6 +39,7 @@ namespace tilewright::ir {
 // suffix.
 class NameTable {
  public:
+  // The name by which the text calls a variable, a buffer, or another object of the wish `wanted`.
   std::string of(const Expr& var);
   std::string of(const Buffer& buffer);
   std::string unique(const void* object, const std::string& wanted);
@@ -49,6 +50,7 @@ class NameTable {
   std::unordered_map<std::string, int> next_suffix_;
 };
 
+// Without a table: a fresh one for the whole node.
 std::string to_text(const Expr& e);
 std::string to_text(const Expr& e, NameTable& names);
 std::string to_text(const Stmt& s);

@@ -8,6 +8,7 @@
 
 namespace tilewright::ir {
 
+// Lanes of a vector type in text: refuses types that would exhaust memory.
 inline constexpr int kMaxLanes = 4096;
 
 // What a word names; nothing when it names no such thing.

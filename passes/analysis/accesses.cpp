@@ -1,3 +1,7 @@
+// Affine access functions: the flattened address of each access, split into one coefficient
+// (stride) per axis of the block. Rules read off them which axis is contiguous, which operand is
+// broadcast along an axis (stride 0), and which axes can be fused because one runs on from the
+// other.
 #include "passes/analysis/accesses.h"
 
 #include "ir/loops/linear.h"
@@ -41,6 +45,7 @@ std::string loop_of_axis(const Block& block, size_t axis) {
   return v ? v->name : "";
 }
 
+// stride(outer) = stride(inner) * extent(inner), in every access.
 bool runs_on(const std::vector<BlockAccess>& accesses, size_t outer, size_t inner,
              const Expr& inner_extent) {
   for (const BlockAccess& a : accesses) {

@@ -11,6 +11,7 @@
 namespace tilewright::passes {
 
 struct BlockAccess {
+  // What is accessed, and the logical indices over the block's axes.
   ir::Buffer buffer;
   bool write = false;
   std::vector<ir::Expr> indices;
@@ -22,6 +23,8 @@ struct BlockAccess {
     return strides[axis] ? ir::as_int(strides[axis]) : std::nullopt;
   }
 };
+// Loads in the order of the walk, then stores; `body` alone, not the init. The last one is a simple
+// block's store.
 std::vector<BlockAccess> block_accesses(const ir::Block& block);
 
 // The loop that feeds an axis directly (its binding is that loop's variable); empty when it is more

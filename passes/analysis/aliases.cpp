@@ -1,3 +1,11 @@
+// In-place concatenation, padding and slicing: a producer writes its result directly into the part
+// of the consumer's buffer where it belongs, or a consumer reads a slice where it lies. DenseNets
+// and U-Nets consist of such copies. Greedy, in the order of nodes: a value is placed once, and
+// only where
+//
+//    - all of its readers can follow (views included), and it is no result of the graph;
+//    - rows of at least kShortestRun bytes stay contiguous, or a copy would be faster;
+//    - a concat saves the copying of at least half of its result.
 #include "passes/analysis/aliases.h"
 #include "passes/analysis/view_layouts.h"
 
@@ -22,6 +30,7 @@ namespace {
 constexpr int64_t kShortestRun = 64;  // bytes side by side: less is worse than a copy
 constexpr int64_t kUnknownExtent = 64;
 
+// The identity: element i of the value is element i of `in`.
 Placement plain(ValueId in, size_t rank) {
   Placement p{in, std::vector<Expr>(rank, Expr(0)), {}, std::vector<int64_t>(rank, 1), kNone};
   for (size_t d = 0; d < rank; ++d) p.dim.push_back(static_cast<int>(d));

@@ -16,8 +16,10 @@ struct Placement {
   std::vector<ir::Expr> start;
   std::vector<int> dim;
   std::vector<int64_t> step;
-  ir::ValueId joined = ir::kNone;  // the result of a concat or pad that its producer writes a part of
+  ir::ValueId joined =
+      ir::kNone;  // the result of a concat or pad that its producer writes a part of
 
+  // Where element i of the value lies in `in`.
   std::vector<ir::Expr> indices(const std::vector<ir::Expr>& i) const;
 };
 using Aliases = std::map<ir::ValueId, Placement>;

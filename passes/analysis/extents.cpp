@@ -1,3 +1,5 @@
+// Estimates, not facts: where an extent is symbolic a schedule still has to choose, by what is
+// usual.
 #include "passes/analysis/extents.h"
 
 #include <algorithm>

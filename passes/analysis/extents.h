@@ -7,6 +7,7 @@ namespace tilewright::passes {
 
 constexpr int64_t kUnknownExtent = 64;  // what symbolic extents are taken for
 
+// The number, or `fallback` for an extent that is not one.
 int64_t extent_or(const ir::Expr& e, int64_t fallback);
 // With each symbol taken for `symbol`; at least 1.
 int64_t extent_with(const ir::Expr& e, int64_t symbol);

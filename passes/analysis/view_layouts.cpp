@@ -1,3 +1,6 @@
+// When a reshape or transpose of a value in some layout is a view, i.e. moves no byte: dimensions
+// are matched in groups of equal products ([6, 4] and [2, 3, 4] match as 6 = 2*3 and 4 = 4), and a
+// group must be contiguous in the layout to be split or merged.
 #include "passes/analysis/view_layouts.h"
 
 #include <algorithm>

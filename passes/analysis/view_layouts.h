@@ -15,6 +15,7 @@ bool is_same_order(const ir::Layout& a, const ir::Layout& b, const ir::TensorTyp
 // Dimensions of a tensor and of its reshape that hold the same elements: ranges of both. Empty when
 // that cannot be told.
 struct DimRange {
+  // Half-open: dimensions [from_begin, from_end) become [to_begin, to_end).
   size_t from_begin, from_end, to_begin, to_end;
 };
 std::vector<DimRange> matching_dims(const std::vector<ir::Expr>& from,

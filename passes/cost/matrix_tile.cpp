@@ -1,3 +1,7 @@
+// Tiles for AMX: TDPBUSD works on up to 16 rows by 16 columns of sums in one instruction that takes
+// as long for fewer rows. So rows are split into tiles of equal height where that leaves no rest,
+// two by two tiles at a time to use each loaded operand twice (eight tile registers: four of sums,
+// four of operands).
 #include "passes/cost/matrix_tile.h"
 
 #include <algorithm>

@@ -13,8 +13,10 @@ namespace tilewright::passes {
 // `row_tiles` x `column_tiles` tiles of sums; one has `rows` rows and kLanes columns, and a step of
 // the reduction adds kGroups groups of terms to each.
 struct MatrixTile {
+  // The limits of TDPBUSD and TDPBF16PS.
   static constexpr int64_t kMostRows = 16, kLanes = 16, kGroups = 16;
   int64_t rows = 0, row_tiles = 1, column_tiles = 1;
+  // Of results that one step of the row loop takes.
   int64_t all_rows() const { return rows * row_tiles; }
 };
 

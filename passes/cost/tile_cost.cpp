@@ -1,3 +1,13 @@
+// An analytic model of a GEMM micro-kernel (the register tile of BLIS and oneDNN; Low, Igual, Smith
+// and Quintana-Orti, "Analytical Modeling Is Enough for High-Performance BLIS", 2016). A step of
+// the reduction for a tile of r rows by v vectors takes
+//
+//    multiply   r v / FMA ports          latency   until the same sum may be added to again
+//    loads      (r + v) / load ports     cycles    max of the three, and a part of the loads
+//
+// The tile must fit the registers: r v sums, v vectors of B, one broadcast of A. What rows and
+// columns waste (padding, leftovers) and idle threads enter as factors. Caches do not: panels are
+// packed so that they stream (block_reduction bounds them).
 #include "passes/cost/tile_cost.h"
 
 #include <algorithm>
@@ -27,6 +37,7 @@ double cycles(const TileCost& t) {
   return std::max({t.multiply, t.loads, t.latency}) + kLoadOverlap * t.loads;
 }
 
+// score = estimated share of the FMA peak.
 TileCost tile_cost(const ir::MachineDescription& machine, const TileSizes& sizes, int64_t rows,
                    int64_t vectors) {
   TileCost t{.rows = rows, .vectors = vectors};

@@ -1,3 +1,7 @@
+// Roofline estimates in microseconds: each term is work divided by the rate of what bounds it,
+// terms are added. They rank alternatives; they do not predict times. Decisions that change
+// roundings are taken for a `nominal` machine, in which neither threads nor measurements have a
+// say.
 #include "passes/cost/winograd_cost.h"
 
 #include <algorithm>
@@ -40,6 +44,7 @@ double vectors(int64_t channels, int64_t lanes) {
   return static_cast<double>((channels + lanes - 1) / lanes);
 }
 
+// Terms by WinogradCost's fields.
 WinogradCost cost_of(const MachineDescription& m, const WindowedProduct& p,
                      const WinogradPlan& plan) {
   const int64_t blocks_down = (p.tiles_down(plan.m) + plan.down - 1) / plan.down,

@@ -13,6 +13,7 @@ namespace tilewright::passes {
 
 // Stride, dilation and group are 1. height, width: of the results.
 struct WindowedProduct {
+  // Sizes in elements; tiles at the border count whole.
   int64_t images = 1, in_channels = 1, out_channels = 1, height = 1, width = 1;
   int64_t tiles_down(int64_t m) const { return (height + m - 1) / m; }
   int64_t tiles_across(int64_t m) const { return (width + m - 1) / m; }
@@ -25,13 +26,16 @@ struct WinogradCost {
   double output = 0;    // transforms of the products
   double exchange = 0;  // what the transforms and products hand over through the caches
   double weights = 0;   // reading the weights, (m + 2)^2 for 9, anew for each block of tiles
+  // The terms follow one another within a task, so they add.
   double total() const { return products + input + output + exchange + weights; }
 };
 // Tiles have m x m results. A task is a block of down x across tiles of one image by `panels`
 // panels of results' channels, each as wide as the tile in registers.
 struct WinogradPlan {
+  // Block sizes in tiles; lanes: of the products' vectors.
   int64_t m = 4, down = 1, across = 1, panels = 1, lanes = 1;
   TileChoice tile;
+  // Of the whole convolution, in such blocks.
   WinogradCost cost;
 };
 // The cheapest plan for tiles of m x m results, and of all; whole blocks and whole groups of panels
@@ -47,6 +51,8 @@ struct AssumedProduct {
 AssumedProduct assume(const WindowedProduct& p, const ir::Expr& height, const ir::Expr& width);
 WinogradPlan plan_blocks(const ir::MachineDescription& machine, const AssumedProduct& p, int64_t m);
 
+// The direct form's cost in microseconds: multiply-adds of nine products per result, and reading
+// the weights once.
 struct DirectCost {
   double products = 0, weights = 0;
   double total() const { return products + weights; }
@@ -56,7 +62,9 @@ DirectCost direct_cost(const ir::MachineDescription& machine, const WindowedProd
 // The forms that a convolution can take, as they are decided on: on one thread and without
 // measurements, as the rounding of results depends on m.
 struct WindowedForms {
+  // As the answer of a decision, beside 2 and 4.
   static constexpr int64_t kDirect = 0;
+  // What the alternatives are compared with.
   DirectCost direct;
   std::vector<WinogradPlan> plans;  // of m = 2 and 4
   int64_t usual = kDirect;          // or the m of the plan that is surely faster

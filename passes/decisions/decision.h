@@ -19,6 +19,7 @@ struct Decision {
   std::string name;               // "matmul.rows": the block, and what of it
   std::vector<int64_t> values;    // the answers that there are
   int64_t answer = 0, usual = 0;  // what was done, and what is done where nobody asks otherwise
+  // Whether a tuner may change the answer without changing results.
   Bits bits = Bits::kKept;
   std::vector<double> microseconds;  // what each value was expected to cost; empty: nobody knows
   std::vector<std::string> labels;   // of the values, where these are no quantities

@@ -44,6 +44,7 @@ class Decisions {
   // the place that the error names.
   Status check_answers(const std::string& where) const;
 
+  // All that came up so far, in order.
   const std::vector<Decision>& made() const { return made_; }
   void forget_after(size_t count);  // those made since there were so many
 

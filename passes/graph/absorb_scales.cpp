@@ -9,6 +9,7 @@ using namespace ir;
 
 namespace {
 
+// For int8 chains: conv -> (scale) -> requantise has one multiplication per result instead of two.
 class AbsorbScales : public GraphRewriter {
  public:
   using GraphRewriter::GraphRewriter;

@@ -29,6 +29,7 @@ std::vector<ValueId> exchanged(const Node& n) {
   return wants_channels_last(n) ? std::vector<ValueId>{n.inputs[0]} : n.inputs;
 }
 
+// Union-find: values that share a layout.
 class Components {
  public:
   explicit Components(size_t n) : parent_(n) {

@@ -1,3 +1,6 @@
+// Dead code elimination and common subexpression elimination over the graph, by value numbers:
+// operator, operands and attributes. Random operators are functions of their key operands, so equal
+// ones are equal.
 #include <map>
 #include <set>
 

@@ -1,3 +1,6 @@
+// Constant folding by compiling and running: a chain of operators over weights is a graph without
+// inputs, which the driver compiles like any other, so that folding needs no second implementation
+// of operators. A budget bounds what a small file can blow up to.
 #include <algorithm>
 #include <cstring>
 #include <map>

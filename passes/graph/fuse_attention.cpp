@@ -1,4 +1,8 @@
 // softmax(scale * q k + bias) v as it stands in a graph becomes the operator attention.
+//
+// The match goes backwards from the product of weights and values: softmax, or a select that makes
+// rows of NaN zero; then biases, at most one choice by a condition (a mask) and factors, down to
+// the product of query and key. The order of sums changes with it, hence a decision.
 #include <algorithm>
 
 #include "ir/graph/op.h"

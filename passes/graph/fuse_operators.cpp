@@ -27,6 +27,9 @@ bool is_view(const Graph& graph, const Node& node) {
 
 namespace {
 
+// Greedy, in topological order (TVM fuses by post-dominators to the same end): a node joins the
+// groups of its producers while there is one anchor at most and the merged group does not depend on
+// itself through a node outside.
 constexpr size_t kMostNodes = 40;  // of a group: bounds the size of one kernel
 
 bool same_dims(const TensorType& a, const TensorType& b) {

@@ -1,3 +1,6 @@
+// Whether an operand that is no constant is worth copying into another layout before a product: O(k
+// n) copying against O(m k n) work, so it takes some rows (m), and a way to read the operand across
+// its rows (a transposed B) or in groups of terms.
 #include "passes/graph/pack_operands.h"
 
 #include <algorithm>

@@ -17,6 +17,7 @@ namespace tilewright::passes {
 //   product takes, then those of the next column, for a vector of sums:
 //   [..., n / lanes, k / 4, lanes, 4].
 struct PackedLayouts {
+  // Alternatives by name and layout, in step; the first is to leave the operand alone.
   std::vector<std::string> names{"as_it_lies"};
   std::vector<ir::Layout> layouts{{}};
   size_t usual = 0;  // the one that pays

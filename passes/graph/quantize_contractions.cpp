@@ -1,6 +1,10 @@
 // Products of dequantised operands become products in integers: the sum of 8-bit products in i32,
 // times the product of both scales. What comes after, up to the next quantisation, works on the sum
 // in registers.
+//
+// This is QDQ fusion: dequantize(x) * dequantize(w) = (s_x s_w) * sum (x - z_x)(w - z_w), with s_w
+// per output channel at most, so that it leaves the sum. Needs scales that do not vary along the
+// reduction.
 #include <set>
 
 #include "ir/graph/op.h"

@@ -1,5 +1,8 @@
 // What is stored in few bytes is widened where it is read: the bytes are a quarter of the floats,
 // and often in memory for other readers already.
+//
+// Rematerialisation of casts: recomputing a widening costs less than the memory traffic of its
+// result.
 #include <map>
 #include <set>
 

@@ -1,5 +1,7 @@
 // Padding of convolutions as nodes of their own, where the kernel that makes the operand can store
 // it amid the padding: then nothing but the padding itself is written.
+//
+// Otherwise the convolution's kernel copies its input into a padded buffer first.
 #include <limits>
 #include <map>
 #include <set>

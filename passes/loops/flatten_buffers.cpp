@@ -1,3 +1,6 @@
+// Multidimensional accesses become addresses: the layout's physical axes in Horner's form,
+// innermost last, so that a row-major f32[n, m] at (i, j) is i * m + j. From here on strides are
+// visible to vectorize_loops, and layouts are gone but for the parameters' own.
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
 
@@ -7,6 +10,7 @@ using namespace ir;
 
 namespace {
 
+// Row-major is the layout in which each dimension is a physical axis.
 Layout layout_of(const BufferNode& b) {
   if (!b.layout.empty()) return b.layout;
   std::vector<int> order;

@@ -105,6 +105,7 @@ class Phases {
     end_serial();
     return seq(std::move(phases));
   }
+  // OpenMP's `single`: a parallel loop of one iteration, which is the first worker's.
   Stmt once(const Stmt& s, bool repeated) {
     add_phase(repeated);
     return for_loop(Var("once"), Expr(1), s, LoopKind::kParallel);

@@ -1,3 +1,5 @@
+// Recognising reductions in a vectorised loop: a store whose index does not move with the lanes is
+// only legal when what it does can be combined across lanes in one step (horizontal reduction).
 #include "passes/loops/lanes.h"
 
 #include "ir/loops/rewrite.h"
@@ -18,6 +20,7 @@ bool reads(const Expr& e, const Buffer& buffer) {
 }
 
 // null for operations that combine no lanes.
+// The identity element, which lanes that are off contribute.
 Expr neutral_of(BinaryOp op, DType t) {
   switch (op) {
     case BinaryOp::kAdd: return constant(0, t);
@@ -65,6 +68,8 @@ std::optional<LaneReduction> linear_reduction(const Store& st) {
   return std::nullopt;
 }
 
+// One walk with the innermost vectorised loop's variable; a buffer counts as scratch when all of
+// its plain stores are under a condition on that lane.
 class FindScratch {
  public:
   std::unordered_set<const BufferNode*> run(const Stmt& s) {

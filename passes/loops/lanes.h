@@ -9,6 +9,7 @@
 
 namespace tilewright::passes {
 
+// Does the value read the buffer that is stored to?
 bool updates_itself(const ir::Store& st);
 
 // c = op(c, term), where op is associative and commutative up to rounding, and neutral a term that

@@ -1,3 +1,6 @@
+// Blocks give way to loops and conditions: bindings are substituted for axes, and what a block
+// promises about its axes has been used by then. From here on there are only loops, as in a C
+// program.
 #include "ir/loops/blocks.h"
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
@@ -15,6 +18,7 @@ class LowerBlocks : public Rewriter {
     const auto* b = s.as<Block>();
     if (!b) return Rewriter::rewrite(s);
     VarMap values;
+    // The condition "first step of the reduction": all of its axes at 0.
     Expr first;
     for (size_t i = 0; i < b->axes.size(); ++i) {
       values[b->axes[i].var.get()] = b->bindings[i];

@@ -11,6 +11,13 @@ using namespace ir;
 
 namespace {
 
+// The match is on the form that tensorize and vectorize leave behind (pattern matching as an
+// instruction selector does it):
+//
+//    for q in 0..4 dot: sum[v] += i32(a[x + q]) * i32(b[ramp(y + q, 4, 8)])   v = ramp(j, 1, 8)
+//    sum[v] = dot(sum[v], broadcast(a[ramp(x, 1, 4)], 32), b[ramp(y, 1, 32)])
+//
+// What does not match stays correct: the loop is unrolled and computes the same sum.
 // What stands under a cast to the type of sums, under a broadcast or not.
 const Load* widened_load(const Expr& e, DType sum) {
   const auto* b = e.as<Broadcast>();

@@ -1,3 +1,12 @@
+// Loop peeling at the end (Halide's loop partitioning): a condition that fails only in a loop's
+// last iterations is taken out of the others.
+//
+//    for v in 0..ceil(n/8):                 for v in 0..n/8:      A[8v .. 8v+8]      no condition
+//      if 8v + l < n: A[8v + l]      ->     for v in n/8..ceil:   A[8v .. 8v+8] where 8v + l < n
+//
+// Serial loops are cut in two. A parallel loop stays one loop, so that there is one fork: its body
+// becomes a choice. A register tile that lacks rows gets code for each number of rows that may be
+// left (up to kMostRowsApart), so that its accumulators stay in registers.
 #include <algorithm>
 #include <functional>
 #include <unordered_set>
@@ -126,6 +135,8 @@ class PartitionTails : public Rewriter {
     return found;
   }
   // The number of iterations from the first for which the condition holds; null when not known.
+  // Conditions are compared with their worst case over the loops inside, so they hold for all of
+  // them.
   Expr safe_iterations(const Expr& condition, const For& f, const Ranges& inside) const {
     const auto* c = condition.as<Binary>();
     if (!c || c->op != BinaryOp::kLt || c->a.dtype() != DType::kInt64) return nullptr;
@@ -197,6 +208,8 @@ class PartitionTails : public Rewriter {
     bool value_;
   };
 
+  // The main loop without the condition, then the tail with it; the tail goes away where it would
+  // do nothing.
   Stmt apply(const For& f, const Stmt& body, const Split& split) {
     const Ranges inside = ranges_below(body);
     auto holds = [&](const Expr& c) {
@@ -297,6 +310,7 @@ class PartitionTails : public Rewriter {
         can_prove_equal(safe, floordiv(tile.limit, rows));
     return one_lacks_rows ? std::optional(tile) : std::nullopt;
   }
+  // if left == 1: one row; if left == 2: two rows; ... each with unrolled loops of that extent.
   Stmt leftover_rows(const For& f, const Stmt& body, const RowTile& tile, const Expr& main) {
     const Expr left = simplify(tile.limit - main * Expr(tile.rows));
     std::vector<Stmt> cases;

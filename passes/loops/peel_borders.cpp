@@ -48,6 +48,7 @@ class PeelBorders : public Rewriter {
     return innermost && vectors && stores == 1;
   }
 
+  // First part, inner part, last part; the inner one again for the next condition.
   static Stmt peel(const Stmt& s, const For& f, int64_t n, int depth) {
     const auto inside = depth > 0 ? decided(f, n) : std::nullopt;
     if (!inside) return s;

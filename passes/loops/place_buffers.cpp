@@ -1,5 +1,10 @@
 // Moves each temporary into the innermost loop that holds all its uses, shrinks it to what one
 // iteration touches, and makes it local when that is small.
+//
+// Storage folding, as Halide's and TVM's storage flattening with compact regions: a temporary
+// allocated for the whole kernel, of which one iteration of a loop uses 4 x 16 elements, becomes 4
+// x 16 elements inside that loop, mostly registers. Regions follow from bounds of the indices over
+// the loops inside. Not done: keeping rows from one iteration to the next (a line buffer).
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
@@ -19,6 +24,7 @@ struct Use {
   bool stored = false;
 };
 
+// All accesses of one buffer, with the loops around each.
 class CollectUses {
  public:
   explicit CollectUses(const BufferNode* buffer) : buffer_(buffer) {}
@@ -119,6 +125,7 @@ class ShiftAccesses : public Rewriter {
   const std::vector<Expr>& low_;
 };
 
+// Puts an allocation directly inside a loop.
 class Insert : public Rewriter {
  public:
   Insert(const For* at, Buffer buffer) : at_(at), buffer_(std::move(buffer)) {}
@@ -174,6 +181,7 @@ bool worth_shrinking(int64_t region, const Expr& dimension) {
   return region <= (n ? *n + kOverrun : kMostOfUnknown);
 }
 
+// Innermost allocations first: placing one may move another's uses.
 class PlaceBuffers : public Rewriter {
  public:
   using Rewriter::rewrite;

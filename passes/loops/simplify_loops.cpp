@@ -1,3 +1,5 @@
+// Simplification with the ranges of the loops around, dead loops and decided branches removed. Runs
+// after most passes that substitute into indices.
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
 

@@ -1,3 +1,6 @@
+// Finding interleaved access groups among loads, see group_accesses.cpp. Conditions are
+// conservative: one statement of the group that is of another form, or that may write what is read,
+// and there is no group.
 #include "passes/loops/strided_loads.h"
 
 #include <bit>

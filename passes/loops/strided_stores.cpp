@@ -1,3 +1,5 @@
+// Finding interleaved access groups among stores (AoS results of SoA computations, such as phases
+// of a transposed convolution), see group_accesses.cpp.
 #include "passes/loops/strided_stores.h"
 
 #include "ir/loops/linear.h"

@@ -38,6 +38,7 @@ class UnguardLoads : public Rewriter {
 
 }  // namespace
 
+// By intervals of the first and the last lane; the buffer's extents must be constant.
 bool lies_inside(const BufferNode& b, const Expr& index, const Ranges& ranges) {
   Expr first = index, last = index;
   if (const auto* r = index.as<Ramp>()) {

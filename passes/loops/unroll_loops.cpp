@@ -1,3 +1,6 @@
+// Full unrolling of the loops that the schedule marks: register tiles and small windows. Copies get
+// names of their own, and selects on the loop's variable are decided, which is how Winograd's
+// transforms lose their case distinctions.
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
 

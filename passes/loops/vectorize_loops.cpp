@@ -1,3 +1,8 @@
+// Vectorisation by widening, as Halide's VectorizeLoops: the loop's variable becomes ramp(0, 1,
+// lanes), and everything that depends on it a vector; affine indices become ramps, so that
+// contiguous accesses are seen as such. Conditions become masks (if-conversion). Legality was
+// checked by the schedule, except for stores of all lanes into one element: these are combined if
+// they reduce, and else the loop stays serial.
 #include <unordered_set>
 
 #include "ir/loops/rewrite.h"
@@ -99,6 +104,7 @@ class Vectorize : public Rewriter {
     if (!a || !b) return a ? a : b;
     return binary(BinaryOp::kAnd, a, b);
   }
+  // A masked store to a local tile is written whole: a select would force it out of registers.
   Stmt rewrite_store(const Store& st) {
     Expr index = rewrite(st.indices[0]);
     if (index.lanes() == 1 && updates_itself(st)) return combine_lanes(st, index);

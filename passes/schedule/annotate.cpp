@@ -10,6 +10,7 @@ using namespace ir;
 
 namespace {
 
+// Beyond, code grows without gain: the instruction cache holds some thousands of instructions.
 constexpr int64_t kMostUnrolled = 256, kMostLanes = 256;
 
 Result<Kernel> set_kind(const Kernel& k, const For* loop, LoopKind kind) {
@@ -41,6 +42,7 @@ Result<Kernel> vectorize(const Kernel& k, const Step& step) {
   return set_kind(k, loop, LoopKind::kVectorized);
 }
 
+// Iterations of a parallel loop are independent iff the loop feeds parallel axes alone.
 Result<Kernel> parallelize(const Kernel& k, const Step& step) {
   TW_ASSIGN(const For* loop, find_loop(k.body, step.names[0]));
   if (!feeds_only_parallel_axes(loop->body, loop->var))

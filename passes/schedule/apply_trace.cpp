@@ -1,3 +1,7 @@
+// The interpreter of schedules. A schedule that is data can be stored in the executable, printed,
+// searched over and replayed elsewhere (Halide's and TVM's schedules are calls; Exo and TVM's
+// traces are the nearest relatives). Each primitive checks its own legality; here names are kept
+// unique.
 #include <array>
 #include <charconv>
 #include <sstream>

@@ -75,6 +75,8 @@ bool holds_every_digit(const Layout& layout, int dim) {
 
 }  // namespace
 
+// The copy-out of a GEMM tile: the block accumulates in a buffer of its own, which place_buffers
+// then makes registers.
 Result<Kernel> cache_write(const Kernel& k, const Step& step) {
   TW_ASSIGN(BlockPlace place, find_block(k.body, step.names[0]));
   Touched t = touched(place.stmt);
@@ -97,6 +99,7 @@ Result<Kernel> cache_write(const Kernel& k, const Step& step) {
   return with_body(k, allocate(cached, replace_stmt(k.body, nest, both)));
 }
 
+// Packing of an operand, when combined with transform_layout.
 Result<Kernel> cache_read(const Kernel& k, const Step& step) {
   TW_ASSIGN(BlockPlace place, find_block(k.body, step.names[0]));
   TW_ASSIGN(Buffer old, find_buffer(k, step.names[1]));

@@ -1,3 +1,12 @@
+// Loop fusion (not Halide's compute_at, which recomputes: that is stage_at). The nest of a block
+// moves under the loops of another that match its own one by one, before or behind what is there:
+//
+//    for i: for j: A[i,j] = ...              for i:
+//    for i: for j: B[i,j] = A[i,j] + 1   ->    for j: A[i,j] = ...
+//                                              for j: B[i,j] = A[i,j] + 1
+//
+// Legal when every element that one writes and the other reads is written in the same iteration of
+// the shared loops (`covered`), and no block between touches what either does.
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/primitives.h"
 #include "passes/schedule/tree.h"

@@ -1,3 +1,5 @@
+// Loop collapsing: i = f / n, j = f % n. Simplification takes the quotients out again where
+// addresses run on from j to i, which is when fusing pays.
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/primitives.h"
 #include "passes/schedule/tree.h"

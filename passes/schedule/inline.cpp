@@ -1,3 +1,6 @@
+// Producer inlining, Halide's compute_inline: no memory for the intermediate, at the cost of
+// computing it once per use. Whether that is worth it is for the rule to say (inline_rule); here it
+// must only be legal: one plain store at its axes, and no block between that changes what it reads.
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/primitives.h"
 #include "passes/schedule/tree.h"

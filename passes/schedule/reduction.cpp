@@ -130,6 +130,8 @@ bool may_repeat(BinaryOp op, const Expr& start) {
   }
 }
 
+// Reductions are re-associated here and nowhere else: where exact kernels fix the order of sums,
+// rules ask for these steps in that order only (sum_order.h).
 // Which terms one partial result takes: every factor-th one, and the partial results of one result
 // lie side by side; or a run of terms, and the partial results are whole copies of the result.
 enum class Partial { kEveryFactor, kRun };

@@ -9,6 +9,7 @@ using namespace ir;
 
 // Legal when the loops are perfectly nested around one block without ordered axes: its instances
 // commute, but for the order within a reduction, which its combiner allows.
+// Loop interchange.
 Result<Kernel> reorder(const Kernel& k, const Step& step) {
   std::vector<const For*> wanted;
   for (const std::string& name : step.names) {

@@ -1,3 +1,5 @@
+// Strip mining: for v in 0..n becomes for o in 0..ceil(n/f), for i in 0..f with v = o f + i, and a
+// predicate where f does not divide n. partition_tails removes that predicate from the main part.
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/primitives.h"
 #include "passes/schedule/tree.h"

@@ -12,6 +12,7 @@ using namespace ir;
 
 namespace {
 
+// A box: the lowest index and the constant extent of each dimension.
 struct Region {
   std::vector<Expr> low, extent;
 };
@@ -83,6 +84,8 @@ std::vector<size_t> memory_order(const BufferNode& b) {
 
 }  // namespace
 
+// Halide's compute_at: the part that one iteration needs is computed in it, redundantly where parts
+// of iterations overlap (stencil halos, tiles of Winograd's input).
 Result<Kernel> stage_at(const Kernel& k, const Step& step) {
   TW_ASSIGN(BlockPlace moved, find_block(k.body, step.names[0]));
   TW_ASSIGN(const For* loop, find_loop(k.body, step.names[1]));

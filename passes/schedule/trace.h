@@ -21,12 +21,16 @@ struct Step {
 using Trace = std::vector<Step>;
 
 inline constexpr size_t kAny = ~size_t{0};
+// A row of the table of schedule primitives (apply_trace.cpp).
 struct Primitive {
+  // As traces spell it.
   std::string_view name;
   std::string_view parameters;  // documentation of names and numbers
   size_t names, numbers;        // how many of each; kAny: one or more
+  // One step, checked; the kernel that is given stays as it is.
   Result<ir::Kernel> (*apply)(const ir::Kernel&, const Step&);
 };
+// The table of all primitives.
 std::span<const Primitive> primitives();
 
 // Errors: kInvalid with the step's number when a step does not fit or is not legal.

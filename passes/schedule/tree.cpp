@@ -1,3 +1,6 @@
+// Names are how traces refer to loops, blocks and buffers, so they are unique in a kernel under
+// schedule; look-ups report none and several alike. Trees are immutable: an edit rebuilds the path
+// from the root to the edited statement (path copying).
 #include "passes/schedule/tree.h"
 
 #include "ir/loops/rewrite.h"
@@ -8,6 +11,7 @@ using namespace ir;
 
 namespace {
 
+// Innermost blocks with the loops around them, in program order.
 void collect(const Stmt& s, std::vector<const For*>& loops, std::vector<BlockPlace>& out) {
   if (const auto* f = s.as<For>()) {
     loops.push_back(f);

@@ -14,6 +14,7 @@ namespace tilewright::passes {
 
 struct BlockPlace {
   ir::Stmt stmt;  // the block
+  // Points into `stmt`, as loops point into the tree that was searched.
   const ir::Block* block = nullptr;
   std::vector<const ir::For*> loops;  // around it, outermost first
 };

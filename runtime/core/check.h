@@ -8,10 +8,12 @@
 
 namespace tilewright {
 
+// What a failed TW_CHECK throws: a bug of the compiler or the runtime, never bad input.
 struct CheckFailure : std::logic_error {
   using std::logic_error::logic_error;
 };
 
+// `condition` is the source text of what did not hold.
 [[noreturn]] inline void check_failed(const char* condition, const char* file, int line) {
   throw CheckFailure(std::string("internal error: check failed: ") + condition + " (" + file + ":" +
                      std::to_string(line) + ")");

@@ -8,6 +8,8 @@
 
 namespace tilewright {
 
+// The numbers are those of serialised executables and of kDTypes' rows: append, never reorder.
+// Floats come first, then signed and unsigned integers, which the predicates below rely on.
 enum class DType : uint8_t {
   kFloat32,
   kFloat64,
@@ -25,12 +27,14 @@ enum class DType : uint8_t {
 };
 
 struct DTypeInfo {
+  // The key of the row; kDTypes[i].dtype is i.
   DType dtype;
   std::string_view name;  // as printed in types: "f32"
   int bytes;              // storage of one element
   int onnx_code;          // TensorProto.DataType
 };
 
+// One row per element type, in the order of the enumeration.
 inline constexpr std::array<DTypeInfo, 13> kDTypes{{
     {DType::kFloat32, "f32", 4, 1},
     {DType::kFloat64, "f64", 8, 11},
@@ -47,15 +51,19 @@ inline constexpr std::array<DTypeInfo, 13> kDTypes{{
     {DType::kBool, "bool", 1, 9},
 }};
 
+// Look-ups in the table; none fails for a value of the enumeration.
 constexpr const DTypeInfo& info(DType t) { return kDTypes[static_cast<size_t>(t)]; }
 constexpr std::string_view name(DType t) { return info(t).name; }
 constexpr int byte_size(DType t) { return info(t).bytes; }
 
+// Classes of element types. kBool is in none of them.
 constexpr bool is_float(DType t) { return t <= DType::kBFloat16; }
 constexpr bool is_unsigned(DType t) { return t >= DType::kUInt8 && t <= DType::kUInt64; }
 constexpr bool is_signed_integer(DType t) { return t >= DType::kInt8 && t <= DType::kInt64; }
 constexpr bool is_integer(DType t) { return is_signed_integer(t) || is_unsigned(t); }
 
+// From the text form ("f32") and from TensorProto.DataType; nothing for a type that Tilewright
+// lacks (strings, complex numbers, 8-bit floats, 4-bit integers).
 constexpr std::optional<DType> dtype_from_name(std::string_view text) {
   for (const DTypeInfo& i : kDTypes)
     if (i.name == text) return i.dtype;

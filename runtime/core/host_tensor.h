@@ -21,6 +21,9 @@ namespace tilewright {
 // anyway.
 template <typename T>
 struct AlignedAllocator {
+  // The requirements of an allocator ([allocator.requirements] of the C++ standard). construct()
+  // without arguments default-initialises, which for numbers writes nothing; all allocators are
+  // equal, so that containers may exchange their memory.
   using value_type = T;
   AlignedAllocator() = default;
   template <typename U>
@@ -47,9 +50,13 @@ struct AlignedAllocator {
   }
 };
 
+// Bytes that kernels may read by whole registers.
 using AlignedBytes = std::vector<uint8_t, AlignedAllocator<uint8_t>>;
 
+// An owning tensor: what constants, test inputs and files hold. A session's tensors, which may
+// borrow or share memory, are runtime/tensor.h's.
 struct HostTensor {
+  // The type of all elements.
   DType dtype = DType::kFloat32;
   Shape shape;         // empty for a scalar
   AlignedBytes bytes;  // element_count(shape) * byte_size(dtype), little-endian; bool is 0 or 1
@@ -62,6 +69,7 @@ struct HostTensor {
     bytes.resize(static_cast<size_t>(*n) * static_cast<size_t>(byte_size(dtype)));
   }
 
+  // Elements, not bytes; data<T>() asks for no particular T: the caller knows the dtype.
   int64_t size() const { return static_cast<int64_t>(bytes.size()) / byte_size(dtype); }
   template <typename T>
   T* data() {

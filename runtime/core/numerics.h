@@ -22,8 +22,10 @@ enum class Numerics : uint8_t {
   kRelaxed,
 };
 
+// Spellings of the command line (--numerics) and of the text forms, by level.
 inline constexpr std::array<std::string_view, 3> kNumericsNames{"exact", "standard", "relaxed"};
 
+// Between levels and their spellings; nothing for another word.
 constexpr std::string_view name(Numerics n) { return kNumericsNames[static_cast<size_t>(n)]; }
 constexpr std::optional<Numerics> numerics_from_name(std::string_view text) {
   for (size_t i = 0; i < kNumericsNames.size(); ++i)

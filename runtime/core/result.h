@@ -27,12 +27,14 @@ enum class Cure : uint8_t { kNone, kSome, kAll };
 constexpr Cure join(Cure a, Cure b) { return a == b ? a : Cure::kSome; }
 
 struct Error {
+  // Tells programs what to do; people read `message`.
   ErrorKind kind = ErrorKind::kInvalid;
   std::string message;             // lower-case, no final period: what was found, what was expected
   std::string location;            // node, file or line; may be empty
   std::vector<std::string> notes;  // one per line below the message
-  Cure by_inputs = Cure::kNone;
+  Cure by_inputs = Cure::kNone;    // kAll: compiling again with these inputs known may succeed
 
+  // "location: message", then the notes, each on a line of its own.
   std::string to_string() const {
     std::string text = location.empty() ? message : location + ": " + message;
     for (const std::string& n : notes) text += "\n  " + n;
@@ -40,6 +42,8 @@ struct Error {
   }
 };
 
+// Errors by kind. Messages are lower-case, without a final period, and say what was found and what
+// was expected.
 inline Error invalid(std::string message, std::string location = {}) {
   return {ErrorKind::kInvalid, std::move(message), std::move(location), {}};
 }
@@ -60,14 +64,20 @@ inline Error internal_error(std::string message, std::string location = {}) {
   return {ErrorKind::kInternal, std::move(message), std::move(location), {}};
 }
 
+// A value or an error, and the duty to look: [[nodiscard]] on the class warns where a call's result
+// is dropped (as absl::StatusOr or std::expected of C++23).
 template <typename T>
 class [[nodiscard]] Result {
  public:
+  // Implicit on purpose: `return value;` and `return invalid("...");` both read plainly.
   Result(T value) : state_(std::move(value)) {}
   Result(Error error) : state_(std::move(error)) {}
 
+  // Whether it holds a value. `explicit`, so that a Result<bool> is not taken for its value.
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
+  // The value, or the error, of the result: asking for the one it does not have is a bug
+  // (TW_CHECK).
   T& value() & {
     TW_CHECK(ok());
     return std::get<0>(state_);
@@ -101,6 +111,7 @@ template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
+  // As above; without an error it is a success that carries nothing.
   Result(Error error) : error_(std::move(error)) {}
   bool ok() const { return !error_; }
   explicit operator bool() const { return ok(); }
@@ -117,6 +128,7 @@ class [[nodiscard]] Result<void> {
   std::optional<Error> error_;
 };
 
+// For functions that succeed or fail and give nothing else.
 using Status = Result<void>;
 
 // What f returns, or an error where a check fails or memory runs out on the way: whatever a model

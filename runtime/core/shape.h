@@ -8,6 +8,7 @@
 
 namespace tilewright {
 
+// Extents in elements, outermost dimension first; empty: a scalar, which has one element.
 using Shape = std::vector<int64_t>;
 
 // Product of the extents, or nothing when one is negative or the product exceeds 2^62.
@@ -26,6 +27,7 @@ inline std::optional<int64_t> element_count(const Shape& shape) {
   return zero ? 0 : n;
 }
 
+// "[2, 3]", as errors and tables print it.
 inline std::string to_string(const Shape& shape) {
   std::string s = "[";
   for (size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + std::to_string(shape[i]);

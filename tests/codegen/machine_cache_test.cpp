@@ -84,6 +84,7 @@ class MachineCache : public testing::Test {
   CpuInfo cpu_ = some_cpu();
 };
 
+// Files are replaced as a whole: written beside and renamed.
 TEST_F(MachineCache, GivesBackWhatWasWritten) {
   ASSERT_TRUE(write_speed(file(), some_speed(), cpu_).ok());
   auto speed = read_speed(file(), cpu_);
@@ -101,6 +102,8 @@ TEST_F(MachineCache, SaysWhenThereIsNone) {
   EXPECT_EQ(speed.error().kind, ErrorKind::kIo);
 }
 
+// Homes are shared between machines (NFS, containers). Relative paths in the variable are to be
+// ignored, as the XDG base directory specification says.
 TEST_F(MachineCache, HasAFileForEachMachine) {
   CpuInfo model = cpu_, features = cpu_, cpus = cpu_;
   model.model = "Another CPU";
@@ -113,6 +116,7 @@ TEST_F(MachineCache, HasAFileForEachMachine) {
   EXPECT_EQ(fs::path(file()).parent_path(), "/somewhere/.cache/tilewright");
 }
 
+// Names of files can collide or be copied: the machine stands inside as well.
 TEST_F(MachineCache, RefusesAnotherMachineOrVersion) {
   CpuInfo other = cpu_;
   other.model = "Another CPU";
@@ -141,6 +145,7 @@ TEST_F(MachineCache, RefusesDamagedFiles) {
   EXPECT_NE(refusal(), "");  // and does not wait for a writer
 }
 
+// Estimates divide by these numbers.
 TEST_F(MachineCache, RefusesDamagedTerms) {
   const std::vector<nlohmann::json> wrong{
       0, -1, 1e30, nullptr, "8", true, nlohmann::json::array({1})};
@@ -154,6 +159,8 @@ TEST_F(MachineCache, RefusesDamagedTerms) {
   EXPECT_EQ(refusal(), "no object 'measured'");
 }
 
+// Compiling must not cost the time of a measurement nor leave files behind; without a file there
+// are usual values.
 TEST_F(MachineCache, FillsADescriptionWithoutMeasuring) {
   ir::MachineDescription machine;
   expect_positive(machine.speed);
@@ -179,6 +186,7 @@ TEST_F(MachineCache, MeasuresWhatIsMissingOrDamaged) {
   EXPECT_TRUE(same(*read_speed(file()), some_speed()));
 }
 
+// A home that cannot be written to costs time, not the run.
 TEST_F(MachineCache, MeasuresWhereNothingCanBeKept) {
   write_file(folder_ / "cache", "not a folder");
   std::string note;

@@ -16,6 +16,7 @@
 namespace tilewright::cpu {
 namespace {
 
+// A function, what to compare it with, and the bounds in units of the last place (ULP).
 struct MathCase {
   const char* name;
   MathOp op;
@@ -59,6 +60,8 @@ using BitsOf = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 template <typename T>
 constexpr bool kIsDouble = sizeof(T) == 8;
 
+// Ends of the type, and where branches of the usual algorithms lie: overflow and underflow of exp,
+// multiples of pi / 4, an argument near a multiple that is hard to reduce. Both signs.
 template <typename T>
 std::vector<T> special_values() {
   using L = std::numeric_limits<T>;
@@ -131,6 +134,7 @@ std::vector<T> sample_values() {
   return v;
 }
 
+// Distance in ULPs of the expected number. Infinite for a wrong sign or a NaN on one side.
 template <typename T>
 double ulp_error(T got, long double expected) {
   const T rounded = static_cast<T>(expected);
@@ -169,6 +173,7 @@ void expect_same_bits(const std::vector<T>& a, const std::vector<T>& b, const st
   }
 }
 
+// The largest error over all samples, printed so that a change that loses accuracy is seen early.
 template <typename T>
 void check_accuracy(const MathCase& c, const std::vector<T>& x, bool has_fma, double bound) {
   const std::vector<T> y =
@@ -212,6 +217,8 @@ TEST_P(VectorMath, DoubleIsAccurate) {
     check_accuracy<double>(GetParam(), x, has_fma, GetParam().double_ulp);
 }
 
+// Bit for bit the same at each width, with each processor's instructions: a result may
+// not depend on where a vector ends.
 template <typename T>
 void check_widths(const std::optional<MathOp>& op, std::initializer_list<int> widths) {
   static const auto x = [] {

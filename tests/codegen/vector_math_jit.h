@@ -10,7 +10,9 @@
 
 namespace tilewright::cpu {
 
+// A loop in machine code that applies the function to arrays.
 struct MathKernel {
+  // Owns the code: `run` may be called as long as it lives. Movable only.
   MathKernel();
   MathKernel(MathKernel&&) noexcept;
   ~MathKernel();

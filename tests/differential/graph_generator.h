@@ -9,16 +9,22 @@
 
 namespace tilewright {
 
+// Extents around the widths of vectors and the sizes of register tiles, where remainders begin; few
+// enough elements and products that the interpreter keeps up; a value beyond the bound
+// goes through tanh before it is used.
 inline constexpr int64_t kExtents[] = {1, 2, 3, 5, 7, 8, 13, 16, 17, 31, 33, 64, 97};
 inline constexpr int64_t kMostElements = 12000;
 inline constexpr int64_t kMostProducts = 400000;  // multiplications of one contraction
 inline constexpr double kLargestBound = 30;
 
+// Grows a graph from values that are there already: picks one, picks an operator that takes it, and
+// keeps for each result a bound of its magnitude, so that differences can be judged.
 class GraphGenerator {
  public:
+  // Everything follows from the seed; run() is for once.
   explicit GraphGenerator(uint64_t seed) : random_(seed) {}
 
-  RandomGraph run();
+  RandomGraph run();  // of some nodes, with inputs and outputs
 
  private:
   struct Known {

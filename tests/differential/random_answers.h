@@ -16,6 +16,7 @@ namespace tilewright {
 // Gives answers one after the other, at most four, and keeps count.
 class RandomAnswers {
  public:
+  // The machine is that of the form to be compiled; seeds give the same answers each time.
   RandomAnswers(ir::MachineDescription machine, uint64_t seed)
       : machine_(std::move(machine)), random_(seed) {}
   // A trace that went through its text; the usual one where every answer tried was refused.
@@ -25,8 +26,8 @@ class RandomAnswers {
 
   bool keep_bits = true;  // may no answer change any?
   std::string answers;    // given and followed: "kernel: matmul.rows = 3 (usually 6)" a line
-  size_t followed = 0, refused = 0;
-  std::set<std::string> kinds;  // of decisions, without their blocks or values: "rows"
+  size_t followed = 0, refused = 0;  // answers, over all kernels and graphs so far
+  std::set<std::string> kinds;       // of decisions, without their blocks or values: "rows"
 
  private:
   // decide(answers): the decisions that come up then.
@@ -38,6 +39,8 @@ class RandomAnswers {
 
 // A graph, and what it gives by the interpreter and by the form as it is usually compiled.
 struct Reference {
+  // The interpreter's results, how far from them each output may be, and the outputs of the form
+  // without any answer.
   OracleRun oracle;
   std::vector<double> tolerances;
   Tensors usual;
@@ -49,7 +52,9 @@ Reference reference_of(const ir::Graph& graph, const Tensors& inputs, const Comp
 void check_form(const ir::Graph& graph, const Tensors& inputs, const Reference& reference,
                 const CompiledForm& form, const RandomAnswers& answers);
 
+// A graph of one layer, with values for its inputs.
 struct Layer {
+  // Ready to be compiled.
   ir::Graph graph;
   Tensors inputs;
 };

@@ -7,7 +7,9 @@
 
 namespace tilewright {
 
+// What a failing seed is printed and run again as.
 struct RandomGraph {
+  // Verified, with a value for each of its inputs.
   ir::Graph graph;
   Tensors inputs;
 };

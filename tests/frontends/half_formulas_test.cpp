@@ -28,6 +28,8 @@ Given floats(Shape s) { return {std::move(s), {}}; }
 Given integers(Ints v) { return {std::nullopt, std::move(v)}; }
 Given integer(int64_t v) { return {std::nullopt, {v}, true}; }
 
+// A node whose results in halves must be those in f64, rounded. Ranges are chosen where computing
+// in halves would overflow (sums near 65504) or lose what is left (tails of activations).
 struct Case {
   const char* op;
   std::vector<Given> operands;

@@ -1,3 +1,4 @@
+// Inlining of model-local functions: which nodes come out under which names, and what is refused.
 #include "frontends/onnx/inline_functions.h"
 
 #include <gtest/gtest.h>
@@ -44,6 +45,7 @@ std::unique_ptr<OnnxModel> inlined(const ModelProto& proto) {
   return std::move(*model);
 }
 
+// The error of reading or of inlining, whichever finds it.
 Error refused(const ModelProto& proto) {
   auto model = parse(proto);
   if (!model.ok()) return model.error();
@@ -64,6 +66,7 @@ Names lines(const std::vector<OnnxNode>& nodes) {
   return all;
 }
 
+// Two calls of one name, and functions whose values have the same names: all must stay apart.
 TEST(InlineFunctions, NestedCallsBecomeNodesWithNamesOfTheirOwn) {
   ModelProto proto = calling_model();
   auto* graph = proto.mutable_graph();
@@ -84,6 +87,7 @@ TEST(InlineFunctions, NestedCallsBecomeNodesWithNamesOfTheirOwn) {
   EXPECT_EQ(nodes[2].opset, 18);
 }
 
+// And one that is neither: the node that refers to it does without.
 TEST(InlineFunctions, AttributesAreGivenByTheCallOrByDefault) {
   ModelProto proto = calling_model();
   auto* given = proto.mutable_graph()->mutable_node(0)->add_attribute();
@@ -122,6 +126,7 @@ TEST(InlineFunctions, LeftOutInputsAndOutputsStayOut) {
   EXPECT_EQ(lines(model->graph.nodes), (Names{"Clip(x,,x)->y", "Neg(x)->call/unused"}));
 }
 
+// A body without nodes; the caller still needs values under its own names.
 TEST(InlineFunctions, OutputsThatAreInputsAreCopied) {
   ModelProto proto = calling_model();
   proto.mutable_graph()->mutable_node(0)->add_output("z");
@@ -131,6 +136,7 @@ TEST(InlineFunctions, OutputsThatAreInputsAreCopied) {
   EXPECT_EQ(lines(model->graph.nodes), (Names{"Identity(x)->y", "Identity(x)->z"}));
 }
 
+// Calls within a branch, which sees the function's values and hides one.
 TEST(InlineFunctions, InnerGraphsAreRenamedAndExpanded) {
   ModelProto proto = calling_model();
   auto* outer = add_function(proto, "outer", {"a"}, {"b"});
@@ -202,6 +208,7 @@ TEST(InlineFunctions, BoundsGrowth) {
   EXPECT_EQ(refused(chain).kind, ErrorKind::kLimit);
 }
 
+// A function sees nothing of the graph that calls it.
 TEST(InlineFunctions, BodiesAreCheckedAsGraphsAre) {
   ModelProto proto = calling_model();
   auto* outer = add_function(proto, "outer", {"a"}, {"b"});

@@ -10,8 +10,10 @@
 
 namespace tilewright {
 
+// Of inputs or outputs of a node; "" leaves one out.
 using Names = std::vector<std::string>;
 
+// Appended to the nodes of a graph or function; the result takes attributes.
 inline onnx_format::NodeProto* add_node(
     google::protobuf::RepeatedPtrField<onnx_format::NodeProto>* to, const std::string& op,
     const Names& inputs, const Names& outputs, const std::string& name = {},
@@ -25,6 +27,7 @@ inline onnx_format::NodeProto* add_node(
   return node;
 }
 
+// An input or output of type f32 and of unknown shape.
 inline void add_value(google::protobuf::RepeatedPtrField<onnx_format::ValueInfoProto>* to,
                       const std::string& name) {
   auto* value = to->Add();
@@ -74,6 +77,7 @@ inline onnx_format::SparseTensorProto* add_sparse(onnx_format::ModelProto& proto
   return sparse;
 }
 
+// What read_model does, without a file; external data lie in `folder`.
 inline Result<std::unique_ptr<OnnxModel>> parse(const std::string& bytes,
                                                 const std::filesystem::path& folder = {}) {
   auto owner = std::make_shared<std::string>(bytes);
@@ -81,6 +85,7 @@ inline Result<std::unique_ptr<OnnxModel>> parse(const std::string& bytes,
                      folder);
 }
 
+// The same of a message.
 inline Result<std::unique_ptr<OnnxModel>> parse(const onnx_format::ModelProto& model,
                                                 const std::filesystem::path& folder = {}) {
   return parse(model.SerializeAsString(), folder);

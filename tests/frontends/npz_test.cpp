@@ -1,3 +1,5 @@
+// NumPy archives: what this project writes it reads back, what NumPy wrote (files in data/) is
+// read, and damaged archives are refused.
 #include "frontends/tensor_files/npz.h"
 
 #include <gtest/gtest.h>
@@ -20,6 +22,7 @@ std::map<std::string, HostTensor> by_name(const NamedTensors& tensors) {
   return {tensors.begin(), tensors.end()};
 }
 
+// One array of each type that NumPy has, a scalar and an empty one.
 NamedTensors samples() {
   NamedTensors tensors;
   for (const DTypeInfo& t : kDTypes) {
@@ -46,6 +49,7 @@ TEST(Npz, RoundTripKeepsEveryBitAndTheOrder) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.bytes.data()) % kHostAlignment, 0u) << name;
 }
 
+// Outputs of runs can then be compared as files.
 TEST(Npz, WritesTheSameBytesEachTime) {
   ScratchFolder folder;
   ASSERT_TRUE(write_npz(folder / "a.npz", samples()).ok());
@@ -56,6 +60,7 @@ TEST(Npz, WritesTheSameBytesEachTime) {
   EXPECT_EQ(bytes.substr(8, 6), std::string("\0\0\0\0\x21\0", 6));
 }
 
+// Every type, both byte orders, column-major, and names with slashes and colons.
 TEST(Npz, ReadsArraysThatNumpyStored) {
   auto tensors = read_npz(data("numpy_stored.npz"));
   ASSERT_TRUE(tensors.ok()) << tensors.error().to_string();

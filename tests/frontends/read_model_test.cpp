@@ -1,3 +1,5 @@
+// Reading of models that are right, wrong and hostile. The files are untrusted: nothing may crash,
+// read outside the file or take memory without bound, whatever the bytes.
 #include "frontends/onnx/read_model.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +16,7 @@ namespace {
 
 using onnx_format::ModelProto;
 
+// Every field of model.h that a small model can fill.
 TEST(ReadModel, GivesTheWholeModel) {
   ModelProto proto = small_model();
   auto* shape = proto.mutable_graph()
@@ -59,6 +62,7 @@ TEST(ReadModel, GivesTheWholeModel) {
   EXPECT_EQ(last, 4);
 }
 
+// No copy of the weights, and the mapping lives as long as a view of it.
 TEST(ReadModel, RawDataAreViewsThatOutliveTheModel) {
   std::string bytes = small_model().SerializeAsString();
   auto owner = std::make_shared<std::string>(bytes);
@@ -74,6 +78,7 @@ TEST(ReadModel, RawDataAreViewsThatOutliveTheModel) {
   EXPECT_EQ(owner.use_count(), 2);
 }
 
+// Absent numbers are 0; models of old versions do not write the kind.
 TEST(ReadModel, AttributesOfEveryKind) {
   ModelProto proto = small_model();
   auto* node = proto.mutable_graph()->mutable_node(0);
@@ -145,6 +150,7 @@ TEST(ReadModel, TypedDataAndStringsAreDecoded) {
   EXPECT_EQ(all["empty"].bytes, 0u);
 }
 
+// Indices may be numbers of elements or tuples.
 TEST(ReadModel, SparseTensorsBecomeDense) {
   for (bool linear : {true, false}) {
     ModelProto proto = small_model();
@@ -197,6 +203,7 @@ TEST(ReadModel, InnerGraphsSeeOuterValuesToALimitedDepth) {
             "node 2 (If), graph 'then_branch': graph output 'z' is not defined");
 }
 
+// Protobuf's wire format by hand, for messages that its library would not write.
 std::string varint(uint64_t value) {
   std::string out;
   for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
@@ -206,6 +213,7 @@ std::string field(int number, const std::string& bytes) {
   return varint(static_cast<uint64_t>(number) << 3 | 2) + varint(bytes.size()) + bytes;
 }
 
+// Recursion would overflow the stack, and messages of two bytes take far more in memory.
 TEST(ReadModel, BoundsNestingAndAmountsThatProtobufWouldNot) {
   std::string graph;
   for (int i = 0; i < 2000; ++i) graph = field(1, field(5, field(6, graph)));
@@ -239,6 +247,7 @@ size_t touch(const OnnxModel& model) {
   return sum;
 }
 
+// At each byte.
 TEST(ReadModel, EveryTruncationIsRefused) {
   ModelProto proto = nested_model(3);
   add_sparse(proto, {0, 1, 1, 2}, {2, 2});
@@ -248,6 +257,7 @@ TEST(ReadModel, EveryTruncationIsRefused) {
   for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(parse(bytes.substr(0, n)).ok()) << n;
 }
 
+// Each bit alone: an exhaustive fuzzer of distance one, which sanitizers watch.
 TEST(ReadModel, EveryFlippedByteIsReadOrRefused) {
   ModelProto proto = nested_model(3);
   add_sparse(proto, {0, 1, 1, 2}, {2, 2});
@@ -265,6 +275,7 @@ TEST(ReadModel, EveryFlippedByteIsReadOrRefused) {
   EXPECT_GT(refused, bytes.size());
 }
 
+// Files that real exporters wrote, where this machine has them.
 TEST(ReadModel, ReadsTheSharedModels) {
   const char* variable = std::getenv("TILEWRIGHT_SHARED");
   std::filesystem::path shared = variable ? variable : TILEWRIGHT_SOURCE_DIR "/../shared";

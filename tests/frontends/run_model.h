@@ -14,6 +14,8 @@
 
 namespace tilewright {
 
+// Between the tensors of sessions and those of files and oracles, with a copy; and numbers in and
+// out, whatever the element type.
 inline Tensor to_tensor(const HostTensor& h) {
   Tensor t = Tensor::allocate(h.dtype, h.shape).value();
   if (!h.bytes.empty()) std::memcpy(t.data(), h.bytes.data(), h.bytes.size());
@@ -45,6 +47,7 @@ using NodeAttributes = std::map<std::string, AttributeValue>;
 // A model of nodes that tests add to, operands named x0, x1, ...
 class NodeModel {
  public:
+  // Opset of the standard domain; com.microsoft is imported as well.
   explicit NodeModel(int64_t opset = 21) {
     proto.set_ir_version(10);
     proto.add_opset_import()->set_version(opset);
@@ -53,6 +56,7 @@ class NodeModel {
     microsoft->set_version(1);
     proto.mutable_graph()->set_name("main");
   }
+  // Makes an operand known to the graph; the name to give to nodes.
   std::string operand(const Operand& o) {
     if (!o.tensor.defined()) return "";
     const std::string name = "x" + std::to_string(count_++);
@@ -74,6 +78,7 @@ class NodeModel {
     inputs.push_back(o.tensor);
     return name;
   }
+  // Appends a node; attributes take the type of the value given.
   onnx_format::NodeProto* node(const std::string& op, const Names& in, const Names& out,
                                const NodeAttributes& attributes = {},
                                const std::string& domain = {}) {
@@ -97,8 +102,10 @@ class NodeModel {
     }
     return node;
   }
+  // Declares a value that nodes make as a result of the model.
   void output(const std::string& name) { add_value(proto.mutable_graph()->mutable_output(), name); }
 
+  // Compiled, ready to run; errors are for the test to judge.
   Result<std::unique_ptr<Session>> session(const CompileOptions& compile = {},
                                            const SessionOptions& options = {}) const {
     TW_ASSIGN(std::unique_ptr<OnnxModel> model, parse(proto));
@@ -121,6 +128,7 @@ class NodeModel {
     return outputs;
   }
 
+  // Open, so that tests can make it worse; and what run() passes in, in the graph's order.
   onnx_format::ModelProto proto;
   std::vector<Tensor> inputs;
 

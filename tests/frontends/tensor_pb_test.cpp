@@ -1,3 +1,4 @@
+// Values in files of protobuf, one by one and in folders as ONNX's tests have them.
 #include "frontends/tensor_files/tensor_pb.h"
 
 #include <gtest/gtest.h>
@@ -34,6 +35,7 @@ TEST(TensorPb, EveryDtypeRoundTripsThroughAFolder) {
   }
 }
 
+// Empty ones and nested ones too; an optional that is there is written as what it holds.
 TEST(TensorPb, SequencesAndOptionalsRoundTrip) {
   ScratchFolder folder;
   HostValue two(HostSequence{sample(DType::kFloat32, {2}), sample(DType::kInt64, {3})});
@@ -54,6 +56,7 @@ TEST(TensorPb, SequencesAndOptionalsRoundTrip) {
   }
 }
 
+// The kind follows from the graph: writing another would make a file that reads as garbage.
 TEST(TensorPb, RefusesValuesOfAnotherKind) {
   ScratchFolder folder;
   HostValue tensor(sample(DType::kFloat32, {2}));
@@ -77,6 +80,8 @@ onnx_format::TensorProto proto_of(int code, const Shape& dims) {
   return proto;
 }
 
+// The format's typed fields are wider than the elements: f16 by its bits and i8 in int32, u32 in
+// uint64.
 TEST(TensorElements, TypedFieldsBecomeBytes) {
   auto half = proto_of(10, {2});
   half.add_int32_data(0x3C00);

@@ -22,6 +22,7 @@ void expect_equal(const std::string& a, const std::string& b, bool equal) {
   EXPECT_EQ(structural_hash(x) == structural_hash(y), equal) << a << "\n" << b;
 }
 
+// Equality up to renaming of bound variables (alpha equivalence).
 TEST(Compare, NamesDoNotCount) {
   expect_equal("kernel a(A: f32[n]) scalars(n) { for i in 0..n { A[i] = 1.0 } }",
                "kernel b(B: f32[m]) scalars(m) { for k in 0..m { B[k] = 1.0 } }", true);
@@ -57,12 +58,14 @@ TEST(Compare, SharedNodesUnderSwappedLoopsDiffer) {
   EXPECT_NE(structural_hash(x), structural_hash(y));
 }
 
+// They belong to something outside.
 TEST(Compare, FreeVariablesAreEqualOnlyToThemselves) {
   Var a("a"), b("a");
   EXPECT_TRUE(structurally_equal(a + Expr(1), a + Expr(1)));
   EXPECT_FALSE(structurally_equal(a + Expr(1), b + Expr(1)));
 }
 
+// A tree and the same tree with shared branches are equal, and hash alike.
 TEST(Compare, SharingDoesNotCount) {
   Var a("a");
   Expr once = a * Expr(3), x = once + once, y = a * Expr(3) + a * Expr(3);

@@ -41,6 +41,7 @@ void expect_phrase(const std::string& found, const std::string& phrase) {
       << "found: " << found << "\nexpected: " << phrase;
 }
 
+// With constants, which stand in a table beside the text.
 TEST(GraphText, RoundTrips) {
   const Graph g = parsed(kMlp, weights());
   std::vector<ConstantRef> constants;
@@ -130,6 +131,7 @@ TEST(GraphText, ErrorsNamePlaceFoundAndExpected) {
   expect_phrase(parse_error(deep), "nesting");
 }
 
+// As for kernels: valid texts with random changes.
 TEST(GraphText, GarbageIsAnErrorNeverACrash) {
   std::mt19937 random(11);
   const std::string text = kMlp;
@@ -161,6 +163,7 @@ std::string violations(const Graph& g, GraphStage stage = GraphStage::kTyped) {
 
 TEST(VerifyGraph, GoodGraphPasses) { EXPECT_EQ(violations(parsed(kMlp, weights())), ""); }
 
+// A graph that breaks it, and words of the message.
 TEST(VerifyGraph, EachRule) {
   const Graph good = parsed(kMlp, weights());
   auto expect = [&](const std::string& phrase, auto&& break_it) {

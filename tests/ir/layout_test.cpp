@@ -1,3 +1,4 @@
+// Layouts of buffers: the order of axes, blocks of axes and the elements that pad them.
 #include "ir/loops/layout.h"
 
 #include <gtest/gtest.h>
@@ -15,6 +16,7 @@ TEST(Layout, RowMajorWhenEmpty) {
   EXPECT_EQ(storage_elements(Layout{}, Shape{}), 1);
 }
 
+// 11 elements in 2 blocks of 8, the last with a gap; a block is 4 pairs.
 TEST(Layout, TwoLevelsOfBlocksPad) {
   const Layout layout{{0, 8, 0}, {1, 1, 0}, {0, 2, 4}, {0, 1, 2}};
   const Shape shape{11, 3};
@@ -23,6 +25,7 @@ TEST(Layout, TwoLevelsOfBlocksPad) {
   EXPECT_EQ(storage_offset(physical_axes(layout, shape), index), ((1 * 3 + 2) * 4 + 1) * 2 + 0);
 }
 
+// And gaps are zero: kernels may compute with them.
 TEST(Layout, PackAndUnpackAreInverse) {
   for (const Layout& layout :
        {Layout{}, permuted_layout({2, 0, 1}), Layout{{1, 4, 0}, {2, 1, 0}, {0, 1, 0}, {1, 1, 4}}}) {

@@ -72,6 +72,7 @@ kernel k2_add(A: f32[4], B: f32[4]) {
 
 ConstantRef weights() { return make_constant_of<float>(DType::kFloat32, {4}, {1, 2, 3, 4}); }
 Result<Program> parsed(const std::string& text) { return parse_program(text, {weights()}); }
+// The text with one line changed; the line must be there.
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
@@ -84,6 +85,7 @@ std::string violations(const std::string& text) {
   return s.ok() ? "" : s.error().to_string();
 }
 
+// The program above has one of each.
 TEST(ProgramText, EveryInstructionRoundTrips) {
   Result<Program> p = parsed(kWhole);
   ASSERT_TRUE(p.ok()) << p.error().to_string();
@@ -137,6 +139,7 @@ TEST(VerifyProgram, EachKernelHasASchedule) {
 }
 TEST(VerifyProgram, AGoodProgramPasses) { EXPECT_EQ(violations(kWhole), ""); }
 
+// By one change of the good program each.
 TEST(VerifyProgram, EachRuleIsChecked) {
   const struct {
     const char *from, *to, *phrase;

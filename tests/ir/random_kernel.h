@@ -10,12 +10,14 @@
 
 namespace tilewright::ir {
 
+// All choices follow from the seed, so that a failure is found again by its number.
 class RandomKernel {
  public:
   // odd_sequences: also sequences that the makers of nodes.h would flatten.
   explicit RandomKernel(uint32_t seed, bool odd_sequences = true)
       : random_(seed), odd_sequences_(odd_sequences) {}
 
+  // One kernel; for once per object.
   Kernel make() {
     Kernel k;
     k.name = pick(3) ? "random" : "odd name/'1'";
@@ -35,6 +37,7 @@ class RandomKernel {
     if (pick(2)) k.workspace.worker = 128;
     return k;
   }
+  // An expression of this type over variables and buffers made so far, at most so deep.
   Expr expr(ScalarType t, int depth) {
     if (depth <= 0 || pick(8) == 0) return leaf(t);
     switch (pick(10)) {

@@ -13,6 +13,8 @@
 
 namespace tilewright::ir {
 
+// The element type of an array of T. Halves have none: they are passed as uint16_t, with their
+// type.
 template <typename T>
 inline constexpr DType kTypeOf = DType::kBool;
 template <>

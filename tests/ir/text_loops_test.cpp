@@ -16,6 +16,7 @@
 namespace tilewright::ir {
 namespace {
 
+// Text and structure both survive: equal text, equal nodes, equal hashes.
 void expect_round_trip(const Kernel& k) {
   const std::string text = to_text(k);
   Result<Kernel> back = parse_kernel(text);
@@ -30,6 +31,7 @@ std::string parse_error(const std::string& text) {
   return k.ok() ? "no error" : k.error().to_string();
 }
 
+// One kernel spelled out, as documentation and so that a change of the form is seen.
 TEST(TextLoops, MatmulLooksLikeThis) {
   EXPECT_EQ(to_text(testing_samples::matmul(512, 784)),
             R"(kernel matmul(A: f32[m, 784], B: f32[784, 512], C: f32[m, 512]) scalars(m) {
@@ -84,6 +86,7 @@ TEST(TextLoops, EveryStatementIsReadAndPrintedAlike) {
   expect_round_trip(*k);
 }
 
+// As many as precedence needs, and no text that reads as another type or sign.
 TEST(TextLoops, ExpressionsHaveMinimalParentheses) {
   Names names;
   for (const char* n : {"a", "b", "c"}) names.vars[n] = Var(n);
@@ -185,6 +188,7 @@ TEST(TextLoops, StreamedIsNoReservedWord) {
   expect_round_trip(*k);
 }
 
+// Variables are told apart by identity in memory, by name in text.
 TEST(TextLoops, SameNamesGetSuffixes) {
   Var i("i"), again("i"), taken("i_1");
   Buffer b = make_buffer("i", DType::kInt64, {Expr(9)});
@@ -197,6 +201,7 @@ TEST(TextLoops, SameNamesGetSuffixes) {
   expect_round_trip(k);
 }
 
+// The last check keeps the generator complete when a kind of node is added.
 TEST(TextLoops, RandomKernelsRoundTripAndCoverEveryNode) {
   std::set<NodeKind> seen;
   for (uint32_t seed = 0; seed < 600; ++seed) {
@@ -211,6 +216,7 @@ TEST(TextLoops, RandomKernelsRoundTripAndCoverEveryNode) {
 #include "ir/loops/nodes.def"
 }
 
+// Random bit patterns: subnormal numbers, infinities and signs of zero among them.
 TEST(TextLoops, EveryFloatKeepsItsBits) {
   std::mt19937_64 random(1);
   Names names;
@@ -261,6 +267,7 @@ TEST(TextLoops, ErrorsNamePlaceFoundAndExpected) {
         << text << "\nfound: " << parse_error(text) << "\nexpected: " << phrase;
 }
 
+// The parser is recursive; a limit keeps hostile text from overflowing the stack.
 TEST(TextLoops, DeepNestingIsRefusedNotFollowed) {
   const size_t deep = 200000;
   EXPECT_NE(parse_error("kernel k(A: i64[2]) { A[0] = " + std::string(deep, '(') + "1" +
@@ -280,6 +287,7 @@ TEST(TextLoops, DeepNestingIsRefusedNotFollowed) {
             std::string::npos);
 }
 
+// Random changes to valid text get further than random text would.
 TEST(TextLoops, GarbageIsAnErrorNeverACrash) {
   std::mt19937 random(7);
   for (uint32_t seed = 0; seed < 300; ++seed) {

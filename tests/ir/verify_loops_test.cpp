@@ -9,6 +9,7 @@
 namespace tilewright::ir {
 namespace {
 
+// All that the verifier finds, as one text; "" when nothing.
 std::string violations(const Kernel& k, Stage stage) {
   Status s = verify(k, stage);
   return s.ok() ? "" : s.error().to_string();
@@ -61,6 +62,7 @@ TEST(VerifyLoops, LocalBuffersAreNotOverrun) {
   for (const auto& c : cases) expect_violation(parsed(c.text), Stage::kFlat, c.phrase);
 }
 
+// A table: the stage, a kernel as short as it can be, and words of the message.
 TEST(VerifyLoops, RulesThatTextCanBreak) {
   const struct {
     Stage stage;
@@ -138,6 +140,7 @@ TEST(VerifyLoops, RulesThatTextCanBreak) {
   for (const auto& c : cases) expect_violation(parsed(c.text), c.stage, c.phrase);
 }
 
+// Ramps of vectors, and the operations that take them apart.
 TEST(VerifyLoops, RowsAndTheirLanes) {
   const struct {
     Stage stage;
@@ -158,6 +161,8 @@ TEST(VerifyLoops, RowsAndTheirLanes) {
   for (const auto& c : cases) expect_violation(parsed(c.text), c.stage, c.phrase);
 }
 
+// Before planning none has a place, after it all have, aligned, within the size and apart from
+// those that live at the same time.
 TEST(VerifyLoops, WorkspaceBuffersHavePlacesOnceTheyArePlanned) {
   const auto found = [](const std::string& sizes, const std::string& body, Stage stage) {
     return violations(parsed("kernel k(A: f32[64]) scalars(n) " + sizes + " { " + body + " }"),
@@ -184,6 +189,7 @@ TEST(VerifyLoops, WorkspaceBuffersHavePlacesOnceTheyArePlanned) {
   broken("workspace s: f32[1] at 0:i32 A[0] = 1.0", "the place of buffer 's' has type i32");
 }
 
+// Members of a team run the code between phases each for itself: accesses there would race.
 TEST(VerifyLoops, ATeamAccessesMemoryInItsPhasesAlone) {
   const auto found = [](const std::string& body) {
     return violations(parsed("kernel k(A: f32[64], N: i64[1]) team { " + body + " }"),
@@ -201,6 +207,7 @@ TEST(VerifyLoops, ATeamAccessesMemoryInItsPhasesAlone) {
          "a parallel loop accesses the local 'L' of the team's member");
 }
 
+// What the instructions take (vpdpbusd): u8 times i8, four products to a sum in i32.
 TEST(VerifyLoops, DotsTakeBytesInFours) {
   auto kernel = [](const std::string& value) {
     return parsed("kernel k(C: i32[4], L: i64[4], A: u8[16], B: i8[16]) { C[ramp(0, 1, 4)] = " +
@@ -223,6 +230,7 @@ TEST(VerifyLoops, DotsTakeBytesInFours) {
     expect_violation(kernel(wrong), Stage::kFlat, phrase);
 }
 
+// What AMX takes: at most 16 rows of 64 bytes.
 TEST(VerifyLoops, TilesOfDots) {
   auto found = [](const std::string& tile, Stage stage = Stage::kFlat) {
     return violations(
@@ -251,6 +259,7 @@ TEST(VerifyLoops, TilesOfDots) {
             std::string::npos);
 }
 
+// An expression without the checks of its maker.
 template <typename T>
 Expr raw(T fields, ScalarType type) {
   fields.kind = T::kKind;

@@ -72,6 +72,7 @@ class Aliases : public testing::Test {
   std::mt19937_64 random_{3};
 };
 
+// As in a DenseNet or an Inception block.
 TEST_F(Aliases, ConvolutionsWriteTheirPartOfAConcat) {
   const ir::ValueId x = input({1, 8, 9, 11});
   const ir::ValueId a =
@@ -82,6 +83,7 @@ TEST_F(Aliases, ConvolutionsWriteTheirPartOfAConcat) {
   call_.output(call_.op("add", {c, call_.op("conv", {a, weights({8, 32, 1, 1})})}));
   expect_copies(0);
 }
+// The next layer then reads no border of its own; a kernel writes the zeros.
 TEST_F(Aliases, PaddingIsWrittenAroundWhatAConvolutionStores) {
   const ir::ValueId x = input({1, 8, 9, 11});
   const ir::ValueId a = call_.op("relu", {call_.op("conv", {x, weights({24, 8, 1, 1})})});
@@ -147,6 +149,7 @@ TEST_F(Aliases, PaddingsOfAValueAreWrittenToTheEnd) {
   expect_copies(0);
   expect_borders(1);
 }
+// Places are relative to the outermost buffer.
 TEST_F(Aliases, AConcatOfConcatsIsOne) {
   const ir::ValueId x = input({5, 32});
   const ir::ValueId inner = concat({product(x, 32, 16), product(x, 32, 48)}, 1);
@@ -195,16 +198,19 @@ TEST_F(Aliases, AProductReadsOnePartAndWritesAnother) {
   call_.output(both);
   expect_copies(0);
 }
+// It can lie in one place only.
 TEST_F(Aliases, APartThatIsThereTwiceIsCopied) {
   const ir::ValueId a = product(input({4, 16}), 16, 32), both = concat({a, a}, 0);
   call_.output(call_.op("relu", {product(both, 32, 8)}));
   expect_copies(1);
 }
+// An input of the graph lies where the caller has it.
 TEST_F(Aliases, WhatIsNotMadeForTheConcatIsCopied) {
   const ir::ValueId x = input({4, 16}), a = product(x, 16, 40);
   call_.output(concat({x, a}, 1));
   expect_copies(1);
 }
+// It lies in memory of the caller's, whole and without gaps.
 TEST_F(Aliases, AResultOfTheGraphStaysItsOwn) {
   const ir::ValueId a = product(input({4, 16}), 16, 32);
   call_.output(a);
@@ -212,11 +218,13 @@ TEST_F(Aliases, AResultOfTheGraphStaysItsOwn) {
   call_.output(slice(a, 1, 3, 0));
   expect_copies(2);
 }
+// Rows of a few elements would be written to scattered places.
 TEST_F(Aliases, ShortRunsAreCopied) {
   const ir::ValueId x = input({40, 16});
   call_.output(concat({product(x, 16, 3), product(x, 16, 5)}, 1));
   expect_copies(1);
 }
+// The graph of attention with one product for queries, keys and values.
 TEST_F(Aliases, HeadsAreReadWhereTheProductStoresThem) {
   const ir::ValueId all = product(input({1, 13, 24}), 24, 96);
   std::vector<ir::ValueId> heads;
@@ -238,6 +246,7 @@ TEST_F(Aliases, SlicesOfSlicesAndSteps) {
   call_.output(call_.op("matmul", {slice(x, 2, 3, 0), weights({1, 32, 4})}));
   expect_copies(0);
 }
+// Elements that are not neighbours make no vector loads.
 TEST_F(Aliases, ASliceAcrossVectorsIsCopied) {
   call_.output(product(slice(input({9, 64}), 0, 64, 1, 2), 32, 7));
   expect_copies(1);

@@ -12,6 +12,7 @@ namespace tilewright {
 // no AMX instruction, or one that the tiles' configuration forbids, ends the process as ever.
 class AmxEmulator {
  public:
+  // Installs the handler of SIGILL, which the destructor takes away.
   AmxEmulator();
   ~AmxEmulator();
   // Products of tiles and writes of tiles to memory that were emulated, by all threads.

@@ -23,6 +23,8 @@ HostTensor of_type(DType dtype, const Shape& shape, const std::vector<T>& values
     t.data<T>()[i] = values[static_cast<size_t>(i) % values.size()];
   return t;
 }
+// The ends of the type and their neighbours, small numbers of both signs, powers of 2 and one less:
+// what shifts, masks and divisions by constants treat apart.
 template <typename T>
 std::vector<T> edges_of_integer() {
   using Limits = std::numeric_limits<T>;
@@ -36,6 +38,8 @@ std::vector<T> edges_of_integer() {
   if (e.size() % 2 == 0) e.push_back(5);  // an odd number of pairs leaves a tail
   return e;
 }
+// The largest number, the smallest normal one, the neighbour of 1, halves (ties of rounding),
+// infinities, NaN, each with both signs.
 std::vector<double> edges_of_float(DType t) {
   const bool is_half = t == DType::kFloat16;
   const double high = is_half                 ? 65504
@@ -87,6 +91,7 @@ HostTensor picked(const HostTensor& t, int64_t count, At&& at) {
   return r;
 }
 
+// Elements of both, one after the other.
 HostTensor joined(const HostTensor& a, const HostTensor& b) {
   HostTensor r(a.dtype, {a.size() + b.size()});
   std::copy(a.bytes.begin(), a.bytes.end(), r.bytes.begin());
@@ -95,6 +100,7 @@ HostTensor joined(const HostTensor& a, const HostTensor& b) {
 }
 
 bool is_division(const std::string& op) { return op == "div" || op == "mod" || op == "fmod"; }
+// Has ONNX the operator for this type?
 bool is_defined(const std::string& op, DType t) {
   const bool logical = op == "and" || op == "or" || op == "xor";
   if (op == "shift_left" || op == "shift_right") return is_integer(t);
@@ -163,6 +169,7 @@ bool is_left_open(const std::string& op, DType t, double a, double b) {
   return op == "fmod" && std::isfinite(a) && std::isfinite(b) && std::abs(a / b) >= 0x1p53;
 }
 
+// All pairs as two long tensors, so that vectors and tails meet each of them. Divisors leave 0 out.
 TEST_P(EdgeOperands, OfTwo) {
   const DType t = GetParam();
   const HostTensor e = edges(t);
@@ -234,6 +241,7 @@ TEST_P(EdgeOperandsInCode, OfAKnownOperand) {
                {"native"});
 }
 
+// The same for operators of one operand, and for the two of three (where, clip).
 TEST_P(EdgeOperands, OfOne) {
   const DType t = GetParam();
   GraphCall call;
@@ -265,6 +273,8 @@ TEST_P(EdgeOperands, OfOne) {
   expect_equal(call, [](size_t, int64_t) { return false; });
 }
 
+// From each type to each, with numbers beyond the target's range, for which the result is defined
+// by the interpreter (saturation or wrapping) rather than by C++.
 TEST_P(EdgeOperands, Conversions) {
   const DType from = GetParam();
   GraphCall call;

@@ -15,6 +15,7 @@
 
 namespace tilewright {
 
+// Inputs or outputs, in the graph's order.
 using Tensors = std::vector<HostTensor>;
 
 // Elements of a type in a range where operators are defined: floats in [-1, 1], integers from -5 to
@@ -33,6 +34,7 @@ struct GraphCall {
   ir::Graph graph;
   Tensors inputs;
 
+  // Operands by value, nodes with their first result, and what the graph returns.
   ir::ValueId input(HostTensor t);
   ir::ValueId constant(const HostTensor& t);
   ir::ValueId op(std::string_view name, std::vector<ir::ValueId> operands,
@@ -42,6 +44,7 @@ struct GraphCall {
 
 // What the oracle found out on the way.
 struct OracleRun {
+  // In the graph's order.
   Tensors outputs;
   double largest = 0;  // magnitude of any finite element of an operand or result
   double steps = 0;    // reduction steps behind one element, over all nodes
@@ -51,7 +54,9 @@ struct OracleRun {
 // part of it, at random, to see what rounding on the way may grow to.
 Result<OracleRun> interpret_graph(const ir::Graph& graph, const Tensors& inputs, double change = 0);
 
+// The ways of compiling one graph that must agree with the interpreter.
 struct CompiledForm {
+  // As in CompileOptions.
   bool fuse = true, schedule = true;
   bool fold = false;           // false: kernels compute what depends on constants alone
   std::string cpu = "native";  // as describe_machine takes it; runs_here must hold

@@ -24,8 +24,11 @@ enum class Place {
   kAlignedAtEnd,  // as near to the guard behind as 64-byte lines allow: sessions write in place
 };
 
+// An electric fence (after Perens' malloc debugger): pages without access on both sides, and bytes
+// of a known pattern in the rest of the page, which is_intact() looks at.
 class GuardedMemory {
  public:
+  // Mapped at once, filled with the canary.
   GuardedMemory(size_t bytes, Place place) : bytes_(bytes) {
     const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     inner_ = (bytes / page + 1) * page;
@@ -53,6 +56,7 @@ class GuardedMemory {
     if (map_) munmap(map_, mapped_);
   }
 
+  // What the test may touch.
   uint8_t* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   // Is every byte around the memory, up to the guards, as it was at first?
@@ -71,6 +75,7 @@ class GuardedMemory {
 // Names what runs for as long as it lives: a fault says so before the process ends.
 class NameFaults {
  public:
+  // One at a time: the text is static, since a handler of signals may not allocate.
   explicit NameFaults(const std::string& what) {
     std::snprintf(text(), kLength, "memory beyond a tensor was touched by %s\n", what.c_str());
     struct sigaction action = {};

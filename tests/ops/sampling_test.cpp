@@ -25,6 +25,7 @@ std::vector<double> places(int n) {
   return p;
 }
 
+// Each mode with each padding, in one to three dimensions.
 TEST_P(Sampling, Grids) {
   for (const char* mode : {"linear", "nearest", "cubic"}) {
     GraphCall call;
@@ -201,6 +202,7 @@ TEST_P(Sampling, Boxes) {
   expect_equal(call, 0);
 }
 
+// Whole factors, which the importer makes of a nearest resize.
 TEST_P(Sampling, RepeatedElements) {
   GraphCall call;
   for (const int64_t factor : {2, 3, 4, 8})

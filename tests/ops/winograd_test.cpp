@@ -23,6 +23,8 @@ void PrintTo(const Layer& l, std::ostream* out) {
        << l.pads[1] << l.pads[2] << l.pads[3];
 }
 
+// Layers with fewer elements than a tile, with tiles cut off on either side, with channels that
+// fill no vector, and some as models have them.
 constexpr std::array kSame{int64_t{1}, int64_t{1}, int64_t{1}, int64_t{1}};
 constexpr std::array kNone{int64_t{0}, int64_t{0}, int64_t{0}, int64_t{0}};
 const Layer kLayers[] = {{1, 1, 1, 1, 1, kSame},          {1, 1, 3, 3, 1, kNone},
@@ -59,6 +61,7 @@ const Matrices& matrices(int64_t m) {
   return m == 2 ? two : four;
 }
 
+// The convolution from its definition, in f64, and how far Winograd's form in f32 may be from it.
 class Reference {
  public:
   Reference(const Layer& l, int64_t m, const HostTensor& x, const HostTensor& w)
@@ -121,6 +124,8 @@ class Reference {
   const HostTensor &x_, &w_;
 };
 
+// A pool of windows of one element: what lies before and after a layer in a model, and lets the
+// layout be chosen.
 ir::ValueId between_layers(GraphCall& call, ir::ValueId v) {
   return call.op("max_pool", {v}, {{"kernel_shape", std::vector<int64_t>{1, 1}}});
 }
@@ -171,6 +176,7 @@ TEST_P(SmallWinograd, InterpretedEqualsThePlainSums) {
   expect_results(oracle->outputs[0]);
 }
 
+// The same bits on any number of threads.
 TEST_P(Winograd, CompiledEqualsThePlainSums) {
   for (const char* cpu : {"x86-64-v4", "x86-64-v3", "x86-64"})
     for (const bool between : {true, false}) {

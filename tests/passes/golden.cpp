@@ -15,6 +15,7 @@ namespace tilewright::passes {
 
 namespace {
 
+// The parts of one case as they stand in the file.
 struct Case {
   std::string name, kernel, steps, result;
 };
@@ -47,6 +48,8 @@ void write_cases(const std::string& path, const std::vector<Case>& cases) {
 
 constexpr std::string_view kError = "error: ";
 
+// Kernels are verified before and after, and compared by text and by results in the interpreter: a
+// golden file alone would keep a mistake that was once accepted.
 void check_case(Case& c, const GoldenRules& rules, const ApplySteps& apply, bool update) {
   auto before = ir::parse_kernel(c.kernel);
   ASSERT_TRUE(before.ok()) << before.error().to_string();

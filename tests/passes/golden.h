@@ -20,9 +20,11 @@
 
 namespace tilewright::passes {
 
+// What a case's steps do to its kernel: passes, primitives or rules, by the test.
 using ApplySteps =
     std::function<Result<ir::Kernel>(const ir::Kernel& kernel, const std::string& steps)>;
 
+// What all cases of one file have in common.
 struct GoldenRules {
   ir::Stage before, after;   // what the kernels obey
   bool needs_error = false;  // at least one case is an error

@@ -26,6 +26,7 @@ inline ir::Graph parsed_graph(const std::string& lines,
   return *g;
 }
 
+// A constant whose elements are written out, for types of 8 bits.
 inline ir::ConstantRef bytes(DType dtype, Shape shape, std::vector<uint8_t> values) {
   return ir::make_constant(dtype, std::move(shape), std::move(values));
 }

@@ -25,6 +25,7 @@ Result<std::vector<ir::ConstantRef>> interpret_constants(const ir::Graph& g) {
   return constants;
 }
 
+// Dead code elimination, with identities taken out on the way.
 TEST(EliminateDeadNodes, DropsWhatNobodyUsesAndCopies) {
   const ir::Graph g = parsed_graph(R"(  input x: f32[4, 6]
   const n: i64[2] = [4, 6]
@@ -44,6 +45,7 @@ TEST(EliminateDeadNodes, DropsWhatNobodyUsesAndCopies) {
 )");
 }
 
+// A reshape to another shape stays; an output may be an input of the graph itself.
 TEST(EliminateDeadNodes, KeepsReshapesAndAnInputAsOutput) {
   const std::string lines = R"(  input x: f32[4, 6]
   const n: i64[1] = [24]
@@ -61,6 +63,7 @@ TEST(EliminateDeadNodes, KeepsReshapesAndAnInputAsOutput) {
 )");
 }
 
+// Common subexpressions: equal operator, operands and attributes.
 TEST(EliminateCommonNodes, OneForEqualCalls) {
   const ir::Graph g = parsed_graph(R"(  input x: f32[4, 6]
   a: f32[4, 6] = relu(x)
@@ -84,6 +87,7 @@ TEST(EliminateCommonNodes, OneForEqualCalls) {
 )");
 }
 
+// Also through several nodes; what depends on an input stays.
 TEST(FoldConstants, ComputesWhatHangsOnConstants) {
   const ir::Graph g = parsed_graph(R"(  input x: f32[2, 2]
   const a: f32[2] = [1.0, 2.0]
@@ -146,6 +150,7 @@ TEST(FoldConstants, ComputesBothResultsWhereOneIsKnown) {
   }
 }
 
+// The callback compiles and runs code: it must not be called for nothing.
 TEST(FoldConstants, RunsNothingWithoutConstants) {
   const ir::Graph g = parsed_graph(R"(  input x: f32[2]
   y: f32[2] = exp(x)

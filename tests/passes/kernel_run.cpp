@@ -1,3 +1,5 @@
+// Kernels and graphs run in the interpreter on small random whole numbers: most sums are exact in
+// f32 whatever their order.
 #include "tests/passes/kernel_run.h"
 
 #include <gtest/gtest.h>
@@ -22,6 +24,7 @@ using namespace ir;
 
 namespace {
 
+// One element of a type, of a number that it can hold.
 void put(uint8_t* at, DType dtype, double value) {
   const auto copy = [&](auto v) { std::memcpy(at, &v, sizeof(v)); };
   switch (dtype) {
@@ -111,6 +114,7 @@ Result<std::vector<Elements>> run_kernel(const Kernel& kernel, const std::vector
 
 namespace {
 
+// The nodes of a graph, fused as their groups say, each group as one kernel.
 class GraphRun {
  public:
   GraphRun(const Graph& graph, unsigned seed) : graph_(graph), uses_(graph.use_counts()) {
@@ -157,6 +161,7 @@ class GraphRun {
       }
     return true;
   }
+  // The kernel as it is before any schedule.
   Status run_group(const std::vector<size_t>& nodes) {
     const GroupKernel g = build_group_kernel(graph_, nodes, uses_);
     TW_RETURN_IF_ERROR(verify(g.kernel, Stage::kBlocks));

@@ -14,6 +14,8 @@ namespace tilewright::passes {
 
 namespace {
 
+// `machine: vectors 64, registers 32, threads 4, features a b, exact`: what differs from the
+// defaults.
 void read_machine(RuleCase& c) {
   std::istringstream parts(c.machine_line.substr(c.machine_line.find(':') + 1));
   for (std::string part; std::getline(parts, part, ',');) {

@@ -11,11 +11,15 @@
 
 namespace tilewright::passes {
 
+// A graph, a machine, and what the rules make of every kernel of it.
 struct RuleCase {
+  // As the file has them; `schedules` is what is expected, or found when files are written anew.
   std::string name, machine_line, graph, schedules;
+  // What machine_line describes; `exact`: kernels may not reorder sums.
   ir::MachineDescription machine;
   bool exact = false;
 };
+// Between a file of tests/passes and its cases, in the order of the file.
 std::vector<RuleCase> read_rule_cases(const std::string& path);
 void write_rule_cases(const std::string& path, const std::vector<RuleCase>& cases);
 

@@ -24,6 +24,7 @@ void expect_phrase(const std::string& found, const std::string& phrase) {
   EXPECT_NE(found.find(phrase), std::string::npos) << "found: " << found;
 }
 
+// Spaces at line ends and empty lines are allowed, as editors leave them.
 TEST(Trace, RoundTrips) {
   const Trace trace{{"split", {"matmul.i0", "a", "b"}, {14}},
                     {"reorder", {"x", "y", "z"}, {}},
@@ -41,6 +42,7 @@ TEST(Trace, RoundTrips) {
   EXPECT_TRUE(empty->empty());
 }
 
+// Of the text, which people write and change.
 TEST(Trace, ErrorsNameTheLine) {
   expect_phrase(trace_error("split(i; 4)\nsplit i"), "line 2: expected primitive(names; numbers)");
   expect_phrase(trace_error(")("), "line 1: expected primitive");
@@ -79,6 +81,7 @@ TEST(Trace, NamesAreFreshAndNotAmbiguous) {
   expect_phrase(ambiguous.error().to_string(), "2 loops are called 'i'");
 }
 
+// Of the trace, when it is applied; the kernel given is left as it was.
 TEST(Trace, ErrorsNameTheStep) {
   auto kernel = ir::parse_kernel("kernel k(A: f32[4]) { for i in 0..4 { A[i] = 0.0 } }");
   ASSERT_TRUE(kernel.ok());
@@ -95,6 +98,8 @@ TEST(Trace, ErrorsNameTheStep) {
   EXPECT_TRUE(ir::structurally_equal(*untouched, *kernel));
 }
 
+// Kernels that the rules treat differently: products with and without fixed extents, windows,
+// reductions over inner and outer axes, and what has no loops at all.
 struct Sample {
   const char* name;
   const char* graph;
@@ -250,6 +255,7 @@ TEST_P(DefaultSchedules, ReplayGivesTheSameKernel) {
   }
 }
 
+// Every step that a rule wants applies: one that fails is left out, and only `lost` tells.
 TEST_P(DefaultSchedules, LoseNoStep) {
   ir::MachineDescription machine;
   auto choice = choose_trace(kernel_, {.machine = &machine, .constants = {"w"}, .answers = {}});
@@ -292,6 +298,7 @@ TEST(FindSchedule, ComesBeforeTheDefault) {
   expect_phrase(wrong.error().to_string(), "no loop 'nothing'");
 }
 
+// In the interpreter, for machines with each width of vectors, scheduled and lowered.
 TEST_P(DefaultSchedules, ComputeTheSame) {
   LowerOptions options;
   options.machine.threads = 4;

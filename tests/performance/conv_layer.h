@@ -7,15 +7,19 @@
 
 namespace tilewright::performance {
 
+// Of the models that suites are made of (ResNet-50, MobileNet-v2), by their extents.
 struct ConvLayer {
   int64_t in, out, extent, kernel;  // channels; height and width of the image; of the window
+  // Alike in both directions; as many groups as channels: depthwise.
   int64_t stride = 1, group = 1;
 
+  // Of the benchmark: "64x56_to_64_k3", channels and extent, then channels and window.
   std::string name() const {
     return std::to_string(in) + "x" + std::to_string(extent) + "_to_" + std::to_string(out) + "_k" +
            std::to_string(kernel) + (stride > 1 ? "_s" + std::to_string(stride) : "") +
            (group > 1 ? "_depthwise" : "");
   }
+  // NCHW and OIHW.
   Shape input() const { return {1, in, extent, extent}; }
   Shape weights() const { return {out, in / group, kernel, kernel}; }
 

@@ -12,6 +12,7 @@ namespace tilewright::performance {
 
 // What all benchmarks of this process run with.
 struct Setting {
+  // Of the session, and what the machine reaches with as many (codegen/measure).
   int threads = 1;
   ir::MachineSpeed speed;
 };

@@ -30,6 +30,7 @@ ValueId KernelGraph::number(double value) {
                                                  DType::kFloat32, {}, {static_cast<float>(value)}));
 }
 
+// Nodes are named by their number and profiled under their operator, by which `timed` finds them.
 ValueId KernelGraph::op(std::string_view op, std::vector<ValueId> operands,
                         ir::Attributes attributes, int outputs) {
   const std::string name = next_name("n");

@@ -13,12 +13,16 @@ namespace tilewright::performance {
 // program.
 class KernelGraph {
  public:
+  // Operands: random ones that a run is given, random constants, and single numbers.
   ir::ValueId input(const Shape& shape, DType dtype = DType::kFloat32);
   ir::ValueId weight(const Shape& shape, DType dtype = DType::kFloat32);  // a constant
+  // A scalar constant of f32.
   ir::ValueId number(double value);
   ir::ValueId op(std::string_view op, std::vector<ir::ValueId> operands,
                  ir::Attributes attributes = {}, int outputs = 1);  // the first output
+  // To a fixed shape, as exporters do around attention.
   ir::ValueId reshape(ir::ValueId value, const Shape& shape);
+  // Makes a value a result of the graph, whose bytes then count as written.
   void output(ir::ValueId value);
 
   double operations = 0;  // multiplications and additions; 0: of no interest
@@ -27,9 +31,11 @@ class KernelGraph {
   // them is there for the layouts that they meet in a model.
   std::string timed;
 
+  // What is compiled, and what a run is given.
   const ir::Graph& graph() const { return graph_; }
   const Tensors& inputs() const { return inputs_; }
   double bytes_read() const { return bytes_read_; }  // inputs and weights, once
+  // Of the results, once.
   double bytes_written() const { return bytes_written_; }
 
  private:

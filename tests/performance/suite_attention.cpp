@@ -5,6 +5,7 @@
 
 namespace tilewright::performance {
 
+// Written as exporters write it; the operations counted are those of the two products.
 void add_attention() {
   constexpr int64_t kHeads = 12, kWidth = 64;
   for (const int64_t length : {128, 384})

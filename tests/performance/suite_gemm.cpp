@@ -5,6 +5,8 @@ namespace tilewright::performance {
 
 namespace {
 
+// Products [m, k] times [k, n]: squares, layers of BERT-base and GPT-2 (a token at a time: m = 1),
+// few rows, and primes, which no tile divides.
 struct Gemm {
   const char* name;
   int64_t m, n, k;

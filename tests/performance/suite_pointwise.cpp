@@ -7,6 +7,7 @@ namespace {
 
 const Shape kShape{16, 1024, 1024};  // 64 MiB of f32
 
+// Operators on each element: from those that memory bounds alone to those with work for the units.
 void add(const std::string& name, ir::ValueId (*formula)(KernelGraph&, ir::ValueId)) {
   add_benchmark("pointwise/" + name,
                 [formula](KernelGraph& k) { k.output(formula(k, k.input(kShape))); });

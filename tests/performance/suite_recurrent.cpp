@@ -3,6 +3,7 @@
 
 namespace tilewright::performance {
 
+// One product for all steps and a chain of small ones: latency, not throughput.
 void add_recurrent() {
   constexpr int64_t kHidden = 128, kSteps = 64, kGates = 4 * kHidden;
   add_benchmark("recurrent/lstm_h128_s64", [](KernelGraph& k) {

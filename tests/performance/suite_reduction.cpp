@@ -7,6 +7,8 @@ namespace {
 
 const Shape kShape{16384, 1024};  // 64 MiB of f32
 
+// Along contiguous rows, down columns, over both, and a tall narrow matrix as the gradient of a
+// bias has it; then the reductions that have several passes over a row, at two lengths.
 ir::ValueId sum(KernelGraph& k, const Shape& shape, std::vector<int64_t> axes) {
   return k.op("reduce_sum", {k.input(shape)},
               {{"axes", std::move(axes)}, {"keepdims", int64_t{0}}});

@@ -1,3 +1,5 @@
+// The format of compiled models: round trips, and files that are damaged, foreign or hostile. What
+// is loaded gets executed, so that no code may run before the file has been found to be a model.
 #include "runtime/executable.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +16,7 @@
 namespace tilewright::testing {
 namespace {
 
+// Together they use every part of the format.
 std::vector<Executable> all_models() {
   return {add_relu_model(), add_relu_two_variants(), compact_model(),
           branch_model(),   fibonacci_model(),       gather_model()};
@@ -108,6 +111,7 @@ TEST(Executable, DamageNeverCrashes) {
   EXPECT_GT(refused, 3000);
 }
 
+// Said by the version, before anything that may have changed is read.
 TEST(Executable, RefusesAnotherVersion) {
   std::vector<uint8_t> bytes = serialize_executable(branch_model());
   bytes[4] = 77;
@@ -126,6 +130,7 @@ TEST(LoadExecutable, LoadsAndRunsASharedObject) {
   EXPECT_EQ(values<float>(out[0]), (std::vector<float>{2.5, 5, 7.5}));
 }
 
+// A missing file, a folder, text, a library, and a model of another version.
 TEST(LoadExecutable, RefusesForeignFiles) {
   EXPECT_EQ(load_error("/nonexistent/model.so"), "cannot read the file");
   EXPECT_EQ(load_error(::testing::TempDir()), "not a shared object");
@@ -145,6 +150,7 @@ TEST(LoadExecutable, RunsNoCodeOfForeignLibraries) {
   EXPECT_EQ(getenv("TILEWRIGHT_CONSTRUCTOR_RAN"), nullptr);
 }
 
+// An error instead of an invalid instruction in the middle of a run.
 TEST(LoadExecutable, RefusesACpuThatLacksAFeature) {
   EXPECT_EQ(load_error(OTHER_CPU_MODEL),
             "this CPU (" + cpu_info().model + ") lacks avx9999, which the model was compiled for");

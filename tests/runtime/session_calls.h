@@ -7,6 +7,7 @@
 
 namespace tilewright::testing {
 
+// A session of an executable that must be valid.
 inline std::unique_ptr<Session> open(Executable e, SessionOptions options = {.threads = 2}) {
   auto session = Session::create(std::make_shared<Executable>(std::move(e)), std::move(options));
   EXPECT_TRUE(session.ok()) << session.error().to_string();

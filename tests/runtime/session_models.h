@@ -10,6 +10,7 @@
 
 namespace tilewright::testing {
 
+// The bytes of a tensor of these extents, as the program for the stack machine of size expressions.
 inline SizeExpr size_of(std::initializer_list<SizeExpr> dims, DType dtype) {
   SizeExpr bytes = constant_size(byte_size(dtype));
   for (const SizeExpr& d : dims) {
@@ -33,6 +34,7 @@ inline BufferDesc make_buffer(const char* name, DType dtype, std::initializer_li
   return b;
 }
 
+// Instructions, one maker for each; what they do stands in runtime/executable.h.
 inline Instruction call(int32_t kernel, std::vector<int32_t> buffers,
                         std::vector<SizeExpr> scalars = {}) {
   Instruction i;
@@ -43,6 +45,7 @@ inline Instruction call(int32_t kernel, std::vector<int32_t> buffers,
   return i;
 }
 
+// The bytes of one buffer into another.
 inline Instruction copy(int32_t to, int32_t from) {
   Instruction i;
   i.op = Op::kCopy;
@@ -50,6 +53,7 @@ inline Instruction copy(int32_t to, int32_t from) {
   return i;
 }
 
+// Memory for a buffer whose size is known only now.
 inline Instruction allocate(int32_t buffer) {
   Instruction i;
   i.op = Op::kAllocate;
@@ -57,6 +61,7 @@ inline Instruction allocate(int32_t buffer) {
   return i;
 }
 
+// A symbol from element `index` of a buffer of i64; an error beyond `limit`.
 inline Instruction define(int32_t symbol, int32_t buffer, int64_t index, int64_t limit) {
   Instruction i;
   i.op = Op::kDefineSymbol;
@@ -67,6 +72,7 @@ inline Instruction define(int32_t symbol, int32_t buffer, int64_t index, int64_t
   return i;
 }
 
+// One of two blocks, by a bool in a buffer.
 inline Instruction branch(int32_t condition, int32_t then_block, int32_t else_block) {
   Instruction i;
   i.op = Op::kIf;
@@ -76,6 +82,7 @@ inline Instruction branch(int32_t condition, int32_t then_block, int32_t else_bl
   return i;
 }
 
+// A loop of the program, by its number.
 inline Instruction loop(int32_t index) {
   Instruction i;
   i.op = Op::kLoop;
@@ -83,24 +90,28 @@ inline Instruction loop(int32_t index) {
   return i;
 }
 
+// Tensors that own their elements, of f32.
 inline Tensor floats(Shape shape, std::vector<float> values) {
   Tensor t = Tensor::allocate(DType::kFloat32, std::move(shape)).value();
   if (!values.empty()) std::memcpy(t.data(), values.data(), values.size() * sizeof(float));
   return t;
 }
 
+// i64, as shapes and indices are.
 inline Tensor integers(Shape shape, std::vector<int64_t> values) {
   Tensor t = Tensor::allocate(DType::kInt64, std::move(shape)).value();
   if (!values.empty()) std::memcpy(t.data(), values.data(), values.size() * sizeof(int64_t));
   return t;
 }
 
+// A scalar bool.
 inline Tensor truth(bool value) {
   Tensor t = Tensor::allocate(DType::kBool, {}).value();
   *t.data_as<uint8_t>() = value;
   return t;
 }
 
+// The elements, which must be of type T.
 template <typename T>
 std::vector<T> values(const Tensor& t) {
   return {t.data_as<T>(), t.data_as<T>() + t.element_count()};

@@ -1,3 +1,5 @@
+// A session by what its callers see: results for every size, errors, memory, threads. The
+// executables are written by hand (session_models.h), so that no compiler takes part.
 #include "runtime/session.h"
 
 #include <gtest/gtest.h>
@@ -31,6 +33,8 @@ std::atomic<int64_t> allocations{0};
 namespace tilewright::testing {
 namespace {
 
+// More than one size with the same session: memory planned for one must do for the next, larger or
+// smaller, and 0 is a size.
 TEST(Session, CallsKernelsForEverySizeOfASymbol) {
   for (int threads : {1, 2, 3}) {
     auto session = open(add_relu_model(), {.threads = threads});
@@ -55,6 +59,7 @@ TEST(Session, DescribesItsValues) {
   EXPECT_EQ(session->outputs()[0].name, "y");
 }
 
+// Which kernels ran is read from the profile, by the names of their nodes.
 TEST(Session, TakesTheSpecialisedVariantFirst) {
   auto session = open(add_relu_two_variants(), {.threads = 1, .profile = true});
   std::vector<Tensor> two{floats({2, 4}, std::vector<float>(8, 1))},
@@ -72,6 +77,7 @@ TEST(Session, TakesTheSpecialisedVariantFirst) {
   EXPECT_NE(session->profile().trace_json().find("\"name\":\"relu\""), std::string::npos);
 }
 
+// Old calls would otherwise add to the new ones; switched off, the profile stays to be read.
 TEST(Session, ForgetsItsProfileWhenProfilingStartsAgain) {
   auto session = open(add_relu_model(), {.threads = 1, .profile = true});
   std::vector<Tensor> in{floats({3, 4}, std::vector<float>(12, 1))}, out;
@@ -84,6 +90,7 @@ TEST(Session, ForgetsItsProfileWhenProfilingStartsAgain) {
   EXPECT_FALSE(session->profile().rows().empty());
 }
 
+// The promise of session.h to latency-bound callers: the second run of a size touches no allocator.
 TEST(Session, AllocatesNothingInTheSteadyState) {
   auto session = open(add_relu_model());
   std::vector<Tensor> in{floats({3, 4}, std::vector<float>(12, 1))}, out;
@@ -95,6 +102,7 @@ TEST(Session, AllocatesNothingInTheSteadyState) {
   EXPECT_EQ(out[0].data(), data);
 }
 
+// A caller's memory is used when type and shape fit, whatever its alignment, and left alone else.
 TEST(Session, WritesGivenOutputsAndReplacesOthers) {
   auto session = open(add_relu_model());
   alignas(64) float room[16] = {};
@@ -216,6 +224,8 @@ TEST(Session, AllocatesWhatTheRunSizes) {
   }
 }
 
+// Sizes that depend on values come from data: both limits, of bytes and of the symbol, hold at run
+// time.
 TEST(Session, BoundsWhatTheRunSizes) {
   const Tensor x = floats({100}, std::vector<float>(100, 1));
   auto small = open(compact_model(), {.threads = 1, .dynamic_limit = 399});
@@ -236,6 +246,8 @@ TEST(Session, TakesOneBranch) {
   EXPECT_EQ(values<float>(out[0]), (std::vector<float>{1, 4, 9}));
 }
 
+// Two carried values that depend on each other, two scans, an end by count or by condition; no
+// trips, and a negative number of them, count as none.
 void expect_fibonacci(bool swap_carried) {
   Executable e = fibonacci_model();
   // The same pairs in the other order overwrite a's successor first unless they are staged.
@@ -265,6 +277,7 @@ void expect_fibonacci(bool swap_carried) {
 TEST(Session, LoopsCarryAndScan) { expect_fibonacci(false); }
 TEST(Session, LoopsStageCarriedValuesThatDependOnEachOther) { expect_fibonacci(true); }
 
+// A loop's scans grow with its trips; after an error the session serves the next run.
 TEST(Session, ScansObeyTheLimit) {
   auto session = open(fibonacci_model(), {.threads = 1, .dynamic_limit = 1024});
   const Tensor zero = integers({}, {0});
@@ -275,6 +288,7 @@ TEST(Session, ScansObeyTheLimit) {
   EXPECT_EQ(error_of(*session, {zero, zero, integers({}, {64}), zero}), "no error");
 }
 
+// One message each: too few, undefined, too many, type, rank, extent, alignment.
 TEST(Session, SaysWhatIsWrongWithInputs) {
   auto session = open(branch_model());
   const Tensor flag = truth(true), x = floats({3}, {1, 2, 3});
@@ -291,6 +305,7 @@ TEST(Session, SaysWhatIsWrongWithInputs) {
             "input 'x': data is not aligned to its elements");
 }
 
+// A broken program, not a broken input: it must be found, and not run into memory.
 TEST(Session, UseBeforeAllocationIsAnError) {
   Executable e = compact_model();
   e.variants[0].blocks[0].erase(e.variants[0].blocks[0].begin() + 2);
@@ -299,6 +314,7 @@ TEST(Session, UseBeforeAllocationIsAnError) {
             "kernel 'keep_positive' uses 'y' before it is allocated");
 }
 
+// Executables are immutable and shared; half of the sessions share a pool of threads, too.
 TEST(Session, ManySessionsOfOneExecutableRunAtOnce) {
   auto executable = std::make_shared<Executable>(add_relu_model());
   auto pool = std::make_shared<ThreadPool>(2);
@@ -319,6 +335,7 @@ TEST(Session, ManySessionsOfOneExecutableRunAtOnce) {
   for (std::thread& t : threads) t.join();
 }
 
+// Calls from several threads wait for each other, also while the number of workers changes.
 TEST(Session, OneSessionServesThreadsInTurnAndChangesItsThreads) {
   auto session = open(add_relu_model());
   std::vector<std::thread> threads;

@@ -1,3 +1,5 @@
+// Sizes as postfix expressions over symbols, evaluated at each run: they come from files, too, and
+// so must have no value rather than a wrong one.
 #include "runtime/size_expr.h"
 
 #include <gtest/gtest.h>
@@ -17,6 +19,7 @@ int64_t floor_of(int64_t a, int64_t b) {
   return q;
 }
 
+// Division rounds down, remainders have the sign of the divisor, as in Python.
 TEST(SizeExpr, EvaluatesEachOperation) {
   for (int64_t a : {-7, -1, 0, 2, 9})
     for (int64_t b : {-3, -1, 1, 4, 9}) {
@@ -41,6 +44,7 @@ TEST(SizeExpr, EvaluatesEachOperation) {
   EXPECT_EQ(evaluate({}, {}), 0);
 }
 
+// Overflow, division by 0, symbols that are not known yet.
 TEST(SizeExpr, HasNoValueWhereArithmeticHasNone) {
   const int64_t big = std::numeric_limits<int64_t>::max();
   EXPECT_EQ(evaluate({c(big), c(1), op(SizeOp::kAdd)}, {}), std::nullopt);
@@ -67,6 +71,7 @@ TEST(SizeExpr, ChecksTheForm) {
   EXPECT_FALSE(check_size_expr(SizeExpr(kSizeStackLimit + 1, c(1)), 0).ok());
 }
 
+// What has a value must also pass the check that loading makes.
 TEST(SizeExpr, MalformedOnesNeverCrash) {
   std::mt19937 random(1);
   int valued = 0;

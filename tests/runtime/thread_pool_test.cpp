@@ -1,3 +1,6 @@
+// The pool's promises: each iteration runs exactly once, calls nest and come from any thread, and a
+// worker that the system holds up delays nobody. What only shows under certain interleavings is run
+// in many rounds.
 #include "runtime/thread_pool.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +17,7 @@ namespace {
 
 using Body = std::function<void(int64_t begin, int64_t end, int64_t worker)>;
 
+// The C interface of kernels, with a closure.
 void run(ThreadPool& pool, int64_t count, const Body& body) {
   pool.parallel(
       nullptr, count,
@@ -23,6 +27,8 @@ void run(ThreadPool& pool, int64_t count, const Body& body) {
       const_cast<Body*>(&body));
 }
 
+// Counts below, at and above the number of workers; and not many pieces, each of which costs a
+// call.
 TEST(ThreadPool, CoversEachIterationOnce) {
   for (int workers : {1, 2, 3, 7}) {
     ThreadPool pool(workers);
@@ -61,6 +67,7 @@ TEST(ThreadPool, WorkersThatRunAtOnceHaveOtherNumbers) {
   EXPECT_EQ(most, 2) << "they never ran at once";
 }
 
+// Arithmetic on shares must not overflow.
 TEST(ThreadPool, CoversAHugeCountOnce) {
   ThreadPool pool(3);
   const int64_t count = std::numeric_limits<int64_t>::max();
@@ -87,6 +94,7 @@ TEST(ThreadPool, OthersTakeTheShareOfAWorkerThatIsHeldUp) {
   }
 }
 
+// Its own number, too: the inner loop uses the workspace of the outer one's worker.
 TEST(ThreadPool, NestedCallsRunSeriallyOnTheCallingWorker) {
   ThreadPool pool(4);
   std::atomic<int64_t> total{0};
@@ -112,6 +120,7 @@ TEST(ThreadPool, NestedInASingleIterationIsSerialToo) {
   EXPECT_EQ(calls, 1);
 }
 
+// Callers wait in turn; `part` needs no lock, since numbers of workers are distinct within a call.
 TEST(ThreadPool, ManyCallsFromManyThreadsShareOnePool) {
   ThreadPool pool(3);
   std::vector<int64_t> sums(4, 0);
@@ -130,6 +139,7 @@ TEST(ThreadPool, ManyCallsFromManyThreadsShareOnePool) {
   for (int64_t s : sums) EXPECT_EQ(s, 500 * 97 * 96 / 2);
 }
 
+// A lost wake-up would hang here.
 TEST(ThreadPool, PoolsSideBySideAndSleepingWorkersWake) {
   ThreadPool a(3), b(3);
   for (int round = 0; round < 20; ++round) {
@@ -142,6 +152,7 @@ TEST(ThreadPool, PoolsSideBySideAndSleepingWorkersWake) {
   }
 }
 
+// Workers may still be starting when they are told to end.
 TEST(ThreadPool, MakeAndDestroyWithoutWork) {
   for (int i = 0; i < 50; ++i) ThreadPool pool(4);
 }
@@ -200,6 +211,7 @@ TEST(ThreadPool, ATeamGoesOnWithoutAWorkerThatIsHeldUp) {
     EXPECT_EQ(done, 40 * 11);
   }
 }
+// Within a part of a loop a team is of one member.
 TEST(ThreadPool, TeamsFromManyThreadsAndWithinParts) {
   ThreadPool pool(3);
   std::vector<std::thread> callers;
@@ -221,6 +233,7 @@ TEST(ThreadPool, TeamsFromManyThreadsAndWithinParts) {
     });
   for (std::thread& t : callers) t.join();
 }
+// Longer than they spin; the next phase must find them, and order between phases holds.
 TEST(ThreadPool, MembersOfATeamSleepThroughALongPhase) {
   ThreadPool pool(3);
   std::atomic<int> order{0};

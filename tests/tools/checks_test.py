@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Each rule of check_layering.py, check_style.py, count_results.py and planted_bugs.py finds a mistake,
-and a clean tree passes."""
+"""Each rule of check_layering.py, check_style.py, count_comments.py, count_results.py and planted_bugs.py
+finds a mistake, and a clean tree passes."""
 import os
 import subprocess
 import sys
@@ -130,6 +130,52 @@ class Style(unittest.TestCase):
 
 BUG = "=== off_by_one  ir/graph.cpp\nfor (int i = 0; «i < n»; ++i)\n--- i <= n\n"
 LOOP = "  for (int i = 0; i < n; ++i) f(i);\n"
+
+
+class Comments(unittest.TestCase):
+    def check(self, text, missing, status=None):
+        """`missing`: how the declarations without a comment begin, in the order of the header."""
+        found, output = run_check("count_comments.py", {"ir/a.h": text}, "--list")
+        listed = [line for line in output.splitlines() if line.startswith("ir/a.h:")]
+        self.assertEqual(len(listed), len(missing), output)
+        for line, begin in zip(listed, missing):
+            self.assertTrue(line.split(": ", 1)[1].startswith(begin), line)
+        self.assertEqual(found, (1 if missing else 0) if status is None else status, output)
+
+    def test_what_is_a_comment_of_a_declaration(self):
+        self.check("// Adds.\nint f(int a, int b);\n", [])
+        self.check("// Adds.\n\nint f(int a, int b);\n", ["int f"])  # of the file
+        self.check("// A.\nint f();\nint g();  // its own\n", [])
+        self.check("// Both, in a run.\nint f();\nint g();\n\nint h();\n", ["int h"])
+        self.check("/* A block\n   of lines. */\nint f();\n", [])
+        self.check('const char* const kText = "// none";\n// Of g.\nint g();\n', ["const char* const kText"])
+        self.check("// Two.\nenum class E {\n  kA,\n  kB,\n};\n", [])
+        self.check("enum class E {\n  kA,  // one\n  kB,  // two\n};\n// Of f.\nint f();\n", [])
+        self.check("enum class E {\n  kA,  // one\n  kB,\n};\n// Of f.\nint f();\n", ["enum class E"])
+
+    def test_members(self):
+        self.check("// A pair: `x` and `y`.\nstruct P {\n  int x;\n  int y = 0;\n};\n", [])
+        self.check("// A pair.\nstruct P {\n  int x;\n\n  int y = 0;  // the other\n};\n", ["int x"])
+        self.check("// Hides.\nclass C {\n public:\n  int f() const;\n\n private:\n  int g();\n  int h_;\n};\n", ["int f"])
+        self.check("struct P {\n  // A member.\n  int x;\n};\n", ["struct P"])
+        self.check("namespace a::b {\n// A type.\nstruct P {\n  void f() { if (1) { g(); } }\n};\n}\n", ["void f"])
+
+    def test_what_has_nothing_to_say_is_not_counted(self):
+        self.check("class Later;\n#define TWICE(x) \\\n  f(x)\nusing a::b;\n// A type.\nstruct P : Q {\n  ~P();\n"
+                   "  P(const P&) = delete;\n  void f() override;\n  friend struct R;\n};\n", [])
+
+    def test_bars(self):
+        few = "".join(f"// Of f{i}.\nint f{i}();\n\n" for i in range(9))
+        self.check(few + "int g();\n", ["int g"], status=0)  # nine of ten
+        self.check(few + "int g();\n\nint h();\n", ["int g", "int h"], status=1)
+        for lines, status in ((11, 0), (12, 1)):
+            text = "// One.\nint f();\n" + "  \n" * 5  # blank lines count for nothing
+            found, output = run_check("count_comments.py", {"ir/a.h": text, "ir/a.cpp": "f();  // not alone\n" * (lines - 1)})
+            self.assertEqual(found, status, output)
+            self.assertEqual("comment lines: 7.69 %, at least 8 %" in output, status == 1, output)
+
+    def test_empty_tree(self):
+        self.assertEqual(run_check("count_comments.py", {})[0], 1)
 
 
 class Planting(unittest.TestCase):

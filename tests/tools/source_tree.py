@@ -1,4 +1,5 @@
-"""The files of the project, without build folders: what check_layering.py and check_style.py read."""
+"""The files of the project, without build folders: what check_layering.py, check_style.py and
+count_comments.py read."""
 import os
 
 SKIPPED_FOLDERS = {".git", ".venv", ".cache", "__pycache__"}

@@ -1,3 +1,6 @@
+// Classifying blocks by their strides. The questions are those of arithmetic intensity: is an
+// operand shared by many results (stride 0 along an axis: worth a register tile), does the
+// reduction run along memory (dot products, rows), or do results (columns)?
 #include "passes/schedule/rules/block_kinds.h"
 
 #include <algorithm>

@@ -8,6 +8,7 @@
 
 namespace tilewright::passes {
 
+// Has it a reduce axis?
 bool is_reduction(const ir::Block& b);
 // One plain store, or a reduction of one value: what most rules know how to move.
 bool is_simple(const ir::Block& b);

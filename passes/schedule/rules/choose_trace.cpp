@@ -17,6 +17,7 @@ class ChooseTrace {
  public:
   explicit ChooseTrace(ScheduleState& s) : s_(s) {}
 
+  // Whole-kernel rules first: they see blocks together that others would take apart.
   void run() {
     if (has_empty_block()) return;
     compose_inits(s_);
@@ -83,6 +84,8 @@ class ChooseTrace {
     return found;
   }
 
+  // First the rules that pay, in the table's order; then those of last resort. An answer overrides
+  // the order: then the rule asked for is tried and nothing else.
   std::optional<Taken> schedule(const std::string& block) {
     const Block b = *s_.place(block).block;
     const bool reduces = is_simple(b) && is_reduction(b);

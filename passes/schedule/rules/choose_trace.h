@@ -12,15 +12,19 @@
 namespace tilewright::passes {
 
 struct ScheduleInput {
+  // Not null; outlives the call.
   const ir::MachineDescription* machine = nullptr;
   std::set<std::string>
       constants;  // parameters whose contents are known: their layout may be chosen
+  // To decisions, by name; all others go as usual.
   Answers answers;
   bool rules = true;     // false: loops as they are, with nothing but what every kernel needs
   bool explain = false;  // notes also say what the forms that were not chosen would cost
 };
 
+// A schedule, and how it came about.
 struct Choice {
+  // The steps, in the order in which they were taken.
   Trace trace;
   std::vector<Decision> decisions;  // in the order in which they came up
   std::vector<std::string> notes;   // what rules have to say, for `lower --explain`

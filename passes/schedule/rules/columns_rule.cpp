@@ -13,6 +13,11 @@ using namespace ir;
 
 namespace {
 
+// Column sums, depthwise convolutions over channels-last images, pooling: arithmetic intensity is
+// low, so the rule aims at streaming memory once, in order:
+//
+//    for jb: for terms: for jo: acc[jo] += x[term, jb, jo]      acc: a row of vectors in L1 or registers
+//
 // The axis along which results lie side by side, of more than one; none: the number of axes.
 size_t column_of(const Block& b, const BlockAccess& store) {
   size_t column = b.axes.size();
@@ -88,6 +93,8 @@ class ColumnsRule : public BlockRule {
                      [&](size_t x, size_t y) { return stride_or_far(a, x) > stride_or_far(a, y); });
   }
 
+  // How wide a row of accumulators is (registers if a quarter of them suffices, else a quarter of
+  // L1), and how many rows are added per pass over it.
   void decide() override {
     const int bytes = std::max(byte_size(block_.body.as<Store>()->buffer->dtype), 4);
     const int64_t columns = extent(column_), widest = s_.machine().lanes(bytes);

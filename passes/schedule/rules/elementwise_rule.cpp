@@ -14,6 +14,8 @@ using namespace ir;
 
 namespace {
 
+// Memory bound, so what matters is contiguous vectors, few index computations, one pass, and
+// non-temporal stores for results that no cache holds.
 // Does the value name the variable, other than to say where it reads?
 class NamesVar : public Visitor {
  public:

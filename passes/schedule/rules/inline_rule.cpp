@@ -12,6 +12,7 @@ using namespace ir;
 
 namespace {
 
+// Operations of many cycles (divisions, square roots, elementary functions): not to be repeated.
 bool has_costly(const Expr& value) {
   bool costly = false;
   for_each_expr(value, [&](const Expr& e) {
@@ -146,6 +147,9 @@ bool may_inline(const ScheduleState& s, const BlockPlace& p) {
 }
 
 // Is the block's value computed at each of its uses rather than stored?
+// Inlining trades memory traffic for recomputation. Always for cheap values with one reader; for
+// several readers only if cheap and no epilogue of a contraction, which belongs on that tile; never
+// where it multiplies work, table look-ups or the size of the code.
 bool should_inline(const ScheduleState& s, const BlockPlace& p) {
   const auto* st = p.block->body.as<Store>();
   const int64_t mine = instances(*p.block);

@@ -12,6 +12,10 @@ using namespace ir;
 
 namespace {
 
+// NCHW <-> NHWC of 2 to 16 bytes per pixel, stereo samples, phases of a transposed convolution: per
+// group of planes, vectors along each plane and one interleaved access (group_accesses makes it).
+//
+//    planar   rrrrrrrr gggggggg bbbbbbbb   <->   packed  rgbrgbrgb...
 class InterleaveRule : public BlockRule {
  public:
   using BlockRule::BlockRule;

@@ -33,6 +33,7 @@ size_t axis_of_lanes(const Block& b) {
   return b.axes.size();
 }
 
+// Outer-loop vectorisation: argmax over channels of a channels-first map, say.
 class LanesRule : public BlockRule {
  public:
   using BlockRule::BlockRule;

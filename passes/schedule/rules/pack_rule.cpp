@@ -11,6 +11,8 @@ using namespace ir;
 
 namespace {
 
+// The packing routine of an int8 GEMM with VNNI: [k, n] bytes become [n / lanes, k / 4, lanes, 4].
+// Done at run time for operands that are no constants.
 class PackRule : public BlockRule {
  public:
   using BlockRule::BlockRule;

@@ -37,6 +37,8 @@ bool reads_own_row(const Block& reader, const BufferNode* buffer) {
 
 }  // namespace
 
+// The second half of a separable resize reads the first's rows at tabled places; fused by rows, an
+// intermediate row lives in L1.
 std::optional<Taken> take_resampled_rows(ScheduleState& s, const Work& work) {
   const BlockPlace p = s.place(work.block);
   const auto* st = p.block->body.as<Store>();

@@ -16,6 +16,9 @@ using namespace ir;
 
 namespace {
 
+// Fusion of a chain like softmax (max, exp and sum, divide) by its outer loops, so that a row is
+// read from memory once and its passes hit L1. Several rows go together, since horizontal
+// reductions at the end of each row are latency bound.
 // Loops around a block outside any loop it shares with others' nests: all of them, outermost first.
 std::vector<std::string> loop_names(const BlockPlace& p) {
   std::vector<std::string> names;

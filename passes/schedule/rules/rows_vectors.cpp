@@ -14,6 +14,8 @@ namespace {
 
 constexpr int64_t kAllAtOnce = -1;
 
+// A sum along memory: partial sums in the lanes of several vectors (rfactor), to hide the latency
+// of an addition, then combined lane by lane (a tree of halves).
 // Reduction axes whose addresses run on become one, of which more is whole vectors. Exact kernels
 // say which.
 void join_reduction(ScheduleState& s, const std::string& name) {

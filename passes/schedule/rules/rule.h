@@ -36,11 +36,15 @@ enum class Applies : uint8_t {
 // How far a rule keeps the order of sums where that is fixed (SumOrder).
 enum class KeepsOrder : uint8_t { kNo, kOneAfterTheOther, kAlsoInParts };
 
+// A row of the table: a schedule template and when it is tried.
 struct Rule {
+  // As decisions and notes call it.
   std::string_view name;
+  // Blocks of other kinds never meet the rule.
   Applies to;
   KeepsOrder order;
   bool last_resort;  // tried again when no rule applied, whether it pays or not
+  // A phrase, for lists of rules.
   std::string_view summary;
   // Is it worth trying, before the rules that come after it? Null: always. A rule that says no is
   // still tried when an answer asks for it.
@@ -55,8 +59,10 @@ std::span<const Rule> rules();
 // write all of their steps, or none.
 class BlockRule {
  public:
+  // `block` must exist when run() is called.
   BlockRule(ScheduleState& s, std::string block) : s_(s), name_(std::move(block)) {}
   virtual ~BlockRule() = default;
+  // Takes all steps of the rule, or none, and says which.
   bool run() {
     block_ = *s_.place(name_).block;
     return s_.all_or_nothing([&] {

@@ -2,6 +2,7 @@
 
 namespace tilewright::passes {
 
+// Special forms before general ones: `elementwise` and `tile` take whatever is left of their kind.
 std::span<const Rule> rules() {
   using enum Applies;
   using enum KeepsOrder;

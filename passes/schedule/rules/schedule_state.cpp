@@ -22,6 +22,7 @@ bool may_contract(const Kernel& kernel) {
   return products && sums;
 }
 
+// Each step is applied at once, as apply_trace will: what is legal here is legal there.
 bool ScheduleState::apply(std::string primitive, std::vector<std::string> names,
                           std::vector<int64_t> numbers) {
   Step step{std::move(primitive), std::move(names), std::move(numbers)};

@@ -18,8 +18,11 @@ namespace tilewright::passes {
 // itself adds up such ones, each of which one sum takes.
 bool may_contract(const ir::Kernel& kernel);
 
+// What rules see: the kernel as scheduled so far, which each step replaces. References into it do
+// not outlive a step.
 class ScheduleState : public Decisions {
  public:
+  // `input` must outlive the state.
   ScheduleState(ir::Kernel kernel, const ScheduleInput& input)
       : Decisions(input.answers, may_contract(kernel)),
         kernel_(std::move(kernel)),
@@ -50,8 +53,10 @@ class ScheduleState : public Decisions {
     return false;
   }
 
+  // For `lower --explain`: notes are lines of text, in order.
   bool explains() const { return input_.explain; }
   void note(std::string text) { choice_.notes.push_back(std::move(text)); }
+  // As it is now, and the machine that it is for.
   const ir::Kernel& kernel() const { return kernel_; }
   const ir::MachineDescription& machine() const { return *input_.machine; }
   // The order that the sums of a block must keep; null where any will do.

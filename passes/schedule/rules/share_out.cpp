@@ -19,6 +19,8 @@ bool forks(ScheduleState& s, const std::string& block) {
   return forks(s, block, work_of(s, block));
 }
 
+// Static partition: loops are collapsed from the outermost on until there are some 64 tasks, enough
+// to balance uneven threads and few enough for each to be long.
 void share_out(ScheduleState& s, const std::string& block, const std::vector<std::string>& loops) {
   constexpr int64_t kTasks = 64, kRun = 4;
   if (loops.empty()) return;

@@ -1,5 +1,9 @@
 // Few results of many terms: runs of terms with a partial result each, which make tasks. How many
 // follows from the shape alone, so that results do not depend on the number of threads.
+//
+// Split-K in GEMM's terms: the reduction is the only parallelism there is (a batch of one against
+// large weights, global sums). Partial results cost memory and a second pass, so only few results
+// qualify.
 #include <algorithm>
 #include <optional>
 

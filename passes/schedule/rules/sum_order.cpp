@@ -30,6 +30,8 @@ std::vector<size_t> axes_in(const Expr& index, const Block& b) {
 
 bool is_summed(const Block& b, size_t axis) { return b.axes[axis].kind == AxisKind::kReduce; }
 
+// Windows outermost, as a convolution's kernel positions move several dimensions at once; partial
+// sums only along trailing axes of a single operand, where they are contiguous whatever the layout.
 SumOrder order_of(const Block& b) {
   SumOrder order;
   bool keeps_channels = false;

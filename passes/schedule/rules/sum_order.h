@@ -16,8 +16,8 @@ namespace tilewright::passes {
 
 struct SumOrder {
   std::vector<size_t> axes;  // that are summed over, the outermost first
-  bool in_parts = false;
-  size_t joined = 0;  // axes of the partial sums: the last ones that are summed over
+  bool in_parts = false;     // partial sums in the lanes of vectors
+  size_t joined = 0;         // axes of the partial sums: the last ones that are summed over
 };
 
 // By block; those whose order changes nothing (integers, extrema) are missing. Empty where the

@@ -74,6 +74,8 @@ void TileRule::decide_widths() {
   lanes_ = s_.decide(loop("lanes"), powers_of_two(kFewestLanes, lanes_), lanes_, Bits::kKept);
 }
 
+// The analytic model (cost/tile_cost) picks rows by vectors; neighbours are offered to tuners with
+// their estimated times.
 void TileRule::decide_shared() {
   const int64_t inner =
       rows_.size() > 1 ? extent_or(block_.axes[parallel_[rows_[0]]].extent, 1) : 0;
@@ -108,6 +110,7 @@ void TileRule::decide_shared() {
                tiles_of(s_.machine(), sizes, best.vectors));
 }
 
+// No reuse (depthwise): a few independent accumulators hide the latency, more bring nothing.
 void TileRule::decide_apart() {
   const int64_t inner =
       rows_.size() > 1 ? extent_or(block_.axes[parallel_[rows_[0]]].extent, 1) : 0;

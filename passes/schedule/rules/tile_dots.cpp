@@ -7,6 +7,8 @@ namespace tilewright::passes {
 
 using namespace ir;
 
+// VPDPBUSD and its relatives need groups of terms contiguous in both operands: A as it lies, B
+// constant (packed by us) or packed by pack_operands.
 int64_t TileRule::terms_of_dot() {
   if (reduce_.empty()) return 0;
   const size_t inner = reduce_in_order().back();

@@ -9,6 +9,8 @@ namespace tilewright::passes {
 
 using namespace ir;
 
+// GEMM panel packing as a layout of the constant: [j / width][reduction axes ...][j % width], plus
+// [terms] innermost for dot products, so that the micro-kernel reads B as one stream.
 void TileRule::pack_operands() {
   const auto is_unpacked = [&](const BlockAccess& a) {
     return !a.write && s_.is_constant(a.buffer) && a.buffer->layout.empty();
@@ -68,6 +70,8 @@ void TileRule::note_blocks() {
           "the outer part of the reduction goes around the rows");
 }
 
+// BLIS's loop over k_c: the panel of B for one block of the reduction stays in half of L2 while all
+// rows pass over it; accumulators wait on the stack in between.
 bool TileRule::block_reduction() {
   auto rows = as_int(row_extent_);
   if (columns_first_ && rows)
@@ -135,6 +139,7 @@ int64_t TileRule::rows_of_a_copy(int64_t extent, int64_t tasks, int64_t bytes) c
   return 1;
 }
 
+// Halide's compute_at for the padded input, so that a task pads only the rows it reads.
 bool TileRule::stage_padding() {
   constexpr int64_t kFewestTasks = 16;
   const std::string padding = padding_block();

@@ -23,6 +23,12 @@ bool TileRule::applies() {
   return find_axes();
 }
 
+// The loop nest that results, outermost first (example: GEMM, 6 x 2 tile of 8 lanes):
+//
+//    for jo: for io:                                panel of columns, rows
+//      for k:                                       reduction
+//        for ii in 0..6: for jc in 0..2: jv[8]      micro-kernel: 12 accumulators
+//      epilogue on the 6 x 16 tile
 bool TileRule::write() {
   pack_operands();
   if (!order_loops(name_, block_, true)) return false;

@@ -10,8 +10,13 @@
 
 namespace tilewright::passes {
 
+// The register-tiled GEMM schedule (Goto and van de Geijn's, in BLIS's terms): a micro-kernel of
+// rows by vectors of accumulators, B packed in panels as wide as the tile, and the reduction
+// blocked for the second-level cache where a panel exceeds it. Convolutions take it with pixels for
+// rows and output channels for columns.
 class TileRule : public BlockRule {
  public:
+  // `epilogue`: the pointwise block that is moved onto the tile; empty: a copy-out is made.
   TileRule(ScheduleState& s, std::string block, std::string epilogue)
       : BlockRule(s, std::move(block)), e_(std::move(epilogue)) {}
 

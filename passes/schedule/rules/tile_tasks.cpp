@@ -35,6 +35,7 @@ void TileRule::parallelize_step() {
   if (s_.decide_whether(loop("fork"), true, Bits::kKept)) s_.attempt("parallelize", {tasks});
 }
 
+// Tasks are outer axes and panels; row tiles too where these are too few (2-d partition).
 void TileRule::parallelize() {
   if (outer_loops_ > 0) return parallelize_step();
   if (!forks(s_, name_)) return;

@@ -11,6 +11,10 @@ using namespace ir;
 
 namespace {
 
+// Blocked transposition: a square of side lanes is read by rows, transposed in registers
+// (group_accesses, transpose_steps) and stored by rows. What is left to decide is the order of
+// squares, which is about TLB reach and whole cache lines: rows of large matrices lie in pages of
+// their own.
 class TransposeRule : public BlockRule {
  public:
   using BlockRule::BlockRule;

@@ -54,6 +54,7 @@ void share_out_points(ScheduleState& s) {
   s.attempt("parallelize", {tasks});
 }
 
+// So that no iteration asks whether it is the first.
 Status take_out_inits(ScheduleState& s) {
   std::vector<std::pair<std::string, std::string>> inits;  // block, its outermost reduction loop
   for (const BlockPlace& p : all_blocks(s.kernel().body)) {

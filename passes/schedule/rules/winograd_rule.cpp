@@ -14,6 +14,14 @@ using namespace ir;
 
 namespace {
 
+// The five blocks of winograd_conv fused by tiles (as oneDNN's W_S_GEMM_D variant), so that
+// transformed inputs and products stay in L2:
+//
+//    for task (image, block of tiles, group of panels) parallel:
+//      input transform of the block           its first half is shared by tiles side by side
+//      for panel of output channels:
+//        for each of the (m+2)^2 points:      a GEMM of [tiles, c] by [c, panel], in register tiles
+//        output transform and epilogue
 class WinogradRule {
  public:
   explicit WinogradRule(ScheduleState& s) : s_(s) {}
