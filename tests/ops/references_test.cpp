@@ -4,8 +4,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
+#include "ir/graph/op.h"
 #include "tests/ops/graph_oracle.h"
 #include "tests/ops/reference_cases.h"
 
@@ -65,6 +67,34 @@ TEST_P(References, CompiledAtExact) { run_compiled_cases(GetParam(), Numerics::k
 
 INSTANTIATE_TEST_SUITE_P(All, References, testing::ValuesIn(families()),
                          [](const auto& info) { return info.param; });
+
+// Operators without a meaning in numbers of their own.
+const std::pair<std::string_view, const char*> kWithoutCases[] = {
+    {"run_key", "its words are the session's seed and the number of the run"},
+    {"if", "control flow: runs one of its regions"},
+    {"loop", "control flow: runs its region again and again"},
+    {"fail", "has no result: ends the run"},
+    {"checked_indices", "hands its operand on, or ends the run"},
+};
+
+TEST(ReferenceCases, EveryOperatorHasOne) {
+  std::set<std::string_view> covered, excused;
+  for (const std::string& family : families()) {
+    const auto cases = cases_of(family);
+    ASSERT_TRUE(cases.ok()) << family << ": " << cases.error().to_string();
+    for (const ReferenceCase& c : *cases)
+      for (const ir::Node& n : c.graph.nodes) covered.insert(n.op->name);
+  }
+  for (const auto& [op, reason] : kWithoutCases) {
+    const ir::OpDef* found = ir::find_op(op);
+    ASSERT_NE(found, nullptr) << op << " is gone";
+    EXPECT_EQ(found->compute, nullptr) << op << " computes, and is excused: " << reason;
+    EXPECT_EQ(covered.count(op), 0u) << op << " has a case, and is excused: " << reason;
+    excused.insert(op);
+  }
+  for (const ir::OpDef* op : ir::all_ops())
+    EXPECT_TRUE(covered.count(op->name) || excused.count(op->name)) << op->name << ": no case";
+}
 
 TEST(ReferenceCases, WhatDoesNotFitIsRefused) {
   const std::string graph =

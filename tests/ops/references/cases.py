@@ -36,6 +36,7 @@ class Want:
         self.terms = terms
         self.magnitude = magnitude if magnitude is not None else finite.max(initial=0)
         self.dims = None  # text of the extents, where these hang on data
+        self.hidden = False  # computed, but no output of the graph: its elements are not defined
 
 
 def element(v):
@@ -109,8 +110,8 @@ class Family:
                 if w is None:
                     left.append("_")
                     continue
-                y = label[0] if label else f"y{len(results)}"
-                if not label or k + 1 == len(nodes):
+                y = label[0] if label else f"hidden{k}" if w.hidden else f"y{len(results)}"
+                if not w.hidden and (not label or k + 1 == len(nodes)):
                     results.append((y, w))
                 left.append(f"{y}: {type_text(w.array, w.dims)}")
                 symbols += [s for s in (w.dims or "").replace(",", " ").split()

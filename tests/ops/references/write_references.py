@@ -7,8 +7,9 @@ import importlib
 import pathlib
 import sys
 
+MODULES = ["movement", "pointwise", "products", "quantized", "random_numbers", "recurrent",
+           "reductions", "regions", "sampling", "sorting", "windows"]
 FOLDER = pathlib.Path(__file__).resolve().parent
-MODULES = ["movement", "pointwise", "products", "reductions"]
 
 
 def main():
