@@ -76,7 +76,7 @@ Status Planner::emit_control(GraphPlan& g, const Node& node) {
 // The checked indices are a view of the indices.
 Status Planner::emit_check(GraphPlan& g, const Node& node) {
   CheckIndicesInstruction check{buffer(g, node.inputs[0]), buffer(g, node.inputs[1]),
-                                std::get<Extents>(node.attributes.at("extents")).dims,
+                                *NodeView(g.graph, node).attr_extents("extents"),
                                 std::get<int64_t>(node.attributes.at("dim")),
                                 std::get<std::string>(node.attributes.at("node"))};
   const int32_t view = buffer(g, node.outputs[0]);

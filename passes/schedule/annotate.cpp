@@ -80,12 +80,14 @@ Status check_tile(const For& rows) {
 
 Result<Kernel> tensorize(const Kernel& k, const Step& step) {
   TW_ASSIGN(const For* loop, find_loop(k.body, step.names[0]));
-  if (loop->body.as<For>()) {
+  if (step.names[1] == "dot_tile") {
     TW_RETURN_IF_ERROR(check_tile(*loop));
     return set_kind(k, loop, LoopKind::kDot);
   }
+  if (step.names[1] != "dot")
+    return invalid("there is no instruction '" + step.names[1] + "', only dot and dot_tile");
   const auto* b = loop->body.as<Block>();
-  if (!b) return invalid("loop '" + step.names[0] + "' holds more than one block");
+  if (!b) return invalid("loop '" + step.names[0] + "' holds more than a block");
   if (b->init) return invalid("block '" + b->name + "' still has its init");
   const auto* store = b->body.as<Store>();
   DType left = DType::kInt32;

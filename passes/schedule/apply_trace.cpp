@@ -15,11 +15,11 @@ namespace {
 constexpr std::array<Primitive, 20> kPrimitives{{
     {"split", "names: loop, outer, inner; numbers: factor", 3, 1, split},
     {"reorder", "names: loops, outermost first", kAny, 0, reorder},
-    {"fuse_axes", "names: outer, inner, fused", 3, 0, fuse_axes},
+    {"collapse", "names: outer, inner, joined", 3, 0, collapse},
     {"join_axes", "names: block; numbers: outer axis, inner axis", 1, 2, join_axes},
     {"inline", "names: block", 1, 0, inline_block},
+    {"fuse_loops", "names: block, loop", 2, 0, fuse_loops},
     {"compute_at", "names: block, loop", 2, 0, compute_at},
-    {"stage_at", "names: block, loop", 2, 0, stage_at},
     {"cache_read", "names: block, buffer, new buffer", 3, 0, cache_read},
     {"cache_write", "names: block, new buffer, new block", 3, 0, cache_write},
     {"transform_layout", "names: buffer; numbers: dim, divisor, modulus of each physical axis", 1,
@@ -31,7 +31,7 @@ constexpr std::array<Primitive, 20> kPrimitives{{
     {"unroll", "names: loop", 1, 0, unroll},
     {"vectorize", "names: loop", 1, 0, vectorize},
     {"parallelize", "names: loop", 1, 0, parallelize},
-    {"tensorize", "names: loop", 1, 0, tensorize},
+    {"tensorize", "names: loop, instruction", 2, 0, tensorize},
     {"stream", "names: block", 1, 0, stream},
     {"prefetch", "names: block, buffer; numbers: elements ahead", 2, 1, prefetch},
 }};

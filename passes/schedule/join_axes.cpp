@@ -1,5 +1,5 @@
 // Two axes of a block become one, so that later steps see one contiguous axis instead of a quotient
-// and a remainder. Nothing moves: the loop was joined before (fuse_axes).
+// and a remainder. Nothing moves: the loop was joined before (collapse).
 #include "ir/loops/blocks.h"
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/primitives.h"

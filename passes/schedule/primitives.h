@@ -13,18 +13,18 @@ Result<ir::Kernel> split(const ir::Kernel& k,
 // Perfectly nested loops in a new order.
 Result<ir::Kernel> reorder(const ir::Kernel& k, const Step& step);  // names: loops, outermost first
 // Two directly nested loops of one kind become one over their product.
-Result<ir::Kernel> fuse_axes(const ir::Kernel& k, const Step& step);  // names: outer, inner, fused
+Result<ir::Kernel> collapse(const ir::Kernel& k, const Step& step);  // names: outer, inner, joined
 // Two axes of one kind that one loop runs over, as quotient and remainder, become one axis.
 Result<ir::Kernel> join_axes(const ir::Kernel& k,
                              const Step& step);  // names: block; numbers: outer axis, inner axis
 // The body of a pointwise block replaces the loads of its result; the block and its buffer go.
 Result<ir::Kernel> inline_block(const ir::Kernel& k, const Step& step);  // names: block
-// The nest of `block` moves into loop `loop` of another nest; the loops around must match one by
-// one.
+// Loop fusion: the nest of `block` moves into loop `loop` of another nest; the loops around must
+// match one by one.
+Result<ir::Kernel> fuse_loops(const ir::Kernel& k, const Step& step);  // names: block, loop
+// As in Halide and TVM: each iteration of `loop` makes the part of the result of the pointwise block
+// `block` that it reads itself; parts may overlap.
 Result<ir::Kernel> compute_at(const ir::Kernel& k, const Step& step);  // names: block, loop
-// Each iteration of `loop` makes the part of the result of the pointwise block `block` that it
-// reads itself; parts may overlap.
-Result<ir::Kernel> stage_at(const ir::Kernel& k, const Step& step);  // names: block, loop
 // A copy of a buffer, made before its first reader, that `block` reads instead.
 Result<ir::Kernel> cache_read(const ir::Kernel& k,
                               const Step& step);  // names: block, buffer, new buffer
@@ -48,10 +48,11 @@ Result<ir::Kernel> split_reduction(
 Result<ir::Kernel> unroll(const ir::Kernel& k, const Step& step);       // names: loop
 Result<ir::Kernel> vectorize(const ir::Kernel& k, const Step& step);    // names: loop
 Result<ir::Kernel> parallelize(const ir::Kernel& k, const Step& step);  // names: loop
-// The innermost loop over the terms of a sum of products of u8 and i8 (four), i16 or bf16 (two)
-// becomes one Dot. Then, the loop over rows around loops over groups of terms, vectors of columns
-// and the terms of Dots becomes one DotTile; each has at most 16 iterations.
-Result<ir::Kernel> tensorize(const ir::Kernel& k, const Step& step);  // names: loop
+// A loop becomes one instruction. "dot": the innermost loop over the terms of a sum of products of
+// u8 and i8 (four), i16 or bf16 (two) becomes one Dot. "dot_tile": then, the loop over rows around
+// loops over groups of terms, vectors of columns and the terms of Dots becomes one DotTile; each has
+// at most 16 iterations.
+Result<ir::Kernel> tensorize(const ir::Kernel& k, const Step& step);  // names: loop, instruction
 // What `block` stores goes past the caches; the kernel may not read it.
 Result<ir::Kernel> stream(const ir::Kernel& k, const Step& step);  // names: block
 // Where `block` reads `buffer`, what lies a number of elements of storage further on is brought

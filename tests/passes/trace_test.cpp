@@ -332,7 +332,7 @@ TEST_P(DefaultSchedules, ProductsGetATile) {
   if (name.find("matmul") == std::string::npos && name.find("conv") == std::string::npos) return;
   ir::MachineDescription machine;
   const std::string trace = to_string(default_trace(kernel_, machine));
-  for (const char* step : {"compute_at(", "vectorize(", "unroll(", "decompose_reduction("})
+  for (const char* step : {"fuse_loops(", "vectorize(", "unroll(", "decompose_reduction("})
     EXPECT_NE(trace.find(step), std::string::npos) << step << "\n" << trace;
 }
 

@@ -27,7 +27,7 @@ std::string BlockRule::fuse(const std::vector<size_t>& axes, const char* label) 
   std::string inner = loop_of_axis(block_, axes[0]);
   for (size_t k = 1; k < axes.size(); ++k) {
     const std::string name = loop(label) + std::to_string(k);
-    if (!s_.apply("fuse_axes", {loop_of_axis(block_, axes[k]), inner, name})) return "";
+    if (!s_.apply("collapse", {loop_of_axis(block_, axes[k]), inner, name})) return "";
     inner = name;
   }
   return inner;

@@ -118,7 +118,7 @@ class ColumnsRule : public BlockRule {
 
   bool write() override {
     if (!order_loops(name_, block_, true) || !order_loops(e_, epilogue_, false)) return false;
-    if (!s_.apply("compute_at", {e_, loop("jb")}) ||
+    if (!s_.apply("fuse_loops", {e_, loop("jb")}) ||
         !s_.apply("decompose_reduction", {name_, first_term_}) || !annotate_loops())
       return false;
     parallelize();
@@ -145,7 +145,7 @@ class ColumnsRule : public BlockRule {
       terms.pop_back();
       // Axes that run on make one long one.
       for (size_t k = reduce_.size() - 1; k-- > 0;) {
-        if (!s_.apply("fuse_axes", {terms.back(), inner, name(block, "r") + std::to_string(k)}))
+        if (!s_.apply("collapse", {terms.back(), inner, name(block, "r") + std::to_string(k)}))
           break;
         inner = name(block, "r") + std::to_string(k);
         terms.pop_back();
@@ -175,8 +175,9 @@ class ColumnsRule : public BlockRule {
     std::vector<std::string> loops;  // names: steps replace the loops
     for (const For* f : s_.place(name_).loops) loops.push_back(f->var.name());
     loops.resize(outer_.size() + 1);
-    s_.attempt("parallelize",
-               {fuse_loops(s_, loops, [&](size_t i) { return loop("p") + std::to_string(i); })});
+    s_.attempt(
+        "parallelize",
+        {collapse_loops(s_, loops, [&](size_t i) { return loop("p") + std::to_string(i); })});
   }
 
   static constexpr int64_t kRows = 4;

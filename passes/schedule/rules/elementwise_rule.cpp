@@ -93,7 +93,7 @@ class ElementwiseRule : public BlockRule {
            in_condition(block_, outer.index) || in_condition(block_, axes_.back().index)))
         break;
       const std::string name = name_ + ".f" + std::to_string(fused);
-      if (!s_.apply("fuse_axes", {outer.loop, inner_.loop, name})) break;
+      if (!s_.apply("collapse", {outer.loop, inner_.loop, name})) break;
       inner_.loop = name;
       inner_.extent *= outer.extent;
       inner_extent_ = simplify(inner_extent_ * block_.axes[outer.index].extent);

@@ -70,8 +70,9 @@ class LanesRule : public BlockRule {
       return false;
     s_.note(name_ + ": a result in each lane of a vector, over all terms");
     if (!forks(s_, name_)) return true;
-    s_.attempt("parallelize",
-               {fuse_loops(s_, tasks, [&](size_t i) { return loop("p") + std::to_string(i); })});
+    s_.attempt(
+        "parallelize",
+        {collapse_loops(s_, tasks, [&](size_t i) { return loop("p") + std::to_string(i); })});
     return true;
   }
 

@@ -147,7 +147,7 @@ void share_out_rows(ScheduleState& s, const std::vector<std::string>& blocks,
                     const std::vector<std::string>& loops, const SerialWork& work,
                     int64_t row_count) {
   const std::string tasks =
-      fuse_loops(s, loops, [&](size_t i) { return blocks[0] + ".rows" + std::to_string(i); });
+      collapse_loops(s, loops, [&](size_t i) { return blocks[0] + ".rows" + std::to_string(i); });
   if (row_count > 1 && forks(s, blocks[0], work)) s.attempt("parallelize", {tasks});
 }
 
@@ -182,7 +182,7 @@ bool take_steps(ScheduleState& s, const std::vector<std::string>& blocks, size_t
   }
   std::vector<std::string> target = loop_names(s.place(order[0]));
   for (size_t i = 1; i < order.size(); ++i)
-    if (!s.apply("compute_at", {order[i], target[around - 1]})) return false;
+    if (!s.apply("fuse_loops", {order[i], target[around - 1]})) return false;
   for (const std::string& name : order)
     if (lanes > 0 && !put_in_lanes(s, name)) return false;
   target.resize(around);

@@ -37,7 +37,7 @@ void join_reduction(ScheduleState& s, const std::string& name) {
         (!order && !runs_on(block_accesses(b), outer, inner, b.axes[inner].extent)))
       return;
     more = s.all_or_nothing([&] {
-      return s.apply("fuse_axes", {around, inside, inside + "_on"}) &&
+      return s.apply("collapse", {around, inside, inside + "_on"}) &&
              s.apply("join_axes", {name},
                      {static_cast<int64_t>(outer), static_cast<int64_t>(inner)});
     });

@@ -38,7 +38,7 @@ void share_out(ScheduleState& s, const std::string& block, const std::vector<std
     int64_t run = known ? *known * tasks / enough : 0;
     while (run >= kRun && *known % run != 0) --run;
     if (run >= kRun && s.apply("split", {joined, runs, name + "i"}, {run})) joined = runs;
-    if (!s.apply("fuse_axes", {parallel, joined, name})) break;
+    if (!s.apply("collapse", {parallel, joined, name})) break;
     parallel = name;
     tasks *= known.value_or(kUnknownExtent);
   }

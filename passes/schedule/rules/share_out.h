@@ -21,10 +21,10 @@ void share_out(ScheduleState& s, const std::string& block, const std::vector<std
 // Joins loops that stand around each other, from the outermost on, as far as that is legal:
 // the name of what is joined. `name`: of the loop up to number n.
 template <typename Name>
-std::string fuse_loops(ScheduleState& s, const std::vector<std::string>& loops, Name&& name) {
+std::string collapse_loops(ScheduleState& s, const std::vector<std::string>& loops, Name&& name) {
   std::string fused = loops[0];
   for (size_t i = 1; i < loops.size(); ++i) {
-    if (!s.apply("fuse_axes", {fused, loops[i], name(i)})) break;
+    if (!s.apply("collapse", {fused, loops[i], name(i)})) break;
     fused = name(i);
   }
   return fused;

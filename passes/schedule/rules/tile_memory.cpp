@@ -168,10 +168,10 @@ bool TileRule::stage_padding() {
     std::string rows = around[0];
     for (size_t i = 1; i < around.size(); ++i) {
       const std::string fused = name_ + ".rows" + std::to_string(i);
-      if (!s_.apply("fuse_axes", {rows, around[i], fused})) return false;
+      if (!s_.apply("collapse", {rows, around[i], fused})) return false;
       rows = fused;
     }
-    return s_.apply("stage_at", {padding, rows}) && s_.apply("parallelize", {rows});
+    return s_.apply("compute_at", {padding, rows}) && s_.apply("parallelize", {rows});
   });
   if (!done) return false;
   s_.note(padding +

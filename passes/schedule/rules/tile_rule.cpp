@@ -34,15 +34,15 @@ bool TileRule::write() {
   if (!order_loops(name_, block_, true)) return false;
   epilogue_ = *s_.place(e_).block;
   if (epilogue_.axes.size() != parallel_.size() || !order_loops(e_, epilogue_, false)) return false;
-  if (!s_.apply("compute_at", {e_, loop(hoisted_.empty() ? "io" : "jo")})) return false;
+  if (!s_.apply("fuse_loops", {e_, loop(hoisted_.empty() ? "io" : "jo")})) return false;
   if (!s_.apply("decompose_reduction",
                 {name_, reduce_loops_.empty() ? loop("ii") : reduce_loops_[0]}))
     return false;
   if (matrix_ && !split_rows()) return false;
   if (!annotate_tile(name_)) return false;
   if (slides_ && !s_.apply("unroll", {reduce_loops_.back()})) return false;
-  if (dot_ && !s_.apply("tensorize", {loop("kq")})) return false;
-  if (matrix_ && !s_.apply("tensorize", {loop("ii")})) return false;
+  if (dot_ && !s_.apply("tensorize", {loop("kq"), "dot"})) return false;
+  if (matrix_ && !s_.apply("tensorize", {loop("ii"), "dot_tile"})) return false;
   if (!annotate_tile(e_) || !annotate_init()) return false;
   if (!stage_padding()) parallelize();
   return true;
@@ -77,7 +77,7 @@ bool TileRule::order_loops(const std::string& block, const Block& b, bool main) 
     std::string row = axis(rows_.back());
     for (size_t k = rows_.size() - 1; k-- > 0;) {
       const std::string fused = name(block, "row") + std::to_string(k);  // no axis has that name
-      if (!s_.apply("fuse_axes", {row, axis(rows_[k]), fused})) return false;
+      if (!s_.apply("collapse", {row, axis(rows_[k]), fused})) return false;
       row = fused;
     }
     if (!s_.apply("split", {row, name(block, "io"), name(block, "ii")}, {tile_.rows})) return false;

@@ -43,7 +43,7 @@ void TileRule::parallelize() {
   std::vector<std::string> loops{p.loops[0]->var.name()};
   for (size_t i = 1; i <= outer_count_ && i < p.loops.size(); ++i)
     loops.push_back(p.loops[i]->var.name());
-  std::string parallel = fuse_loops(
+  std::string parallel = collapse_loops(
       s_, loops, [&](size_t i) { return loop("par") + loops[i].substr(loops[i].rfind('.') + 1); });
   const int64_t tasks = extent_with(s_.place(name_).loops[0]->extent, 1);
   const int64_t threads = std::max(s_.machine().threads, 1);
@@ -51,7 +51,7 @@ void TileRule::parallelize() {
   const auto rows = as_int(row_extent_);
   if (rows && *rows % tile_.rows == 0 && !rows_.empty() &&
       s_.decide_whether(loop("deal_rows"), tasks < 4 * threads, Bits::kKept) &&
-      s_.apply("fuse_axes", {parallel, loop("io"), loop("par_io")}))
+      s_.apply("collapse", {parallel, loop("io"), loop("par_io")}))
     parallel = loop("par_io");
   s_.attempt("parallelize", {parallel});
 }

@@ -48,7 +48,7 @@ void share_out_points(ScheduleState& s) {
   std::string tasks = loops[0];
   for (size_t i = 1; i < loops.size(); ++i) {
     const std::string fused = name + ".tasks" + std::to_string(i);
-    if (!s.apply("fuse_axes", {tasks, loops[i], fused})) break;
+    if (!s.apply("collapse", {tasks, loops[i], fused})) break;
     tasks = fused;
   }
   s.attempt("parallelize", {tasks});

@@ -157,7 +157,7 @@ class WinogradRule {
   bool tile_results() {
     if (!tile_results_of(y_)) return false;
     return y_ == kWinogradOutput || (tile_results_of(kWinogradOutput) &&
-                                     s_.apply("compute_at", {kWinogradOutput, name(y_, "jc")}));
+                                     s_.apply("fuse_loops", {kWinogradOutput, name(y_, "jc")}));
   }
   bool tile_results_of(const std::string& b) {
     const std::string n = loop(b, 0), h = loop(b, 2), w = loop(b, 3);
@@ -180,7 +180,7 @@ class WinogradRule {
            s_.apply("reorder",
                     {n, name(b, "tb"), name(b, "wr"), name(b, "jg"), name(b, "jo"), name(b, "ty"),
                      name(b, "tx"), name(b, "jc"), point, i, name(b, "jv")}) &&
-           s_.apply("compute_at", {b, name(y_, "jc")}) && s_.apply("vectorize", {name(b, "jv")}) &&
+           s_.apply("fuse_loops", {b, name(y_, "jc")}) && s_.apply("vectorize", {name(b, "jv")}) &&
            s_.apply("unroll", {point}) && s_.apply("unroll", {i});
   }
   // products and their sums: [p, p, n, down, across, o], made for each panel.
@@ -192,27 +192,27 @@ class WinogradRule {
       const bool main = b == kWinogradProduct;
       if (main) order.push_back(loop(b, 6));
       if (!split_tiles(b) || !split_channels(b, 5) || !s_.apply("reorder", order)) return false;
-      if (!s_.apply("compute_at", {b, main ? loop(kSums, 1) : name(y_, "jo")})) return false;
+      if (!s_.apply("fuse_loops", {b, main ? loop(kSums, 1) : name(y_, "jo")})) return false;
     }
     return true;
   }
   // Images, blocks of tiles and groups of panels are the tasks.
   bool share_out() {
     task_ = name(y_, "task");
-    return s_.apply("fuse_axes", {loop(y_, 0), name(y_, "tb"), name(y_, "rows")}) &&
-           s_.apply("fuse_axes", {name(y_, "rows"), name(y_, "wr"), name(y_, "blocks")}) &&
-           s_.apply("fuse_axes", {name(y_, "blocks"), name(y_, "jg"), task_}) &&
+    return s_.apply("collapse", {loop(y_, 0), name(y_, "tb"), name(y_, "rows")}) &&
+           s_.apply("collapse", {name(y_, "rows"), name(y_, "wr"), name(y_, "blocks")}) &&
+           s_.apply("collapse", {name(y_, "blocks"), name(y_, "jg"), task_}) &&
            s_.apply("parallelize", {task_});
   }
   // Each task transforms its input: a vector of channels and a row of tiles at a time.
   bool stage_input() {
     const std::string in = kWinogradInput, rows = kWinogradRows;
     const int64_t lanes = fitting_lanes(s_.machine().lanes(4), sizes_.in_channels);
-    if (!s_.apply("stage_at", {in, task_}) ||
+    if (!s_.apply("compute_at", {in, task_}) ||
         !split(name(in, "s5"), name(in, "c"), name(in, "v"), lanes) ||
         !s_.apply("reorder", {name(in, "s2"), name(in, "s3"), name(in, "c"), name(in, "s0"),
                               name(in, "s4"), name(in, "s1"), name(in, "v")}) ||
-        !s_.apply("stage_at", {rows, name(in, "c")}) ||
+        !s_.apply("compute_at", {rows, name(in, "c")}) ||
         !s_.apply("reorder", {name(rows, "s1"), name(rows, "s2"), name(rows, "s3"),
                               name(rows, "s0"), name(rows, "s4")}))
       return false;
@@ -223,7 +223,7 @@ class WinogradRule {
   bool tile_products() {
     const std::string m = kWinogradProduct, reduce = loop(m, 6);
     for (const std::string& b : {std::string(kSums), m}) {
-      if (!s_.apply("fuse_axes", {name(b, "ty"), name(b, "tx"), name(b, "i")}) ||
+      if (!s_.apply("collapse", {name(b, "ty"), name(b, "tx"), name(b, "i")}) ||
           !split(name(b, "i"), name(b, "io"), name(b, "ii"), plan_.tile.best.rows) ||
           !split_panel(b))
         return false;
@@ -232,7 +232,7 @@ class WinogradRule {
       for (const char* part : {"ii", "jc", "jv"}) order.push_back(name(b, part));
       if (!s_.apply("reorder", order)) return false;
     }
-    if (!s_.apply("compute_at", {m, name(kSums, "io")}) ||
+    if (!s_.apply("fuse_loops", {m, name(kSums, "io")}) ||
         !s_.apply("decompose_reduction", {m, reduce}))
       return false;
     return annotate_tile(kSums, "") && annotate_tile(m, "") && annotate_tile(m, "_init");

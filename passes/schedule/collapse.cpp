@@ -10,9 +10,9 @@ using namespace ir;
 
 namespace {
 
-// The kind of both loops, if it is legal for the fused one.
+// The kind of both loops, if it is legal for the joined one.
 Result<Kernel> with_kind(Kernel k, const std::string& loop, LoopKind kind) {
-  const Step step{"", {loop}, {}};
+  const Step step{"", {loop, "dot"}, {}};
   switch (kind) {
     case LoopKind::kSerial: return k;
     case LoopKind::kParallel: return parallelize(k, step);
@@ -25,7 +25,7 @@ Result<Kernel> with_kind(Kernel k, const std::string& loop, LoopKind kind) {
 
 }  // namespace
 
-Result<Kernel> fuse_axes(const Kernel& k, const Step& step) {
+Result<Kernel> collapse(const Kernel& k, const Step& step) {
   TW_ASSIGN(const For* outer, find_loop(k.body, step.names[0]));
   const For* inner = outer->body.as<For>();
   if (!inner || inner->var.name() != step.names[1])
