@@ -1,6 +1,7 @@
-// Each figure is the best of many slices of some milliseconds, since other work on the machine only
-// ever slows a slice down. Threads are kept in step by a barrier, so that rates of one moment are
-// added. Bandwidths come from footprints of half a cache, where all of it is served by that level.
+// Most figures are the best of many slices of some milliseconds, since other work on the machine
+// only ever slows a slice down. Threads are kept in step by a barrier, so that rates of one moment
+// are added. Bandwidths come from footprints of half a cache, where all of it is served by that
+// level.
 #include "codegen/measure/measure_machine.h"
 
 #include <sys/mman.h>
