@@ -2,7 +2,7 @@
 # Installs what building needs and is not there yet (Debian 12 or later, with apt); does nothing when
 # all is present. usage: install_packages.sh [--tests | --benchmarks]
 #   --tests        also what the tests need, and a Python environment in .venv
-#   --benchmarks   also what tests/performance needs
+#   --benchmarks   also what tests/performance needs, and matplotlib in .venv
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -14,7 +14,9 @@ case "${1:-}" in
   --tests)
     packages+=(libgtest-dev libgmock-dev python3-venv)
     python_packages=(numpy onnx==1.23.2 onnxruntime==1.31.1) ;;
-  --benchmarks) packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3-venv) ;;
+  --benchmarks)
+    packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3-venv)
+    python_packages=(matplotlib==3.10.7) ;;
   *) echo "usage: install_packages.sh [--tests | --benchmarks]" >&2; exit 2 ;;
 esac
 

@@ -106,7 +106,8 @@ void add_lower(CLI::App& app, Arguments& a) {
   c->add_option(
       "--explain", a.explain,
       "say why a kernel, by name or number, is scheduled as it is: what was decided, out of what, "
-      "at what expected cost, and its schedule; all: of every kernel");
+      "at what expected cost, and its schedule; all: of every kernel, and what was decided on the "
+      "graph");
   add_pass_times(c, a.pass_times);
   c->footer(std::string(kShapeHelp) +
             "\nExample:\n  tilewright lower model.onnx --emit scheduled --only k0\n"

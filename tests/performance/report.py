@@ -2,10 +2,10 @@
 """Readable tables from what tests/performance/run.sh measured.
 
 usage: report.py --cpu NAME kernels OUT.txt KERNELS.json...
-       report.py --cpu NAME models [--readme README.md] OUT.txt NUMERICS=COMPARED...
+       report.py --cpu NAME models [--readme README.md] [--chart OUT.svg] OUT.txt NUMERICS=COMPARED...
 KERNELS.json: benchmark_kernels' --benchmark_out, one for each number of threads. COMPARED: at this level of numerics,
 COMPARED.json and COMPARED.txt are what peers/compare.py wrote with --json and printed. In README.md the lines between
-the two marks below are written anew.
+the two marks below are written anew. The chart (needs matplotlib) shows every model's ratio.
 """
 import argparse
 import datetime
@@ -83,7 +83,7 @@ def extremes(rows):
     return f"{low['x']:.2f} ({low['model']}) to {high['x']:.2f} ({high['model']})"
 
 
-def write_models(cpu, out, runs, readme):
+def write_models(cpu, out, runs, readme, chart):
     """runs: level of numerics -> path of what compare.py wrote, without its ending."""
     rows, tables = {}, []
     for numerics, stem in runs.items():
@@ -91,7 +91,7 @@ def write_models(cpu, out, runs, readme):
             rows[numerics] = json.load(f)
         with open(stem + ".txt", encoding="utf-8") as f:
             tables += ["", f"--numerics {numerics}", *f.read().strip("\n").split("\n")]
-    peers = {e: r[e]["version"] for of in rows.values() for r in of for e in ENGINES if r.get(e)}
+    peers = {e: r[e]["version"].split("-")[0] for of in rows.values() for r in of for e in ENGINES if r.get(e)}
     names = " and ".join(f"{ENGINES[e]} {version}" for e, version in peers.items())
     write(out, [
         f"Inference with default schedules against {names}, one input set a model.",
@@ -103,9 +103,19 @@ def write_models(cpu, out, runs, readme):
         for r in of:
             if r["x"]:
                 ratios[r["threads"], numerics].append(r)
-    if not readme or not any(ratios.values()):
+    ratios = {k: of for k, of in ratios.items() if of}
+    if not ratios:
         return
+    # Bars are of the default on one thread.
+    order = sorted(ratios, key=lambda k: (k != (1, "standard"), k))
     count = max(map(len, ratios.values()))
+    if chart:
+        import chart as picture  # pylint: disable=import-outside-toplevel
+        picture.draw(chart, {k: {r["model"]: r["x"] for r in ratios[k]} for k in order},
+                     f"{names}; {count} models\n{cpu}, {today()}")
+        print(f"written: {chart}")
+    if not readme:
+        return
     replace_marked(readme, [
         f"Default schedules, nothing tuned, against {names} on {count} models (CNNs, transformers, recurrent and int8",
         f"models), in one interleaved run for each level of numerics on {cpu}, {today()}:",
@@ -113,7 +123,7 @@ def write_models(cpu, out, runs, readme):
         "| threads | `--numerics` | geometric mean of the peer's time / Tilewright's | range |",
         "| --- | --- | --- | --- |",
         *(f"| {t} | {numerics} | {geometric_mean([r['x'] for r in of]):.2f} | {extremes(of)} |"
-          for (t, numerics), of in sorted(ratios.items()) if of),
+          for (t, numerics), of in sorted(ratios.items())),
     ])
 
 
@@ -144,13 +154,14 @@ def main():
     kernels.add_argument("files", nargs="+")
     models = commands.add_parser("models")
     models.add_argument("--readme")
+    models.add_argument("--chart")
     models.add_argument("out")
     models.add_argument("runs", nargs="+", metavar="NUMERICS=COMPARED")
     a = parser.parse_args()
     if a.command == "kernels":
         write_kernels(a.cpu, a.out, a.files)
     else:
-        write_models(a.cpu, a.out, dict(r.split("=", 1) for r in a.runs), a.readme)
+        write_models(a.cpu, a.out, dict(r.split("=", 1) for r in a.runs), a.readme, a.chart)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures: the machine, the kernels against it, and with --peers whole models against other engines.
 # usage: tests/performance/run.sh [--peers] [--threads 1,2] [--only REGEX] [--seconds S]
-#   --peers      also times the models of ../shared beside ONNX Runtime (an hour), and refreshes README.md
+#   --peers      also times the models of ../shared beside ONNX Runtime and OpenVINO (hours); refreshes README.md
 #   --threads    numbers of threads to measure with, default 1,2
 #   --only       only benchmarks and models with such a name; the tables go to build-bench, README.md stays
 #   --seconds    least time for each kernel and each run of a model, default 0.3 and 2
@@ -37,7 +37,7 @@ devices=$("$cli" devices --measure)
 echo "$devices"
 cpu=$(sed -n 's/^cpu: //p' <<<"$devices")
 name=$(sed -n 's/.* --cpu: //p' <<<"$devices")
-report=(python3 tests/performance/report.py --cpu "$cpu ($name)")
+report=(.venv/bin/python tests/performance/report.py --cpu "$cpu ($name)")
 short=${name/znver/zen}
 
 kernels=()
@@ -51,7 +51,9 @@ done
 [ "$peers" = yes ] || exit 0
 shared=${TILEWRIGHT_SHARED:-$PWD/../shared}
 environments=${TILEWRIGHT_PEERS:-$HOME/.cache/tilewright-peers}
-[ -x "$environments/ort/bin/python" ] || "$shared/peers/setup.sh" ort
+for peer in ort ov; do
+  [ -x "$environments/$peer/bin/python" ] || "$shared/peers/setup.sh" "$peer"
+done
 models=()
 for m in "$shared"/models/*/model.onnx; do
   m=$(dirname "$m")
@@ -66,12 +68,20 @@ done
 [ ${#models[@]} -gt 0 ] || { echo "no model matches $only" >&2; exit 1; }
 status=0
 runs=()
-for numerics in exact standard; do
+int8=()  # those whose weights have 8 bits: relaxed numerics differ for no others
+for m in "${models[@]}"; do
+  if [[ $m == *int8* ]]; then int8+=("$m"); fi
+done
+for numerics in exact standard relaxed; do
+  of=("${models[@]}")
+  if [ "$numerics" = relaxed ]; then of=("${int8[@]}"); fi
+  [ ${#of[@]} -gt 0 ] || continue
   stem=$build/results/models_$numerics
-  python3 "$shared/peers/compare.py" --engines tilewright,ort --threads "$threads" --rounds 2 \
+  python3 "$shared/peers/compare.py" --engines tilewright,ort,ov --threads "$threads" --rounds 2 \
     --seconds "${seconds:-2}" --tilewright "'$cli' bench --numerics $numerics" --json "$stem.json" \
-    "${models[@]}" | tee "$stem.txt" || status=$?
+    "${of[@]}" | tee "$stem.txt" || status=$?
   runs+=("$numerics=$stem")
 done
-"${report[@]}" models ${readme:+--readme "$readme"} "$results/inference_cpu.txt" "${runs[@]}"
+"${report[@]}" models ${readme:+--readme "$readme"} --chart "$results/inference_cpu.svg" \
+  "$results/inference_cpu.txt" "${runs[@]}"
 exit "$status"
