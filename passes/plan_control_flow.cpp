@@ -6,7 +6,7 @@
 #include "ir/loops/rewrite.h"
 #include "ir/ops/control_flow.h"
 #include "ir/ops/known_ops.h"
-#include "passes/graph/graph_passes.h"
+#include "passes/analysis/view_layouts.h"
 #include "passes/planner.h"
 
 namespace tilewright::passes {

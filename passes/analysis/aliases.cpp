@@ -7,7 +7,6 @@
 //    - rows of at least kShortestRun bytes stay contiguous, or a copy would be faster;
 //    - a concat saves the copying of at least half of its result.
 #include "passes/analysis/aliases.h"
-#include "passes/analysis/view_layouts.h"
 
 #include <algorithm>
 #include <set>
@@ -18,8 +17,7 @@
 #include "ir/loops/simplify.h"
 #include "ir/ops/known_ops.h"
 #include "ir/ops/slicing.h"
-#include "passes/build_loops.h"
-#include "passes/graph/graph_passes.h"
+#include "passes/analysis/view_layouts.h"
 
 namespace tilewright::passes {
 

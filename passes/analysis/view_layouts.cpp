@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "ir/graph/op.h"
 #include "ir/loops/simplify.h"
+#include "ir/ops/known_ops.h"
 
 namespace tilewright::passes {
 
@@ -94,6 +96,16 @@ Layout transposed_layout(const Layout& x, const std::vector<int64_t>& perm) {
   for (size_t d = 0; d < perm.size(); ++d)
     order.push_back(place[x.empty() ? d : static_cast<size_t>(x[d].dim)]);
   return permuted_layout(order);
+}
+
+bool is_view(const Graph& graph, const Node& node) {
+  const bool transpose = node.op == ops::transpose();
+  if (!transpose && node.op != ops::reshape()) return false;
+  const Value &from = graph.value(node.inputs[0]), &to = graph.value(node.outputs[0]);
+  const std::optional<Layout> layout =
+      transpose ? transposed_layout(from.layout, NodeView(graph, node).attr_ints("perm"))
+                : reshaped_layout(from.layout, from.type, to.type);
+  return layout && is_same_order(*layout, to.layout, to.type);
 }
 
 }  // namespace tilewright::passes

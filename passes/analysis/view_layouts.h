@@ -26,4 +26,8 @@ std::optional<ir::Layout> reshaped_layout(const ir::Layout& x, const ir::TensorT
 // The layout of transpose(x, perm) in the memory of x, whose own layout is a permutation.
 ir::Layout transposed_layout(const ir::Layout& x, const std::vector<int64_t>& perm);
 
+// Does the node move nothing? So does a reshape or transpose where the layouts of both sides differ
+// as it says.
+bool is_view(const ir::Graph& graph, const ir::Node& node);
+
 }  // namespace tilewright::passes

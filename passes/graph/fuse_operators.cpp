@@ -14,17 +14,6 @@ namespace tilewright::passes {
 
 using namespace ir;
 
-// A reshape or transpose moves nothing where the layouts of both sides differ as it says.
-bool is_view(const Graph& graph, const Node& node) {
-  const bool transpose = node.op == ops::transpose();
-  if (!transpose && node.op != ops::reshape()) return false;
-  const Value &from = graph.value(node.inputs[0]), &to = graph.value(node.outputs[0]);
-  const std::optional<Layout> layout =
-      transpose ? transposed_layout(from.layout, NodeView(graph, node).attr_ints("perm"))
-                : reshaped_layout(from.layout, from.type, to.type);
-  return layout && is_same_order(*layout, to.layout, to.type);
-}
-
 namespace {
 
 // Greedy, in topological order (TVM fuses by post-dominators to the same end): a node joins the

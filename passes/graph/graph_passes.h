@@ -65,7 +65,6 @@ ir::Graph separate_padding(ir::Graph graph, Decisions* decisions = nullptr);
 // that moves nothing.
 ir::Graph fuse_operators(ir::Graph graph);
 ir::Graph leave_unfused(ir::Graph graph);  // every node alone
-bool is_view(const ir::Graph& graph, const ir::Node& node);
 // What groups store in few bytes is widened in the groups that read it, not before.
 ir::Graph repeat_widening(ir::Graph graph);
 

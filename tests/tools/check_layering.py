@@ -39,12 +39,6 @@ MAY_INCLUDE = {
     "tutorials": EVERYTHING,
 }
 
-# Includes that still tie circles, (from, to): those that are to go. The list only ever shrinks.
-KNOWN_BACKWARD = [
-    ("passes/analysis", "passes"),
-    ("passes/analysis", "passes/graph"),
-]
-
 # Third-party headers by their beginning, and the folders they may be used in.
 THIRD_PARTY = {
     "llvm/": ["codegen/cpu", "tests/codegen"],
@@ -149,17 +143,12 @@ def circles(includes):
     return sorted(sorted(s) for s in sets)
 
 
-def circle_errors(includes, known):
-    """`includes`: places "file:line" by (folder, folder). What is known must still tie a circle."""
+def circle_errors(includes):
+    """`includes`: places "file:line" by (folder, folder)."""
     errors = []
-    for pair in known:
-        rest = {p: places for p, places in includes.items() if p == pair or p not in known}
-        if not any(set(pair) <= set(circle) for circle in circles(rest)):
-            errors.append(f"{HERE}: {pair[0]} -> {pair[1]} ties no circle any more: take it from KNOWN_BACKWARD")
-    forward = {pair: places for pair, places in includes.items() if pair not in known}
-    for circle in circles(forward):
+    for circle in circles(includes):
         errors.append("folders include one another: " + ", ".join(circle))
-        for (source, target), places in sorted(forward.items()):
+        for (source, target), places in sorted(includes.items()):
             if source in circle and target in circle:
                 errors.append(f"  {source} -> {target}: " + " ".join(places[:3]) + (" ..." if places[3:] else ""))
     return errors
@@ -193,8 +182,7 @@ def check(root):
             f"{len(llvm_files)} files include LLVM headers, at most {MOST_LLVM_FILES} may: "
             + " ".join(sorted(llvm_files))
         )
-    known = [pair for pair in KNOWN_BACKWARD if root == PROJECT]
-    return errors + circle_errors(leaves, known), edges
+    return errors + circle_errors(leaves), edges
 
 
 def main():
