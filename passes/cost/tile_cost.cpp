@@ -59,7 +59,7 @@ TileCost tile_cost(const ir::MachineDescription& machine, const TileSizes& sizes
   return t;
 }
 
-constexpr int64_t kMostVectors = 8, kMostRows = 14;
+constexpr int64_t kMostVectors = 8;
 constexpr double kBetter = 1.001;  // equal ones: the first, of fewer vectors
 
 }  // namespace
@@ -71,7 +71,7 @@ int64_t lanes_for(const ir::MachineDescription& machine, int bytes, int64_t colu
 std::vector<TileCost> tiles_of(const ir::MachineDescription& machine, const TileSizes& sizes,
                                int64_t vectors) {
   std::vector<TileCost> tiles;
-  for (int64_t rows = 1; rows <= std::min(sizes.rows, kMostRows); ++rows) {
+  for (int64_t rows = 1; rows <= std::min(sizes.rows, kMostTileRows); ++rows) {
     if (sizes.within && sizes.within % rows && rows % sizes.within) continue;
     const TileCost t = tile_cost(machine, sizes, rows, vectors);
     if (t.score > 0) tiles.push_back(t);

@@ -12,6 +12,9 @@ namespace tilewright::passes {
 // vector is a vector, too.
 int64_t lanes_for(const ir::MachineDescription& machine, int bytes, int64_t columns);
 
+constexpr int64_t kMostTileRows =
+    14;  // of 32 registers, more leave none for two vectors of columns
+
 // A tile of `rows` x `vectors` sums in registers and what one step of the reduction costs it.
 struct TileCost {
   int64_t rows = 1, vectors = 1;

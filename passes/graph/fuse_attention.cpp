@@ -8,6 +8,7 @@
 #include "ir/graph/op.h"
 #include "ir/loops/simplify.h"
 #include "passes/cost/attention_cost.h"
+#include "passes/cost/tile_cost.h"
 #include "passes/graph/rewrite_graph.h"
 
 namespace tilewright::passes {
@@ -182,13 +183,13 @@ class FuseAttention : public GraphRewriter {
       values.push_back(rows);
       costs.push_back(attention_cost(machine_, sizes, rows));
       if (rows <= kFewestAtOnce ||
-          (as_int(rows_of(q)) && rows <= kTallest && costs.back() < costs[usual]))
+          (as_int(rows_of(q)) && rows <= kMostTileRows && costs.back() < costs[usual]))
         usual = values.size() - 1;
     }
     return decisions().decide(about(n, "row_block"), values, values[usual], Bits::kChanged, costs);
   }
   const Expr& rows_of(ValueId q) const { return type(q).dims[type(q).dims.size() - 2]; }
-  static constexpr int64_t kUnknown = 64, kFewestAtOnce = 8, kTallest = 14;
+  static constexpr int64_t kUnknown = 64, kFewestAtOnce = 8;
   int64_t keys_at_a_time(const Node& n, const Expr& keys, int64_t row_block) {
     const int64_t usual = usual_keys(keys, row_block);
     std::vector<int64_t> values;

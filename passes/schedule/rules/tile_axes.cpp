@@ -8,10 +8,6 @@ namespace tilewright::passes {
 
 using namespace ir;
 
-namespace {
-constexpr int64_t kMostTileRows = 14;
-}  // namespace
-
 // Columns: the axis along which results are contiguous, so that accumulators are vectors. Rows:
 // axes along which the columns' operand is not read anew (stride 0), so that one load serves all
 // rows of the tile; consecutive ones are joined, as pixels of several image rows are.
