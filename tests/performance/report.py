@@ -118,7 +118,7 @@ def write_models(cpu, out, runs, readme, chart):
         return
     replace_marked(readme, [
         f"Default schedules, nothing tuned, against {names} on {count} models (CNNs, transformers, recurrent and int8",
-        f"models), in one interleaved run for each level of numerics on {cpu}, {today()}:",
+        f"models), engines interleaved, on {cpu}, {today()}:",
         "",
         "| threads | `--numerics` | geometric mean of the peer's time / Tilewright's | range |",
         "| --- | --- | --- | --- |",
