@@ -5,24 +5,15 @@
 #include <gtest/gtest.h>
 
 #include "tests/differential/random_answers.h"
-#include "tests/differential/random_graph.h"
 
 namespace tilewright {
 namespace {
 
-// One set of answers for all kernels of a graph.
-void check_answers(const ir::Graph& graph, const Tensors& inputs, const Reference& reference,
-                   CompiledForm form, RandomAnswers& answers) {
+// Random answers for each kernel.
+void ask(const ir::Graph&, CompiledForm& form, RandomAnswers& answers) {
   form.find_schedule = [&](const ir::Kernel& k, const std::set<std::string>& constants) {
     return std::optional(answers.schedule(k, constants));
   };
-  check_form(graph, inputs, reference, form, answers);
-}
-
-CompiledForm form_for(uint64_t seed) {
-  CompiledForm form{true, true};
-  form.numerics = seed % 4 == 0 ? Numerics::kExact : Numerics::kStandard;
-  return form;
 }
 
 const std::pair<const char*, const char*> kLayers[] = {
@@ -124,25 +115,8 @@ const std::pair<const char*, const char*> kLayers[] = {
 class LayerAnswers : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(LayerAnswers, AreFollowedOrRefused) {
-  const uint64_t count = from_environment("TILEWRIGHT_ANSWERS", 12);
-  const uint64_t only = from_environment("TILEWRIGHT_SEED", ~uint64_t{0});
-  const Layer layer = layer_of(GetParam().second);
-  size_t followed = 0, refused = 0;
-  std::map<Numerics, Reference> references;
-  for (uint64_t seed = 0; seed < count && !HasFailure(); ++seed) {
-    if (only != ~uint64_t{0} && seed != only) continue;
-    SCOPED_TRACE("TILEWRIGHT_SEED=" + std::to_string(seed));
-    const CompiledForm form = form_for(seed);
-    if (!references.count(form.numerics))
-      references.emplace(form.numerics, reference_of(layer.graph, layer.inputs, form));
-    RandomAnswers answers(machine_for(form), seed);
-    check_answers(layer.graph, layer.inputs, references.at(form.numerics), form, answers);
-    followed += answers.followed;
-    refused += answers.refused;
-  }
-  RecordProperty("followed", static_cast<int>(followed));
-  RecordProperty("refused", static_cast<int>(refused));
-  EXPECT_GT(followed, refused / 4) << refused << " answers were refused";
+  const AnswerCount found = check_layer(GetParam().second, 12, false, ask);
+  EXPECT_GT(found.followed, found.refused / 4) << found.refused << " answers were refused";
 }
 INSTANTIATE_TEST_SUITE_P(All, LayerAnswers, testing::ValuesIn(kLayers),
                          [](const auto& info) { return std::string(info.param.first); });
@@ -150,17 +124,7 @@ INSTANTIATE_TEST_SUITE_P(All, LayerAnswers, testing::ValuesIn(kLayers),
 constexpr int kParts = 4;
 class GraphAnswers : public testing::TestWithParam<int> {};
 TEST_P(GraphAnswers, AreFollowedOrRefused) {
-  const uint64_t count = from_environment("TILEWRIGHT_ANSWERS", 40);
-  const uint64_t only = from_environment("TILEWRIGHT_SEED", ~uint64_t{0});
-  for (auto seed = static_cast<uint64_t>(GetParam()); seed < count && !HasFailure();
-       seed += kParts) {
-    if (only != ~uint64_t{0} && seed != only) continue;
-    const RandomGraph r = make_random_graph(seed);
-    SCOPED_TRACE("TILEWRIGHT_SEED=" + std::to_string(seed) + "\n" + describe_graph(r.graph));
-    const CompiledForm form = form_for(seed);
-    RandomAnswers answers(machine_for(form), seed);
-    check_answers(r.graph, r.inputs, reference_of(r.graph, r.inputs, form), form, answers);
-  }
+  check_random_graphs(static_cast<uint64_t>(GetParam()), kParts, 40, ask);
 }
 INSTANTIATE_TEST_SUITE_P(Part, GraphAnswers, testing::Range(0, kParts));
 

@@ -5,15 +5,16 @@
 
 #include "passes/decisions/decisions.h"
 #include "tests/differential/random_answers.h"
-#include "tests/differential/random_graph.h"
 
 namespace tilewright {
 namespace {
 
-CompiledForm form_for(uint64_t seed) {
-  CompiledForm form{true, true};
-  form.fold = true;
-  form.numerics = seed % 4 == 0 ? Numerics::kExact : Numerics::kStandard;
+void ask(const ir::Graph& graph, CompiledForm& form, RandomAnswers& answers) {
+  form.answers = answers.graph(graph, form);
+}
+CompiledForm folded() {
+  CompiledForm form{true, true, true};
+  form.numerics = Numerics::kStandard;
   return form;
 }
 
@@ -95,32 +96,15 @@ const LayerCase kLayers[] = {
 class LayerAnswers : public testing::TestWithParam<LayerCase> {};
 
 TEST_P(LayerAnswers, AreFollowedOrRefused) {
-  const uint64_t count = from_environment("TILEWRIGHT_ANSWERS", 12);
-  const uint64_t only = from_environment("TILEWRIGHT_SEED", ~uint64_t{0});
-  const Layer layer = layer_of(GetParam().lines);
-  std::map<Numerics, Reference> references;
   std::set<std::string> kinds;
-  const auto usual = graph_decisions(layer.graph, form_for(1));
+  const auto usual = graph_decisions(layer_of(GetParam().lines).graph, folded());
   ASSERT_TRUE(usual.ok()) << usual.error().to_string();
   for (const passes::Decision& d : *usual) kinds.insert(d.name.substr(d.name.rfind('.') + 1));
   for (const std::string& kind : GetParam().kinds)
     EXPECT_TRUE(kinds.count(kind)) << kind << " is not decided: " << passes::to_string(*usual);
-  size_t followed = 0, refused = 0;  // where an answer leaves one given before without its decision
-  for (uint64_t seed = 0; seed < count && !HasFailure(); ++seed) {
-    if (only != ~uint64_t{0} && seed != only) continue;
-    SCOPED_TRACE("TILEWRIGHT_SEED=" + std::to_string(seed));
-    CompiledForm form = form_for(seed);
-    if (!references.count(form.numerics))
-      references.emplace(form.numerics, reference_of(layer.graph, layer.inputs, form));
-    RandomAnswers answers(machine_for(form), seed);
-    form.answers = answers.graph(layer.graph, form);
-    check_form(layer.graph, layer.inputs, references.at(form.numerics), form, answers);
-    followed += answers.followed;
-    refused += answers.refused;
-  }
-  RecordProperty("followed", static_cast<int>(followed));
-  RecordProperty("refused", static_cast<int>(refused));
-  EXPECT_GT(followed, refused);
+  // Refused are those that leave an answer given before without its decision.
+  const AnswerCount found = check_layer(GetParam().lines, 12, true, ask);
+  EXPECT_GT(found.followed, found.refused);
 }
 INSTANTIATE_TEST_SUITE_P(All, LayerAnswers, testing::ValuesIn(kLayers),
                          [](const auto& info) { return std::string(info.param.name); });
@@ -128,20 +112,7 @@ INSTANTIATE_TEST_SUITE_P(All, LayerAnswers, testing::ValuesIn(kLayers),
 constexpr int kParts = 4;
 class GraphAnswers : public testing::TestWithParam<int> {};
 TEST_P(GraphAnswers, AreFollowedOrRefused) {
-  const uint64_t count = from_environment("TILEWRIGHT_ANSWERS", 40);
-  const uint64_t only = from_environment("TILEWRIGHT_SEED", ~uint64_t{0});
-  for (auto seed = static_cast<uint64_t>(GetParam()); seed < count && !HasFailure();
-       seed += kParts) {
-    if (only != ~uint64_t{0} && seed != only) continue;
-    const RandomGraph r = make_random_graph(seed);
-    SCOPED_TRACE("TILEWRIGHT_SEED=" + std::to_string(seed) + "\n" + describe_graph(r.graph));
-    CompiledForm form = form_for(seed);
-    form.fold = false;
-    RandomAnswers answers(machine_for(form), seed);
-    const Reference reference = reference_of(r.graph, r.inputs, form);
-    form.answers = answers.graph(r.graph, form);
-    if (!form.answers.empty()) check_form(r.graph, r.inputs, reference, form, answers);
-  }
+  check_random_graphs(static_cast<uint64_t>(GetParam()), kParts, 40, ask);
 }
 INSTANTIATE_TEST_SUITE_P(Part, GraphAnswers, testing::Range(0, kParts));
 
@@ -153,7 +124,7 @@ TEST(GraphDecisions, AnswersThatCannotBeFollowedAreErrors) {
       {{{"y.fused", 0}, {"y.row_block", 4}}, "no decision 'y.row_block' comes up"},
   };
   for (const auto& [answers, phrase] : cases) {
-    CompiledForm form = form_for(1);
+    CompiledForm form = folded();
     form.answers = answers;
     const auto program = lower_graph_for(layer.graph, form);
     ASSERT_FALSE(program.ok()) << phrase;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <sstream>
 
 #include "ir/module_text/parser_graph.h"
@@ -34,7 +35,6 @@ Answers RandomAnswers::some_answers(const std::string& of, const Decide& decide)
     }
     ++followed;
     keep_bits &= d.bits == passes::Bits::kKept;
-    kinds.insert(d.name.substr(d.name.rfind('.') + 1));
     answers += of + ": " + d.name + " = " + std::to_string(value) + " (usually " +
                std::to_string(d.usual) + ")\n";
     given = std::move(more);
@@ -114,6 +114,55 @@ Layer layer_of(const std::string& lines) {
     layer.inputs.push_back(random_tensor(t.dtype, *ir::constant_shape(t), random));
   }
   return layer;
+}
+
+namespace {
+
+// Each fourth set of answers is for exact numerics, where answers keep bits.
+CompiledForm form_for(uint64_t seed, bool fold) {
+  CompiledForm form{true, true, fold};
+  form.numerics = seed % 4 == 0 ? Numerics::kExact : Numerics::kStandard;
+  return form;
+}
+bool is_wanted(uint64_t seed) { return from_environment("TILEWRIGHT_SEED", seed) == seed; }
+
+}  // namespace
+
+AnswerCount check_layer(const std::string& lines, uint64_t count, bool fold, const Ask& ask) {
+  const Layer layer = layer_of(lines);
+  std::map<Numerics, Reference> references;
+  AnswerCount found;
+  count = from_environment("TILEWRIGHT_ANSWERS", count);
+  for (uint64_t seed = 0; seed < count && !testing::Test::HasFailure(); ++seed) {
+    if (!is_wanted(seed)) continue;
+    SCOPED_TRACE("TILEWRIGHT_SEED=" + std::to_string(seed));
+    CompiledForm form = form_for(seed, fold);
+    if (!references.count(form.numerics))
+      references.emplace(form.numerics, reference_of(layer.graph, layer.inputs, form));
+    const Reference& reference = references.at(form.numerics);
+    RandomAnswers answers(machine_for(form), seed);
+    ask(layer.graph, form, answers);
+    check_form(layer.graph, layer.inputs, reference, form, answers);
+    found.followed += answers.followed;
+    found.refused += answers.refused;
+  }
+  testing::Test::RecordProperty("followed", static_cast<int>(found.followed));
+  testing::Test::RecordProperty("refused", static_cast<int>(found.refused));
+  return found;
+}
+
+void check_random_graphs(uint64_t part, uint64_t parts, uint64_t count, const Ask& ask) {
+  count = from_environment("TILEWRIGHT_ANSWERS", count);
+  for (uint64_t seed = part; seed < count && !testing::Test::HasFailure(); seed += parts) {
+    if (!is_wanted(seed)) continue;
+    const RandomGraph r = make_random_graph(seed);
+    SCOPED_TRACE("TILEWRIGHT_SEED=" + std::to_string(seed) + "\n" + describe_graph(r.graph));
+    CompiledForm form = form_for(seed, false);
+    const Reference reference = reference_of(r.graph, r.inputs, form);
+    RandomAnswers answers(machine_for(form), seed);
+    ask(r.graph, form, answers);
+    check_form(r.graph, r.inputs, reference, form, answers);
+  }
 }
 
 }  // namespace tilewright

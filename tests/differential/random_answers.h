@@ -2,7 +2,7 @@
 // the tests that give them.
 #pragma once
 
-#include <map>
+#include <functional>
 #include <random>
 #include <set>
 #include <string>
@@ -27,7 +27,6 @@ class RandomAnswers {
   bool keep_bits = true;  // may no answer change any?
   std::string answers;    // given and followed: "kernel: matmul.rows = 3 (usually 6)" a line
   size_t followed = 0, refused = 0;  // answers, over all kernels and graphs so far
-  std::set<std::string> kinds;       // of decisions, without their blocks or values: "rows"
 
  private:
   // decide(answers): the decisions that come up then.
@@ -61,5 +60,16 @@ struct Layer {
 // The lines of a graph's text whose result is y, without the head: "const w: f32[3, 4] = #0" and
 // inputs are of random elements; a constant of i64 says how large a result is: 1, 5, 45, 71.
 Layer layer_of(const std::string& lines);
+
+// Writes random answers into the form of a graph.
+using Ask = std::function<void(const ir::Graph&, CompiledForm&, RandomAnswers&)>;
+struct AnswerCount {
+  size_t followed = 0, refused = 0;
+};
+// Checks sets of answers, one a seed, over a layer: `count` or TILEWRIGHT_ANSWERS of them, or that
+// of TILEWRIGHT_SEED alone. The counts are properties of the test, too.
+AnswerCount check_layer(const std::string& lines, uint64_t count, bool fold, const Ask& ask);
+// One set over each of so many random graphs, of which every `parts`th, from `part` on, is done.
+void check_random_graphs(uint64_t part, uint64_t parts, uint64_t count, const Ask& ask);
 
 }  // namespace tilewright
