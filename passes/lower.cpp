@@ -116,7 +116,7 @@ std::span<const GraphPass> graph_passes() {
        }},
       {"fuse_attention", Change::kRounding,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.fuse ? fuse_attention(std::move(g), o.machine, o.decisions) : std::move(g);
+         return o.fuse ? fuse_attention(std::move(g), o.decisions) : std::move(g);
        }},
       // Values have their memory layout.
       {"choose_layouts", Change::kNothing,

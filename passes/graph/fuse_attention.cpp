@@ -3,12 +3,8 @@
 // The match goes backwards from the product of weights and values: softmax, or a select that makes
 // rows of NaN zero; then biases, at most one choice by a condition (a mask) and factors, down to
 // the product of query and key. The order of sums changes with it, hence a decision.
-#include <algorithm>
-
 #include "ir/graph/op.h"
 #include "ir/loops/simplify.h"
-#include "passes/cost/attention_cost.h"
-#include "passes/cost/tile_cost.h"
 #include "passes/graph/rewrite_graph.h"
 
 namespace tilewright::passes {
@@ -25,8 +21,7 @@ struct Scores {
 
 class FuseAttention : public GraphRewriter {
  public:
-  FuseAttention(Graph graph, const MachineDescription& machine, Decisions* decisions)
-      : GraphRewriter(std::move(graph), decisions), machine_(machine) {}
+  FuseAttention(Graph graph, Decisions* decisions) : GraphRewriter(std::move(graph), decisions) {}
 
   Graph run() {
     for (Node& n : old_) {
@@ -58,14 +53,9 @@ class FuseAttention : public GraphRewriter {
     const bool pays = !transposed || as_int(rows).value_or(kFewRows) >= kFewRows;
     if (!decisions().decide_whether(about(n, "fused"), pays, Bits::kChanged)) return false;
     if (transposed) k = with_keys_innermost(k);
-    const int64_t row_block = rows_at_a_time(n, q, keys, v),
-                  key_block = keys_at_a_time(n, keys, row_block);
-    replace(n.outputs[0], op(ops::attention(), {q, k, v, s.condition, s.bias},
-                             {{"scale", s.scale},
-                              {"fill", s.fill},
-                              {"zero_masked", int64_t{zero_masked}},
-                              {"row_block", row_block},
-                              {"key_block", key_block}}));
+    replace(n.outputs[0],
+            op(ops::attention(), {q, k, v, s.condition, s.bias},
+               {{"scale", s.scale}, {"fill", s.fill}, {"zero_masked", int64_t{zero_masked}}}));
     return true;
   }
   static constexpr int64_t kFewRows = 6;
@@ -170,57 +160,12 @@ class FuseAttention : public GraphRewriter {
   std::string about(const Node& n, std::string_view what) const {
     return decision_name(graph_, n.outputs[0], what);
   }
-  // As many as cost least, but no fewer than kFewestAtOnce where there are more, as where nobody
-  // knows; and no more than a tile of sums has.
-  int64_t rows_at_a_time(const Node& n, ValueId q, const Expr& keys, ValueId v) {
-    const auto extent = [&](const Expr& e) { return as_int(e).value_or(kUnknown); };
-    const AttentionSizes sizes{extent(rows_of(q)), extent(keys), extent(type(q).dims.back()),
-                               extent(type(v).dims.back())};
-    std::vector<int64_t> values;
-    std::vector<double> costs;
-    size_t usual = 0;
-    for (int64_t rows = 1; rows <= std::clamp<int64_t>(sizes.rows, 1, kMostRows); ++rows) {
-      values.push_back(rows);
-      costs.push_back(attention_cost(machine_, sizes, rows));
-      if (rows <= kFewestAtOnce ||
-          (as_int(rows_of(q)) && rows <= kMostTileRows && costs.back() < costs[usual]))
-        usual = values.size() - 1;
-    }
-    return decisions().decide(about(n, "row_block"), values, values[usual], Bits::kChanged, costs);
-  }
-  const Expr& rows_of(ValueId q) const { return type(q).dims[type(q).dims.size() - 2]; }
-  static constexpr int64_t kUnknown = 64, kFewestAtOnce = 8;
-  int64_t keys_at_a_time(const Node& n, const Expr& keys, int64_t row_block) {
-    const int64_t usual = usual_keys(keys, row_block);
-    std::vector<int64_t> values;
-    for (const int64_t b : {32, 64, 128, 256, 512})
-      if (b < as_int(keys).value_or(kUnknownKeys)) values.push_back(b);
-    if (as_int(keys) && *as_int(keys) <= kMostKeys) values = with(values, *as_int(keys));
-    return decisions().decide(about(n, "key_block"), with(values, usual), usual, Bits::kChanged);
-  }
-  static constexpr int64_t kMostRows = 16, kMostKeys = 1024, kUnknownKeys = 512;
-
-  // All of them, while their scores stay in the innermost cache; else as many as do, in blocks
-  // alike where there are such.
-  int64_t usual_keys(const Expr& keys, int64_t row_block) const {
-    constexpr int64_t kOfUnknown = 128, kFewest = 64, kMost = 256;
-    const auto n = as_int(keys);
-    if (!n) return kOfUnknown;
-    const int64_t most =
-        std::clamp(machine_.l1_bytes / 2 / (4 * row_block) / 64 * 64, kFewest, kMost);
-    if (*n <= most + most / 2) return *n;
-    for (int64_t b = most; b >= most / 2; --b)
-      if (*n % b == 0) return b;
-    return most;
-  }
-
-  const MachineDescription& machine_;
 };
 
 }  // namespace
 
-Graph fuse_attention(Graph graph, const MachineDescription& machine, Decisions* decisions) {
-  return FuseAttention(std::move(graph), machine, decisions).run();
+Graph fuse_attention(Graph graph, Decisions* decisions) {
+  return FuseAttention(std::move(graph), decisions).run();
 }
 
 }  // namespace tilewright::passes

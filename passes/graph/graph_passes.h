@@ -43,9 +43,8 @@ ir::Graph find_quantized(ir::Graph graph);
 // Products of floats and dequantised constants become products of integers: the floats rounded to
 // 16 bits per row, as far as the machine has instructions that make it pay.
 ir::Graph round_activations(ir::Graph graph, const ir::MachineDescription& machine);
-// Products around a softmax become one operator, which keeps the scores in cache.
-ir::Graph fuse_attention(ir::Graph graph, const ir::MachineDescription& machine,
-                         Decisions* decisions = nullptr);
+// Products around a softmax become one operator, whose schedule keeps the scores in cache.
+ir::Graph fuse_attention(ir::Graph graph, Decisions* decisions = nullptr);
 // Products of dequantised operands become products in integers.
 ir::Graph quantize_contractions(ir::Graph graph);
 // A quantisation of sums of multiples of constants: these are divided by its scale instead.

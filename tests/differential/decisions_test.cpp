@@ -57,6 +57,13 @@ const std::pair<const char*, const char*> kLayers[] = {
   c: f32[2, 35, 13, 22] = winograd_conv(x, w) {pads = [1, 1, 1, 1]}
   y: f32[2, 35, 13, 22] = relu(c)
 )"},
+    {"attention", R"(
+  input q: f32[2, 37, 24]
+  input k: f32[2, 24, 151]
+  input v: f32[2, 151, 40]
+  input bias: f32[151]
+  y: f32[2, 37, 40] = attention(q, k, v, _, bias) {scale = 0.5}
+)"},
     {"softmax", R"(
   input x: f32[67, 301]
   y: f32[67, 301] = softmax(x) {axis = -1}

@@ -35,7 +35,7 @@ const LayerCase kLayers[] = {
   w: f32[2, 37, 151] = softmax(s) {axis = -1}
   y: f32[2, 37, 40] = matmul(w, v)
 )",
-     {"fused", "row_block", "key_block"}},
+     {"fused"}},
     {"convolutions",
      R"(
   input x: f32[1, 3, 20, 27]
@@ -117,11 +117,11 @@ TEST_P(GraphAnswers, AreFollowedOrRefused) {
 INSTANTIATE_TEST_SUITE_P(Part, GraphAnswers, testing::Range(0, kParts));
 
 TEST(GraphDecisions, AnswersThatCannotBeFollowedAreErrors) {
-  const Layer layer = layer_of(kLayers[0].lines);
+  const Layer layer = layer_of(kLayers[1].lines);
   const std::pair<passes::Answers, const char*> cases[] = {
-      {{{"y.rowblock", 4}}, "no decision 'y.rowblock' comes up"},
-      {{{"y.row_block", 99}}, "decision 'y.row_block' has no value 99"},
-      {{{"y.fused", 0}, {"y.row_block", 4}}, "no decision 'y.row_block' comes up"},
+      {{{"c1.winograds", 4}}, "no decision 'c1.winograds' comes up"},
+      {{{"c1.winograd", 3}}, "decision 'c1.winograd' has no value 3"},
+      {{{"c1.winograd", 4}, {"c1.operand0", 0}}, "no decision 'c1.operand0' comes up"},
   };
   for (const auto& [answers, phrase] : cases) {
     CompiledForm form = folded();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "passes/schedule/rules/choose_trace.h"
 #include "tests/ops/kernel_test.h"
 
 namespace tilewright {
@@ -26,7 +27,7 @@ class AttentionOp : public KernelTest {
   }
 
   // Both ways to compute it from the same operands: attention, and one operator after the other.
-  std::pair<GraphCall, GraphCall> both(const Size& s, const Blocks& blocks, Mask mask) {
+  std::pair<GraphCall, GraphCall> both(const Size& s, Mask mask) {
     const HostTensor q = floats({s.batch, s.rows, s.width}), k = floats({s.batch, s.width, s.keys}),
                      v = floats({s.batch, s.keys, s.values}), bias = floats({s.batch, 1, s.keys}),
                      choice = repeated(DType::kBool, {1, s.rows, s.keys}, {1, 0, 1, 1, 0, 1, 1});
@@ -36,11 +37,7 @@ class AttentionOp : public KernelTest {
     std::vector<ir::ValueId> in{fused.input(q), fused.input(k), fused.input(v)};
     in.push_back(chosen ? fused.input(choice) : ir::kNone);
     in.push_back(biased ? fused.input(bias) : ir::kNone);
-    fused.output(fused.op("attention", in,
-                          {{"scale", 0.75},
-                           {"fill", -50.0},
-                           {"row_block", blocks.rows},
-                           {"key_block", blocks.keys}}));
+    fused.output(fused.op("attention", in, {{"scale", 0.75}, {"fill", -50.0}}));
     const ir::ValueId a = plain.input(q), b = plain.input(k), c = plain.input(v);
     ir::ValueId scores = plain.op("mul", {plain.op("matmul", {a, b}), number(plain, 0.75)});
     if (chosen) scores = plain.op("where", {plain.input(choice), scores, number(plain, -50)});
@@ -48,15 +45,36 @@ class AttentionOp : public KernelTest {
     plain.output(plain.op("matmul", {plain.op("softmax", {scores}, {{"axis", int64_t{-1}}}), c}));
     return {fused, plain};
   }
+  // Tiled into these blocks, and then scheduled as rules have it.
+  static CompiledForm in_blocks(const Blocks& blocks) {
+    CompiledForm form;
+    form.cpu = GetParam();
+    form.find_schedule =
+        [blocks, machine = machine_for(form)](
+            const ir::Kernel& k,
+            const std::set<std::string>& constants) -> std::optional<passes::Trace> {
+      passes::Trace trace{{"tile_attention", {"weights"}, {blocks.rows, blocks.keys}}};
+      auto tiled = passes::apply_trace(k, trace);
+      if (!tiled.ok()) {
+        ADD_FAILURE() << tiled.error().to_string();
+        return std::nullopt;
+      }
+      auto rest = passes::choose_trace(*tiled, {.machine = &machine, .constants = constants});
+      EXPECT_TRUE(rest.ok()) << rest.error().to_string();
+      trace.insert(trace.end(), rest->trace.begin(), rest->trace.end());
+      return trace;
+    };
+    return form;
+  }
   void expect_equal(const Size& s, const Blocks& blocks, Mask mask) {
     SCOPED_TRACE(testing::Message() << s.rows << " rows of " << s.width << ", " << s.keys
                                     << " keys, blocks of " << blocks.rows << " by " << blocks.keys);
-    const auto [fused, plain] = both(s, blocks, mask);
+    const auto [fused, plain] = both(s, mask);
     auto expected = interpret_graph(plain.graph, plain.inputs);
     ASSERT_TRUE(expected.ok()) << expected.error().to_string();
     auto interpreted = interpret_graph(fused.graph, fused.inputs);
     ASSERT_TRUE(interpreted.ok()) << interpreted.error().to_string();
-    auto runs = run_compiled(fused.graph, fused.inputs, {true, true, false, GetParam()}, {1, 3});
+    auto runs = run_compiled(fused.graph, fused.inputs, in_blocks(blocks), {1, 3});
     ASSERT_TRUE(runs.ok()) << runs.error().to_string();
     // Scores are sums of width + 1 roundings, values of keys + 1; exp is right to 2 ULP; a weight's
     // error is that of its score, times the weight; all elements are at most 1.
@@ -95,12 +113,11 @@ TEST_P(AttentionOp, RowsWithoutWeight) {
           repeated(DType::kFloat32, {3, 8},
                    {-inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf, -inf,
                     0,    1,    0,    1,    0,    1,    0,    1,    -inf, -inf, -inf, -inf}));
-      call.output(
-          call.op("attention",
-                  {call.input(floats({1, 3, 4})), call.input(floats({1, 4, 8})),
-                   call.input(floats({1, 8, 5})), ir::kNone, bias},
-                  {{"zero_masked", int64_t{zero}}, {"row_block", b.rows}, {"key_block", b.keys}}));
-      auto runs = run_compiled(call.graph, call.inputs, {true, true, false, GetParam()}, {1});
+      call.output(call.op("attention",
+                          {call.input(floats({1, 3, 4})), call.input(floats({1, 4, 8})),
+                           call.input(floats({1, 8, 5})), ir::kNone, bias},
+                          {{"zero_masked", int64_t{zero}}}));
+      auto runs = run_compiled(call.graph, call.inputs, in_blocks(b), {1});
       ASSERT_TRUE(runs.ok()) << runs.error().to_string();
       for (int64_t i = 0; i < 15; ++i) {
         const double y = element((*runs)[0][0], i);

@@ -15,7 +15,7 @@ const ir::Node* attention_of(const ir::Graph& g) {
 void expect_fused(const std::string& lines, const std::vector<std::string>& operands,
                   double scale = 1, size_t nodes = 1) {
   SCOPED_TRACE(lines);
-  const ir::Graph before = parsed_graph(lines), after = fuse_attention(before, {});
+  const ir::Graph before = parsed_graph(lines), after = fuse_attention(before);
   expect_same_graph_results(before, after);
   const ir::Node* n = attention_of(after);
   ASSERT_TRUE(n) << ir::to_text(after);
@@ -27,7 +27,7 @@ void expect_fused(const std::string& lines, const std::vector<std::string>& oper
 void expect_left(const std::string& lines) {
   SCOPED_TRACE(lines);
   const ir::Graph before = parsed_graph(lines);
-  EXPECT_FALSE(attention_of(fuse_attention(before, {}))) << ir::to_text(before);
+  EXPECT_FALSE(attention_of(fuse_attention(before))) << ir::to_text(before);
 }
 
 const std::string kOperands = R"(  input q: f32[2, 5, 4]
@@ -122,24 +122,6 @@ TEST(FuseAttention, LeavesWhatIsSomethingElse) {
 )" + kValues);
   expect_left(kOperands + "  input f: f32[1, 1, 7]\n" + kProduct +
               "  t: f32[2, 5, 7] = mul(s, f)\n" + softmax_of("t") + kValues);
-}
-
-TEST(FuseAttention, ManyKeysGoByBlocks) {
-  ir::MachineDescription small;
-  small.l1_bytes = 1024;
-  const ir::Graph after = fuse_attention(parsed_graph(R"(  input q: f32[1, 33, 4]
-  input k: f32[1, 4, 700]
-  input v: f32[1, 700, 3]
-  s: f32[1, 33, 700] = matmul(q, k)
-  p: f32[1, 33, 700] = softmax(s) {axis = -1}
-  y: f32[1, 33, 3] = matmul(p, v)
-  output y as "y"
-)"),
-                                         small);
-  const ir::Node* n = attention_of(after);
-  ASSERT_TRUE(n);
-  EXPECT_EQ(std::get<int64_t>(n->attributes.at("key_block")), 50);  // 14 blocks, all alike
-  EXPECT_EQ(std::get<int64_t>(n->attributes.at("row_block")), 11);
 }
 
 }  // namespace

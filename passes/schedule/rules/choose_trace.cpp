@@ -21,6 +21,7 @@ class ChooseTrace {
   void run() {
     if (has_empty_block()) return;
     compose_inits(s_);
+    if (whole_kernel("attention")) compose_inits(s_);
     if (whole_kernel("winograd")) return;
     order_sums(s_);
     inline_producers(s_);

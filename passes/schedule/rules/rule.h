@@ -99,8 +99,9 @@ std::optional<Taken> take_block(ScheduleState& s, const Work& work) {
   return R(s, work.block).run() ? std::optional(Taken{}) : std::nullopt;
 }
 
-// Winograd convolutions with their epilogues; lines of blocks over the same rows (softmax,
-// normalisations): whole kernels.
+// Attention, whose blocks other rules schedule then; Winograd convolutions with their epilogues;
+// lines of blocks over the same rows (softmax, normalisations): whole kernels.
+std::optional<Taken> take_attention(ScheduleState& s, const Work& work);
 std::optional<Taken> take_winograd(ScheduleState& s, const Work& work);
 std::optional<Taken> take_shared_rows(ScheduleState& s, const Work& work);
 // Pointwise blocks.

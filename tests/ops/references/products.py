@@ -135,8 +135,6 @@ def attentions(f):
             if len(operands) == 2:
                 s = s + bias.astype("f8")
             attributes = {"scale": scale, "fill": float(fill)}
-            if label == "both":
-                attributes |= {"row_block": 3, "key_block": 4}
             # The error of a score (10 terms of at most 16) is that of its exponential, and so of y.
             f.op(f"attention_{label}_{t}", "attention", [q, k, v] + operands, attributes,
                  Want(softmax(s) @ v.astype("f8"), t, terms=4 * 16 * scale + 22, magnitude=2 * 2))
