@@ -217,6 +217,8 @@ class Simplify : public Rewriter {
     if (within(rest, d)) return sum(q);
     if (c && is_by_constant(rest, BinaryOp::kFloorDiv))
       q.add(to_linear(divide(rest, d)));
+    else if (const Expr merged = c ? merge_quotients(r, *c) : Expr())
+      q.add(to_linear(merged));
     else if (c)
       reduce_by_gcd(r, *c, rest, d, q);
     else
@@ -239,6 +241,18 @@ class Simplify : public Rewriter {
       if (within(sum(small), Expr(g))) return {multiple, small};
     }
     return {l, {}};
+  }
+  // floordiv(floordiv(x, g) + k, c) = floordiv(x + g * k, g * c); null for what is no such sum.
+  Expr merge_quotients(const Linear& r, int64_t c) {
+    if (r.terms.size() != 1 || r.terms[0].coefficient != 1 || r.terms[0].factors.size() != 1)
+      return nullptr;
+    const Expr& inner = r.terms[0].factors[0];
+    if (!is_by_constant(inner, BinaryOp::kFloorDiv)) return nullptr;
+    const auto* quotient = inner.as<Binary>();
+    const int64_t g = *as_int(quotient->b);
+    constexpr int64_t kMost = int64_t{1} << 31;  // products of two stay within 64 bits
+    if (g >= kMost || c >= kMost || r.constant >= kMost || r.constant <= -kMost) return nullptr;
+    return divide(quotient->a + Expr(g * r.constant), Expr(g * c));
   }
   // floordiv(g * x + k, g * c) = floordiv(x + floordiv(k, g), c)
   void reduce_by_gcd(const Linear& r, int64_t c, const Expr& rest, const Expr& d, Linear& q) {

@@ -117,9 +117,6 @@ void compute_weights(ComputeContext& c) {
 std::vector<int64_t> pads_of(const NodeView& c) {
   return c.attr_ints("pads", std::vector<int64_t>(4, 0));
 }
-std::vector<int64_t> block_of(const NodeView& c) {
-  return c.attr_ints("block", std::vector<int64_t>(2, 1));
-}
 // x: [n, c, h, w], u: [m + 2, m + 2, c, o]
 Status infer_conv(InferContext& c) {
   const TensorType &x = c.type(0), &u = c.type(1);
@@ -129,10 +126,8 @@ Status infer_conv(InferContext& c) {
       !can_prove_equal(x.dims[1], u.dims[2]))
     return c.error("x is " + to_string(x) + ", u is " + to_string(u) +
                    ": expected f32[n, c, h, w] and f32[p, p, c, o] with p 4 or 6");
-  const std::vector<int64_t> pads = pads_of(c), block = block_of(c);
+  const std::vector<int64_t> pads = pads_of(c);
   if (pads.size() != 4) return c.error("pads are not four");
-  if (block.size() != 2 || block[0] < 1 || block[1] < 1)
-    return c.error("block is not two positive numbers of tiles");
   std::vector<Expr> dims{x.dims[0], u.dims[3]};
   for (size_t d : {size_t{0}, size_t{1}}) {
     if (pads[d] < 0 || pads[d + 2] < 0) return c.error("negative pads");
@@ -149,16 +144,14 @@ struct PaddedInput {
   const Buffer& x;
   int64_t top, left;  // pads before x
   int64_t tile;
-  Expr tiles_down;
   // Row k of a tile.
   Expr operator()(const Expr& n, const Expr& channel, const Expr& down, int64_t k,
                   const Expr& column) const {
     const Expr p = down * Expr(tile) + Expr(k - top), q = column - Expr(left);
-    const Expr last = simplify((tiles_down - 1) * Expr(tile) + Expr(k - top));
     Expr inside = q < x->shape[3];
     if (left > 0) inside = logical_and(q >= Expr(0), inside);
     if (k < top) inside = logical_and(p >= Expr(0), inside);
-    if (!can_prove(last < x->shape[2])) inside = logical_and(p < x->shape[2], inside);
+    inside = logical_and(p < x->shape[2], inside);
     return select(inside, load(x, {n, channel, p, q}), f32(0));
   }
 };
@@ -167,14 +160,14 @@ struct PaddedInput {
 // side by side; it covers the padding too.
 void compute_conv(ComputeContext& c) {
   const Buffer &x = c.in(0), &u = c.in(1), &y = c.out();
-  const std::vector<int64_t> pads = pads_of(c), block = block_of(c);
+  const std::vector<int64_t> pads = pads_of(c);
   const int64_t points = *as_int(u->shape[0]), tile = points - 2;
   const Expr n = x->shape[0], in_tile = tile, p = points;
-  const Expr down = simplify(ceildiv(y->shape[2], tile * block[0]) * Expr(block[0])),
-             across = simplify(ceildiv(y->shape[3], tile * block[1]) * Expr(block[1]));
+  const Expr down = simplify(ceildiv(y->shape[2], tile)),
+             across = simplify(ceildiv(y->shape[3], tile));
   const DType t = DType::kFloat32;
   Buffer rows = c.b.temp("rows", t, {p, n, down, simplify(across * in_tile + 2), x->shape[1]});
-  const PaddedInput padded{x, pads[0], pads[1], tile, down};
+  const PaddedInput padded{x, pads[0], pads[1], tile};
   c.b.compute(
       rows,
       [&](const Axes& i) {
@@ -240,9 +233,7 @@ const std::vector<OpDef>& winograd_ops() {
                   "weights by winograd_weights",
        .operands = {{"x"}, {"u"}},
        .attributes = {{"pads", AttributeKind::kInts,
-                       "zeros around x: before h, before w, after h, after w; default 0"},
-                      {"block", AttributeKind::kInts,
-                       "down and across are made multiples of these numbers of tiles; default 1"}},
+                       "zeros around x: before h, before w, after h, after w; default 0"}},
        .fusion = FusionKind::kContraction,
        .channels = Channels::kInnermost,
        .reads_stored = true,

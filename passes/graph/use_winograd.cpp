@@ -37,10 +37,7 @@ class UseWinograd : public GraphRewriter {
         {forms.direct.total(), forms.plan(2).cost.total(), forms.plan(4).cost.total()});
     if (m == WindowedForms::kDirect) return false;
     const ValueId u = op(ops::winograd_weights(), {n.inputs[1]}, {{"tile", m}});
-    Attributes attributes{{"pads", *pads}};
-    if (assumed)
-      attributes["block"] = std::vector<int64_t>{forms.plan(m).down, forms.plan(m).across};
-    replace(n.outputs[0], op(ops::winograd_conv(), {n.inputs[0], u}, std::move(attributes)));
+    replace(n.outputs[0], op(ops::winograd_conv(), {n.inputs[0], u}, {{"pads", *pads}}));
     return true;
   }
   // Constants, and those that simplify_graph has scaled: folding makes constants of these.

@@ -12,7 +12,7 @@
 namespace tilewright::passes {
 
 namespace {
-constexpr std::array<Primitive, 21> kPrimitives{{
+constexpr std::array<Primitive, 22> kPrimitives{{
     {"split", "names: loop, outer, inner; numbers: factor", 3, 1, split},
     {"reorder", "names: loops, outermost first", kAny, 0, reorder},
     {"collapse", "names: outer, inner, joined", 3, 0, collapse},
@@ -20,6 +20,7 @@ constexpr std::array<Primitive, 21> kPrimitives{{
     {"inline", "names: block", 1, 0, inline_block},
     {"fuse_loops", "names: block, loop", 2, 0, fuse_loops},
     {"compute_at", "names: block, loop", 2, 0, compute_at},
+    {"align_bounds", "names: block; numbers: axis, multiple", 1, 2, align_bounds},
     {"tile_attention", "names: block of the weights; numbers: rows, keys", 1, 2, tile_attention},
     {"cache_read", "names: block, buffer, new buffer", 3, 0, cache_read},
     {"cache_write", "names: block, new buffer, new block", 3, 0, cache_write},

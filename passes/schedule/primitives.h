@@ -25,6 +25,10 @@ Result<ir::Kernel> fuse_loops(const ir::Kernel& k, const Step& step);  // names:
 // As in Halide and TVM: each iteration of `loop` makes the part of the result of the pointwise block
 // `block` that it reads itself; parts may overlap.
 Result<ir::Kernel> compute_at(const ir::Kernel& k, const Step& step);  // names: block, loop
+// The temporary that `block` makes, and the temporaries that it reads for it, are rounded up along an
+// axis of the block.
+Result<ir::Kernel> align_bounds(const ir::Kernel& k,
+                                const Step& step);  // names: block; numbers: axis, multiple
 // The attention around the block of its weights, over whole tensors so far, takes blocks of rows by
 // blocks of keys: FlashAttention's order. Sums over keys are those of blocks then.
 Result<ir::Kernel> tile_attention(const ir::Kernel& k,

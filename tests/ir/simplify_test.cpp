@@ -166,6 +166,9 @@ TEST(Simplify, DivisionAndModulo) {
   EXPECT_EQ(simplified("floordiv(floordiv(y, 3), 4)"), "floordiv(y, 12)");
   EXPECT_EQ(simplified("floormod(floormod(y, 12), 4)"), "floormod(y, 4)");
   EXPECT_EQ(simplified("floordiv(floordiv(y, 9) - 8, 8)"), "floordiv(y, 72) - 1");
+  // Rounded up in two steps: as in one.
+  EXPECT_EQ(simplified("floordiv(floordiv(y + 3, 4) + 7, 8)"), "floordiv(y + 31, 32)");
+  EXPECT_EQ(simplified("floordiv(floordiv(y, 4) - 3, 8)"), "floordiv(y + 20, 32) - 1");
   EXPECT_EQ(simplified("floormod(floormod(y, 10) + 10, 5)"), "floormod(y, 5)");
   EXPECT_EQ(simplified("floordiv(x, 7)"), "0");
   EXPECT_EQ(simplified("floordiv(x - 7, 7)"), "-1");

@@ -48,7 +48,14 @@ class WinogradRule {
     return s_.apply("split", {loop, outer, inner}, {factor});
   }
 
+  // Where only the run knows how many tiles there are, all blocks of them are whole.
+  bool align_tiles() {
+    return !any_size_ || (s_.apply("align_bounds", {kWinogradColumns}, {3, plan_.down}) &&
+                          s_.apply("align_bounds", {kWinogradColumns}, {4, plan_.across}));
+  }
+
   bool write() {
+    if (!align_tiles()) return false;
     if (!s_.apply("cache_write", {kWinogradProduct, "sums", kSums})) return false;
     if (!pack_weights() || !tile_results() || !tile_columns() || !place_products() ||
         !share_out() || !stage_input() || !tile_products())
@@ -93,16 +100,15 @@ class WinogradRule {
               .width = as_int(y.axes[3].extent).value_or(0)};
     if (sizes_.in_channels < 1) return false;
     m_ = as_int(product.axes[0].extent).value_or(6) - 2;
-    blocks_ = as_int(product.axes[3].extent) != sizes_.tiles_down(m_) ||
-              as_int(product.axes[4].extent) != sizes_.tiles_across(m_);
+    any_size_ = !as_int(y.axes[2].extent) || !as_int(y.axes[3].extent);
     assumed_ = assume(sizes_, y.axes[2].extent, y.axes[3].extent);
     return true;
   }
 
   void decide() {
-    plan_ =
-        blocks_ ? plan_blocks(s_.machine(), assumed_, m_) : plan_winograd(s_.machine(), sizes_, m_);
-    if (blocks_) sizes_ = assumed_.usual;
+    plan_ = any_size_ ? plan_blocks(s_.machine(), assumed_, m_)
+                      : plan_winograd(s_.machine(), sizes_, m_);
+    if (any_size_) sizes_ = assumed_.usual;
     const std::string product = kWinogradProduct;
     const auto ask = [&](const char* what, int64_t most, int64_t usual) {
       return s_.decide(name(product, what), with(powers_of_two(1, std::max(most, usual)), usual),
@@ -248,9 +254,9 @@ class WinogradRule {
   WindowedProduct sizes_;
   AssumedProduct assumed_;
   WinogradPlan plan_;
-  int64_t m_ = 4;        // results of a tile along one dimension
-  int64_t width_ = 1;    // of a panel
-  bool blocks_ = false;  // of a size that does not depend on height and width
+  int64_t m_ = 4;          // results of a tile along one dimension
+  int64_t width_ = 1;      // of a panel
+  bool any_size_ = false;  // of results: blocks are of a size that suits all, and whole ones
   std::string y_, task_;
 };
 
