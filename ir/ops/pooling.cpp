@@ -60,7 +60,7 @@ void compute_sum_pool(ComputeContext& c) {
   const WindowGeometry g = geometry(c);
   const Buffer &x = c.in(0), &y = c.out();
   const DType acc = accumulator(x->dtype);
-  Buffer sum = acc == x->dtype ? y : c.b.temp("sum", acc, y->shape, y->layout);
+  Buffer sum = acc == x->dtype ? y : c.b.temp("sum", acc, y->shape);
   c.b.reduce(
       sum, window_extents(g), Combiner::kSum,
       [&](const Axes& i, const Axes& r) {

@@ -74,7 +74,7 @@ void compute_reduce(ComputeContext& c) {
               acc = combiner == Combiner::kSum || combiner == Combiner::kProduct
                         ? accumulator(dtype)
                         : dtype;
-  Buffer result = acc == dtype ? c.out() : c.b.temp("acc", acc, c.out()->shape, c.out()->layout);
+  Buffer result = acc == dtype ? c.out() : c.b.temp("acc", acc, c.out()->shape);
   c.b.reduce(
       result, index.extents, combiner,
       [&](const Axes& i, const Axes& r) {
@@ -87,7 +87,7 @@ void compute_reduce(ComputeContext& c) {
 void compute_reduce_mean(ComputeContext& c) {
   const ReduceIndex index = reduce_index(c);
   const DType dtype = c.out()->dtype, acc = accumulator(dtype);
-  Buffer sum = c.b.temp("sum", acc, c.out()->shape, c.out()->layout);
+  Buffer sum = c.b.temp("sum", acc, c.out()->shape);
   c.b.reduce(
       sum, index.extents, Combiner::kSum,
       [&](const Axes& i, const Axes& r) {

@@ -238,7 +238,7 @@ void compute_resize(ComputeContext& c) {
     x = sum_many_taps(c, x, others, acc);
     std::vector<Expr> shape = y->shape;
     shape[static_cast<size_t>(tables[0].a.axis)] = tables[0].a.in;
-    Buffer rows = c.b.temp("rows", acc, shape, y->layout);
+    Buffer rows = c.b.temp("rows", acc, shape);
     c.b.compute(
         rows, [&](const Axes& i) { return expanded_sum(others, 0, x, i, i, acc); }, "resize_rows");
     x = rows;

@@ -146,12 +146,7 @@ Buffer padded_input(ComputeContext& c, const WindowGeometry& g) {
   std::vector<Expr> shape{x->shape[0], x->shape[1]};
   for (size_t d = 0; d < g.out.size(); ++d)
     shape.push_back(simplify(x->shape[d + 2] + g.pads_begin[d] + g.pads_end[d]));
-  // Few channels, as of an image, stay as they lie: each is read for all results at once. Results
-  // of one channel lie side by side along a row, and so do the elements that they read.
-  constexpr int64_t kFewChannels = 4;
-  const bool few = as_int(x->shape[1]).value_or(kFewChannels + 1) <= kFewChannels;
-  const Layout layout = is_one(c.out()->shape[1]) ? Layout{} : few ? x->layout : c.out()->layout;
-  Buffer padded = c.b.temp("padded", x->dtype, shape, layout);
+  Buffer padded = c.b.temp("padded", x->dtype, shape);
   c.b.compute(
       padded,
       [&](const Axes& i) {
@@ -185,7 +180,7 @@ void compute_conv(ComputeContext& c) {
   const DType dtype = c.out()->dtype;
   const DType acc = accumulator(dtype);
   const bool half = acc != dtype;
-  Buffer sum = half ? c.b.temp("acc", acc, c.out()->shape, c.out()->layout) : c.out();
+  Buffer sum = half ? c.b.temp("acc", acc, c.out()->shape) : c.out();
   auto value = [&](const Axes& i, const Axes& r) {
     const size_t first = depthwise ? 0 : 1;
     Expr ic = depthwise ? Expr(0) : r[0];
@@ -221,7 +216,7 @@ void compute_average_pool(ComputeContext& c) {
   const WindowGeometry g = window_geometry(c, c.type(0).dims, c.attr_ints("kernel_shape")).value();
   const Buffer& x = c.in(0);
   const DType acc = accumulator(x->dtype);
-  Buffer sum = c.b.temp("sum", acc, c.out()->shape, c.out()->layout);
+  Buffer sum = c.b.temp("sum", acc, c.out()->shape);
   c.b.reduce(
       sum, window_extents(g), Combiner::kSum,
       [&](const Axes& i, const Axes& r) {

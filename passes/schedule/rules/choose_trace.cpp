@@ -20,6 +20,7 @@ class ChooseTrace {
   // Whole-kernel rules first: they see blocks together that others would take apart.
   void run() {
     if (has_empty_block()) return;
+    lay_out_temporaries(s_);
     compose_inits(s_);
     if (whole_kernel("attention")) compose_inits(s_);
     if (whole_kernel("winograd")) return;
