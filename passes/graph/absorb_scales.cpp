@@ -39,7 +39,7 @@ class AbsorbScales : public GraphRewriter {
   static constexpr int kDeepest = 6;
   bool has_factors(ValueId v, int depth) const {
     if (is_fixed(v)) return true;
-    const Node* n = producer(v);
+    const NodeRef n = producer(v);
     if (!n || depth > kDeepest) return false;
     if (n->op == ops::dequantize()) return true;  // cheap enough to be there twice
     if (!used_once(v)) return false;

@@ -137,7 +137,7 @@ class ChooseLayouts : public GraphRewriter {
       if (lies_row_major(from)) graph_.value(to).layout = transposed_layout({}, perm);
       return;
     }
-    const Node* maker = producer(from);
+    const NodeRef maker = producer(from);
     if (!maker || !maker->regions.empty() || maker->op == ops::reshape() ||
         maker->op == ops::transpose() || !used_once(from) || !graph_.value(from).layout.empty())
       return;

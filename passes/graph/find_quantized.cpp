@@ -24,7 +24,7 @@ class FindQuantized : public GraphRewriter {
  private:
   // cast(bytes) * scale, where the scale is no larger than the bytes.
   bool scaled_cast(const Node& n, size_t k) {
-    const Node* from = producer(n.inputs[k], ops::cast());
+    const NodeRef from = producer(n.inputs[k], ops::cast());
     const ValueId scale = n.inputs[1 - k];
     if (!from || !constant(from->inputs[0]) || byte_size(type(from->inputs[0]).dtype) != 1 ||
         !is_integer(type(from->inputs[0]).dtype) || type(scale).dtype != DType::kFloat32 ||
@@ -40,7 +40,7 @@ class FindQuantized : public GraphRewriter {
   }
   // Rows of dequantised weights: the rows are gathered, and their scales if each has its own.
   bool gather_stored(const Node& n) {
-    const Node* from = producer(n.inputs[0], ops::dequantize());
+    const NodeRef from = producer(n.inputs[0], ops::dequantize());
     if (!from || !constant(from->inputs[0])) return false;
     const Node w = *from;
     NodeView view(graph_, n);

@@ -36,7 +36,7 @@ class FuseAttention : public GraphRewriter {
   bool fuse(const Node& n) {
     if (!is_plain_product(n) || has_flag(n, "trans_b")) return false;
     bool zero_masked = false;
-    const Node* softmax = softmax_of(n.inputs[0], zero_masked);
+    const NodeRef softmax = softmax_of(n.inputs[0], zero_masked);
     if (!softmax) return false;
     zero_masked |= has_flag(*softmax, "zero_masked");
     Scores s;
@@ -76,21 +76,21 @@ class FuseAttention : public GraphRewriter {
     return true;
   }
   // The softmax along the last axis that v is, or from which v differs in that rows of NaN are 0.
-  const Node* softmax_of(ValueId v, bool& zero_masked) const {
-    const Node* n = producer(v);
+  NodeRef softmax_of(ValueId v, bool& zero_masked) const {
+    NodeRef n = producer(v);
     if (n && n->op == ops::where() && used_once(v) && is_zero_constant(n->inputs[1])) {
-      const Node* test = producer(n->inputs[0], ops::is_nan());
-      if (!test || test->inputs[0] != n->inputs[2] || !used_once(n->inputs[0])) return nullptr;
+      const NodeRef test = producer(n->inputs[0], ops::is_nan());
+      if (!test || test->inputs[0] != n->inputs[2] || !used_once(n->inputs[0])) return {};
       zero_masked = true;
       v = n->inputs[2];
       n = producer(v, ops::softmax());
-      if (uses_[static_cast<size_t>(v)] != 2) return nullptr;
+      if (uses_[static_cast<size_t>(v)] != 2) return {};
     } else if (!used_once(v)) {
-      return nullptr;
+      return {};
     }
-    if (!n || n->op != ops::softmax()) return nullptr;
+    if (!n || n->op != ops::softmax()) return {};
     const int rank = type(v).rank();
-    return NodeView(graph_, *n).axis(rank, -1) == rank - 1 ? n : nullptr;
+    return NodeView(graph_, *n).axis(rank, -1) == rank - 1 ? n : NodeRef();
   }
   bool is_zero_constant(ValueId v) const {
     const auto c = scalar(v);
@@ -103,13 +103,13 @@ class FuseAttention : public GraphRewriter {
 
   // From the operand of softmax back to the product: biases, at most one choice, factors.
   bool read_scores(ValueId v, Scores& s) {
-    while (const Node* n = step_back(v, ops::add())) {
+    while (const NodeRef n = step_back(v, ops::add())) {
       const size_t k = leads_to_product(n->inputs[0]) ? 0 : 1;
       const ValueId bias = n->inputs[1 - k];
       v = n->inputs[k];
       s.bias = s.bias == kNone ? bias : op(ops::add(), {s.bias, bias});
     }
-    if (const Node* n = step_back(v, ops::where())) {
+    if (const NodeRef n = step_back(v, ops::where())) {
       const size_t k = scalar(n->inputs[2]) ? 1 : 2;
       const auto fill = scalar(n->inputs[3 - k]);
       if (!fill) return false;
@@ -118,7 +118,7 @@ class FuseAttention : public GraphRewriter {
       s.condition = n->inputs[0];
       if (k == 2) s.condition = op(ops::not_(), {s.condition});
     }
-    for (const Node* n = producer(v); n && used_once(v); n = producer(v)) {
+    for (NodeRef n = producer(v); n && used_once(v); n = producer(v)) {
       const auto factor = n->inputs.size() == 2 ? scalar(n->inputs[1]) : std::nullopt;
       if (n->op == ops::mul() && factor)
         s.scale *= *factor;
@@ -128,17 +128,17 @@ class FuseAttention : public GraphRewriter {
         break;
       v = n->inputs[0];
     }
-    const Node* product = producer(v, ops::matmul());
+    const NodeRef product = producer(v, ops::matmul());
     s.product = v;
     return product && used_once(v) && is_plain_product(*product);
   }
-  const Node* step_back(ValueId v, const OpDef* by) const {
-    const Node* n = producer(v, by);
-    return n && used_once(v) && type(v).dtype == DType::kFloat32 ? n : nullptr;
+  NodeRef step_back(ValueId v, const OpDef* by) const {
+    const NodeRef n = producer(v, by);
+    return n && used_once(v) && type(v).dtype == DType::kFloat32 ? n : NodeRef();
   }
   bool leads_to_product(ValueId v) const {
     for (int depth = 0; depth < 8; ++depth) {
-      const Node* n = producer(v);
+      const NodeRef n = producer(v);
       if (!n || !used_once(v)) return false;
       if (n->op == ops::matmul()) return true;
       if (n->op == ops::where())

@@ -38,20 +38,19 @@ class QuantizeContractions : public GraphRewriter {
     const bool conv = n.op == ops::conv();
     if (!conv && n.op != ops::matmul()) return false;
     if (n.inputs.size() != 2 || type(n.outputs[0]).dtype != DType::kFloat32) return false;
-    const Node *from_x = producer(n.inputs[0], ops::dequantize()),
-               *from_w = producer(n.inputs[1], ops::dequantize());
-    if (!from_x || !from_w) return false;
-    const Node x = *from_x, w = *from_w;  // new nodes move the old ones
-    if (!is_byte(type(x.inputs[0]).dtype) || !is_byte(type(w.inputs[0]).dtype) ||
-        !(constant(w.inputs[0]) ? runs_in_fours(n, w) : pays_at_run_time(n, w)))
+    const NodeRef x = producer(n.inputs[0], ops::dequantize()),
+                  w = producer(n.inputs[1], ops::dequantize());
+    if (!x || !w) return false;
+    if (!is_byte(type(x->inputs[0]).dtype) || !is_byte(type(w->inputs[0]).dtype) ||
+        !(constant(w->inputs[0]) ? runs_in_fours(n, *w) : pays_at_run_time(n, *w)))
       return false;
-    const ValueId scale_x = x.inputs[1], zero_x = input(x, 2), zero_w = input(w, 2);
+    const ValueId scale_x = x->inputs[1], zero_x = input(*x, 2), zero_w = input(*w, 2);
     if (!is_scalar(scale_x) || (zero_x != kNone && !is_scalar(zero_x))) return false;
-    const ValueId scale_w = of_results(n, w, w.inputs[1]);
+    const ValueId scale_w = of_results(n, *w, w->inputs[1]);
     if (scale_w == kNone) return false;
     Attributes attributes = n.attributes;
     attributes["out_dtype"] = std::string("i32");
-    const auto [bytes_x, bytes_w] = in_fours(n, x.inputs[0], w.inputs[0], zero_w);
+    const auto [bytes_x, bytes_w] = in_fours(n, x->inputs[0], w->inputs[0], zero_w);
     const ValueId sum = op(n.op, {bytes_x, bytes_w, zero_x, zero_w}, std::move(attributes));
     const ValueId factor = op(ops::mul(), {reshape(scale_x, {}), scale_w});
     replace(n.outputs[0], op(ops::mul(), {cast(sum, DType::kFloat32), factor}));

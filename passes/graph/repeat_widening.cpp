@@ -34,7 +34,7 @@ class RepeatWidening : public GraphRewriter {
  private:
   // Is v a wider form of a value that another group makes, element by element as n reads it?
   bool widened_elsewhere(ValueId v, const Node& n) const {
-    const Node* by = v == kNone ? nullptr : producer(v);
+    const NodeRef by = v == kNone ? NodeRef() : producer(v);
     if (!by || by->group == n.group || !by->defined_symbols.empty()) return false;
     if (by->op != ops::dequantize() && by->op != ops::cast()) return false;
     const TensorType &wide = type(v), &narrow = type(by->inputs[0]), &result = type(n.outputs[0]);

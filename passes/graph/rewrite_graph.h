@@ -9,6 +9,20 @@
 
 namespace tilewright::passes {
 
+// A node among those put back, or none. It stays the same one when a new node moves all others.
+class NodeRef {
+ public:
+  NodeRef() = default;
+  NodeRef(const std::vector<ir::Node>& nodes, size_t at) : nodes_(&nodes), at_(at) {}
+  explicit operator bool() const { return nodes_ != nullptr; }
+  const ir::Node* operator->() const { return &(*nodes_)[at_]; }
+  const ir::Node& operator*() const { return (*nodes_)[at_]; }
+
+ private:
+  const std::vector<ir::Node>* nodes_ = nullptr;
+  size_t at_ = 0;
+};
+
 // The nodes are taken out of the graph; a derived class puts each back (push) or new ones (op), in
 // an order in which producers stand before consumers.
 class GraphRewriter {
@@ -69,19 +83,19 @@ class GraphRewriter {
   }
   const ir::TensorType& type(ir::ValueId v) const { return graph_.value(v).type; }
   const ir::ConstantRef& constant(ir::ValueId v) const { return graph_.value(v).constant; }
-  // The node that makes v, among those put back; null for inputs and constants.
-  const ir::Node* producer(ir::ValueId v) const {
+  // The node that makes v, among those put back; none for inputs and constants.
+  NodeRef producer(ir::ValueId v) const {
     const int32_t p = graph_.value(v).producer;
-    return p < 0 || constant(v) ? nullptr : &graph_.nodes[static_cast<size_t>(p)];
+    return p < 0 || constant(v) ? NodeRef() : NodeRef(graph_.nodes, static_cast<size_t>(p));
   }
-  const ir::Node* producer(ir::ValueId v, const ir::OpDef* by) const {
-    const ir::Node* n = producer(v);
-    return n && n->op == by ? n : nullptr;
+  NodeRef producer(ir::ValueId v, const ir::OpDef* by) const {
+    const NodeRef n = producer(v);
+    return n && n->op == by ? n : NodeRef();
   }
   // A constant, or what will be one: it hangs on constants alone.
   bool is_fixed(ir::ValueId v) const {
     if (constant(v)) return true;
-    const ir::Node* n = producer(v);
+    const NodeRef n = producer(v);
     if (!n || !n->op->compute || n->inputs.empty()) return false;
     for (ir::ValueId i : n->inputs)
       if (i != ir::kNone && !is_fixed(i)) return false;

@@ -43,7 +43,7 @@ class RoundActivations : public GraphRewriter {
         type(n.outputs[0]).dtype != DType::kFloat32)
       return false;
     const ValueId x = n.inputs[0];
-    const Node* from = producer(n.inputs[1], ops::dequantize());
+    const NodeRef from = producer(n.inputs[1], ops::dequantize());
     if (!from || constant(x) || !pays(type(x))) return false;
     const Node w = *from;
     NodeView view(graph_, n);

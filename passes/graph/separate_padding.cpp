@@ -98,7 +98,7 @@ class SeparatePadding : public GraphRewriter {
     return n.op == ops::reshape() || n.op == ops::transpose();
   }
   bool may_lie_amid_padding(ValueId v) const {
-    const Node* maker = producer(v);
+    const NodeRef maker = producer(v);
     return maker && maker->op->compute && !may_be_view(*maker) && maker->defined_symbols.empty() &&
            placed_.count(v) == 0 && type(v).rank() >= 3;
   }

@@ -32,12 +32,12 @@ class SinkInterleaving : public GraphRewriter {
 
  private:
   // The concat that makes v and that nothing else reads; null for other values.
-  const Node* interleaving(ValueId v) const {
-    const Node* n = v == kNone ? nullptr : producer(v, ops::concat());
+  NodeRef interleaving(ValueId v) const {
+    const NodeRef n = v == kNone ? NodeRef() : producer(v, ops::concat());
     const bool made_here = static_cast<size_t>(v) >= uses_.size();  // by apply(), for one reader
     return n && NodeView(graph_, *n).attr_int("interleave") && (made_here || used_once(v))
                ? n
-               : nullptr;
+               : NodeRef();
   }
   int axis_of(const Node& concat) const {
     return NodeView(graph_, concat).axis(type(concat.outputs[0]).rank());
@@ -50,7 +50,7 @@ class SinkInterleaving : public GraphRewriter {
         !n.defined_symbols.empty() || !n.regions.empty())
       return std::nullopt;
     for (size_t i = 0; i < n.inputs.size(); ++i) {
-      const Node* concat = interleaving(n.inputs[i]);
+      const NodeRef concat = interleaving(n.inputs[i]);
       if (!concat || !is_same_shape(type(n.inputs[i]), type(n.outputs[0]))) continue;
       bool fits = true;
       for (size_t k = 0; k < n.inputs.size(); ++k)
@@ -66,14 +66,14 @@ class SinkInterleaving : public GraphRewriter {
         (d >= 0 && !is_one(type(other).dims[static_cast<size_t>(d)])))
       return false;
     for (ValueId part : concat.inputs)
-      if (const Node* inner = interleaving(part); inner && !is_same_along(other, *inner))
+      if (const NodeRef inner = interleaving(part); inner && !is_same_along(other, *inner))
         return false;
     return true;
   }
 
   // n with v for its operand `at`, taken apart as far as v is interleaved.
   ValueId apply(const Node& n, size_t at, ValueId v) {
-    const Node* found = interleaving(v);
+    const NodeRef found = interleaving(v);
     if (!found) {
       std::vector<ValueId> inputs = n.inputs;
       inputs[at] = v;

@@ -40,14 +40,9 @@ class UseWinograd : public GraphRewriter {
     replace(n.outputs[0], op(ops::winograd_conv(), {n.inputs[0], u}, {{"pads", *pads}}));
     return true;
   }
-  // Constants, and those that simplify_graph has scaled: folding makes constants of these.
-  bool will_fold(ValueId v) const {
-    const Node* scaled = producer(v, ops::mul());
-    return constant(v) || (scaled && constant(scaled->inputs[0]) && constant(scaled->inputs[1]));
-  }
   // The pads of a convolution that can take the form; nothing when it cannot.
   std::optional<std::vector<int64_t>> pads_of_3x3(const Node& n) const {
-    if (n.op != ops::conv() || n.inputs.size() != 2 || !will_fold(n.inputs[1])) return std::nullopt;
+    if (n.op != ops::conv() || n.inputs.size() != 2 || !is_fixed(n.inputs[1])) return std::nullopt;
     const TensorType &x = type(n.inputs[0]), &w = type(n.inputs[1]), &y = type(n.outputs[0]);
     if (x.dtype != DType::kFloat32 || y.dtype != x.dtype || x.rank() != 4) return std::nullopt;
     const NodeView view(graph_, n);

@@ -69,7 +69,7 @@ void TileRule::decide_widths() {
   const DType t = block_.body.as<Store>()->buffer->dtype;
   row_count_ = extent_or(row_extent_, kUnknownExtent);
   columns_ = extent_or(block_.axes[parallel_[j_]].extent, 2 * kUnknownExtent);
-  lanes_ = lanes_for(s_.machine(), byte_size(t), columns_);
+  lanes_ = dot_ && packed_lanes_ ? packed_lanes_ : lanes_for(s_.machine(), byte_size(t), columns_);
   if (dot_) return;  // operands are packed for vectors of that many
   lanes_ = s_.decide(loop("lanes"), powers_of_two(kFewestLanes, lanes_), lanes_, Bits::kKept);
 }

@@ -1,5 +1,6 @@
 // The tile rule: sums of products that one instruction takes several terms of.
 #include "passes/cost/tile_cost.h"
+#include "passes/cost/vector_width.h"
 #include "passes/schedule/rules/block_kinds.h"
 #include "passes/schedule/rules/tile_rule.h"
 
@@ -14,9 +15,12 @@ int64_t TileRule::terms_of_dot() {
   const size_t inner = reduce_in_order().back();
   const auto extent = as_int(block_.axes[inner].extent);
   DType left = DType::kInt32, right = left;
+  packed_lanes_ = 0;
   for (const BlockAccess& a : block_accesses(block_)) {
     if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
-    if ((s_.is_constant(a.buffer) && a.buffer->layout.empty()) || is_packed_for(a, inner))
+    const int64_t packed = packed_lanes(a, inner);
+    if (packed) packed_lanes_ = packed;
+    if (packed || (s_.is_constant(a.buffer) && a.buffer->layout.empty()))
       right = a.buffer->dtype;
     else if (a.strides[inner] && is_one(a.strides[inner]) && a.strides[parallel_[j_]] &&
              is_zero(a.strides[parallel_[j_]]))
@@ -34,18 +38,20 @@ int64_t TileRule::terms_of_dot() {
   return terms;
 }
 
-bool TileRule::is_packed_for(const BlockAccess& a, size_t reduce) const {
+// The layout itself says so: [..., columns / lanes, terms / 4, lanes, 4].
+int64_t TileRule::packed_lanes(const BlockAccess& a, size_t reduce) const {
   const Layout& layout = a.buffer->layout;
-  if (layout.size() < 2) return false;
+  if (layout.size() < 2) return 0;
   const LayoutAxis &term = layout.back(), &column = layout[layout.size() - 2];
   auto moves = [&](const LayoutAxis& l, size_t axis) {
     return a.indices[static_cast<size_t>(l.dim)].same_as(block_.axes[axis].var);
   };
-  return term.divisor == 1 && term.modulus == dot_terms(DType::kUInt8) && moves(term, reduce) &&
-         column.divisor == 1 && moves(column, parallel_[j_]) &&
-         column.modulus ==
-             lanes_for(s_.machine(), byte_size(dot_sum(DType::kUInt8)),
-                       extent_or(block_.axes[parallel_[j_]].extent, 2 * kUnknownExtent));
+  const int64_t most = s_.machine().lanes(byte_size(dot_sum(DType::kUInt8)));
+  const bool fits = term.divisor == 1 && term.modulus == dot_terms(DType::kUInt8) &&
+                    moves(term, reduce) && column.divisor == 1 && moves(column, parallel_[j_]) &&
+                    column.modulus >= kFewestLanes && column.modulus <= most &&
+                    most % column.modulus == 0;
+  return fits ? column.modulus : 0;
 }
 
 }  // namespace tilewright::passes

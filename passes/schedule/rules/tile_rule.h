@@ -33,8 +33,8 @@ class TileRule : public BlockRule {
   // The terms that one Dot takes of a sum of products of u8 and packed i8, or of i16 and packed i8
   // or i16, or of bf16, which lie side by side; 0 where it has not that form.
   int64_t terms_of_dot();
-  // Do the terms of a column lie side by side in groups, and those of columns side by side?
-  bool is_packed_for(const BlockAccess& a, size_t reduce) const;
+  // Columns whose groups of terms lie side by side, as the operand's layout has it; 0: it has not.
+  int64_t packed_lanes(const BlockAccess& a, size_t reduce) const;
   void decide_order();   // of the reduction axes
   void decide_widths();  // lanes, whether by dot products, by a matrix unit
   void decide_shared();  // rows and vectors, where the results of a tile share an operand
@@ -98,6 +98,7 @@ class TileRule : public BlockRule {
   int64_t dot_ = 0;  // terms of a dot product that the innermost reduction goes by; 0: none
   DType left_ = DType::kInt32;        // with dot_: the type of the operand that is no constant,
   int64_t depth_ = 0;                 // and the extent of that reduction
+  int64_t packed_lanes_ = 0;          // of an operand that is packed already
   std::optional<MatrixTile> matrix_;  // the rows of a tile are not unrolled then
   ir::Expr row_extent_ = 1;
   int64_t lanes_ = 1;
