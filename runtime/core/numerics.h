@@ -10,8 +10,10 @@ namespace tilewright {
 
 enum class Numerics : uint8_t {
   // Each result is rounded to its operator's type, and sums go by an order that follows from shapes
-  // and the width of vectors alone: not from sizes of caches, measured speeds or threads. Sums of
-  // products of quantised operands are exact (integers).
+  // and the width of vectors alone: not from sizes of caches, measured speeds or threads. Shapes are
+  // those that the compiler sees: an extent that only the run knows counts as a long one, and short
+  // rows may add otherwise in code for their extent alone. Sums of products of quantised operands
+  // are exact (integers).
   kExact,
   // Also rounded in other places (a product and the sum that takes it at once, factors moved into
   // weights, sums in the order that suits caches), and Winograd convolution: its largest error over
