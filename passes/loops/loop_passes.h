@@ -13,7 +13,9 @@ namespace tilewright::passes {
 ir::Stmt lower_blocks(const ir::Stmt& s);
 
 // Moves temporaries inwards and shrinks them to what one iteration of the loop around touches.
-// After lower_blocks.
+// After lower_blocks. What then has at most kMostLocalBytes stands on a worker's stack: few enough
+// for several such buffers, whatever the system gives threads.
+inline constexpr int64_t kMostLocalBytes = 48 << 10;
 ir::Stmt place_buffers(const ir::Stmt& s);
 
 // Simplifies every expression under the ranges of the loops around it; drops loops that run once or

@@ -16,8 +16,6 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t kMostLocalBytes = 48 << 10;  // of one buffer, on a worker's stack
-
 struct Use {
   std::vector<const For*> loops;
   std::vector<Expr> indices;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
+#include "passes/cost/cache_room.h"
 #include "passes/cost/vector_width.h"
 #include "passes/schedule/rules/rule.h"
 #include "passes/schedule/rules/share_out.h"
@@ -104,7 +105,8 @@ class ColumnsRule : public BlockRule {
     in_registers_ = s_.decide_whether(loop("in_registers"),
                                       vectors <= s_.machine().vector_registers / 4, Bits::kKept);
     // A row of accumulators stays in L1 beside the rows that pass by; parts of a row are alike.
-    const int64_t most = std::max<int64_t>(s_.machine().l1_bytes / 4 / (bytes * lanes_), 1),
+    const int64_t most =
+                      std::max<int64_t>(bytes_beside_a_stream(s_.machine()) / (bytes * lanes_), 1),
                   parts = (vectors + most - 1) / most;
     const int64_t usual = (vectors + parts - 1) / parts;
     width_ = lanes_ * s_.decide(loop("vectors"),

@@ -2,6 +2,7 @@
 // rows share the loops over them, several rows at a time so that their chains of operations
 // overlap.
 #include "passes/schedule/rules/rows_rule.h"
+#include "passes/cost/cache_room.h"
 
 #include <algorithm>
 
@@ -88,7 +89,7 @@ int64_t rows_at_once(const ScheduleState& s, const std::vector<std::string>& blo
   // The group stays in the first cache. What comes from memory should come while another row is
   // computed, which only short stretches do; where little is computed, memory sets the pace.
   if (from_memory && !long_chain) return 1;
-  const int64_t bytes = from_memory ? kStretchOfMemory : s.machine().l1_bytes / 4;
+  const int64_t bytes = from_memory ? kStretchOfMemory : bytes_beside_a_stream(s.machine());
   const int64_t most = std::min({kMost, bytes / (length * 4), row_count / kFewestGroups});
   // Groups of one size, where some number of rows divides them.
   const int64_t n = extent_or(first.axes[grouped_axis(first, rows)].extent, kMost * kUnknownExtent);

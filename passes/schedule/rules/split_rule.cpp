@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "passes/cost/cache_room.h"
+#include "passes/loops/loop_passes.h"
 #include "passes/schedule/rules/block_kinds.h"
 #include "passes/schedule/rules/rule.h"
 
@@ -33,7 +35,7 @@ bool reads_once(const Block& b, const std::vector<BlockAccess>& accesses) {
 // in what is read.
 int64_t stretches(const ScheduleState& s, const Block& b,
                   const std::vector<BlockAccess>& accesses) {
-  const int64_t stretch = s.machine().l1_bytes / 4 / 4;  // elements; as columns_rule cuts them
+  const int64_t stretch = bytes_beside_a_stream(s.machine()) / 4;  // as columns_rule cuts them
   int64_t n = 1;
   for (size_t i = 0; i < b.axes.size(); ++i) {
     if (b.axes[i].kind != AxisKind::kParallel) continue;
@@ -87,7 +89,6 @@ struct Tasks {
 };
 Tasks tasks_of(const ScheduleState& s, const Block& b, const Product& p, int64_t terms_at_once) {
   constexpr int64_t kRows = 4, kFewestSums = 8;  // fewer wait for one another
-  constexpr int64_t kMostSumBytes = 48 << 10;    // as in tile_rule
   const int bytes = std::max(byte_size(b.body.as<Store>()->buffer->dtype), 4);
   const int64_t lanes = s.machine().lanes(bytes);
   const int64_t vectors =
@@ -97,8 +98,9 @@ Tasks tasks_of(const ScheduleState& s, const Block& b, const Product& p, int64_t
   const int64_t sums = std::max(std::min(p.rows, kRows) * vectors, kFewestSums),
                 tile = p.terms / terms_at_once * sums;
   // A panel of columns that no cache holds is one task with all rows, when it can hold their sums.
-  const bool whole_panels = p.terms * width * bytes / terms_at_once > s.machine().l2_bytes / 2 &&
-                            row_tiles > 2 && p.rows * width * bytes <= kMostSumBytes;
+  const bool whole_panels =
+      p.terms * width * bytes / terms_at_once > bytes_of_a_panel(s.machine()) && row_tiles > 2 &&
+      p.rows * width * bytes <= kMostLocalBytes;
   return whole_panels ? Tasks{panels, tile * row_tiles} : Tasks{panels * row_tiles, tile};
 }
 

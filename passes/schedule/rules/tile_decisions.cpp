@@ -1,6 +1,7 @@
 // The tile rule: what it decides.
 #include <algorithm>
 
+#include "passes/cost/cache_room.h"
 #include "passes/cost/vector_width.h"
 #include "passes/schedule/rules/block_kinds.h"
 #include "passes/schedule/rules/share_out.h"
@@ -174,7 +175,7 @@ bool TileRule::goes_by_columns() const {
     (s_.is_constant(a.buffer) ? weights : rest) += bytes;
   }
   const int64_t panels = extent_or(block_.axes[parallel_[j_]].extent, 1) / (tile_.vectors * lanes_);
-  return weights > s_.machine().l2_bytes / 2 && rest < s_.machine().l2_bytes / 2 &&
+  return weights > bytes_of_a_panel(s_.machine()) && rest < bytes_of_a_panel(s_.machine()) &&
          panels >= 2 * std::max(s_.machine().threads, 1);
 }
 

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
+#include "passes/cost/cache_room.h"
+#include "passes/loops/loop_passes.h"
 #include "passes/cost/vector_width.h"
 #include "passes/schedule/rules/tile_rule.h"
 
@@ -85,9 +87,8 @@ bool TileRule::block_reduction() {
     extents.push_back(extent_or(block_.axes[r].extent, 1));
     panel *= extents.back();
   }
-  constexpr int64_t kMostSums = 48 << 10;  // bytes on the stack
-  const int64_t most = s_.machine().l2_bytes / 2;
-  if (panel <= most || *rows < 3 * tile_.rows || *rows * width * byte_size(t) > kMostSums)
+  const int64_t most = bytes_of_a_panel(s_.machine());
+  if (panel <= most || *rows < 3 * tile_.rows || *rows * width * byte_size(t) > kMostLocalBytes)
     return true;
   if (!s_.decide_whether(loop("block_terms"), true, Bits::kKept)) return true;
   size_t outer = 0;
@@ -134,7 +135,7 @@ int64_t TileRule::rows_of_a_copy(int64_t extent, int64_t tasks, int64_t bytes) c
   const int64_t groups = std::max<int64_t>(kFewestGroups, 4 * s_.machine().threads);
   for (int64_t n = std::min(extent, kMostRows); n > 1; --n)
     if (extent % n == 0 && tasks / n >= groups &&
-        2 * n * bytes / tasks <= s_.machine().l2_bytes / 2)
+        2 * n * bytes / tasks <= bytes_of_a_panel(s_.machine()))
       return n;
   return 1;
 }
@@ -149,7 +150,7 @@ bool TileRule::stage_padding() {
   int64_t bytes = byte_size(copy->dtype), tasks = 1;
   for (const Expr& e : copy->shape) bytes *= extent_or(e, 1);
   for (size_t i = 0; i < outer_count_; ++i) tasks *= extent_or(p.loops[i]->extent, 1);
-  if (bytes <= s_.machine().l2_bytes / 2 ||
+  if (bytes <= bytes_of_a_panel(s_.machine()) ||
       tasks < std::max<int64_t>(kFewestTasks, 4 * s_.machine().threads))
     return false;
   if (!s_.decide_whether(loop("stage_padding"), true, Bits::kKept)) return false;

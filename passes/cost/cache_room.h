@@ -1,0 +1,18 @@
+// What may lie in which memory while it is used: one budget for each level, that rules and loop
+// passes share.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/machine.h"
+
+namespace tilewright::passes {
+
+// A row of accumulators, or of what a group of rows shares, stays in the first cache beside the
+// operands that pass by.
+inline int64_t bytes_beside_a_stream(const ir::MachineDescription& m) { return m.l1_bytes / 4; }
+// A panel, or a copy of an operand, that is read again and again stays in the second cache, the
+// other half of which is for what is read once.
+inline int64_t bytes_of_a_panel(const ir::MachineDescription& m) { return m.l2_bytes / 2; }
+
+}  // namespace tilewright::passes
