@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/core/dtype.h"
+
 namespace tilewright::ir {
 
 // What a CPU does in a second: measured (`tilewright devices --measure`), or else figures of a
@@ -49,6 +51,13 @@ struct MachineDescription {
   bool has(std::string_view feature) const {
     return std::find(features.begin(), features.end(), feature) != features.end();
   }
+  // Has it a unit that multiplies tiles of matrices (AMX) whose left operand has this type?
+  bool has_matrix_unit(DType left) const {
+    return has("amx-tile") && ((left == DType::kUInt8 && has("amx-int8")) ||
+                               (left == DType::kBFloat16 && has("amx-bf16")));
+  }
+  // One instruction for four products of bytes and their sum (VNNI).
+  bool has_byte_dots() const { return has("avx512vnni") || has("avxvnni"); }
   // Elements in a vector register: 8 of f32 with AVX.
   int lanes(int element_bytes) const { return vector_bytes / element_bytes; }
 };

@@ -154,9 +154,7 @@ bool apart(const ir::DotTile& x, const ir::DotTile& y) {
 }  // namespace
 
 bool has_matrix_unit(const ir::MachineDescription& machine, const ir::DotTile& tile) {
-  const DType left = tile.a.buffer->dtype;
-  return machine.has("amx-tile") && ((left == DType::kUInt8 && machine.has("amx-int8")) ||
-                                     (left == DType::kBFloat16 && machine.has("amx-bf16")));
+  return machine.has_matrix_unit(tile.a.buffer->dtype);
 }
 
 Value* MatrixUnit::stride_in_bytes(const ir::TileOperand& x) {

@@ -178,6 +178,8 @@ enum class UnaryOp : uint8_t {
   kIsNan,
   kIsInf,
 };
+// Does it take a series, an iteration or a slow instruction, so that it is not to be repeated?
+constexpr bool is_costly(UnaryOp op) { return op >= UnaryOp::kSqrt && op <= UnaryOp::kSigmoid; }
 // Of two operands of one type; comparisons come last and give bool.
 enum class BinaryOp : uint8_t {
   kAdd,

@@ -59,12 +59,11 @@ void compute_binary(ComputeContext& c) {
 template <UnaryOp op>
 OpDef unary_op(std::string_view op_name, std::string_view summary) {
   const bool test = op == UnaryOp::kIsNan || op == UnaryOp::kIsInf;
-  const bool series = op >= UnaryOp::kSqrt && op <= UnaryOp::kSigmoid;  // or a slow instruction
   return {.name = op_name,
           .summary = summary,
           .operands = {{"x"}},
           .fusion = FusionKind::kPointwise,
-          .costly = series,
+          .costly = is_costly(op),
           .infer_type = test ? infer_test : infer_unary,
           .compute = compute_unary<op>,
           .example = {.inputs = {op == UnaryOp::kNot ? TensorType{DType::kBool, {3, 37}}

@@ -37,8 +37,6 @@ double operations_of(const Block& block) {
 
 }  // namespace
 
-bool is_costly(UnaryOp op) { return op >= UnaryOp::kSqrt && op <= UnaryOp::kSigmoid; }
-
 SerialWork& SerialWork::operator+=(const SerialWork& more) {
   compute += more.compute;
   memory += more.memory;

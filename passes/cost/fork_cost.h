@@ -35,7 +35,4 @@ struct ForkCost {
 };
 ForkCost fork_cost(const ir::MachineDescription& machine, const SerialWork& work);
 
-// Operations that take a series or an iteration, not one instruction.
-bool is_costly(ir::UnaryOp op);
-
 }  // namespace tilewright::passes

@@ -15,11 +15,7 @@ namespace {
 constexpr int64_t kFewestRows = 6;  // below, the vector instructions are as fast
 
 bool has_unit(const ir::MachineDescription& machine, DType left) {
-  const char* feature = left == DType::kUInt8      ? "amx-int8"
-                        : left == DType::kBFloat16 ? "amx-bf16"
-                                                   : nullptr;
-  return feature && machine.has("amx-tile") && machine.has(feature) &&
-         machine.lanes(4) == MatrixTile::kLanes;
+  return machine.has_matrix_unit(left) && machine.lanes(4) == MatrixTile::kLanes;
 }
 
 // In rows that the vector instructions could do in the time: a tile takes as long for fewer rows,

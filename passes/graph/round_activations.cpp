@@ -25,7 +25,7 @@ class RoundActivations : public GraphRewriter {
  public:
   RoundActivations(Graph graph, const MachineDescription& machine)
       : GraphRewriter(std::move(graph)),
-        dot_products_(machine.has("avx512vnni") || machine.has("avxvnni")),
+        dot_products_(machine.has_byte_dots()),
         pairs_(machine.has("avx2")) {}
 
   Graph run() {

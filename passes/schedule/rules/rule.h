@@ -124,8 +124,9 @@ std::optional<Taken> take_tile(ScheduleState& s, const Work& work);
 void note_direct_form(ScheduleState& s, const std::string& block);
 std::optional<Taken> take_lanes(ScheduleState& s, const Work& work);
 
-// Steps before any rule: temporaries lie as what is made of them, inits that stand before their reductions become part of them, sums of
-// exact kernels get their order, pointwise producers go into their consumers.
+// Steps before any rule: temporaries lie as what is made of them, inits that stand before their
+// reductions become part of them, sums of exact kernels get their order, pointwise producers go into
+// their consumers.
 void lay_out_temporaries(ScheduleState& s);
 void compose_inits(ScheduleState& s);
 void order_sums(ScheduleState& s);

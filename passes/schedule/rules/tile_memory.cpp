@@ -3,8 +3,9 @@
 
 #include "ir/loops/rewrite.h"
 #include "passes/cost/cache_room.h"
-#include "passes/loops/loop_passes.h"
 #include "passes/cost/vector_width.h"
+#include "passes/loops/loop_passes.h"
+#include "passes/schedule/rules/share_out.h"
 #include "passes/schedule/rules/tile_rule.h"
 
 namespace tilewright::passes {
@@ -166,12 +167,9 @@ bool TileRule::stage_padding() {
         return false;
       around.back() = name(name_, "go");
     }
-    std::string rows = around[0];
-    for (size_t i = 1; i < around.size(); ++i) {
-      const std::string fused = name_ + ".rows" + std::to_string(i);
-      if (!s_.apply("collapse", {rows, around[i], fused})) return false;
-      rows = fused;
-    }
+    const auto fused = [&](size_t i) { return name_ + ".rows" + std::to_string(i); };
+    const std::string rows = collapse_loops(s_, around, fused);
+    if (around.size() > 1 && rows != fused(around.size() - 1)) return false;
     return s_.apply("compute_at", {padding, rows}) && s_.apply("parallelize", {rows});
   });
   if (!done) return false;

@@ -4,6 +4,7 @@
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/rules/block_kinds.h"
 #include "passes/schedule/rules/rule.h"
+#include "passes/schedule/rules/share_out.h"
 
 namespace tilewright::passes {
 
@@ -45,13 +46,9 @@ void share_out_points(ScheduleState& s) {
   const auto* outer = at->as<Block>();
   if (!outer || loops.empty() || all_blocks(outer->body).empty()) return;
   const std::string name = outer->name;  // steps replace the block
-  std::string tasks = loops[0];
-  for (size_t i = 1; i < loops.size(); ++i) {
-    const std::string fused = name + ".tasks" + std::to_string(i);
-    if (!s.apply("collapse", {tasks, loops[i], fused})) break;
-    tasks = fused;
-  }
-  s.attempt("parallelize", {tasks});
+  s.attempt(
+      "parallelize",
+      {collapse_loops(s, loops, [&](size_t i) { return name + ".tasks" + std::to_string(i); })});
 }
 
 // So that no iteration asks whether it is the first.
