@@ -70,8 +70,8 @@ Result<Kernel> choose(Kernel k, const KernelContext& c) {
 std::span<const GraphPass> graph_passes() {
   static constexpr GraphPass kPasses[] = {
       {"lower_regions", Change::kNothing, lower_regions},
-      // Every convolution is an ordinary one. First, so that all that follows sees what phases share
-      // and what of their weights is constant, as of any node of the model.
+      // Every convolution is an ordinary one. First, for clean-up and what looks for constants or
+      // quantised weights take the nodes of the phases as those of the model.
       {"open_conv_transpose", Change::kSumOrder,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return open_conv_transpose(std::move(g), o.decisions);

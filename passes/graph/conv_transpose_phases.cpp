@@ -57,6 +57,16 @@ std::optional<TransposedConv> transposed_conv(const NodeView& node) {
   return fits_in_memory(t, x.dims[0]) ? std::optional(std::move(t)) : std::nullopt;
 }
 
+namespace {
+
+// May it skip more elements of x than there are? Then its results are padding alone.
+bool may_skip_all(const Expr& in, const Phase& p) {
+  const auto [less, more] = std::minmax(p.before, p.after);
+  return less < 0 && more > 0 && as_int(in).value_or(0) + less < 0;
+}
+
+}  // namespace
+
 Phases separate_phases(const TransposedConv& t) {
   constexpr int64_t kMostParts = 8;
   Phases phases(t.spatial());
@@ -74,7 +84,7 @@ Phases separate_phases(const TransposedConv& t) {
       p.steps = (t.reach[d] - p.first + stride - 1) / stride;
       p.before = p.steps - 1 - shift;
       p.after = *longer + shift;
-      if (p.steps < 1) return {};
+      if (p.steps < 1 || may_skip_all(t.in[d], p)) return {};
       phases[d].push_back(p);
     }
     if (phases[d].empty()) return {};
