@@ -4,8 +4,10 @@
 // own.
 //
 // Both ways give the same sums; they differ in what is computed for nothing. Kernels of unequal
-// phases, and dilated ones, are filled up with zeros: an element of x that is not finite is NaN for
-// the results that meet them, as one beside the padding of a convolution is.
+// phases, and dilated ones, are filled up with zeros, and zeros stand around x: those of an infinite
+// element are NaN, where the operator's own loops skip the product.
+#include <algorithm>
+
 #include "ir/loops/simplify.h"
 #include "passes/graph/conv_transpose_phases.h"
 #include "passes/graph/rewrite_graph.h"
