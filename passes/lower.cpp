@@ -70,6 +70,12 @@ Result<Kernel> choose(Kernel k, const KernelContext& c) {
 std::span<const GraphPass> graph_passes() {
   static constexpr GraphPass kPasses[] = {
       {"lower_regions", Change::kNothing, lower_regions},
+      // Every convolution is an ordinary one. First, for clean-up and what looks for constants or
+      // quantised weights take the nodes of the phases as those of the model.
+      {"open_conv_transpose", Change::kSumOrder,
+       [](Graph g, const LowerOptions& o) -> Result<Graph> {
+         return open_conv_transpose(std::move(g), o.decisions);
+       }},
       // Results that nobody uses are gone, and each computation is there once.
       {"eliminate_dead_nodes", Change::kNothing, always<eliminate_dead_nodes>},
       {"eliminate_common_nodes", Change::kNothing, always<eliminate_common_nodes>},

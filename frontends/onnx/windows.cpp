@@ -41,16 +41,15 @@ std::optional<ir::Extents> same_pads(NodeImport& n, ValueId x, const std::vector
   return pads;
 }
 
-// As numbers where all are known.
-ir::Attribute plain(ir::Extents extents) {
-  std::vector<int64_t> numbers;
-  for (const Expr& e : extents.dims)
-    if (const auto i = ir::as_int(e)) numbers.push_back(*i);
-  if (numbers.size() == extents.dims.size()) return numbers;
-  return extents;
-}
-
 }  // namespace
+
+ir::Attribute pads_attribute(ir::Extents pads) {
+  std::vector<int64_t> numbers;
+  for (const Expr& e : pads.dims)
+    if (const auto i = ir::as_int(e)) numbers.push_back(*i);
+  if (numbers.size() == pads.dims.size()) return numbers;
+  return pads;
+}
 
 AutoPad auto_pad(const NodeImport& n) {
   const std::string mode = n.string_attr("auto_pad", "NOTSET");
@@ -68,7 +67,7 @@ Attributes window_attributes(NodeImport& n, ValueId x, const std::vector<Expr>& 
   const AutoPad mode = auto_pad(n);
   if (mode == AutoPad::kGiven && n.has_attr("pads")) a["pads"] = n.ints_attr("pads");
   if (is_same(mode))
-    if (auto pads = same_pads(n, x, kernel, mode)) a["pads"] = plain(std::move(*pads));
+    if (auto pads = same_pads(n, x, kernel, mode)) a["pads"] = pads_attribute(std::move(*pads));
   // With the same number of results nothing is left to round.
   if (!is_same(mode) && n.int_attr("ceil_mode", 0)) a["ceil_mode"] = int64_t{1};
   return a;

@@ -23,6 +23,9 @@ ir::Attributes conv_attributes(NodeImport& n, ir::ValueId x, ir::ValueId w);
 // For a pooling, with its kernel_shape.
 ir::Attributes pool_attributes(NodeImport& n, ir::ValueId x);
 
+// As plain integers where all are known.
+ir::Attribute pads_attribute(ir::Extents pads);
+
 // w: [o, c, kernel...] with the extents that kernel_shape gives for those of its type that are not
 // known. Fails when the two contradict each other.
 ir::ValueId shaped_kernel(NodeImport& n, ir::ValueId w);

@@ -13,6 +13,7 @@ namespace tilewright::ir {
 const std::vector<OpDef>& pointwise_ops();
 const std::vector<OpDef>& contraction_ops();
 const std::vector<OpDef>& window_ops();
+const std::vector<OpDef>& conv_transpose_ops();
 const std::vector<OpDef>& reduction_ops();
 const std::vector<OpDef>& normalization_ops();
 const std::vector<OpDef>& shaping_ops();

@@ -20,22 +20,44 @@ const std::vector<AttributeDef> kWindowAttributes{
     {"dilations", AttributeKind::kInts, "default 1"},
     {"ceil_mode", AttributeKind::kInt, "output extents rounded up"}};
 
-Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<Expr>& input,
-                                       std::vector<int64_t> kernel) {
-  const size_t n = input.size() - 2;
+Result<WindowGeometry> window_lists(const NodeView& view, std::vector<int64_t> kernel) {
+  const size_t n = kernel.size();
   WindowGeometry g;
   g.kernel = std::move(kernel);
   g.strides = view.attr_ints("strides", std::vector<int64_t>(n, 1));
   g.dilations = view.attr_ints("dilations", std::vector<int64_t>(n, 1));
   const std::vector<Expr> pads =
       view.attr_extents("pads").value_or(std::vector<Expr>(2 * n, Expr(0)));
-  if (g.kernel.size() != n || g.strides.size() != n || g.dilations.size() != n ||
-      pads.size() != 2 * n)
+  if (g.strides.size() != n || g.dilations.size() != n || pads.size() != 2 * n)
     return invalid("window attributes do not fit " + std::to_string(n) + " spatial dimensions");
   for (size_t d = 0; d < n; ++d) {
     if (g.kernel[d] < 1 || g.strides[d] < 1 || g.dilations[d] < 1)
       return invalid("kernel, strides and dilations must be at least 1");
-    const Expr x = input[d + 2], begin = pads[d], end = pads[d + n];
+    g.pads_begin.push_back(simplify(pads[d]));
+    g.pads_end.push_back(simplify(pads[d + n]));
+  }
+  return g;
+}
+
+Result<std::vector<int64_t>> kernel_of_weights(const NodeView& view) {
+  const auto& w = view.type(1).dims;
+  std::vector<int64_t> kernel;
+  for (size_t d = 2; d < w.size(); ++d) {
+    auto k = as_int(w[d]);
+    if (!k) return needs_value("convolution with kernel extents unknown at compile time");
+    kernel.push_back(*k);
+  }
+  return kernel;
+}
+
+Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<Expr>& input,
+                                       std::vector<int64_t> kernel) {
+  const size_t n = input.size() - 2;
+  if (kernel.size() != n)
+    return invalid("window attributes do not fit " + std::to_string(n) + " spatial dimensions");
+  TW_ASSIGN(WindowGeometry g, window_lists(view, std::move(kernel)));
+  for (size_t d = 0; d < n; ++d) {
+    const Expr x = input[d + 2], begin = g.pads_begin[d], end = g.pads_end[d];
     if (as_int(begin).value_or(0) < 0 || as_int(end).value_or(0) < 0)
       return invalid("negative pads");
     const int64_t reach = (g.kernel[d] - 1) * g.dilations[d] + 1;
@@ -48,8 +70,6 @@ Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<E
     }
     if (auto o = as_int(simplify(out)); o && *o < 0)
       return invalid("window of " + std::to_string(reach) + " is larger than the padded input");
-    g.pads_begin.push_back(simplify(begin));
-    g.pads_end.push_back(simplify(end));
     g.out.push_back(simplify(out));
   }
   return g;
@@ -86,14 +106,8 @@ Status infer_pool(InferContext& c) {
 namespace {
 
 Result<WindowGeometry> conv_geometry(const NodeView& c) {
-  const auto& w = c.type(1).dims;
-  std::vector<int64_t> kernel;
-  for (size_t d = 2; d < w.size(); ++d) {
-    auto k = as_int(w[d]);
-    if (!k) return needs_value("convolution with kernel extents unknown at compile time");
-    kernel.push_back(*k);
-  }
-  return window_geometry(c, c.type(0).dims, kernel);
+  TW_ASSIGN(std::vector<int64_t> kernel, kernel_of_weights(c));
+  return window_geometry(c, c.type(0).dims, std::move(kernel));
 }
 
 Status check_conv_zero_points(const InferContext& c) {

@@ -15,6 +15,12 @@ struct WindowGeometry {
   std::vector<Expr> pads_begin, pads_end;
   std::vector<Expr> out;  // output extents of the spatial dimensions
 };
+// The attributes strides, dilations and pads for windows of `kernel` elements, as they stand: pads of
+// any sign, and `out` is empty. kInvalid where they do not fit the number of spatial dimensions.
+Result<WindowGeometry> window_lists(const NodeView& view, std::vector<int64_t> kernel);
+// The spatial extents of the weights [.., .., kernel...] that are operand 1; needs_value where one is
+// not known.
+Result<std::vector<int64_t>> kernel_of_weights(const NodeView& view);
 // Reads the attributes kernel_shape (or `kernel`), strides, dilations, pads, ceil_mode
 // for an input [n, c, spatial...].
 Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<Expr>& input,

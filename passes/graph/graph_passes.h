@@ -29,6 +29,10 @@ ir::Graph eliminate_common_nodes(ir::Graph graph);
 // transposes and reshapes.
 Result<ir::Graph> simplify_graph(ir::Graph graph);
 
+// Transposed convolutions become ordinary ones, their phases: joint or separate ones. Those of weights
+// whose extents are not all known stay.
+ir::Graph open_conv_transpose(ir::Graph graph, Decisions* decisions = nullptr);
+
 // Indices that are not known to be within what they point into are checked at the run. Error: a
 // constant one that is not. `inside`: the graph is a region, which may never run: no error.
 Result<ir::Graph> check_indices(ir::Graph graph, bool inside);

@@ -58,10 +58,24 @@ class GraphRewriter {
     if (type(v).dtype == to) return v;
     return op(ir::ops::cast(), {v}, {{"to", std::string(tilewright::name(to))}});
   }
-  ir::ValueId reshape(ir::ValueId v, const std::vector<int64_t>& dims) {
-    const ir::ConstantRef shape =
-        ir::make_constant_of<int64_t>(DType::kInt64, {static_cast<int64_t>(dims.size())}, dims);
-    return op(ir::ops::reshape(), {v, graph_.add_constant("", shape)}, {{"allowzero", int64_t{1}}});
+  ir::ValueId integers(const std::vector<int64_t>& values) {  // i64[n]
+    return graph_.add_constant(
+        "", ir::make_constant_of<int64_t>(DType::kInt64, {static_cast<int64_t>(values.size())},
+                                          values));
+  }
+  // i64[n] of extents that may be symbolic: a constant where all are known.
+  ir::ValueId integers(const std::vector<ir::Expr>& extents) {
+    std::vector<int64_t> numbers;
+    for (const ir::Expr& e : extents)
+      if (auto n = ir::as_int(e)) numbers.push_back(*n);
+    return numbers.size() == extents.size()
+               ? integers(numbers)
+               : op(ir::ops::extents(), {}, {{"extents", ir::Extents{extents}}});
+  }
+  // To extents that are numbers, or expressions.
+  template <typename Extent = int64_t>
+  ir::ValueId reshape(ir::ValueId v, const std::vector<Extent>& dims) {
+    return op(ir::ops::reshape(), {v, integers(dims)}, {{"allowzero", int64_t{1}}});
   }
   ir::ValueId number(double value, DType t) {
     ir::ConstantRef c = t == DType::kFloat32

@@ -89,11 +89,6 @@ class SeparatePadding : public GraphRewriter {
     }
     return op(ops::slice(), {v, integers(starts), integers(ends)});
   }
-  ValueId integers(const std::vector<int64_t>& values) {
-    return graph_.add_constant(
-        "",
-        make_constant_of<int64_t>(DType::kInt64, {static_cast<int64_t>(values.size())}, values));
-  }
   static bool may_be_view(const Node& n) {
     return n.op == ops::reshape() || n.op == ops::transpose();
   }

@@ -63,6 +63,14 @@ const LayerCase kLayers[] = {
   y: f32[2, 14, 9, 6] = transpose(c1) {perm = [0, 2, 3, 1]}
 )",
      {"amid_padding", "layout"}},
+    {"transposed_convolution",
+     R"(
+  input x: f32[1, 9, 13, 10]
+  const w: f32[9, 20, 4, 3] = #0
+  t: f32[1, 20, 26, 20] = conv_transpose(x, w) {pads = [1, 1, 1, 0], strides = [2, 2]}
+  y: f32[1, 20, 26, 20] = relu(t)
+)",
+     {"separate_phases", "layout"}},
     {"transposed_product",
      R"(
   input a: f32[37, 64]

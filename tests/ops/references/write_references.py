@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 MODULES = ["movement", "pointwise", "products", "quantized", "random_numbers", "recurrent",
-           "reductions", "regions", "sampling", "sorting", "windows"]
+           "reductions", "regions", "sampling", "sorting", "transposed", "windows"]
 FOLDER = pathlib.Path(__file__).resolve().parent
 
 
