@@ -104,7 +104,7 @@ void compute_conv_transpose(ComputeContext& c) {
   const Expr outs = w->shape[1], ins = simplify(floordiv(w->shape[0], group));
   const DType dtype = c.out()->dtype, acc = accumulator(dtype);
   const bool half = acc != dtype;
-  Buffer sum = half ? c.b.temp("acc", acc, c.out()->shape, c.out()->layout) : c.out();
+  Buffer sum = half ? c.b.temp("acc", acc, c.out()->shape) : c.out();
   std::vector<Expr> reduce = window_extents(g);
   reduce.insert(reduce.begin(), ins);
   c.b.reduce(

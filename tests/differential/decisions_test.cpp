@@ -1,18 +1,24 @@
 // Random answers to the decisions of schedule rules: each is followed or refused; results are those
 // of the interpreter; where no answer may change bits, those of the usual schedule bit by bit. Over
 // layers that every rule applies to, and random graphs. TILEWRIGHT_ANSWERS=n tries n sets of
-// answers a layer and n graphs, TILEWRIGHT_SEED=n one seed alone.
+// answers a layer and n graphs, TILEWRIGHT_SEED=n one seed alone. Each schedule is replayed from its
+// text by another process, too.
 #include <gtest/gtest.h>
 
 #include "tests/differential/random_answers.h"
+#include "tests/differential/replay.h"
 
 namespace tilewright {
 namespace {
 
-// Random answers for each kernel.
-void ask(const ir::Graph&, CompiledForm& form, RandomAnswers& answers) {
-  form.find_schedule = [&](const ir::Kernel& k, const std::set<std::string>& constants) {
-    return std::optional(answers.schedule(k, constants));
+// Random answers for each kernel, whose schedules are kept.
+Ask ask(std::vector<ReplayCase>& schedules) {
+  return [&](const ir::Graph&, CompiledForm& form, RandomAnswers& answers) {
+    form.find_schedule = [&](const ir::Kernel& k, const std::set<std::string>& constants) {
+      passes::Trace trace = answers.schedule(k, constants);
+      schedules.push_back(replay_case(k, trace));
+      return std::optional(std::move(trace));
+    };
   };
 }
 
@@ -122,8 +128,10 @@ const std::pair<const char*, const char*> kLayers[] = {
 class LayerAnswers : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(LayerAnswers, AreFollowedOrRefused) {
-  const AnswerCount found = check_layer(GetParam().second, 12, false, ask);
+  std::vector<ReplayCase> schedules;
+  const AnswerCount found = check_layer(GetParam().second, 12, false, ask(schedules));
   EXPECT_GT(found.followed, found.refused / 4) << found.refused << " answers were refused";
+  expect_replayed(schedules);
 }
 INSTANTIATE_TEST_SUITE_P(All, LayerAnswers, testing::ValuesIn(kLayers),
                          [](const auto& info) { return std::string(info.param.first); });
@@ -131,7 +139,9 @@ INSTANTIATE_TEST_SUITE_P(All, LayerAnswers, testing::ValuesIn(kLayers),
 constexpr int kParts = 4;
 class GraphAnswers : public testing::TestWithParam<int> {};
 TEST_P(GraphAnswers, AreFollowedOrRefused) {
-  check_random_graphs(static_cast<uint64_t>(GetParam()), kParts, 40, ask);
+  std::vector<ReplayCase> schedules;
+  check_random_graphs(static_cast<uint64_t>(GetParam()), kParts, 40, ask(schedules));
+  expect_replayed(schedules);
 }
 INSTANTIATE_TEST_SUITE_P(Part, GraphAnswers, testing::Range(0, kParts));
 
