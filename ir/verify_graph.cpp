@@ -155,6 +155,9 @@ class GraphVerifier {
     require((!names.empty() && names.back() == '*') || n.outputs.size() <= most,
             "found " + std::to_string(n.outputs.size()) + " outputs, expected at most " +
                 std::to_string(most));
+    // Results are computed one after the other; those behind the first may be unwanted.
+    require(!n.op->compute || (!n.outputs.empty() && n.outputs[0] != kNone),
+            "the first output is absent");
   }
   // The alternatives of Attribute in the order of AttributeKind.
   static_assert(std::is_same_v<

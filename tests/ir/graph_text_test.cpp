@@ -186,6 +186,7 @@ TEST(VerifyGraph, EachRule) {
   expect("found 5 operands, expected at most 4", [&](Graph& g) { g.nodes[0].inputs.resize(5, x); });
   expect("found 2 outputs, expected at most 1",
          [](Graph& g) { g.nodes[0].outputs.push_back(kNone); });
+  expect("the first output is absent", [](Graph& g) { g.nodes[0].outputs[0] = kNone; });
   expect("node 0 (matmul 'fc1'): attribute 'color' is not one of the operator's",
          [](Graph& g) { g.nodes[0].attributes["color"] = int64_t{1}; });
   expect("attribute 'axis' is a string, expected an int",
