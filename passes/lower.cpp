@@ -159,7 +159,8 @@ std::span<const PlanPass> plan_passes() {
 
 std::span<const KernelPass> schedule_passes() {
   static constexpr KernelPass kPasses[] = {
-      // How the kernel runs is decided: the trace says it all.
+      // How the kernel runs is decided: the trace says it all. Kernels that are not exact may also
+      // rescale sums (online softmax).
       {"choose_trace", Change::kSumOrder, Stage::kScheduled, choose},
       {"apply_trace", Change::kSumOrder, Stage::kScheduled,
        [](Kernel k, const KernelContext& c) -> Result<Kernel> {

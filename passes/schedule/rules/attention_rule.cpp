@@ -19,6 +19,7 @@ class AttentionRule {
   // Blocks of keys are another order of sums; exact kernels keep theirs.
   bool run() {
     for (const BlockPlace& p : all_blocks(s_.kernel().body)) {
+      if (!is_exponential(*p.block)) continue;
       auto found = find_attention(s_.kernel(), p.block->name);
       if (!found.ok()) continue;
       chain_ = std::move(found).value();
@@ -30,6 +31,11 @@ class AttentionRule {
   }
 
  private:
+  static bool is_exponential(const Block& b) {
+    const auto* st = b.body.as<Store>();
+    const auto* u = st ? st->value.as<Unary>() : nullptr;
+    return u && u->op == UnaryOp::kExp;
+  }
   std::string name(const char* what) const { return chain_.weights.block.name + "." + what; }
   // As many as cost least, but no fewer than kFewestAtOnce where there are more, as where nobody
   // knows; and no more than a tile of sums has.
