@@ -64,8 +64,7 @@ Status infer_matmul(InferContext& c) {
   std::vector<Expr> dims = d->batch;
   if (c.rank(0) > 1) dims.push_back(d->m);
   if (c.rank(1) > 1) dims.push_back(d->n);
-  DType out = c.type(0).dtype;
-  if (c.has_attribute("out_dtype")) out = *dtype_from_name(c.attr_string("out_dtype"));
+  TW_ASSIGN(const DType out, out_dtype(c));
   c.set_output(0, out, std::move(dims));
   return {};
 }

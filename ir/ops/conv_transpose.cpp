@@ -66,15 +66,13 @@ Status infer_conv_transpose(InferContext& c) {
                    ": expected [n, c, spatial...] and [c, o / group, kernel...] of one rank");
   if (x.dtype != w.dtype || x.dtype == DType::kBool)
     return c.error(found + ": expected numbers of one type");
-  const auto out = c.has_attribute("out_dtype") ? dtype_from_name(c.attr_string("out_dtype"))
-                                                : std::optional(x.dtype);
-  if (!out) return c.error("out_dtype '" + c.attr_string("out_dtype") + "' is no type");
+  TW_ASSIGN(const DType out, out_dtype(c));
   TW_RETURN_IF_ERROR(check_channels(c));
   auto g = transposed_geometry(c);
   if (!g.ok()) return c.at_node(g.error());
   std::vector<Expr> dims{x.dims[0], simplify(w.dims[1] * Expr(c.attr_int("group", 1)))};
   dims.insert(dims.end(), g->out.begin(), g->out.end());
-  c.set_output(0, *out, std::move(dims));
+  c.set_output(0, out, std::move(dims));
   return {};
 }
 

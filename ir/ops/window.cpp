@@ -141,8 +141,7 @@ Status infer_conv(InferContext& c) {
   if (!g.ok()) return c.at_node(g.error());
   std::vector<Expr> dims{x.dims[0], w.dims[0]};
   dims.insert(dims.end(), g->out.begin(), g->out.end());
-  DType out = x.dtype;
-  if (c.has_attribute("out_dtype")) out = *dtype_from_name(c.attr_string("out_dtype"));
+  TW_ASSIGN(const DType out, out_dtype(c));
   c.set_output(0, out, std::move(dims));
   return {};
 }
