@@ -136,9 +136,21 @@ class FindAttention {
     TW_RETURN_IF_ERROR(set_axes(c, c.weights, key, 0, {}));
     TW_RETURN_IF_ERROR(set_axes(c, c.total, key, 1, BinaryOp::kAdd));
     TW_RETURN_IF_ERROR(set_axes(c, c.values, width_and_key, 1, BinaryOp::kAdd));
+    const Buffer &qk = c.products.result, &s = c.scores.result, &m = c.largest.result,
+                 &w = c.weights.result;
+    TW_RETURN_IF_ERROR(check_loads(c, c.products, {}));
+    TW_RETURN_IF_ERROR(check_loads(c, c.scores, {qk}));
+    TW_RETURN_IF_ERROR(check_loads(c, c.largest, {s}));
+    TW_RETURN_IF_ERROR(check_loads(c, c.weights, {s, m}));
+    TW_RETURN_IF_ERROR(check_loads(c, c.total, {w}));
+    TW_RETURN_IF_ERROR(check_loads(c, c.values, {w}));
+    std::vector<Buffer> of_rows{c.total.result};
     for (AttentionBlock& b : c.finish) {
       const bool last = b.result->scope == Scope::kParam;
       TW_RETURN_IF_ERROR(set_axes(c, b, last ? other : none, 0, {}));
+      if (last) of_rows.push_back(c.values.result);
+      TW_RETURN_IF_ERROR(check_loads(c, b, of_rows));
+      of_rows.push_back(b.result);
     }
     c.depth = c.products.block.axes.back().extent;
     c.width = c.values.block.axes[c.rows.size()].extent;
@@ -177,7 +189,7 @@ class FindAttention {
     const size_t kept = axes.size() - reduced;
     if (b.result->scope != Scope::kParam && !is_own(b, b.block.body.as<Store>()->indices, kept))
       return wrong("writes elsewhere than at its axes");
-    return check_loads(c, b);
+    return {};
   }
   // Are the indices the first axes of the block, as they are?
   static bool is_own(const AttentionBlock& b, const std::vector<Expr>& indices, size_t count) {
@@ -186,11 +198,14 @@ class FindAttention {
       if (indices[d].get() != b.block.axes[d].var.get()) return false;
     return true;
   }
-  Status check_loads(const AttentionChain& c, const AttentionBlock& b) const {
+  // Of temporaries, a block reads none but these, at its own row and key.
+  static Status check_loads(const AttentionChain& c, const AttentionBlock& b,
+                            const std::vector<Buffer>& may_read) {
     bool own = true;
     for_each_expr(b.value, [&](const Expr& e) {
       const auto* l = e.as<Load>();
       if (!l || l->buffer->scope == Scope::kParam) return;
+      own &= std::find(may_read.begin(), may_read.end(), l->buffer) != may_read.end();
       std::vector<Expr> wanted;
       const bool by_row = l->buffer->shape.size() == c.rows.size();
       const bool by_key = l->buffer == c.products.result || l->buffer == c.scores.result ||
@@ -204,7 +219,8 @@ class FindAttention {
         own = l->indices[d].get() == wanted[d].get();
     });
     return own ? Status{}
-               : invalid("block '" + b.block.name + "' reads a temporary of another row or key");
+               : invalid("block '" + b.block.name +
+                         "' reads a temporary of another row or key, or one that comes later");
   }
 
   const std::vector<BlockPlace> blocks_;
