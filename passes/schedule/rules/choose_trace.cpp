@@ -22,11 +22,10 @@ class ChooseTrace {
     if (has_empty_block()) return;
     lay_out_temporaries(s_);
     compose_inits(s_);
-    if (whole_kernel("attention")) compose_inits(s_);
-    if (whole_kernel("winograd")) return;
+    if (whole_kernel(Applies::kOperators)) return;
     order_sums(s_);
     inline_producers(s_);
-    if (whole_kernel("shared_rows")) return;
+    if (whole_kernel(Applies::kKernel)) return;
     names_ = block_names(s_);
     for (size_t i = 0; i < names_.size(); ++i) {
       if (!s_.has_block(names_[i]) || done_.count(names_[i])) continue;
@@ -54,21 +53,36 @@ class ChooseTrace {
     return false;
   }
 
-  bool whole_kernel(std::string_view name) {
-    const auto rule =
-        std::find_if(rules().begin(), rules().end(), [&](const Rule& r) { return r.name == name; });
-    const std::string decision = "kernel." + std::string(name);
+  // The rules of a kind that takes all blocks at once, one after the other. Has one scheduled all
+  // that there is?
+  bool whole_kernel(Applies kind) {
+    for (const Rule& rule : rules()) {
+      const auto taken = rule.to == kind ? try_kernel(rule) : std::nullopt;
+      if (!taken) continue;
+      if (taken->all) return true;
+      compose_inits(s_);  // of the blocks that the rule made
+    }
+    return false;
+  }
+  std::optional<Taken> try_kernel(const Rule& rule) {
+    const std::string decision = "kernel." + std::string(rule.name);
+    std::optional<Taken> taken;
     const auto take = [&] {
-      return s_.decide_whether(decision, true, Bits::kChanged) && rule->take(s_, {}).has_value();
+      if (s_.decide_whether(decision, true, Bits::kChanged)) taken = rule.take(s_, {});
+      return taken.has_value();
     };
-    const bool unwanted = s_.answer(decision) == 0;
-    if (!unwanted) return s_.all_or_nothing(take);
+    if (s_.answer(decision) != 0) {
+      s_.all_or_nothing(take);
+      return taken;
+    }
+    // Unwanted: but where it applies, the decision came up.
     bool applies = false;
     s_.all_or_nothing([&] {
-      applies = rule->take(s_, {}).has_value();
+      applies = rule.take(s_, {}).has_value();
       return false;
     });
-    return applies && s_.decide_whether(decision, true, Bits::kChanged);
+    if (applies) s_.decide_whether(decision, true, Bits::kChanged);
+    return std::nullopt;
   }
 
   // Rules of the block's kind that keep the order of its sums where that is fixed.

@@ -230,7 +230,7 @@ std::optional<Taken> take_shared_rows(ScheduleState& s, const Work&) {
     reduction = true;
     if (worth_a_tile(s, *p.block) || !reduces_along_rows(*p.block)) return std::nullopt;
   }
-  return reduction && schedule_rows(s, names) ? std::optional(Taken{}) : std::nullopt;
+  return reduction && schedule_rows(s, names) ? std::optional(Taken{.all = true}) : std::nullopt;
 }
 
 }  // namespace tilewright::passes

@@ -23,11 +23,13 @@ struct Work {
 struct Taken {
   std::set<std::string> also;  // blocks that need no other rule
   std::string before;          // a block that the rule made, to be scheduled before `block` itself
+  bool all = false;            // the whole kernel: nothing is left for other rules
 };
 
-// What there is to schedule, in one of four kinds.
+// What there is to schedule, in one of five kinds.
 enum class Applies : uint8_t {
-  kKernel,         // all blocks at once
+  kOperators,      // all blocks at once, as operators have them
+  kKernel,         // all blocks at once, pointwise producers inlined
   kPointwise,      // one store, no reduction
   kReduction,      // one value that is reduced
   kSeveralValues,  // several stores, or several values that are reduced at once

@@ -7,9 +7,9 @@ std::span<const Rule> rules() {
   using enum Applies;
   using enum KeepsOrder;
   static constexpr Rule kRules[] = {
-      {"attention", kKernel, kNo, false,
+      {"attention", kOperators, kNo, false,
        "blocks of rows by blocks of keys, while they are in cache", nullptr, take_attention},
-      {"winograd", kKernel, kNo, false,
+      {"winograd", kOperators, kNo, false,
        "a block of tiles through all steps while they are in cache", nullptr, take_winograd},
       {"shared_rows", kKernel, kAlsoInParts, false, "blocks over the same rows share their loops",
        nullptr, take_shared_rows},

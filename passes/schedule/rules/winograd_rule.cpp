@@ -263,7 +263,7 @@ class WinogradRule {
 }  // namespace
 
 std::optional<Taken> take_winograd(ScheduleState& s, const Work&) {
-  return WinogradRule(s).run() ? std::optional(Taken{}) : std::nullopt;
+  return WinogradRule(s).run() ? std::optional(Taken{.all = true}) : std::nullopt;
 }
 
 void note_direct_form(ScheduleState& s, const std::string& block) {
