@@ -25,6 +25,11 @@ class AttentionRule {
       chain_ = std::move(found).value();
       if (s_.sum_order(chain_.values.block.name)) return false;
       const int64_t rows = decide_rows(), keys = decide_keys(rows);
+      const bool all = as_int(chain_.keys) && *as_int(chain_.keys) <= keys;
+      s_.note(chain_.weights.block.name + ": attention, " + std::to_string(rows) +
+              " rows at a time, by " +
+              (all ? "all keys"
+                   : std::to_string(keys) + " keys, whose sums are rescaled as more come"));
       return s_.apply("tile_attention", {chain_.weights.block.name}, {rows, keys});
     }
     return false;

@@ -20,9 +20,9 @@ class ChooseTrace {
   // Whole-kernel rules first: they see blocks together that others would take apart.
   void run() {
     if (has_empty_block()) return;
-    lay_out_temporaries(s_);
     compose_inits(s_);
     if (whole_kernel(Applies::kOperators)) return;
+    lay_out_temporaries(s_);
     order_sums(s_);
     inline_producers(s_);
     if (whole_kernel(Applies::kKernel)) return;
