@@ -21,6 +21,7 @@ enum Mask { kNone, kCondition, kBias, kBoth };
 
 class AttentionOp : public KernelTest {
  protected:
+  using KernelTest::expect_equal;
   HostTensor floats(const Shape& shape) { return random_tensor(DType::kFloat32, shape, random_); }
   ir::ValueId number(GraphCall& call, double v) {
     return call.constant(repeated(DType::kFloat32, {}, {v}));
@@ -129,6 +130,23 @@ TEST_P(AttentionOp, RowsWithoutWeight) {
           EXPECT_TRUE(std::isnan(y)) << i;
       }
     }
+}
+
+// Results that are a part of another value, and rows and keys that only the run knows.
+TEST_P(AttentionOp, PartOfAConcatOfAnySize) {
+  for (const bool symbols : {false, true}) {
+    GraphCall call;
+    const ir::ValueId q = call.input(floats({3, 9, 4})), k = call.input(floats({3, 4, 21})),
+                      v = call.input(floats({3, 21, 5})), other = call.input(floats({3, 2, 5}));
+    if (symbols) {
+      const ir::Var rows("rows"), keys("keys");
+      call.graph.value(q).type.dims[1] = rows;
+      call.graph.value(k).type.dims[2] = call.graph.value(v).type.dims[1] = keys;
+    }
+    const ir::ValueId y = call.op("attention", {q, k, v, ir::kNone, ir::kNone}, {{"scale", 0.5}});
+    call.output(call.op("concat", {other, y, other}, {{"axis", int64_t{1}}}));
+    expect_equal(call, 4 * (4 + 2) + 21 + 16, {{true, true}, {true, false}});
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, AttentionOp, testing::Values("native", "x86-64-v4", "x86-64-v3"),
