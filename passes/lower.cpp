@@ -175,6 +175,12 @@ std::span<const KernelPass> schedule_passes() {
 std::span<const KernelPass> loop_passes() {
   static constexpr auto simplify = on_body<[](const ir::Stmt& s) { return simplify_loops(s); }>;
   static constexpr KernelPass kPasses[] = {
+      // Loops that operators write are vectorised as far as they may.
+      {"auto_vectorize", Change::kNothing, Stage::kScheduled,
+       [](Kernel k, const KernelContext& c) -> Result<Kernel> {
+         if (c.options.schedule) k.body = auto_vectorize(k.body, c.options.machine);
+         return k;
+       }},
       // Blocks give way to their bodies.
       {"lower_blocks", Change::kNothing, Stage::kScheduled, on_body<lower_blocks>},
       {"simplify_blocks", Change::kNothing, Stage::kScheduled, simplify},

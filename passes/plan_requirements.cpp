@@ -36,6 +36,7 @@ class PlainAccesses : public Visitor {
   }
   void visit(const Stmt& s) override {
     if (const auto* f = s.as<For>()) extents_[f->var.get()] = f->extent;
+    if (const auto* l = s.as<Let>()) lets_.insert(l->var.get());
     if (const auto* st = s.as<Store>()) access(*st->buffer, st->indices);
     const auto* b = s.as<Block>();
     for (size_t k = 0; b && k < b->axes.size(); ++k)
@@ -56,11 +57,11 @@ class PlainAccesses : public Visitor {
         found_(extent->second, buffer.shape[d]);
     }
   }
-  // The same in the whole kernel: neither read from memory nor of loops around.
+  // The same in the whole kernel: neither read or worked out there nor of loops around.
   bool is_uniform(const Expr& e) const {
     bool uniform = true;
     for_each_expr(e, [&](const Expr& x) {
-      uniform &= x.kind() != NodeKind::kLoad && !extents_.count(x.get());
+      uniform &= x.kind() != NodeKind::kLoad && !extents_.count(x.get()) && !lets_.count(x.get());
     });
     return uniform;
   }
@@ -72,6 +73,7 @@ class PlainAccesses : public Visitor {
 
   std::function<void(const Expr&, const Expr&)> found_;
   std::unordered_map<const ExprNode*, Expr> extents_;
+  std::unordered_set<const ExprNode*> lets_;
   std::vector<Expr> conditions_;
 };
 

@@ -2,7 +2,7 @@
 //
 // Greedy non-maximum suppression. Candidates are kept as integer ranks with the best of every group
 // of 64 beside them (a two-level tournament), so that finding the next best costs n / 64 + 64
-// comparisons in vectors instead of a sort of all boxes, most of which are never looked at.
+// comparisons instead of a sort of all boxes, most of which are never looked at.
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
@@ -11,56 +11,34 @@
 namespace tilewright::ir {
 namespace {
 
-// --- vectors -----------------------------------------------------------------------------------
+constexpr int64_t kGroup = 64;  // boxes of which the best is known
 
-constexpr int64_t kLanes = 16;          // numbers that loops take at once
-constexpr int64_t kGroup = 4 * kLanes;  // boxes of which the best is known
-
-// body(i) for i = 0 .. kLanes * chunks - 1.
-Stmt over_chunks(const Expr& chunks, const std::function<Stmt(const Expr&)>& body) {
-  Var chunk("chunk"), lane("lane");
-  return for_loop(chunk, chunks,
-                  for_loop(lane, kLanes, body(chunk * kLanes + lane), LoopKind::kVectorized));
-}
-
-// Numbers that folds over vectors leave behind.
+// Numbers that folds leave behind.
 class Folds {
  public:
-  explicit Folds(DType t)
-      : found_(make_buffer("found", t, {Expr(3)}, Scope::kLocal)),
-        lanes_(make_buffer("lanes", t, {Expr(kLanes)}, Scope::kLocal)) {}
+  explicit Folds(DType t) : found_(make_buffer("found", t, {Expr(3)}, Scope::kLocal)) {}
   DType dtype() const { return found_->dtype; }
   Expr get(int k) const { return load(found_, {Expr(k)}); }
-  // Result k: the largest (smallest) of value(i) for i = 0 .. kLanes * chunks - 1.
-  Stmt fold(int k, BinaryOp op, const Expr& chunks,
+  // Result k: the largest (smallest) of value(i) for i = 0 .. n - 1.
+  Stmt fold(int k, BinaryOp op, const Expr& n,
             const std::function<Expr(const Expr&)>& value) const {
     const Expr none = op == BinaryOp::kMax ? lowest(dtype()) : highest(dtype());
     const Axes result{Expr(k)};
-    auto update = [&](const Buffer& to, const Axes& at, const Expr& x) {
-      return store(to, at, binary(op, load(to, at), x));
-    };
-    Var lane("lane");
-    Stmt start = over_chunks(1, [&](const Expr& i) { return store(lanes_, {i}, none); });
-    Var chunk("chunk");
-    Stmt each =
-        for_loop(chunk, chunks,
-                 for_loop(lane, kLanes, update(lanes_, {lane}, value(chunk * kLanes + lane)),
-                          LoopKind::kVectorized));
-    Stmt join =
-        over_chunks(1, [&](const Expr& i) { return update(found_, result, load(lanes_, {i})); });
-    return seq({start, each, store(found_, result, none), join});
+    Stmt each = loop_nest(
+        {n}, [&](const Axes& i) { return store(found_, result, binary(op, get(k), value(i[0]))); });
+    return seq({store(found_, result, none), each});
   }
   // Result k: the first i at which value(i) is `wanted`.
-  Stmt first(int k, const Expr& wanted, const Expr& chunks,
+  Stmt first(int k, const Expr& wanted, const Expr& n,
              const std::function<Expr(const Expr&)>& value) const {
-    return fold(k, BinaryOp::kMin, chunks, [&](const Expr& i) {
+    return fold(k, BinaryOp::kMin, n, [&](const Expr& i) {
       return select(eq(value(i), wanted), cast(dtype(), i), highest(dtype()));
     });
   }
-  Stmt around(const Stmt& body) const { return allocate(found_, allocate(lanes_, body)); }
+  Stmt around(const Stmt& body) const { return allocate(found_, body); }
 
  private:
-  Buffer found_, lanes_;
+  Buffer found_;
 };
 
 // --- choose_boxes ------------------------------------------------------------------------------
@@ -129,10 +107,9 @@ struct Candidates {
 // Boxes chosen before, side by side.
 struct Chosen {
   std::vector<Buffer> side;
-  Box at(const Expr& i, const Expr& count) const {
-    Box box;  // beyond them nothing, which overlaps nothing
-    for (const Buffer& s : side)
-      box.push_back(select(i < count, load(s, {i}), constant(0, s->dtype)));
+  Box at(const Expr& i) const {
+    Box box;
+    for (const Buffer& s : side) box.push_back(load(s, {i}));
     return box;
   }
 };
@@ -147,13 +124,12 @@ class ChooseBoxes {
         class_(cls),
         n_(c.dim(0, 1)),
         folds_(c.in(1)->dtype == DType::kFloat64 ? DType::kInt64 : DType::kInt32) {
-    candidates_.groups = simplify(ceildiv(n_, kGroup * kLanes) * kLanes);
+    candidates_.groups = simplify(ceildiv(n_, kGroup));
     candidates_.rank = make_buffer("rank", folds_.dtype(), {simplify(candidates_.groups * kGroup)},
                                    Scope::kWorkspace);
     candidates_.best = make_buffer("best", folds_.dtype(), {candidates_.groups}, Scope::kWorkspace);
-    const Expr room = simplify(ceildiv(n_, kLanes) * kLanes);
     for (const char* name : {"low_y", "low_x", "high_y", "high_x", "area"})
-      chosen_.side.push_back(make_buffer(name, c.in(0)->dtype, {room}, Scope::kWorkspace));
+      chosen_.side.push_back(make_buffer(name, c.in(0)->dtype, {n_}, Scope::kWorkspace));
   }
   Stmt run() const {
     const Axes head{batch_, class_, Expr(0)};
@@ -174,37 +150,42 @@ class ChooseBoxes {
 
  private:
   Stmt rank_boxes() const {
-    Stmt ranks = over_chunks(candidates_.groups * (kGroup / kLanes), [&](const Expr& i) {
-      const Expr score = load(c_.in(1), {batch_, class_, i}), none = lowest(folds_.dtype());
+    const Expr none = lowest(folds_.dtype());
+    Stmt ranks = loop_nest({n_}, [&](const Axes& i) {
+      const Expr score = load(c_.in(1), {batch_, class_, i[0]});
       Expr rank = rank_of(score);
       if (c_.has(4))
         rank = select(score > cast(score.dtype(), load(c_.in(4), zeros(c_.rank(4)))), rank, none);
-      return store(candidates_.rank, {i}, select(i < n_, rank, none));
+      return store(candidates_.rank, i, rank);
     });
-    return seq(
-        {ranks, loop_nest({candidates_.groups}, [&](const Axes& g) { return best_of(g[0]); })});
+    // The last group is filled up with what is no box.
+    Stmt rest = loop_nest({simplify(candidates_.groups * kGroup - n_)}, [&](const Axes& i) {
+      return store(candidates_.rank, {n_ + i[0]}, none);
+    });
+    return seq({ranks, rest,
+                loop_nest({candidates_.groups}, [&](const Axes& g) { return best_of(g[0]); })});
   }
   Expr rank_in(const Expr& group, const Expr& i) const {
     return load(candidates_.rank, {group * kGroup + i});
   }
   Stmt best_of(const Expr& group) const {
-    return seq({folds_.fold(kRank, BinaryOp::kMax, kGroup / kLanes,
+    return seq({folds_.fold(kRank, BinaryOp::kMax, kGroup,
                             [&](const Expr& i) { return rank_in(group, i); }),
                 store(candidates_.best, {group}, folds_.get(kRank))});
   }
   Stmt find_best() const {
-    return folds_.fold(kRank, BinaryOp::kMax, simplify(floordiv(candidates_.groups, kLanes)),
+    return folds_.fold(kRank, BinaryOp::kMax, candidates_.groups,
                        [&](const Expr& i) { return load(candidates_.best, {i}); });
   }
   // The best box that is left, chosen unless it overlaps one that is.
   Stmt take_best() const {
     auto place = [&] { return cast(DType::kInt64, folds_.get(kPlace)); };
     return with_value("rank_now", folds_.get(kRank), [&](const Expr& rank) {
-      Stmt find_group = folds_.first(kPlace, rank, simplify(floordiv(candidates_.groups, kLanes)),
+      Stmt find_group = folds_.first(kPlace, rank, candidates_.groups,
                                      [&](const Expr& i) { return load(candidates_.best, {i}); });
       Stmt in_group = with_value("group", place(), [&](const Expr& group) {
-        Stmt find = folds_.first(kPlace, rank, kGroup / kLanes,
-                                 [&](const Expr& i) { return rank_in(group, i); });
+        Stmt find =
+            folds_.first(kPlace, rank, kGroup, [&](const Expr& i) { return rank_in(group, i); });
         Stmt take = with_value("box", group * kGroup + place(), [&](const Expr& box) {
           return seq({store(candidates_.rank, {box}, lowest(folds_.dtype())), best_of(group),
                       try_box(box)});
@@ -235,8 +216,8 @@ class ChooseBoxes {
   Stmt compare_and_keep(const Expr& i, const Box& box, const Expr& count) const {
     const DType t = c_.in(0)->dtype, number = folds_.dtype();
     const Expr threshold = c_.has(3) ? cast(t, load(c_.in(3), zeros(c_.rank(3)))) : constant(0, t);
-    Stmt compare = folds_.fold(kClash, BinaryOp::kMax, ceildiv(count, kLanes), [&](const Expr& k) {
-      return select(overlaps(box, chosen_.at(k, count), threshold), int_imm(1, number),
+    Stmt compare = folds_.fold(kClash, BinaryOp::kMax, count, [&](const Expr& k) {
+      return select(overlaps(box, chosen_.at(k), threshold), int_imm(1, number),
                     int_imm(0, number));
     });
     std::vector<Stmt> keep;

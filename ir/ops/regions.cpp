@@ -191,32 +191,20 @@ MeanTables fill_means(ComputeContext& c, DType t) {
   return m;
 }
 
-constexpr int64_t kLanes = 16;  // columns that loops take at once
-Stmt over_lanes(const std::function<Stmt(const Expr&)>& body) {
-  Var lane("lane");
-  return for_loop(lane, kLanes, body(lane), LoopKind::kVectorized);
-}
 // row[k] = weighted sum of the rows of bin b at column first + k.
 Stmt sum_rows(const ComputeContext& c, const BinTables& t, const Buffer& row, const Axes& channel,
               const Axes& bin, const Expr& first, const Expr& end) {
-  const Expr width = c.dim(0, 3);
-  Buffer sum = make_buffer("sum", t.weight->dtype, {Expr(kLanes)}, Scope::kLocal);
-  auto element = [&](const Expr& k) { return Axes{bin[0], bin[1], k}; };
-  return loop_nest({ceildiv(end - first, kLanes)}, [&](const Axes& chunk) {
-    Stmt clear =
-        over_lanes([&](const Expr& lane) { return store(sum, {lane}, constant(0, sum->dtype)); });
+  Buffer sum = make_buffer("sum", t.weight->dtype, {Expr(1)}, Scope::kLocal);
+  const Axes only{Expr(0)};
+  return loop_nest({end - first}, [&](const Axes& column) {
     Stmt add = loop_nest({load(t.count, bin)}, [&](const Axes& k) {
-      return over_lanes([&](const Expr& lane) {
-        const Expr at = first + chunk[0] * kLanes + lane,
-                   x = load(c.in(0), {channel[0], channel[1], load(t.place, element(k[0])), at}),
-                   value = cast(sum->dtype, select(at < width, x, constant(0, x.dtype())));
-        return store(sum, {lane}, load(sum, {lane}) + load(t.weight, element(k[0])) * value);
-      });
+      const Axes element{bin[0], bin[1], k[0]};
+      const Expr x =
+          load(c.in(0), {channel[0], channel[1], load(t.place, element), first + column[0]});
+      return store(sum, only, load(sum, only) + load(t.weight, element) * cast(sum->dtype, x));
     });
-    Stmt keep = over_lanes([&](const Expr& lane) {
-      return store(row, {chunk[0] * kLanes + lane}, load(sum, {lane}));
-    });
-    return allocate(sum, seq({clear, add, keep}));
+    return allocate(sum, seq({store(sum, only, constant(0, sum->dtype)), add,
+                              store(row, column, load(sum, only))}));
   });
 }
 // Results of row bin i[2] from its sums of rows.
@@ -239,11 +227,10 @@ Stmt sum_columns(const ComputeContext& c, const BinTables& t, const Buffer& row,
 }
 void compute_mean_samples(ComputeContext& c, DType t) {
   const MeanTables m = fill_means(c, t);
-  const Expr room = simplify(ceildiv(c.dim(0, 3), kLanes) * kLanes);
   c.b.opaque_over(
       {c.out()->shape[0], c.out()->shape[1]},
       [&](const Axes& i) {
-        Buffer row = make_buffer("row", t, {room}, Scope::kWorkspace);
+        Buffer row = make_buffer("row", t, {c.dim(0, 3)}, Scope::kWorkspace);
         auto rows = [&](const Expr& batch, const Expr& first, const Expr& end) {
           return loop_nest({c.out()->shape[2]}, [&](const Axes& b) {
             return seq({sum_rows(c, m.side[0], row, {batch, i[1]}, {i[0], b[0]}, first, end),

@@ -14,7 +14,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "passes/cost/vector_width.h"
+#include "passes/loops/vector_width.h"
 
 namespace tilewright::passes {
 

@@ -2,6 +2,8 @@
 // only legal when what it does can be combined across lanes in one step (horizontal reduction).
 #include "passes/loops/lanes.h"
 
+#include <algorithm>
+
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 
@@ -125,7 +127,9 @@ std::optional<LaneReduction> find_lane_reduction(const Store& st) {
   const auto* update = st.value.as<Binary>();
   const auto* carried = update ? update->a.as<Load>() : nullptr;
   if (!carried || carried->buffer != st.buffer || carried->mask ||
-      !same_expr(carried->indices[0], st.indices[0]) || reads(update->b, st.buffer))
+      !std::equal(carried->indices.begin(), carried->indices.end(), st.indices.begin(),
+                  st.indices.end(), same_expr) ||
+      reads(update->b, st.buffer))
     return std::nullopt;
   return reduction(update->op, update->b);
 }

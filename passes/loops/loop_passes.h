@@ -8,6 +8,10 @@
 
 namespace tilewright::passes {
 
+// Loops within blocks, which schedules do not reach, become loops over vectors of the machine's
+// width where that provably changes no bit of any result. Before lower_blocks.
+ir::Stmt auto_vectorize(const ir::Stmt& s, const ir::MachineDescription& machine);
+
 // Replaces each block by its body: axes become their bindings, predicates become conditions, an
 // init runs where all reduction axes are 0. No block remains.
 ir::Stmt lower_blocks(const ir::Stmt& s);

@@ -22,6 +22,14 @@ ApplySteps on_kernel() {
 }
 constexpr auto kSimplify = [](const Stmt& s) { return simplify_loops(s); };
 
+TEST(LoopPasses, AutoVectorize) {  // on 8 lanes of f32
+  check_golden("auto_vectorize", {Stage::kScheduled, Stage::kScheduled},
+               [](const ir::Kernel& k, const std::string&) -> Result<ir::Kernel> {
+                 ir::Kernel after = k;
+                 after.body = auto_vectorize(k.body, ir::MachineDescription{});
+                 return after;
+               });
+}
 TEST(LoopPasses, LowerBlocks) {
   check_golden("lower_blocks", {Stage::kScheduled, Stage::kScheduled}, on_kernel<lower_blocks>());
 }

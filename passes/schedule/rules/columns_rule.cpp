@@ -4,7 +4,7 @@
 
 #include "ir/loops/rewrite.h"
 #include "passes/cost/cache_room.h"
-#include "passes/cost/vector_width.h"
+#include "passes/loops/vector_width.h"
 #include "passes/schedule/rules/rule.h"
 #include "passes/schedule/rules/share_out.h"
 

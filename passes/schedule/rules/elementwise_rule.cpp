@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
-#include "passes/cost/vector_width.h"
+#include "passes/loops/vector_width.h"
 #include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/rule.h"
 #include "passes/schedule/rules/share_out.h"

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "ir/loops/rewrite.h"
-#include "passes/cost/vector_width.h"
+#include "passes/loops/vector_width.h"
 #include "passes/schedule/rules/rule.h"
 
 namespace tilewright::passes {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "passes/cost/cache_room.h"
-#include "passes/cost/vector_width.h"
+#include "passes/loops/vector_width.h"
 #include "passes/schedule/rules/block_kinds.h"
 #include "passes/schedule/rules/share_out.h"
 #include "passes/schedule/rules/tile_rule.h"

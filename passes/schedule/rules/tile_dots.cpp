@@ -1,6 +1,6 @@
 // The tile rule: sums of products that one instruction takes several terms of.
 #include "passes/cost/tile_cost.h"
-#include "passes/cost/vector_width.h"
+#include "passes/loops/vector_width.h"
 #include "passes/schedule/rules/block_kinds.h"
 #include "passes/schedule/rules/tile_rule.h"
 

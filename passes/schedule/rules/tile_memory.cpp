@@ -3,8 +3,8 @@
 
 #include "ir/loops/rewrite.h"
 #include "passes/cost/cache_room.h"
-#include "passes/cost/vector_width.h"
 #include "passes/loops/loop_passes.h"
+#include "passes/loops/vector_width.h"
 #include "passes/schedule/rules/share_out.h"
 #include "passes/schedule/rules/tile_rule.h"
 

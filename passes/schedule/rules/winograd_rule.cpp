@@ -3,8 +3,8 @@
 
 #include "ir/loops/rewrite.h"
 #include "ir/ops/winograd.h"
-#include "passes/cost/vector_width.h"
 #include "passes/cost/winograd_cost.h"
+#include "passes/loops/vector_width.h"
 #include "passes/schedule/rules/rule.h"
 #include "passes/schedule/rules/share_out.h"
 
