@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <sstream>
 
 #include "ir/graph/op.h"
 #include "ir/module_text/parser_graph.h"
@@ -36,6 +37,22 @@ inline ir::ConstantRef random_bytes(DType dtype, const Shape& shape, unsigned se
   std::vector<uint8_t> values(static_cast<size_t>(*element_count(shape)));
   for (uint8_t& v : values) v = static_cast<uint8_t>(random());
   return bytes(dtype, shape, std::move(values));
+}
+
+// The text between a graph's braces, and its nodes alone: what neither names nor outputs say.
+inline std::string lines_of(const ir::Graph& g) {
+  const std::string text = ir::to_text(g);
+  const size_t begin = text.find('\n') + 1;
+  return text.substr(begin, text.rfind('}') - begin);
+}
+inline std::string nodes_of(const ir::Graph& g) {
+  std::istringstream lines(lines_of(g));
+  std::string nodes;
+  for (std::string line; std::getline(lines, line);)
+    if (line.rfind("  input ", 0) != 0 && line.rfind("  const ", 0) != 0 &&
+        line.rfind("  output ", 0) != 0)
+      nodes += line + "\n";
+  return nodes;
 }
 
 // Floats up to the rounding of sums in another order, integers exactly.
