@@ -7,7 +7,7 @@ std::span<const Rule> rules() {
   using enum Applies;
   using enum KeepsOrder;
   static constexpr Rule kRules[] = {
-      {"attention", kOperators, kNo, false,
+      {"flash_attention", kOperators, kNo, false,
        "blocks of rows by blocks of keys, while they are in cache", nullptr, take_attention},
       {"winograd", kOperators, kNo, false,
        "a block of tiles through all steps while they are in cache", nullptr, take_winograd},
