@@ -63,6 +63,7 @@ ReplayCase replay_case(const ir::Kernel& kernel, const passes::Trace& trace) {
 }
 
 void expect_replayed(const std::vector<ReplayCase>& cases) {
+  if (cases.empty()) return;  // one seed alone was wanted, of another part
   const std::string path =
       std::filesystem::temp_directory_path() / ("tilewright_replay_" + std::to_string(getpid()));
   std::ofstream out(path, std::ios::binary);
