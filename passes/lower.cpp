@@ -241,7 +241,6 @@ Result<ir::Program> lower(Graph graph, const LowerOptions& options) {
                 graph, options,
                 [&](Kernel k, const std::set<std::string>& constants) -> Result<LoweredKernel> {
                   if (options.on_kernel) options.on_kernel(done++);
-                  k.exact = options.numerics == Numerics::kExact;
                   TW_ASSIGN(ScheduledKernel s, schedule_kernel(std::move(k), constants, options));
                   TW_ASSIGN(k, lower_to_flat(std::move(s.kernel), options));
                   return LoweredKernel{std::move(k), to_string(s.trace)};

@@ -274,6 +274,7 @@ Status Planner::add_call(const Graph& graph, GroupKernel& g, CallInstruction& ca
   sources_.emplace_back(g.kernel, is_constant);
   Kernel k = g.kernel;
   k.name = "k" + std::to_string(call.kernel) + "_" + k.name;
+  k.exact = options_.numerics == Numerics::kExact;
   TW_ASSIGN(LoweredKernel lowered, lower_(std::move(k), constants));
   program_.kernels.push_back(std::move(lowered.kernel));
   program_.schedules.push_back(std::move(lowered.schedule));

@@ -15,7 +15,7 @@ struct LoweredKernel {
   ir::Kernel kernel;     // flat loops
   std::string schedule;  // the trace that led to it, as text
 };
-// Takes a kernel with blocks to flat loops.
+// Takes a kernel with blocks, exact where LowerOptions::numerics says so, to flat loops.
 // `constants`: names of the parameters whose contents are known; their layout may be chosen.
 using LowerKernel =
     std::function<Result<LoweredKernel>(ir::Kernel, const std::set<std::string>& constants)>;

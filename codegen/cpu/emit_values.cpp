@@ -320,10 +320,9 @@ Value* ValueEmitter::make_ramp(const Ramp& r) {
 // Loads inside become masked; what does not load is computed in all lanes and dropped.
 Value* ValueEmitter::guarded(Value* condition, const Expr& e) {
   if (!reads_memory(e)) return value(e);
-  auto saved_memo = memo_;  // values computed under the guard do not hold outside
+  auto saved_memo = memo_;  // what is computed under the guard does not hold outside
   Value* saved = guard_;
   guard_ = saved ? b_.CreateAnd(fit(saved, e.lanes()), fit(condition, e.lanes())) : condition;
-  memo_.clear();
   Value* v = value(e);
   guard_ = saved;
   memo_ = std::move(saved_memo);

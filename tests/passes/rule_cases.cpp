@@ -105,7 +105,6 @@ std::vector<RuleKernel> kernels_of(const RuleCase& c) {
   auto program =
       plan_program(*lowered, options,
                    [&](ir::Kernel k, const std::set<std::string>& known) -> Result<LoweredKernel> {
-                     k.exact = c.exact;
                      kernels.push_back({k, known});
                      return LoweredKernel{std::move(k), ""};
                    });

@@ -228,6 +228,9 @@ std::optional<Taken> take_shared_rows(ScheduleState& s, const Work&) {
     if (!is_simple(*p.block)) return std::nullopt;
     if (!is_reduction(*p.block)) continue;
     reduction = true;
+    // One term after the other, an exact sum leaves the lanes to its results.
+    const SumOrder* sums = s.sum_order(n);
+    if (sums && !sums->in_parts) return std::nullopt;
     if (worth_a_tile(s, *p.block) || !reduces_along_rows(*p.block)) return std::nullopt;
   }
   return reduction && schedule_rows(s, names) ? std::optional(Taken{.all = true}) : std::nullopt;
