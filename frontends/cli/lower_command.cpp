@@ -9,6 +9,7 @@
 #include "ir/text/printer_loops.h"
 #include "passes/decisions/decisions.h"
 #include "passes/plan_program.h"
+#include "passes/price_decisions.h"
 #include "passes/schedule/rules/choose_trace.h"
 
 namespace tilewright::cli {
@@ -51,9 +52,12 @@ Result<std::string> explain_kernel(const ir::Kernel& kernel, const std::set<std:
                                                                  .constants = constants,
                                                                  .answers = {},
                                                                  .explain = true}));
+  passes::price_decisions(choice.decisions, kernel, constants, options);
   std::string text = kernel.name + ", for " + options.machine.cpu + " (" +
                      std::to_string(8 * options.machine.vector_bytes) + "-bit vectors, " +
                      std::to_string(options.machine.l2_bytes >> 10) + " KiB L2)\n";
+  TW_ASSIGN(const passes::LoopCost cost, passes::cost_of(kernel, constants, options));
+  text += passes::explain(cost) + "\n";
   for (const std::string& n : choice.notes) text += n + "\n";
   return text + "decisions:\n" + passes::to_string(choice.decisions) + "schedule:\n" +
          passes::to_string(choice.trace);
@@ -68,10 +72,14 @@ Result<std::string> print_kernels(ir::Graph graph, const std::string& form, cons
                                   passes::LowerOptions options) {
   passes::Decisions decisions({}, options.numerics != Numerics::kExact);
   options.decisions = &decisions;
-  TW_ASSIGN(graph, passes::lower_graph(std::move(graph), options));
   std::string text, names;
-  if (form == "explain" && only.empty())
-    text = "decisions on the graph:\n" + passes::to_string(decisions.made()) + "\n";
+  const ir::Graph imported = graph;
+  TW_ASSIGN(graph, passes::lower_graph(std::move(graph), options));
+  if (form == "explain" && only.empty()) {
+    std::vector<passes::Decision> made = decisions.made();
+    passes::price_decisions(made, imported, options);
+    text = "decisions on the graph:\n" + passes::to_string(made) + "\n";
+  }
   auto collect = [&](ir::Kernel k,
                      const std::set<std::string>& constants) -> Result<passes::LoweredKernel> {
     names += "\n  " + k.name;

@@ -21,7 +21,8 @@ struct Decision {
   int64_t answer = 0, usual = 0;  // what was done, and what is done where nobody asks otherwise
   // Whether a tuner may change the answer without changing results.
   Bits bits = Bits::kKept;
-  std::vector<double> microseconds;  // what each value was expected to cost; empty: nobody knows
+  // What each value was expected to cost, NaN where it cannot be had; empty: nobody has said.
+  std::vector<double> microseconds;
   std::vector<std::string> labels;   // of the values, where these are no quantities
 };
 

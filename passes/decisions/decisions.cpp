@@ -1,6 +1,7 @@
 #include "passes/decisions/decisions.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 
@@ -94,7 +95,7 @@ std::string to_string(const std::vector<Decision>& decisions) {
       all += (i ? ", " : "") + value(i);
       if (d.microseconds.empty()) continue;
       std::snprintf(number, sizeof number, " (%.3g us)", d.microseconds[i]);
-      all += number;
+      all += std::isnan(d.microseconds[i]) ? " (none)" : number;
     }
     text += "  of " + all + (d.bits == Bits::kKept ? "" : "; changes bits") + "\n";
   }
