@@ -14,7 +14,7 @@ namespace tilewright::passes {
 using namespace ir;
 
 Result<LoopCost> cost_of(const Kernel& kernel, const std::set<std::string>& constants,
-                       const LowerOptions& options, const Answers& answers) {
+                         const LowerOptions& options, const Answers& answers) {
   TW_ASSIGN(Choice choice, choose_trace(kernel, {.machine = &options.machine,
                                                  .constants = constants,
                                                  .answers = answers,
@@ -32,26 +32,26 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 using Known = std::unordered_map<uint64_t, double>;
 
 Result<double> cost_of_run(const Graph& graph, LowerOptions options, const Answers& answers,
-                       Known& known) {
+                           Known& known) {
   Decisions decisions(answers, options.numerics != Numerics::kExact);
   options.decisions = &decisions;
   TW_ASSIGN(Graph lowered, lower_graph(graph, options));
   TW_RETURN_IF_ERROR(decisions.check_answers("graph"));
   std::vector<double> costs;  // by kernel
-  TW_ASSIGN(Program program,
-            plan_program(lowered, options,
-                         [&](Kernel k, const std::set<std::string>& constants)
-                             -> Result<LoweredKernel> {
-                           uint64_t key = structural_hash(k);
-                           for (const Buffer& b : k.params) key = key * 2 + constants.count(b->name);
-                           auto [it, fresh] = known.try_emplace(key, 0);
-                           if (fresh) {
-                             TW_ASSIGN(const LoopCost cost, cost_of(k, constants, options));
-                             it->second = cost.total();
-                           }
-                           costs.push_back(it->second);
-                           return LoweredKernel{std::move(k), ""};
-                         }));
+  TW_ASSIGN(
+      Program program,
+      plan_program(lowered, options,
+                   [&](Kernel k, const std::set<std::string>& constants) -> Result<LoweredKernel> {
+                     uint64_t key = structural_hash(k);
+                     for (const Buffer& b : k.params) key = key * 2 + constants.count(b->name);
+                     auto [it, fresh] = known.try_emplace(key, 0);
+                     if (fresh) {
+                       TW_ASSIGN(const LoopCost cost, cost_of(k, constants, options));
+                       it->second = cost.total();
+                     }
+                     costs.push_back(it->second);
+                     return LoweredKernel{std::move(k), ""};
+                   }));
   double all = 0;
   for (const auto& block : program.blocks)
     for (const ProgramInstruction& i : block)

@@ -8,7 +8,7 @@
 #include "ir/loops/compare.h"
 #include "ir/loops/rewrite.h"
 #include "passes/analysis/extents.h"
-#include "passes/cost/core_cycles.h"
+#include "passes/cost/loop_counts.h"
 
 namespace tilewright::passes {
 
@@ -24,9 +24,9 @@ struct Access {
   // Of the first lane, and how far the others reach beyond it.
   Expr index;
   double reach = 0;
-  double count = 1;    // different elements, as if none were the same for two iterations
-  double run = 1;      // of those, side by side
-  bool known = true;   // no element index is read from memory
+  double count = 1;   // different elements, as if none were the same for two iterations
+  double run = 1;     // of those, side by side
+  bool known = true;  // no element index is read from memory
 };
 // Of the loops of a statement.
 struct Part {
@@ -80,7 +80,9 @@ class Traffic : public Visitor {
   }
   void add_tile(const TileOperand& x, const DotTile& t) {
     const double bytes = byte_size(x.buffer->dtype), lines = static_cast<double>(t.rows);
-    keep({.buffer = x.buffer.get(), .index = x.index, .count = lines * kLine / bytes,
+    keep({.buffer = x.buffer.get(),
+          .index = x.index,
+          .count = lines * kLine / bytes,
           .run = kLine / bytes});
   }
   void keep(Access a) {

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "ir/loops/compare.h"
 #include "ir/loops/rewrite.h"
 #include "passes/analysis/extents.h"
+#include "passes/cost/loop_counts.h"
 
 namespace tilewright::passes {
 
@@ -48,9 +50,10 @@ class CoreCycles : public Visitor {
     if (const auto* f = s.as<For>()) return visit_loop(*f);
     if (const auto* st = s.as<Store>()) return visit_store(*st);
     if (const auto* w = s.as<While>()) return visit_while(*w);
+    if (const auto* i = s.as<If>()) return visit_if(*i);
     // A matrix unit takes a cycle for each row of a tile, whatever its width.
     if (const auto* t = s.as<DotTile>()) {
-      region_->work.arithmetic += static_cast<double>(t->rows) * m_.speed.fma_ports;
+      region_->work.arithmetic += weight_ * static_cast<double>(t->rows) * m_.speed.fma_ports;
       return;
     }
     counted_.clear();
@@ -60,7 +63,7 @@ class CoreCycles : public Visitor {
     if (!counted_.insert(e.get()).second) return;
     if (const auto* l = e.as<Load>()) return visit_load(*l);
     if (e.as<Ramp>()) return;  // an address, or made before the loop
-    region_->work.arithmetic += instructions(e);
+    region_->work.arithmetic += weight_ * instructions(e);
     Visitor::visit(e);
   }
 
@@ -100,7 +103,9 @@ class CoreCycles : public Visitor {
   static uint64_t place(const BufferNode* b, const Expr& index) {
     return structural_hash(index) * 31 + reinterpret_cast<uintptr_t>(b);
   }
-  bool moves(const Expr& index) const { return !region_->loop || uses_var(index, region_->loop->var); }
+  bool moves(const Expr& index) const {
+    return !region_->loop || uses_var(index, region_->loop->var);
+  }
   // What stays the same is held in registers, and read once for all iterations.
   bool hold(const BufferNode* b, const Expr& index, ScalarType t) {
     if (moves(index)) return false;
@@ -116,9 +121,9 @@ class CoreCycles : public Visitor {
         !region_->read.insert(place(l.buffer.get(), index)).second)
       return;
     if (l.type.lanes == 1 || (ramp && is_one(ramp->stride))) {
-      region_->work.loads += vectors(l.type);
+      region_->work.loads += weight_ * vectors(l.type);
     } else {  // a gather reads lane by lane
-      region_->work.loads += l.type.lanes;
+      region_->work.loads += weight_ * l.type.lanes;
       if (!ramp) visit(index);
     }
   }
@@ -142,9 +147,17 @@ class CoreCycles : public Visitor {
       if (before && before->buffer == s.buffer) ++region_->steps[at];
       return;
     }
-    region_->work.stores += s.value.lanes() == 1 || (ramp && is_one(ramp->stride))
-                                ? vectors(s.value.type())
-                                : s.value.lanes();
+    region_->work.stores +=
+        weight_ * (s.value.lanes() == 1 || (ramp && is_one(ramp->stride)) ? vectors(s.value.type())
+                                                                          : s.value.lanes());
+  }
+  void visit_if(const If& i) {
+    const double outer = weight_, part = likelihood(i.condition, ranges_);
+    weight_ = outer * part;
+    visit(i.then);
+    weight_ = outer * (1 - part);
+    if (i.otherwise) visit(i.otherwise);
+    weight_ = outer;
   }
   void visit_while(const While& w) {
     Region* outer = region_;
@@ -153,7 +166,7 @@ class CoreCycles : public Visitor {
     visit(w.condition);
     visit(w.body);
     region_ = outer;
-    region_->inner += kUnknownExtent * (throughput(inside.work) + inside.inner);
+    region_->inner += weight_ * kUnknownExtent * (throughput(inside.work) + inside.inner);
   }
   void visit_loop(const For& f) {
     Region* outer = region_;
@@ -162,7 +175,9 @@ class CoreCycles : public Visitor {
     region_ = &body;
     const auto count = static_cast<double>(iterations(f, ranges_));
     ranges_.set(f.var, static_cast<int64_t>(count));
+    const double weight = std::exchange(weight_, 1);
     visit(f.body);
+    weight_ = weight;
     region_ = outer;
     double held = 0, chain = 0;
     for (const auto& [at, n] : body.held) held += n;
@@ -180,22 +195,18 @@ class CoreCycles : public Visitor {
     const double share = f.loop_kind == LoopKind::kParallel
                              ? std::ceil(count / std::min(count, std::max<double>(m_.threads, 1)))
                              : count;
-    outer->inner += share * each;
-    outer->work.loads += std::min(held, static_cast<double>(m_.vector_registers));
+    outer->inner += weight_ * share * each;
+    outer->work.loads += weight_ * std::min(held, static_cast<double>(m_.vector_registers));
   }
 
   const MachineDescription& m_;
   Ranges ranges_;
   Region* region_ = nullptr;
+  double weight_ = 1;  // how often a statement runs for each time that its region does
   std::unordered_set<const ExprNode*> counted_, fused_;  // of one statement
 };
 
 }  // namespace
-
-int64_t iterations(const For& loop, const Ranges& around) {
-  const auto high = interval(loop.extent, around).high;
-  return std::max<int64_t>(high.value_or(kUnknownExtent), 1);
-}
 
 double core_cycles(const MachineDescription& machine, const Stmt& flat_loops) {
   return CoreCycles(machine).of(flat_loops);

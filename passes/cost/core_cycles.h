@@ -4,7 +4,6 @@
 #pragma once
 
 #include "ir/loops/nodes.h"
-#include "ir/loops/simplify.h"
 #include "ir/machine.h"
 
 namespace tilewright::passes {
@@ -12,8 +11,5 @@ namespace tilewright::passes {
 // Of the core with the largest share, where parallel loops go to machine.threads cores. Extents that
 // nothing bounds count as kUnknownExtent.
 double core_cycles(const ir::MachineDescription& machine, const ir::Stmt& flat_loops);
-
-// The number of iterations of a loop inside loops of those ranges: the largest where it varies.
-int64_t iterations(const ir::For& loop, const ir::Ranges& around);
 
 }  // namespace tilewright::passes

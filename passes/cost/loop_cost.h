@@ -12,9 +12,9 @@ namespace tilewright::passes {
 
 // Microseconds, each as if nothing else held the kernel up.
 struct LoopCost {
-  double compute = 0;                  // instructions and their latencies (core_cycles.h)
-  double l2 = 0, l3 = 0, memory = 0;   // what comes from each level (cache_traffic.h)
-  double forks = 0;                    // starting and joining threads
+  double compute = 0;                 // instructions and their latencies (core_cycles.h)
+  double l2 = 0, l3 = 0, memory = 0;  // what comes from each level (cache_traffic.h)
+  double forks = 0;                   // starting and joining threads
   // Cores compute while data comes.
   double total() const { return std::max({compute, l2, l3, memory}) + forks; }
 };

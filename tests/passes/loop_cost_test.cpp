@@ -36,7 +36,8 @@ CacheTraffic traffic(const std::string& params, const std::string& body) {
 
 // A GEMM tile of `rows` x `vectors` accumulators, 1024 terms.
 std::string tile(int rows, int vectors) {
-  std::string body = "  local c: f32[" + std::to_string(rows * vectors * 16) + "]\n  for k in 0..1024 {\n";
+  std::string body =
+      "  local c: f32[" + std::to_string(rows * vectors * 16) + "]\n  for k in 0..1024 {\n";
   for (int r = 0; r < rows; ++r)
     for (int v = 0; v < vectors; ++v) {
       const std::string at = "c[ramp(" + std::to_string((r * vectors + v) * 16) + ", 1, 16)]";
@@ -75,9 +76,23 @@ TEST(CoreCycles, ThreadsTakeTheirShare) {
   EXPECT_NEAR(core_cycles(m, k.body) / core_cycles(machine(), k.body), 0.4, 0.02);
 }
 
+TEST(CoreCycles, BranchesCountAsOftenAsTheyRun) {
+  const auto with = [](const std::string& condition) {
+    return cycles("x: f32[64, 64], y: f32[64, 64]",
+                  "  for i in 0..64 {\n    if " + condition +
+                      " {\n      for j in 0..64 {\n        y[i * 64 + j] = x[i * 64 + j]\n      }\n"
+                      "    }\n  }\n");
+  };
+  const double always = with("i >= 0");
+  EXPECT_NEAR(with("i < 16") / always, 0.25, 0.02);
+  EXPECT_NEAR(with("i == 3") / always, 1.0 / 64, 0.02);
+  EXPECT_NEAR(with("i != 3 and i < 32") / always, 0.5, 0.02);
+  EXPECT_NEAR(with("i > 64") / always, 0, 0.02);
+}
+
 TEST(CacheTraffic, WhatFitsACacheComesFromNowhere) {
-  const CacheTraffic t = traffic("x: f32[1024], y: f32[1024]",
-                                 "  for i in 0..1024 {\n    y[i] = x[i]\n  }\n");
+  const CacheTraffic t =
+      traffic("x: f32[1024], y: f32[1024]", "  for i in 0..1024 {\n    y[i] = x[i]\n  }\n");
   EXPECT_EQ(t, (CacheTraffic{0, 0, 0}));
 }
 TEST(CacheTraffic, AStreamComesOnce) {
@@ -100,19 +115,20 @@ TEST(CacheTraffic, TilesBringLessThanRows) {
   const auto transpose = [](int tile) {
     const std::string t = std::to_string(tile), n = std::to_string(4096 / tile);
     return traffic("x: f32[4096, 4096], y: f32[4096, 4096]",
-                   "  for io in 0.." + n + " {\n    for jo in 0.." + n + " {\n      for i in 0.." + t +
-                       " {\n        for j in 0.." + t + " {\n          y[(jo * " + t +
-                       " + j) * 4096 + io * " + t + " + i] = x[(io * " + t + " + i) * 4096 + jo * " +
-                       t + " + j]\n        }\n      }\n    }\n  }\n");
+                   "  for io in 0.." + n + " {\n    for jo in 0.." + n + " {\n      for i in 0.." +
+                       t + " {\n        for j in 0.." + t + " {\n          y[(jo * " + t +
+                       " + j) * 4096 + io * " + t + " + i] = x[(io * " + t +
+                       " + i) * 4096 + jo * " + t + " + j]\n        }\n      }\n    }\n  }\n");
   };
   EXPECT_GT(transpose(1)[0], 4 * transpose(32)[0]);
 }
 
 TEST(PriceDecisions, EachValueHasItsCost) {
-  const ir::Kernel k = parsed("x: f32[4, 1024], y: f32[4]",
-                              "  for i in 0..4 {\n    for j in 0..1024 {\n      block \"sum\" (vi: "
-                              "parallel 4 = i, vj: reduce 1024 = j) init {\n        y[vi] = 0.0\n"
-                              "      } body {\n        y[vi] = y[vi] + x[vi, vj]\n      }\n    }\n  }\n");
+  const ir::Kernel k =
+      parsed("x: f32[4, 1024], y: f32[4]",
+             "  for i in 0..4 {\n    for j in 0..1024 {\n      block \"sum\" (vi: "
+             "parallel 4 = i, vj: reduce 1024 = j) init {\n        y[vi] = 0.0\n"
+             "      } body {\n        y[vi] = y[vi] + x[vi, vj]\n      }\n    }\n  }\n");
   LowerOptions options;
   options.machine = machine();
   auto choice = choose_trace(k, {.machine = &options.machine, .constants = {}, .answers = {}});
