@@ -1,6 +1,8 @@
 #include "passes/price_decisions.h"
 
+#include <algorithm>
 #include <limits>
+#include <optional>
 #include <unordered_map>
 
 #include "ir/loops/compare.h"
@@ -28,65 +30,85 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-// Costs of kernels, each computed once however many graphs have it.
-using Known = std::unordered_map<uint64_t, double>;
+// Microseconds by kernel, known by its structure: of one call, or of all calls of a run.
+using CostOfKernels = std::unordered_map<uint64_t, double>;
 
-Result<double> cost_of_run(const Graph& graph, LowerOptions options, const Answers& answers,
-                           Known& known) {
+// `known`: what one call of each kernel costs, that earlier runs had, too.
+Result<CostOfKernels> cost_of_run(const Graph& graph, LowerOptions options, const Answers& answers,
+                                  CostOfKernels& known) {
   Decisions decisions(answers, options.numerics != Numerics::kExact);
   options.decisions = &decisions;
   TW_ASSIGN(Graph lowered, lower_graph(graph, options));
   TW_RETURN_IF_ERROR(decisions.check_answers("graph"));
-  std::vector<double> costs;  // by kernel
+  std::vector<uint64_t> keys;  // by number
   TW_ASSIGN(
       Program program,
       plan_program(lowered, options,
                    [&](Kernel k, const std::set<std::string>& constants) -> Result<LoweredKernel> {
                      uint64_t key = structural_hash(k);
                      for (const Buffer& b : k.params) key = key * 2 + constants.count(b->name);
-                     auto [it, fresh] = known.try_emplace(key, 0);
-                     if (fresh) {
+                     keys.push_back(key);
+                     if (!known.count(key)) {
                        TW_ASSIGN(const LoopCost cost, cost_of(k, constants, options));
-                       it->second = cost.total();
+                       known[key] = cost.total();
+                       if (options.on_kernel) options.on_kernel(known.size());
                      }
-                     costs.push_back(it->second);
                      return LoweredKernel{std::move(k), ""};
                    }));
-  double all = 0;
+  CostOfKernels all;
   for (const auto& block : program.blocks)
     for (const ProgramInstruction& i : block)
-      if (const auto* call = std::get_if<CallInstruction>(&i))
-        all += costs[static_cast<size_t>(call->kernel)];
+      if (const auto* call = std::get_if<CallInstruction>(&i)) {
+        const uint64_t key = keys[static_cast<size_t>(call->kernel)];
+        all[key] += known[key];
+      }
   return all;
 }
 
-// cost_of(answers) gives microseconds.
-template <typename CostOf>
-void price(std::vector<Decision>& decisions, CostOf&& cost) {
-  for (Decision& d : decisions) {
-    if (!d.microseconds.empty()) continue;
-    for (const int64_t value : d.values) {
-      const Result<double> us = cost(Answers{{d.name, value}});
-      d.microseconds.push_back(us.ok() ? *us : kNone);
+// Of several runs, what is not the same in all of them; NaN for those that failed.
+std::vector<double> differences(const std::vector<Result<CostOfKernels>>& runs) {
+  std::optional<CostOfKernels> common;
+  for (const auto& run : runs) {
+    if (!run.ok()) continue;
+    if (!common) common = *run;
+    for (auto& [key, us] : *common) {
+      const auto it = run->find(key);
+      us = it == run->end() ? 0 : std::min(us, it->second);
     }
   }
+  std::vector<double> costs;
+  for (const auto& run : runs) {
+    double us = run.ok() ? 0 : kNone;
+    if (run.ok())
+      for (const auto& [key, all] : *run) us += all - (common->count(key) ? common->at(key) : 0);
+    costs.push_back(us);
+  }
+  return costs;
 }
 
 }  // namespace
 
 void price_decisions(std::vector<Decision>& decisions, const Kernel& kernel,
                      const std::set<std::string>& constants, const LowerOptions& options) {
-  price(decisions, [&](const Answers& answers) -> Result<double> {
-    TW_ASSIGN(const LoopCost cost, cost_of(kernel, constants, options, answers));
-    return cost.total();
-  });
+  for (Decision& d : decisions) {
+    if (!d.microseconds.empty()) continue;
+    for (const int64_t value : d.values) {
+      const auto cost = cost_of(kernel, constants, options, {{d.name, value}});
+      d.microseconds.push_back(cost.ok() ? cost->total() : kNone);
+    }
+  }
 }
 
 void price_decisions(std::vector<Decision>& decisions, const Graph& graph,
                      const LowerOptions& options) {
-  Known known;
-  price(decisions,
-        [&](const Answers& answers) { return cost_of_run(graph, options, answers, known); });
+  CostOfKernels known;
+  for (Decision& d : decisions) {
+    if (!d.microseconds.empty()) continue;
+    std::vector<Result<CostOfKernels>> runs;
+    for (const int64_t value : d.values)
+      runs.push_back(cost_of_run(graph, options, {{d.name, value}}, known));
+    d.microseconds = differences(runs);
+  }
 }
 
 }  // namespace tilewright::passes

@@ -22,7 +22,8 @@ Result<LoopCost> cost_of(const ir::Kernel& kernel, const std::set<std::string>& 
 // Of the decisions that choose_trace made for a kernel with blocks.
 void price_decisions(std::vector<Decision>& decisions, const ir::Kernel& kernel,
                      const std::set<std::string>& constants, const LowerOptions& options);
-// Of those that the graph passes made: all kernels of a run together.
+// Of those that the graph passes made: all kernels of a run together, but for those that are there
+// whatever the value. Tells options.on_kernel how many kernels were priced.
 void price_decisions(std::vector<Decision>& decisions, const ir::Graph& graph,
                      const LowerOptions& options);
 

@@ -4,6 +4,7 @@
 
 #include "codegen/backend.h"
 #include "frontends/cli/cli.h"
+#include "frontends/cli/progress.h"
 #include "ir/module_text/printer_graph.h"
 #include "ir/module_text/printer_program.h"
 #include "ir/text/printer_loops.h"
@@ -73,16 +74,21 @@ Result<std::string> print_kernels(ir::Graph graph, const std::string& form, cons
   passes::Decisions decisions({}, options.numerics != Numerics::kExact);
   options.decisions = &decisions;
   std::string text, names;
+  Progress progress;
+  size_t done = 0;
   const ir::Graph imported = graph;
   TW_ASSIGN(graph, passes::lower_graph(std::move(graph), options));
   if (form == "explain" && only.empty()) {
     std::vector<passes::Decision> made = decisions.made();
-    passes::price_decisions(made, imported, options);
+    passes::LowerOptions priced = options;
+    priced.on_kernel = [&](size_t done) { progress.update("pricing", done, 0); };
+    passes::price_decisions(made, imported, priced);
     text = "decisions on the graph:\n" + passes::to_string(made) + "\n";
   }
   auto collect = [&](ir::Kernel k,
                      const std::set<std::string>& constants) -> Result<passes::LoweredKernel> {
     names += "\n  " + k.name;
+    progress.update("lowering", ++done, 0);
     if (!is_wanted(k.name, only)) return passes::LoweredKernel{std::move(k), ""};
     std::string one;
     if (form == "explain") {
