@@ -1,6 +1,8 @@
-// How kernels reach memory: squares turned over by shuffles, results stored past the caches. What
-// they compute: tests/ops/memory_kernels_test.cpp.
+// How kernels reach memory: squares turned over by shuffles, results stored past the caches, loads
+// under a condition. What they compute: tests/ops/memory_kernels_test.cpp.
 #include <gtest/gtest.h>
+
+#include <functional>
 
 #include "codegen/cpu/compile_kernels.h"
 #include "codegen/cpu/lane_indices.h"
@@ -210,13 +212,15 @@ TEST(StreamedStores, AreOfWholeAlignedVectors) {
   }
 }
 
-size_t prefetches(const std::string& text) {
-  const std::string code = code_for(text, "x86-64-v4");
+size_t count(const std::string& code, const char* instruction) {
   size_t n = 0;
-  for (size_t at = code.find("prefetch"); at != std::string::npos;
-       at = code.find("prefetch", at + 1))
+  for (size_t at = code.find(instruction); at != std::string::npos;
+       at = code.find(instruction, at + 1))
     ++n;
   return n;
+}
+size_t prefetches(const std::string& text) {
+  return count(code_for(text, "x86-64-v4"), "prefetch");
 }
 
 TEST(Prefetches, AreOneForEachLineOfAVector) {
@@ -226,6 +230,45 @@ TEST(Prefetches, AreOneForEachLineOfAVector) {
   };
   EXPECT_EQ(prefetches(copy("16")), 1u);
   EXPECT_EQ(prefetches(copy("64")), 4u);
+}
+
+// C = `of` A * A, 16 lanes; the product is one node, wherever it stands.
+ir::Kernel of_product(const std::function<ir::Expr(const ir::Expr&)>& of) {
+  const ir::Buffer a = ir::make_buffer("A", DType::kFloat32, {4096}),
+                   c = ir::make_buffer("C", DType::kFloat32, {4096});
+  const ir::Expr lanes = ir::ramp(0, 1, 16), x = ir::load(a, {lanes});
+  return {.name = "k", .params = {a, c}, .body = ir::store(c, {lanes}, of(x * x)), .exact = true};
+}
+ir::Expr clipped(const ir::Expr& x) {
+  const ir::Expr zero = ir::broadcast(ir::constant(0, DType::kFloat32), 16);
+  return ir::select(x < zero, zero, x);
+}
+TEST(Selects, ComputeNothingTwice) {
+  const auto machine = describe_machine("x86-64-v4");
+  ASSERT_TRUE(machine.ok());
+  const auto code =
+      print_code(of_product([](const ir::Expr& x) { return clipped(clipped(x) + x); }), *machine,
+                 CodeForm::kAssembly);
+  ASSERT_TRUE(code.ok()) << code.error().to_string();
+  EXPECT_EQ(count(*code, "vmulps"), 1u) << *code;
+}
+TEST(Selects, LeaveWhatTheyGuardAside) {
+  // Lanes that the condition turns off are 0 under it, and not beside it.
+  const ir::Expr on = ir::ramp(0, 1, 16) < ir::broadcast(ir::int_imm(5), 16);
+  const ir::Expr zero = ir::broadcast(ir::constant(0, DType::kFloat32), 16);
+  const ir::Kernel k = of_product([&](const ir::Expr& x) { return ir::select(on, x, zero) + x; });
+  const auto machine = describe_machine();
+  ASSERT_TRUE(machine.ok());
+  auto compiled = compile_kernels({&k}, *machine, 1);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().to_string();
+  auto code = load_code(compiled->objects);
+  ASSERT_TRUE(code.ok()) << code.error().to_string();
+  std::vector<float> a(4096), expected(4096), found(4096);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i);
+  ASSERT_TRUE(ir::interpret(k, {a.data(), expected.data()}, {}).ok());
+  void* const buffers[] = {a.data(), found.data()};
+  reinterpret_cast<TwKernel>((*code)->find("k"))(nullptr, buffers, nullptr);
+  EXPECT_EQ(found, expected);
 }
 
 TEST(Prefetches, AreOfTheRowsOfASquare) {
