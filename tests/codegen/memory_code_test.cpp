@@ -232,23 +232,30 @@ TEST(Prefetches, AreOneForEachLineOfAVector) {
   EXPECT_EQ(prefetches(copy("64")), 4u);
 }
 
-// C = `of` A * A, 16 lanes; the product is one node, wherever it stands.
-ir::Kernel of_product(const std::function<ir::Expr(const ir::Expr&)>& of) {
+// C = of(s * A + A), 16 lanes, where s is a local copy of A; the sum is one node, wherever it
+// stands, and A may be read in all lanes.
+ir::Kernel of_sum(const std::function<ir::Expr(const ir::Expr&)>& of) {
   const ir::Buffer a = ir::make_buffer("A", DType::kFloat32, {4096}),
-                   c = ir::make_buffer("C", DType::kFloat32, {4096});
-  const ir::Expr lanes = ir::ramp(0, 1, 16), x = ir::load(a, {lanes});
-  return {.name = "k", .params = {a, c}, .body = ir::store(c, {lanes}, of(x * x)), .exact = true};
+                   c = ir::make_buffer("C", DType::kFloat32, {4096}),
+                   s = ir::make_buffer("s", DType::kFloat32, {16}, ir::Scope::kLocal);
+  const ir::Expr lanes = ir::ramp(0, 1, 16), x = ir::load(a, {lanes}, ir::bool_imm(true));
+  return {
+      .name = "k",
+      .params = {a, c},
+      .body = ir::allocate(s, ir::seq({ir::store(s, {lanes}, ir::load(a, {lanes})),
+                                       ir::store(c, {lanes}, of(ir::load(s, {lanes}) * x + x))})),
+      .exact = true};
 }
 ir::Expr clipped(const ir::Expr& x) {
-  const ir::Expr zero = ir::broadcast(ir::constant(0, DType::kFloat32), 16);
-  return ir::select(x < zero, zero, x);
+  const ir::Expr zero = ir::broadcast(ir::constant(0, DType::kFloat32), 16),
+                 six = ir::broadcast(ir::constant(6, DType::kFloat32), 16),
+                 above = ir::select(x < zero, zero, x);
+  return ir::select(six < above, six, above);
 }
 TEST(Selects, ComputeNothingTwice) {
   const auto machine = describe_machine("x86-64-v4");
   ASSERT_TRUE(machine.ok());
-  const auto code =
-      print_code(of_product([](const ir::Expr& x) { return clipped(clipped(x) + x); }), *machine,
-                 CodeForm::kAssembly);
+  const auto code = print_code(of_sum(clipped), *machine, CodeForm::kAssembly);
   ASSERT_TRUE(code.ok()) << code.error().to_string();
   EXPECT_EQ(count(*code, "vmulps"), 1u) << *code;
 }
@@ -256,7 +263,7 @@ TEST(Selects, LeaveWhatTheyGuardAside) {
   // Lanes that the condition turns off are 0 under it, and not beside it.
   const ir::Expr on = ir::ramp(0, 1, 16) < ir::broadcast(ir::int_imm(5), 16);
   const ir::Expr zero = ir::broadcast(ir::constant(0, DType::kFloat32), 16);
-  const ir::Kernel k = of_product([&](const ir::Expr& x) { return ir::select(on, x, zero) + x; });
+  const ir::Kernel k = of_sum([&](const ir::Expr& x) { return ir::select(on, x, zero) + x; });
   const auto machine = describe_machine();
   ASSERT_TRUE(machine.ok());
   auto compiled = compile_kernels({&k}, *machine, 1);
