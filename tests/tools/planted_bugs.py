@@ -80,19 +80,26 @@ def errors_of(bugs, root):
             continue
         if count != 1:
             found.append(f"{bug.where}: its text occurs {count} times, expected once: {bug.original}")
+    for path in sorted({bug.path for bug in bugs} if not found else []):
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            spans = spans_of([bug for bug in bugs if bug.path == path], file.read())
+        for later, earlier in zip(spans, spans[1:]):
+            if earlier[1] > later[0]:
+                found.append(f"{earlier[2].where} and {later[2].where}: one place for both")
     return found
 
 
-def planted_text(bugs, text):
-    """A source with all of its bugs. Raises where two places meet."""
+def spans_of(bugs, text):
+    """Where the parts of a source's bugs are, the last one first: (start, end, bug)."""
     spans = []
     for bug in bugs:
         start = text.index(bug.original) + len(bug.before)
         spans.append((start, start + len(bug.part), bug))
-    spans.sort(key=lambda span: span[0], reverse=True)
-    for later, earlier in zip(spans, spans[1:]):
-        if earlier[1] > later[0]:
-            raise SystemExit(f"{earlier[2].where} and {later[2].where}: one place for both")
-    for start, end, bug in spans:
+    return sorted(spans, key=lambda span: span[0], reverse=True)
+
+
+def planted_text(bugs, text):
+    """A source with all of its bugs, no two of which have one place."""
+    for start, end, bug in spans_of(bugs, text):
         text = text[:start] + bug.both() + text[end:]
     return f'#include "{HEADER}"\n#line 1\n{text}'
