@@ -149,9 +149,8 @@ class GroupBuilder {
     auto it = buffers_.find(v);
     if (it != buffers_.end()) return it->second;
     const Value& value = graph_.value(v);
-    std::string name = value.name.empty() ? "v" + std::to_string(v) : value.name;
-    Buffer b = make_buffer(builder_.unique(name), value.type.dtype, value.type.dims, Scope::kParam,
-                           value.layout);
+    Buffer b = make_buffer(value.name, value.type.dtype, value.type.dims, Scope::kParam,
+                           value.layout);  // named by rename_params
     buffers_[v] = b;
     if (Expr s = scalar_constant(value); s && !apart_.count(v)) scalars_[b.get()] = s;
     if (const auto it = aliases_.find(v); it != aliases_.end()) {
@@ -226,8 +225,22 @@ class GroupBuilder {
     g.kernel.body = OpenAliases(placed_).rewrite(g.kernel.body);
     for (Buffer& b : g.kernel.params)
       if (const auto it = placed_.find(b.get()); it != placed_.end()) b = it->second.whole;
+    rename_params(g);
     g.kernel.scalars = kernel_scalars(g.kernel);
     return g;
+  }
+  // What the model calls its values has no say in a kernel's schedule, nor in whether two kernels
+  // are one.
+  static void rename_params(GroupKernel& g) {
+    BufferMap named;
+    for (size_t p = 0; p < g.kernel.params.size(); ++p) {
+      BufferNode b = *g.kernel.params[p];
+      b.name =
+          p < g.num_inputs ? "in" + std::to_string(p) : "out" + std::to_string(p - g.num_inputs);
+      const BufferNode* before = g.kernel.params[p].get();
+      named[before] = g.kernel.params[p] = std::make_shared<const BufferNode>(std::move(b));
+    }
+    g.kernel.body = replace_buffers(g.kernel.body, named);
   }
   template <typename Wanted>
   void add_param(GroupKernel& g, ValueId v, Wanted wanted) {

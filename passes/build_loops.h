@@ -11,7 +11,8 @@
 namespace tilewright::passes {
 
 struct GroupKernel {
-  // Blocks at Stage::kBlocks, not yet scheduled; its parameters are named after their values.
+  // Blocks at Stage::kBlocks, not yet scheduled. Names follow from the operators: blocks and
+  // temporaries have theirs, parameters are in0, in1, ... and out0, out1, ...
   ir::Kernel kernel;
   std::vector<ir::ValueId> params;   // value of each buffer parameter
   size_t num_inputs = 0;             // the first params are read, the others written

@@ -69,13 +69,27 @@ bool is_wanted(const std::string& name, const std::string& only) {
   return only.empty() || name == only || name.starts_with(only + "_");
 }
 
+// What the model calls the operands of a kernel's first call: "# in0: x, in1: fc1.weight, out0: y".
+std::string name_operands(const ir::Program& program, size_t kernel) {
+  std::string line;
+  for (const auto& block : program.blocks)
+    for (const ir::ProgramInstruction& i : block) {
+      const auto* call = std::get_if<ir::CallInstruction>(&i);
+      if (!call || call->kernel != static_cast<int32_t>(kernel) || !line.empty()) continue;
+      for (size_t p = 0; p < call->buffers.size(); ++p)
+        line += (p == 0 ? "# " : ", ") + program.kernels[kernel].params[p]->name + ": " +
+                program.buffers[static_cast<size_t>(call->buffers[p])].name;
+    }
+  return line.empty() ? line : line + "\n";
+}
+
 Result<std::string> print_kernels(ir::Graph graph, const std::string& form, const std::string& only,
                                   passes::LowerOptions options) {
   passes::Decisions decisions({}, options.numerics != Numerics::kExact);
   options.decisions = &decisions;
   std::string text, names;
+  std::vector<std::string> texts;  // by kernel; empty for those that are not wanted
   Progress progress;
-  size_t done = 0;
   const ir::Graph imported = graph;
   TW_ASSIGN(graph, passes::lower_graph(std::move(graph), options));
   if (form == "explain" && only.empty()) {
@@ -88,19 +102,21 @@ Result<std::string> print_kernels(ir::Graph graph, const std::string& form, cons
   auto collect = [&](ir::Kernel k,
                      const std::set<std::string>& constants) -> Result<passes::LoweredKernel> {
     names += "\n  " + k.name;
-    progress.update("lowering", ++done, 0);
+    progress.update("lowering", texts.size(), 0);
+    texts.emplace_back();
     if (!is_wanted(k.name, only)) return passes::LoweredKernel{std::move(k), ""};
-    std::string one;
     if (form == "explain") {
-      TW_ASSIGN(one, explain_kernel(k, constants, options));
+      TW_ASSIGN(texts.back(), explain_kernel(k, constants, options));
     } else {
-      TW_ASSIGN(one, print_kernel(k, constants, form, options));
+      TW_ASSIGN(texts.back(), print_kernel(k, constants, form, options));
     }
-    text += one + "\n";
     return passes::LoweredKernel{std::move(k), ""};
   };
   auto program = passes::plan_program(graph, options, collect);
   if (!program.ok()) return program.error();
+  const bool is_code = form == "llvm" || form == "asm";
+  for (size_t k = 0; k < texts.size(); ++k)
+    if (!texts[k].empty()) text += (is_code ? "" : name_operands(*program, k)) + texts[k] + "\n";
   if (text.empty() && !only.empty())
     return invalid((form == "explain" ? "--explain" : "--only") +
                    std::string(": there is no kernel '") + only + "'; the model has" +

@@ -33,14 +33,12 @@ LoopCost loop_cost(const MachineDescription& machine, const Kernel& flat) {
 }
 
 std::string explain(const LoopCost& c) {
-  char text[160];
-  const int n = std::snprintf(
-      text, sizeof text,
-      "expected: %.3g us: computing %.3g, from L2 %.3g, from L3 %.3g, from memory %.3g", c.total(),
-      c.compute, c.l2, c.l3, c.memory);
-  std::string line(text, static_cast<size_t>(n));
-  if (c.forks > 0) line += ", threads " + std::to_string(c.forks);
-  return line;
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "expected: %.3g us: computing %.3g, from L2 %.3g, from L3 %.3g, from memory %.3g, "
+                "threads %.3g",
+                c.total(), c.compute, c.l2, c.l3, c.memory, c.forks);
+  return text;
 }
 
 }  // namespace tilewright::passes

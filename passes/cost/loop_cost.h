@@ -21,7 +21,8 @@ struct LoopCost {
 // With machine.threads threads; symbols count as kUnknownExtent.
 LoopCost loop_cost(const ir::MachineDescription& machine, const ir::Kernel& flat);
 
-// "expected: 12.3 us: computing 12.3, from L2 4.5, from L3 0, from memory 0".
+// "expected: 12.3 us: computing 12.3, from L2 4.5, from L3 0, from memory 0,
+// threads 1".
 std::string explain(const LoopCost& cost);
 
 }  // namespace tilewright::passes
