@@ -10,6 +10,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "runtime/core/fnv.h"
+
 namespace tilewright::measure {
 
 namespace {
@@ -31,13 +33,6 @@ std::string identity(const CpuInfo& cpu) {
   for (char& c : text)  // a model's name is whatever bytes the CPU gives
     if (c < ' ' || c > '~') c = '?';
   return text;
-}
-
-// FNV-1a, 64 bits: only names the file; the file itself repeats what it is of.
-uint64_t fnv1a(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
 }
 
 Status read_term(const Json& terms, const std::string& name, double& value) {
@@ -122,6 +117,7 @@ std::string cache_file(const CpuInfo& cpu) {
   else
     return {};
   char name[48];
+  // Only names the file, which repeats what it is of.
   std::snprintf(name, sizeof name, "machine_%016llx.json",
                 static_cast<unsigned long long>(fnv1a(identity(cpu))));
   return folder / "tilewright" / name;

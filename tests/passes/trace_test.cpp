@@ -243,7 +243,7 @@ TEST_P(DefaultSchedules, ReplayGivesTheSameKernel) {
   options.machine.threads = 4;
   for (bool constant_weights : {false, true}) {
     const std::set<std::string> constants =
-        constant_weights ? std::set<std::string>{"w"} : std::set<std::string>{};
+        constant_weights ? std::set<std::string>{"in1"} : std::set<std::string>{};
     auto scheduled = schedule_kernel(kernel_, constants, options);
     ASSERT_TRUE(scheduled.ok()) << scheduled.error().to_string();
     auto parsed = parse_trace(to_string(scheduled->trace));
@@ -258,7 +258,7 @@ TEST_P(DefaultSchedules, ReplayGivesTheSameKernel) {
 // Every step that a rule wants applies: one that fails is left out, and only `lost` tells.
 TEST_P(DefaultSchedules, LoseNoStep) {
   ir::MachineDescription machine;
-  auto choice = choose_trace(kernel_, {.machine = &machine, .constants = {"w"}, .answers = {}});
+  auto choice = choose_trace(kernel_, {.machine = &machine, .constants = {"in1"}, .answers = {}});
   ASSERT_TRUE(choice.ok()) << choice.error().to_string();
   EXPECT_TRUE(choice->lost.empty()) << choice->lost[0];
 }
@@ -307,7 +307,7 @@ TEST_P(DefaultSchedules, ComputeTheSame) {
     options.machine.vector_bytes = vector_bytes;
     options.machine.vector_registers = vector_bytes == 64 ? 32 : 16;
     options.machine.has_masks = vector_bytes == 64;
-    auto scheduled = schedule_kernel(kernel_, {"w"}, options);
+    auto scheduled = schedule_kernel(kernel_, {"in1"}, options);
     ASSERT_TRUE(scheduled.ok()) << scheduled.error().to_string();
     auto verified = ir::verify(scheduled->kernel, ir::Stage::kScheduled);
     ASSERT_TRUE(verified.ok()) << verified.error().to_string();
@@ -321,7 +321,7 @@ TEST_P(DefaultSchedules, ComputeTheSame) {
 }
 
 Trace default_trace(const ir::Kernel& kernel, const ir::MachineDescription& machine) {
-  auto choice = choose_trace(kernel, {.machine = &machine, .constants = {"w"}, .answers = {}});
+  auto choice = choose_trace(kernel, {.machine = &machine, .constants = {"in1"}, .answers = {}});
   EXPECT_TRUE(choice.ok()) << choice.error().to_string();
   return choice.ok() ? choice->trace : Trace{};
 }
@@ -355,7 +355,7 @@ TEST(DefaultSchedule, LongProductsOfFewResultsAreCutInRuns) {
     EXPECT_NE(even.find("split_reduction(matmul matmul_runs; 2 16)"), std::string::npos) << even;
     EXPECT_NE(prime.find("split_reduction(matmul matmul_runs; 2 16)"), std::string::npos) << prime;
     for (const std::string& trace : {even, prime}) {
-      EXPECT_NE(trace.find("transform_layout(w; 1 "), std::string::npos) << trace;
+      EXPECT_NE(trace.find("transform_layout(in1; 1 "), std::string::npos) << trace;
       EXPECT_EQ(trace.find("_runs_runs"), std::string::npos) << trace;
     }
     for (const auto& [rows, terms] : {std::pair("3", "512"), {"6400", "16384"}, {"m", "16384"}}) {

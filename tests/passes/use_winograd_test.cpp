@@ -187,7 +187,7 @@ TEST(WinogradCost, KernelsSayWhatBothFormsCost) {
                                      "(x, w) {pads = [1, 1, 1, 1]}\n  output y as \"y\"\n");
     const ir::Kernel kernel = build_group_kernel(g, {0}, g.use_counts()).kernel;
     auto choice = choose_trace(
-        kernel, {.machine = &machine, .constants = {"w"}, .answers = {}, .explain = true});
+        kernel, {.machine = &machine, .constants = {"in1"}, .answers = {}, .explain = true});
     ASSERT_TRUE(choice.ok()) << choice.error().to_string();
     std::string text;
     for (const std::string& n : choice->notes) text += n + "\n";
