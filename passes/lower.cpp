@@ -235,6 +235,10 @@ Result<ir::Program> lower(Graph graph, const LowerOptions& options) {
   const std::string model = "graph '" + graph.name + "'";
   TW_ASSIGN(graph, lower_graph(std::move(graph), options));
   if (options.decisions) TW_RETURN_IF_ERROR(options.decisions->check_answers(model));
+  return lower_fused(graph, options);
+}
+
+Result<ir::Program> lower_fused(const Graph& graph, const LowerOptions& options) {
   size_t done = 0;
   TW_ASSIGN(ir::Program program,
             plan_program(

@@ -55,5 +55,7 @@ Result<ScheduledKernel> schedule_kernel(ir::Kernel kernel, const std::set<std::s
                                         const LowerOptions& options);
 Result<ir::Kernel> lower_to_flat(ir::Kernel kernel, const LowerOptions& options);
 Result<ir::Program> lower(ir::Graph graph, const LowerOptions& options);
+// What is left of it once the graph passes are done.
+Result<ir::Program> lower_fused(const ir::Graph& graph, const LowerOptions& options);
 
 }  // namespace tilewright::passes

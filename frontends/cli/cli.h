@@ -31,7 +31,8 @@ struct ModelOptions {
   int threads = 0;  // 0: one per CPU this process may use
   // A word of --numerics; the command line admits only those that parse.
   std::string numerics = std::string(name(Numerics::kStandard));
-  uint64_t seed = 0;  // of random numbers; 0: drawn from the system
+  uint64_t seed = 0;     // of random numbers; 0: drawn from the system
+  std::string database;  // of tuned schedules; empty: none
 };
 bool is_compiled(const std::string& path);  // by its name: an .so
 // The options of the driver that follow from those of the command line. Kernels are scheduled for
@@ -60,6 +61,17 @@ Result<std::vector<Binding>> parse_shapes(const std::vector<InputInfo>& inputs,
 Result<Binding> parse_one_set(const std::vector<InputInfo>& inputs,
                               const std::vector<std::string>& shapes);
 extern const char* const kShapeHelp;
+
+// An ONNX model, with the inputs of a run and what they say of its shapes.
+struct BoundModel {
+  // Inputs are in the model's order, which is that of `infos`.
+  std::unique_ptr<OnnxModel> model;
+  std::vector<InputInfo> infos;
+  Binding binding;
+  std::vector<Tensor> inputs;
+};
+// inputs: as open_to_run takes them.
+Result<BoundModel> open_bound(const ModelOptions& options, const std::string& inputs);
 
 // A model ready to run, from an ONNX file (compiled in memory for the given inputs) or a compiled
 // one.
@@ -97,6 +109,16 @@ int run_command(const ModelOptions& options, const std::string& inputs, const st
 // `trace` also what each node takes, of runs apart from those.
 int bench_command(const ModelOptions& options, const std::string& inputs, double seconds, bool json,
                   const std::string& trace);
+// Looks for better schedules and keeps them in options.database.
+struct TuneArguments {
+  // A duration ("90s", "4m", "1h"), and the most candidates that are measured; 0: no bound.
+  std::string time = "4m";
+  size_t trials = 0;
+  bool same_bits = false, json = false;
+  uint32_t seed = 1;
+};
+int tune_command(const ModelOptions& options, const std::string& inputs,
+                 const TuneArguments& arguments);
 int compile_command(const ModelOptions& options, const std::string& output);
 int info_command(const std::string& model, bool schedules);
 extern const std::vector<std::string> kForms;  // of lower --emit

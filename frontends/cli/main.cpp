@@ -13,6 +13,7 @@ struct Arguments {
   ModelOptions model;
   std::string inputs, outputs, trace, form = "loops", only, explain, file;
   double seconds = 3;
+  TuneArguments tune;
   bool json = false, measure = false, pass_times = false, schedules = false;
 };
 
@@ -36,6 +37,12 @@ void add_model_options(CLI::App* app, ModelOptions& o, const char* model) {
                                                      tilewright::kNumericsNames.end())))
       ->capture_default_str();
 }
+void add_database(CLI::App* app, std::string& path) {
+  app->add_option(
+      "--db", path,
+      "a tuning database, as `tilewright tune` writes it: its schedules come before the "
+      "usual ones");
+}
 void add_seed(CLI::App* app, uint64_t& seed) {
   app->add_option("--seed", seed,
                   "of the model's random numbers, where its nodes have no seed of their own; 0: "
@@ -52,6 +59,7 @@ void add_compile(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("compile",
                                "compile a model to a shared object that the runtime library runs");
   add_model_options(c, a.model, "an .onnx file");
+  add_database(c, a.model.database);
   c->add_option("-o,--output", a.outputs, "file to write, e.g. model.so")->required();
   add_pass_times(c, a.pass_times);
   c->footer(std::string(kShapeHelp) +
@@ -62,6 +70,7 @@ void add_compile(CLI::App& app, Arguments& a) {
 void add_run(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("run", "run a model once");
   add_model_options(c, a.model, kEither);
+  add_database(c, a.model.database);
   c->add_option("--inputs", a.inputs, kInputs);
   add_seed(c, a.model.seed);
   c->add_option(
@@ -78,6 +87,7 @@ void add_run(CLI::App& app, Arguments& a) {
 void add_bench(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("bench", "time a model");
   add_model_options(c, a.model, kEither);
+  add_database(c, a.model.database);
   c->add_option("--inputs", a.inputs, kInputs);
   add_seed(c, a.model.seed);
   c->add_option("--seconds", a.seconds, "how long to measure")
@@ -94,6 +104,7 @@ void add_bench(CLI::App& app, Arguments& a) {
 void add_lower(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("lower", "print a model at a stage of its compilation");
   add_model_options(c, a.model, "an .onnx file");
+  add_database(c, a.model.database);
   c->add_option("--emit", a.form,
                 "graph: as imported; typed: cleaned up; fused: in groups; loops: kernels with "
                 "blocks; scheduled; flat: one index\n"
@@ -113,6 +124,27 @@ void add_lower(CLI::App& app, Arguments& a) {
             "\nExample:\n  tilewright lower model.onnx --emit scheduled --only k0\n"
             "With TILEWRIGHT_DUMP=FOLDER every command that compiles writes the text after each "
             "pass there.");
+}
+void add_tune(CLI::App& app, Arguments& a) {
+  auto* c = app.add_subcommand("tune",
+                               "look for better schedules of a model's kernels, by measuring "
+                               "them inside the model");
+  add_model_options(c, a.model, "an .onnx file");
+  c->add_option("--db", a.model.database,
+                "the tuning database to add to; made where there is none. Give it to compile, run, "
+                "bench or lower afterwards")
+      ->required();
+  c->add_option("--inputs", a.inputs, kInputs);
+  c->add_option("--time", a.tune.time, "when to end: 90s, 4m, 1h")->capture_default_str();
+  c->add_option("--trials", a.tune.trials, "end after so many candidates; 0: no bound");
+  c->add_flag("--same-bits", a.tune.same_bits,
+              "only what surely keeps every bit of the results: with --numerics exact");
+  c->add_option("--seed", a.tune.seed, "of the search's random choices")->capture_default_str();
+  c->add_flag("--json", a.tune.json, "the last line is one JSON object");
+  c->footer(std::string(kShapeHelp) +
+            "\nWhat was found before goes on from there. Ctrl-C ends it and keeps what was found.\n"
+            "Example:\n  tilewright tune model.onnx --db tuned.jsonl --shape batch=1 --time 4m\n"
+            "  tilewright compile model.onnx --db tuned.jsonl --shape batch=1 -o model.so");
 }
 void add_others(CLI::App& app, Arguments& a) {
   CLI::App* info =
@@ -140,6 +172,7 @@ int dispatch(const CLI::App& app, const Arguments& a) {
     return a.explain.empty()
                ? lower_command(a.model, a.form, a.only)
                : lower_command(a.model, "explain", a.explain == "all" ? "" : a.explain);
+  if (is("tune")) return tune_command(a.model, a.inputs, a.tune);
   if (is("info")) return info_command(a.model.model, a.schedules);
   if (is("reproduce")) return reproduce_command(a.file);
   if (is("ops")) return ops_command();
@@ -161,6 +194,7 @@ int main(int argc, char** argv) {
   add_run(app, arguments);
   add_bench(app, arguments);
   add_lower(app, arguments);
+  add_tune(app, arguments);
   add_others(app, arguments);
   std::string names;
   bool known = argc < 2 || argv[1][0] == '-';

@@ -28,6 +28,7 @@ bool is_compiled(const std::string& path) {
 CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions compile;
   compile.cpu = options.cpu;
+  compile.database = options.database;
   compile.numerics = numerics_from_name(options.numerics).value_or(compile.numerics);
   compile.note = [](const std::string& note) { std::cerr << "tilewright: note: " << note << "\n"; };
   compile.schedule_threads = options.threads > 0 ? options.threads : available_cpus();
@@ -206,6 +207,30 @@ Status check_types(const std::vector<InputInfo>& infos, const std::vector<Tensor
 
 }  // namespace
 
+Result<BoundModel> open_bound(const ModelOptions& options, const std::string& inputs) {
+  BoundModel m;
+  TW_ASSIGN(m.model, open_model(options.model));
+  m.infos = inputs_of(*m.model);
+  TW_ASSIGN(m.binding, parse_one_set(m.infos, options.shapes));
+  NamedTensors tensors;
+  if (inputs.empty()) {
+    TW_ASSIGN(tensors, random_inputs(m.infos, m.binding));
+  } else {
+    TW_ASSIGN(tensors, read_inputs(inputs, m.model.get(), m.infos));
+  }
+  TW_ASSIGN(m.inputs, order_inputs(std::move(tensors), m.infos));
+  TW_RETURN_IF_ERROR(check_types(m.infos, m.inputs));
+  for (size_t i = 0; i < m.infos.size(); ++i) {
+    auto bound = m.binding.shapes.find(m.infos[i].name);
+    if (bound != m.binding.shapes.end() && bound->second != m.inputs[i].shape())
+      return invalid("input '" + m.infos[i].name + "' is " + to_string(m.inputs[i].shape()) +
+                     ", but --shape gives " + to_string(bound->second));
+    m.binding.shapes[m.infos[i].name] = m.inputs[i].shape();
+  }
+  add_values(m.binding, m.infos, m.inputs);
+  return m;
+}
+
 Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& inputs,
                                 bool profile) {
   OpenedModel opened;
@@ -226,29 +251,14 @@ Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& 
     }
     TW_ASSIGN(opened.inputs, order_inputs(std::move(tensors), infos));
   } else {
-    TW_ASSIGN(std::unique_ptr<OnnxModel> model, open_model(options.model));
-    infos = inputs_of(*model);
-    TW_ASSIGN(Binding binding, parse_one_set(infos, options.shapes));
-    if (inputs.empty()) {
-      TW_ASSIGN(tensors, random_inputs(infos, binding));
-    } else {
-      TW_ASSIGN(tensors, read_inputs(inputs, model.get(), infos));
-    }
-    TW_ASSIGN(opened.inputs, order_inputs(std::move(tensors), infos));
-    TW_RETURN_IF_ERROR(check_types(infos, opened.inputs));
-    for (size_t i = 0; i < infos.size(); ++i) {
-      auto bound = binding.shapes.find(infos[i].name);
-      if (bound != binding.shapes.end() && bound->second != opened.inputs[i].shape())
-        return invalid("input '" + infos[i].name + "' is " + to_string(opened.inputs[i].shape()) +
-                       ", but --shape gives " + to_string(bound->second));
-      binding.shapes[infos[i].name] = opened.inputs[i].shape();
-    }
-    add_values(binding, infos, opened.inputs);
+    TW_ASSIGN(BoundModel bound, open_bound(options, inputs));
+    infos = std::move(bound.infos);
+    opened.inputs = std::move(bound.inputs);
     Progress progress;
     CompileOptions compile = compile_options(options);
     compile.progress = progress.callback();
     std::vector<std::string> fixed;
-    TW_ASSIGN(opened.executable, compile_in_memory(*model, binding, compile, &fixed));
+    TW_ASSIGN(opened.executable, compile_in_memory(*bound.model, bound.binding, compile, &fixed));
     if (!fixed.empty()) {
       std::string names;
       for (const std::string& f : fixed) names += (names.empty() ? "" : ", ") + f;
@@ -256,7 +266,7 @@ Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& 
                    "values of "
                 << names << "\n";
     }
-    for (const OnnxValueInfo& v : model->graph.outputs) opened.output_names.push_back(v.name);
+    for (const OnnxValueInfo& v : bound.model->graph.outputs) opened.output_names.push_back(v.name);
   }
   for (const InputInfo& i : infos) opened.input_names.push_back(i.name);
   TW_ASSIGN(opened.session, Session::create(opened.executable, session_options));

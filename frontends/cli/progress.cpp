@@ -9,18 +9,32 @@ namespace tilewright::cli {
 Progress::Progress()
     : terminal_(isatty(STDERR_FILENO) == 1), start_(Clock::now()), shown_(start_) {}
 
-Progress::~Progress() {
+Progress::~Progress() { clear(); }
+
+void Progress::clear() {
+  std::lock_guard lock(mutex_);
   if (visible_) std::fputs("\r\033[K", stderr);
+  visible_ = false;
+}
+
+bool Progress::is_due() {
+  using namespace std::chrono_literals;
+  const auto now = Clock::now();
+  if (!terminal_ || now - start_ < 1s || (visible_ && now - shown_ < 100ms)) return false;
+  shown_ = now;
+  return visible_ = true;
+}
+
+void Progress::show(const std::string& line) {
+  std::lock_guard lock(mutex_);
+  if (!is_due()) return;
+  std::fprintf(stderr, "\r\033[K%s", line.c_str());
+  std::fflush(stderr);
 }
 
 void Progress::update(const std::string& stage, size_t done, size_t total) {
-  using namespace std::chrono_literals;
-  if (!terminal_) return;
   std::lock_guard lock(mutex_);
-  const auto now = Clock::now();
-  if (now - start_ < 1s || (visible_ && now - shown_ < 100ms)) return;
-  shown_ = now;
-  visible_ = true;
+  if (!is_due()) return;
   constexpr size_t kWidth = 30;
   std::string bar;
   if (total > 0) {
@@ -29,7 +43,7 @@ void Progress::update(const std::string& stage, size_t done, size_t total) {
   }
   std::fprintf(stderr, "\r\033[K%-10s%s %zu", stage.c_str(), bar.c_str(), done);
   if (total > 0) std::fprintf(stderr, "/%zu", total);
-  std::fprintf(stderr, " kernels, %.0f s", std::chrono::duration<double>(now - start_).count());
+  std::fprintf(stderr, " kernels, %.0f s", std::chrono::duration<double>(shown_ - start_).count());
   std::fflush(stderr);
 }
 

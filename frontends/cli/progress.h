@@ -21,11 +21,17 @@ class Progress {
   // `done` of `total` kernels are ready; total 0: not known how many. Draws at most ten times a
   // second.
   void update(const std::string& stage, size_t done, size_t total);
+  // Any line, likewise.
+  void show(const std::string& line);
+  void clear();  // the line goes away
+
   // update() as CompileOptions::progress takes it; it must not outlive the object.
   std::function<void(const std::string&, size_t, size_t)> callback();
 
  private:
   using Clock = std::chrono::steady_clock;
+  bool is_due();
+
   const bool terminal_;
   const Clock::time_point start_;
   Clock::time_point shown_;

@@ -1,5 +1,7 @@
 #include "frontends/compiler/compiler.h"
 
+#include "autotune/database.h"
+#include "autotune/task.h"
 #include "codegen/assemble_executable.h"
 #include "codegen/backend.h"
 #include "codegen/measure/machine_cache.h"
@@ -21,6 +23,7 @@ Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph,
   CompileOptions host = options;
   host.cpu = "native";
   host.progress = nullptr;
+  host.database.clear();
   TW_ASSIGN(passes::LowerOptions lower, lower_options(host));
   lower.fold = false;
   TW_ASSIGN(ir::Program program, passes::lower(graph, lower));
@@ -47,15 +50,16 @@ void pass_on(const std::vector<std::string>& notes, const CompileOptions& option
     if (options.note) options.note(note);
 }
 
-codegen::AssembleOptions assemble_options(const CompileOptions& options,
-                                          const ir::MachineDescription& machine,
-                                          const std::string& name) {
-  codegen::AssembleOptions assemble{machine, compile_threads(options), name, {}};
-  if (options.progress)
-    assemble.progress = [options](size_t done, size_t total) {
-      options.progress("compiling", done, total);
-    };
-  return assemble;
+// The schedule that a database has for a kernel on the machine that is compiled for. One that a
+// change of the compiler has made illegal is as good as none.
+passes::FindSchedule find_in(std::shared_ptr<const autotune::Database> db, std::string device) {
+  return [db = std::move(db), device = std::move(device)](
+             const ir::Kernel& k,
+             const std::set<std::string>& constants) -> std::optional<passes::Trace> {
+    const autotune::Record* r = db->find(autotune::task_key(k, constants), device);
+    if (!r || !passes::apply_trace(k, r->schedule).ok()) return std::nullopt;
+    return r->schedule;
+  };
 }
 
 }  // namespace
@@ -69,10 +73,29 @@ Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
   lower.fuse = options.fuse;
   lower.schedule = options.schedule;
   lower.numerics = options.numerics;
+  if (!options.database.empty()) {
+    TW_ASSIGN(autotune::Database db, autotune::Database::open(options.database));
+    if (!db.damaged().empty() && options.note)
+      options.note(options.database + ": " + std::to_string(db.damaged().size()) +
+                   " lines were passed over; the first is " + db.damaged()[0]);
+    lower.find_schedule = find_in(std::make_shared<autotune::Database>(std::move(db)),
+                                  autotune::device_key(lower.machine, options.numerics));
+  }
   lower.run_constants = [options](const ir::Graph& g) { return run_constants(g, options); };
   if (options.progress)
     lower.on_kernel = [options](size_t done) { options.progress("lowering", done, 0); };
   return lower;
+}
+
+codegen::AssembleOptions assemble_options(const CompileOptions& options,
+                                          const ir::MachineDescription& machine,
+                                          const std::string& name) {
+  codegen::AssembleOptions assemble{machine, compile_threads(options), name, {}};
+  if (options.progress)
+    assemble.progress = [options](size_t done, size_t total) {
+      options.progress("compiling", done, total);
+    };
+  return assemble;
 }
 
 Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/assemble_executable.h"
 #include "frontends/onnx/import_graph.h"
 #include "frontends/onnx/model.h"
 #include "ir/program/program.h"
@@ -28,6 +29,8 @@ struct CompileOptions {
   bool fuse = true, schedule = true;
   // Which results may differ from strict IEEE order and rounding.
   Numerics numerics = Numerics::kStandard;
+  // A tuning database (autotune/database.h) whose schedules come before the usual ones; empty: none.
+  std::string database;
   // Called as kernels get ready: what is being done, how many are done, of how many (0: not known).
   // From any thread.
   std::function<void(const std::string& stage, size_t done, size_t total)> progress;
@@ -57,6 +60,11 @@ Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding,
 
 // What the passes are told under these options.
 Result<passes::LowerOptions> lower_options(const CompileOptions& options);
+
+// And what code generation is told; `name`: of the model.
+codegen::AssembleOptions assemble_options(const CompileOptions& options,
+                                          const ir::MachineDescription& machine,
+                                          const std::string& name);
 
 // All passes, without code generation: what `lower` prints, and what both ways to an executable
 // begin with.

@@ -1,0 +1,49 @@
+#include "autotune/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "runtime/core/check.h"
+
+namespace tilewright::autotune {
+
+namespace {
+
+double median(std::vector<double> sorted) {
+  std::sort(sorted.begin(), sorted.end());
+  const size_t n = sorted.size();
+  return n == 0 ? 0 : (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+}
+
+// The largest k with P(fewer than k of n fair coins show heads) <= 2.5 %.
+size_t bound_of_median(size_t n) {
+  double ways = std::exp2(-static_cast<double>(n)), sum = ways;
+  size_t k = 0;
+  while (k < n && sum <= 0.025) {
+    ways *= static_cast<double>(n - k) / static_cast<double>(k + 1);
+    sum += ways;
+    ++k;
+  }
+  return k;
+}
+
+}  // namespace
+
+Comparison compare(std::span<const double> a, std::span<const double> b) {
+  TW_CHECK(a.size() == b.size());
+  std::vector<double> ratios;
+  for (size_t i = 0; i < a.size(); ++i) ratios.push_back(b[i] / a[i]);
+  std::sort(ratios.begin(), ratios.end());
+  const size_t n = ratios.size(), k = bound_of_median(n);
+  const bool known = k > 0;
+  return {.ratio = n == 0 ? 1 : median(ratios),
+          .low = known ? ratios[k - 1] : 0,
+          .high = known ? ratios[n - k] : std::numeric_limits<double>::infinity(),
+          .pairs = n,
+          .a = median({a.begin(), a.end()}),
+          .b = median({b.begin(), b.end()})};
+}
+
+}  // namespace tilewright::autotune

@@ -1,0 +1,24 @@
+// Two forms timed side by side: which is faster, and how sure that is. Runs of one machine are not
+// normally distributed (a stolen core, another clock), so nothing here assumes that.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace tilewright::autotune {
+
+struct Comparison {
+  // Of the times of b to those of a: the median over all pairs, and the bounds between which it lies
+  // with 95 % confidence, by the order of the pairs alone (Conover, "Practical Nonparametric
+  // Statistics", on quantiles). Few pairs: 0 and infinity.
+  double ratio = 1, low = 0, high = 0;
+  size_t pairs = 0;
+  // Seconds, or whatever both were measured in: medians.
+  double a = 0, b = 0;
+  bool b_is_faster() const { return high < 1; }
+};
+
+// Pair k are a[k] and b[k], measured one right after the other; all positive, as many of each.
+Comparison compare(std::span<const double> a, std::span<const double> b);
+
+}  // namespace tilewright::autotune

@@ -1,0 +1,39 @@
+#include "autotune/task.h"
+
+#include <cstdio>
+
+#include "ir/loops/compare.h"
+#include "runtime/core/fnv.h"
+
+namespace tilewright::autotune {
+
+namespace {
+
+std::string hex(uint64_t n) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(n));
+  return text;
+}
+
+}  // namespace
+
+std::string task_key(const ir::Kernel& kernel, const std::set<std::string>& constants) {
+  // Programs call their kernels k0_..., k1_..., with the operators behind.
+  std::string name = kernel.name;
+  if (const size_t digits = name.find_first_not_of("0123456789", 1);
+      name.starts_with("k") && digits != std::string::npos && digits > 1 && name[digits] == '_')
+    name.erase(0, digits + 1);
+  std::string known = hex(ir::structural_hash(kernel));
+  for (const ir::Buffer& p : kernel.params) known += constants.count(p->name) ? "c" : "-";
+  return name + "-" + hex(fnv1a(known));
+}
+
+std::string device_key(const ir::MachineDescription& machine, Numerics numerics) {
+  std::string all = std::to_string(machine.vector_bytes) + " " + std::to_string(machine.l1_bytes) +
+                    " " + std::to_string(machine.l2_bytes) + " " + std::to_string(machine.l3_bytes);
+  for (const std::string& f : machine.features) all += " " + f;
+  return machine.cpu + "-" + hex(fnv1a(all)) + ", " + std::to_string(machine.threads) +
+         (machine.threads == 1 ? " thread, " : " threads, ") + std::string(name(numerics));
+}
+
+}  // namespace tilewright::autotune

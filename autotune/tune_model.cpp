@@ -1,0 +1,207 @@
+#include "autotune/tune_model.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <random>
+
+#include "autotune/paired_runs.h"
+#include "autotune/task.h"
+#include "passes/lower.h"
+#include "runtime/profiler.h"
+
+namespace tilewright::autotune {
+
+using passes::Trace;
+
+namespace {
+
+constexpr double kShort = 0.002;      // of a run's time: kernels below are left alone
+constexpr double kWorthwhile = 0.99;  // of the best form's time: what is less is no gain
+
+// A kernel while it is tuned.
+struct Entry {
+  TunedKernel kernel;
+  Search search;
+  std::optional<Candidate> trial;  // of the round
+  bool confirms = false;           // the trial was faster in the round before
+};
+
+class ModelTuner {
+ public:
+  ModelTuner(const passes::LowerOptions& lower, const codegen::AssembleOptions& assemble,
+             std::span<const Tensor> inputs, const TuneOptions& options)
+      : lower_(lower),
+        assemble_(assemble),
+        inputs_(inputs),
+        options_(options),
+        random_(options.seed),
+        start_(now_nanoseconds()) {
+    assemble_.progress = nullptr;
+    lower_.on_kernel = nullptr;
+  }
+
+  Result<TuneResult> run(const ir::Graph& graph) {
+    TW_ASSIGN(graph_, passes::lower_graph(graph, lower_));
+    TW_RETURN_IF_ERROR(find_kernels());
+    TW_ASSIGN(usual_, compile({}));
+    TW_RETURN_IF_ERROR(time_kernels());
+    TW_ASSIGN(best_, compile(best_schedules()));
+    while (!is_over()) {
+      TW_ASSIGN(const bool more, round());
+      if (!more) break;
+    }
+    return finish();
+  }
+
+ private:
+  using Schedules = std::map<std::string, Trace>;  // by task
+
+  // All kernels of the model, with their usual schedules.
+  Status find_kernels() {
+    passes::LowerOptions lower = lower_;
+    Status failed;
+    lower.find_schedule = [&](const ir::Kernel& k,
+                              const std::set<std::string>& constants) -> std::optional<Trace> {
+      TunedKernel kernel{.name = k.name, .task = task_key(k, constants)};
+      SearchOptions how{.same_bits = options_.same_bits,
+                        .seed = options_.seed + static_cast<uint32_t>(entries_.size())};
+      if (options_.known) how.from = options_.known(kernel.task);
+      auto search = Search::start(k, constants, lower_, std::move(how));
+      if (!search.ok()) {
+        if (failed.ok()) failed = search.error();
+        return std::nullopt;
+      }
+      entries_.push_back({std::move(kernel), std::move(*search), std::nullopt, false});
+      return entries_.back().search.usual().schedule;
+    };
+    TW_ASSIGN(const ir::Program program, passes::lower_fused(graph_, lower));
+    (void)program;
+    return failed;
+  }
+
+  Result<std::unique_ptr<Session>> compile(const Schedules& schedules) {
+    passes::LowerOptions lower = lower_;
+    lower.find_schedule = [&](const ir::Kernel& k,
+                              const std::set<std::string>& constants) -> std::optional<Trace> {
+      const auto it = schedules.find(task_key(k, constants));
+      return it == schedules.end() ? std::nullopt : std::optional(it->second);
+    };
+    TW_ASSIGN(ir::Program program, passes::lower_fused(graph_, lower));
+    std::vector<ir::Program> programs;
+    programs.push_back(std::move(program));
+    TW_ASSIGN(std::shared_ptr<Executable> executable,
+              codegen::assemble_in_memory(std::move(programs), assemble_));
+    return Session::create(executable, {.threads = options_.threads, .seed = 1});
+  }
+
+  Status time_kernels() {
+    const PairedOptions pairs{.seconds = 0.2, .least = 3, .most = 32, .stop = options_.stop};
+    TW_ASSIGN(const PairedTimes times, run_in_turn(*usual_, *usual_, inputs_, pairs, random_));
+    const double run = times.runs().a;
+    for (Entry& e : entries_) e.kernel.us = times.kernel(e.kernel.name).a;
+    std::stable_sort(entries_.begin(), entries_.end(),
+                     [](const Entry& a, const Entry& b) { return a.kernel.us > b.kernel.us; });
+    std::erase_if(entries_, [&](const Entry& e) { return e.kernel.us < kShort * run; });
+    return {};
+  }
+
+  double seconds() const { return static_cast<double>(now_nanoseconds() - start_) * 1e-9; }
+  bool is_over() const {
+    return (options_.stop && options_.stop()) || seconds() > options_.seconds ||
+           (options_.trials > 0 && trials_ >= options_.trials);
+  }
+
+  Schedules best_schedules() const {
+    Schedules s;
+    for (const Entry& e : entries_)
+      if (e.search.improved()) s[e.kernel.task] = e.search.best().schedule;
+    return s;
+  }
+
+  // One candidate of each kernel against the best forms. False: there is none left.
+  Result<bool> round() {
+    Schedules schedules = best_schedules();
+    size_t in_round = 0;
+    for (Entry& e : entries_) {
+      if (!e.trial) e.trial = e.search.next();
+      if (!e.trial) continue;
+      ++in_round;
+      schedules[e.kernel.task] = e.trial->schedule;
+    }
+    if (in_round == 0) return false;
+    TW_ASSIGN(const std::unique_ptr<Session> candidates, compile(schedules));
+    const PairedOptions pairs{.seconds = 0.4, .least = 8, .most = 40, .stop = options_.stop};
+    auto times = run_in_turn(*best_, *candidates, inputs_, pairs, random_);
+    bool changed = false;
+    for (Entry& e : entries_) {
+      if (!e.trial) continue;
+      ++trials_, ++e.kernel.trials;
+      if (!times.ok() || !judge(e, times->kernel(e.kernel.name))) continue;
+      e.search.accept(std::move(*e.trial));
+      e.trial.reset();
+      e.confirms = false;
+      changed = true;
+    }
+    if (changed) { TW_ASSIGN(best_, compile(best_schedules())); }
+    ++rounds_;
+    if (options_.progress) options_.progress(progress());
+    return true;
+  }
+  // Is the trial the best form? One that is faster must be so twice.
+  static bool judge(Entry& e, const Comparison& c) {
+    const bool faster = c.b_is_faster() && c.ratio < kWorthwhile;
+    if (faster && e.confirms) return true;
+    if (!faster) e.trial.reset();
+    e.confirms = faster;
+    return false;
+  }
+
+  TuneProgress progress() const {
+    TuneProgress p{.rounds = rounds_, .trials = trials_, .kernels = entries_.size()};
+    p.seconds = seconds();
+    p.seconds_left = std::max(0.0, options_.seconds - p.seconds);
+    for (const Entry& e : entries_) p.improved += e.search.improved();
+    return p;
+  }
+
+  // All best forms together, against the usual ones.
+  Result<TuneResult> finish() {
+    TuneResult result;
+    const PairedOptions pairs{.seconds = 2, .least = 10, .most = 200};
+    TW_ASSIGN(const PairedTimes times, run_in_turn(*usual_, *best_, inputs_, pairs, random_));
+    result.runs = times.runs();
+    const bool faster = result.runs.ratio < 1;
+    result.progress = progress();
+    for (Entry& e : entries_) {
+      e.kernel.gain = times.kernel(e.kernel.name);
+      e.kernel.best = e.search.best();
+      e.kernel.improved = faster && e.search.improved() && e.kernel.gain.b_is_faster();
+      if (e.kernel.improved)
+        result.progress.saved += (e.kernel.gain.a - e.kernel.gain.b) / result.runs.a;
+      result.kernels.push_back(std::move(e.kernel));
+    }
+    return result;
+  }
+
+  passes::LowerOptions lower_;
+  codegen::AssembleOptions assemble_;
+  const std::span<const Tensor> inputs_;
+  const TuneOptions& options_;
+  std::mt19937 random_;
+  const int64_t start_;
+  ir::Graph graph_;
+  std::vector<Entry> entries_;
+  std::unique_ptr<Session> usual_, best_;
+  size_t rounds_ = 0, trials_ = 0;
+};
+
+}  // namespace
+
+Result<TuneResult> tune_model(const ir::Graph& graph, const passes::LowerOptions& lower,
+                              const codegen::AssembleOptions& assemble,
+                              std::span<const Tensor> inputs, const TuneOptions& options) {
+  return ModelTuner(lower, assemble, inputs, options).run(graph);
+}
+
+}  // namespace tilewright::autotune

@@ -1,0 +1,114 @@
+// tilewright tune: better schedules for a model's kernels, by measuring them where they run.
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "frontends/cli/cli.h"
+#include "frontends/cli/progress.h"
+#include "frontends/compiler/tune.h"
+
+namespace tilewright::cli {
+
+namespace {
+
+std::atomic<bool> interrupted{false};
+
+// While it lives, Ctrl-C ends tuning and keeps what was found; a second one ends the process.
+class OnInterrupt {
+ public:
+  OnInterrupt() {
+    struct sigaction action{};
+    action.sa_handler = [](int) { interrupted = true; };
+    action.sa_flags = SA_RESETHAND;
+    ::sigaction(SIGINT, &action, &before_);
+  }
+  ~OnInterrupt() { ::sigaction(SIGINT, &before_, nullptr); }
+
+ private:
+  struct sigaction before_{};
+};
+
+// "90", "90s", "4m", "1.5h" in seconds.
+std::optional<double> parse_duration(const std::string& text) {
+  char unit = 's', more = 0;
+  double n = 0;
+  const int read = std::sscanf(text.c_str(), "%lf%c%c", &n, &unit, &more);
+  const double factor = unit == 's' ? 1 : unit == 'm' ? 60 : unit == 'h' ? 3600 : 0;
+  if (read < 1 || read > 2 || !(n > 0) || !(n < 1e6) || factor == 0) return std::nullopt;
+  return n * factor;
+}
+
+std::string answers_of(const passes::Answers& answers) {
+  std::string text;
+  for (const auto& [name, value] : answers)
+    text += (text.empty() ? "" : ", ") + name + " = " + std::to_string(value);
+  return text;
+}
+
+void print_table(const autotune::TuneResult& r) {
+  std::printf("%10s %10s %7s %17s %7s  %s\n", "usual us", "tuned us", "ratio", "95 % between",
+              "trials", "kernel: what is answered otherwise");
+  for (const autotune::TunedKernel& k : r.kernels) {
+    if (k.improved)
+      std::printf("%10.1f %10.1f %7.3f %8.3f %8.3f %7zu  %s: %s\n", k.gain.a, k.gain.b,
+                  k.gain.ratio, k.gain.low, k.gain.high, k.trials, k.name.c_str(),
+                  answers_of(k.best.answers).c_str());
+    else
+      std::printf("%10.1f %10s %7s %17s %7zu  %s\n", k.us, "-", "-", "-", k.trials, k.name.c_str());
+  }
+}
+
+nlohmann::ordered_json to_json(const autotune::TuneResult& r) {
+  size_t improved = 0;
+  for (const autotune::TunedKernel& k : r.kernels) improved += k.improved;
+  return {{"usual_ms", r.runs.a * 1e-3}, {"tuned_ms", r.runs.b * 1e-3},
+          {"ratio", r.runs.ratio},       {"low", r.runs.low},
+          {"high", r.runs.high},         {"kernels", r.kernels.size()},
+          {"improved", improved},        {"trials", r.progress.trials},
+          {"rounds", r.progress.rounds}, {"seconds", r.progress.seconds}};
+}
+
+}  // namespace
+
+int tune_command(const ModelOptions& options, const std::string& inputs,
+                 const TuneArguments& arguments) {
+  if (is_compiled(options.model))
+    return report_usage("tune reads an .onnx file; '" + options.model + "' is compiled already");
+  const auto seconds = parse_duration(arguments.time);
+  if (!seconds)
+    return report_usage("--time " + arguments.time + ": expected a duration like 90s, 4m or 1h");
+  auto bound = open_bound(options, inputs);
+  if (!bound.ok()) return report(bound.error());
+  const CompileOptions compile = compile_options(options);
+  const OnInterrupt on_interrupt;
+  Progress progress;
+  autotune::TuneOptions tuning{.seconds = *seconds,
+                               .trials = arguments.trials,
+                               .same_bits = arguments.same_bits,
+                               .seed = arguments.seed,
+                               .threads = compile.schedule_threads};
+  tuning.stop = [] { return interrupted.load(); };
+  tuning.progress = [&](const autotune::TuneProgress& p) {
+    char line[120];
+    std::snprintf(line, sizeof line, "tuning: %zu of %zu kernels faster, %zu trials, %.0f s left",
+                  p.improved, p.kernels, p.trials, p.seconds_left);
+    progress.show(line);
+  };
+  auto result = tune(*bound->model, bound->binding, bound->inputs, compile, tuning);
+  progress.clear();
+  if (!result.ok()) return report(result.error());
+  print_table(*result);
+  const autotune::Comparison& runs = result->runs;
+  std::printf(
+      "whole runs: %.3f ms usual, %.3f ms tuned; ratio %.3f, with 95 %% confidence between "
+      "%.3f and %.3f; %zu trials in %.0f s\n",
+      runs.a * 1e-3, runs.b * 1e-3, runs.ratio, runs.low, runs.high, result->progress.trials,
+      result->progress.seconds);
+  if (arguments.json) std::cout << to_json(*result).dump() << "\n";
+  return kOk;
+}
+
+}  // namespace tilewright::cli

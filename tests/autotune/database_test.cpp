@@ -1,0 +1,138 @@
+// The tuning database: what is written is read, damage costs the lines that have it, and several
+// processes may write at once.
+#include "autotune/database.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace tilewright::autotune {
+namespace {
+
+class Databases : public testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove(path_); }
+  Database opened() {
+    auto db = Database::open(path_);
+    EXPECT_TRUE(db.ok()) << db.error().to_string();
+    return db.ok() ? std::move(*db) : Database::open("/nowhere").value();
+  }
+  std::string text() {
+    std::ifstream in(path_);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void write(const std::string& text) { std::ofstream(path_, std::ios::binary) << text; }
+
+  const std::string path_ = testing::TempDir() + "tuning_" + std::to_string(getpid()) + ".jsonl";
+};
+
+Record record(const std::string& task, int64_t rows = 4) {
+  return {.task = task,
+          .device = "here, 1 thread, standard",
+          .answers = {{"conv.rows", rows}},
+          .schedule = {{"split", {"conv.i0", "a", "b"}, {rows}}, {"vectorize", {"b"}, {}}},
+          .usual_us = 20.25,
+          .tuned_us = 16,
+          .low = 0.78,
+          .high = 0.81};
+}
+constexpr const char* kHere = "here, 1 thread, standard";
+
+TEST_F(Databases, NoFileIsAnEmptyOne) {
+  EXPECT_TRUE(opened().records().empty());
+  EXPECT_EQ(opened().find("conv-1", kHere), nullptr);
+}
+TEST_F(Databases, WhatIsWrittenIsRead) {
+  Database db = opened();
+  ASSERT_TRUE(db.append(record("conv-1")).ok());
+  ASSERT_TRUE(db.append(record("conv-2")).ok());
+  ASSERT_NE(db.find("conv-1", kHere), nullptr);
+  const Database again = opened();
+  EXPECT_TRUE(again.damaged().empty()) << again.damaged()[0];
+  ASSERT_EQ(again.records().size(), 2u);
+  const Record &r = *again.find("conv-1", kHere), expected = record("conv-1");
+  EXPECT_EQ(r.answers, expected.answers);
+  EXPECT_EQ(r.schedule, expected.schedule);
+  EXPECT_EQ(r.usual_us, 20.25);
+  EXPECT_EQ(r.high, 0.81);
+  EXPECT_EQ(again.find("conv-1", "elsewhere"), nullptr);
+  EXPECT_EQ(again.find("conv-3", kHere), nullptr);
+}
+TEST_F(Databases, TheNewestRecordCounts) {
+  Database db = opened();
+  for (const int64_t rows : {4, 6, 5}) ASSERT_TRUE(db.append(record("conv-1", rows)).ok());
+  EXPECT_EQ(db.find("conv-1", kHere)->answers.at("conv.rows"), 5);
+  EXPECT_EQ(opened().find("conv-1", kHere)->answers.at("conv.rows"), 5);
+}
+TEST_F(Databases, DamageCostsALine) {
+  Database db = opened();
+  for (const char* task : {"a-1", "b-2", "c-3"}) ASSERT_TRUE(db.append(record(task)).ok());
+  const std::string whole = text();
+  // Each byte of the second line, one at a time.
+  const size_t first = whole.find('\n') + 1, second = whole.find('\n', first);
+  for (size_t at = first; at < second; ++at) {
+    std::string hurt = whole;
+    hurt[at] = static_cast<char>(hurt[at] ^ 1);
+    if (hurt[at] == '\n') continue;  // two lines, neither of them whole
+    write(hurt);
+    const Database read = opened();
+    EXPECT_EQ(read.records().size(), 2u) << at;
+    ASSERT_EQ(read.damaged().size(), 1u) << at;
+    EXPECT_TRUE(read.damaged()[0].starts_with("line 2: ")) << read.damaged()[0];
+  }
+}
+TEST_F(Databases, ALineThatWasCutOffKeepsToItself) {
+  Database db = opened();
+  for (const char* task : {"a-1", "b-2"}) ASSERT_TRUE(db.append(record(task)).ok());
+  const std::string whole = text();
+  for (const size_t left : {whole.size() - 1, whole.size() - 2, whole.size() - 100}) {
+    write(whole.substr(0, left));
+    Database cut = opened();
+    ASSERT_TRUE(cut.append(record("c-3")).ok());
+    const Database read = opened();
+    EXPECT_NE(read.find("a-1", kHere), nullptr);
+    EXPECT_NE(read.find("c-3", kHere), nullptr);
+    EXPECT_EQ(read.records().size() + read.damaged().size(), 3u);
+  }
+}
+TEST_F(Databases, WhatIsNoRecordIsNamed) {
+  write("{}\n\nnot json\n[1, 2]\n{\"checksum\": 3}\n{\"checksum\": \"0\"}\n\xff\xfe\n" +
+        std::string(100000, '[') + "\n");
+  const Database db = opened();
+  EXPECT_TRUE(db.records().empty());
+  EXPECT_EQ(db.damaged().size(), 7u);
+}
+TEST_F(Databases, SeveralProcessesWriteAtOnce) {
+  constexpr int kProcesses = 4, kRecords = 25;
+  for (int p = 0; p < kProcesses; ++p) {
+    if (fork() != 0) continue;
+    auto db = Database::open(path_);
+    bool ok = db.ok();
+    for (int i = 0; i < kRecords && ok; ++i)
+      ok = db->append(record("task-" + std::to_string(p) + "-" + std::to_string(i))).ok();
+    _exit(ok ? 0 : 1);
+  }
+  for (int p = 0; p < kProcesses; ++p) {
+    int status = 0;
+    wait(&status);
+    EXPECT_EQ(status, 0);
+  }
+  const Database db = opened();
+  EXPECT_TRUE(db.damaged().empty()) << db.damaged()[0];
+  EXPECT_EQ(db.records().size(), static_cast<size_t>(kProcesses * kRecords));
+}
+TEST(DatabaseErrors, NameTheFile) {
+  const auto folder = Database::open("/tmp");
+  ASSERT_FALSE(folder.ok());
+  EXPECT_EQ(folder.error().location, "/tmp");
+  auto nowhere = Database::open("/nowhere/at/all.jsonl");
+  ASSERT_TRUE(nowhere.ok());
+  EXPECT_FALSE(nowhere->check_writable().ok());
+  EXPECT_FALSE(nowhere->append(record("a-1")).ok());
+}
+
+}  // namespace
+}  // namespace tilewright::autotune

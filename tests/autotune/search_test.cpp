@@ -1,0 +1,89 @@
+// The search: forms that are new, legal and ordered by what they should cost; from the best one on.
+#include "autotune/search.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/loops/compare.h"
+#include "ir/text/parser_loops.h"
+#include "passes/schedule/rules/choose_trace.h"
+
+namespace tilewright::autotune {
+namespace {
+
+ir::Kernel product() {
+  auto kernel = ir::parse_kernel(
+      "kernel k(x: f32[61, 96], w: f32[96, 80], y: f32[61, 80]) {\n"
+      "  for i in 0..61 {\n    for j in 0..80 {\n      for r in 0..96 {\n"
+      "        block \"matmul\" (vi: parallel 61 = i, vj: parallel 80 = j, vr: reduce 96 = r) init "
+      "{\n          y[vi, vj] = 0.0\n        } body {\n"
+      "          y[vi, vj] = y[vi, vj] + x[vi, vr] * w[vr, vj]\n        }\n      }\n    }\n  "
+      "}\n}\n");
+  EXPECT_TRUE(kernel.ok()) << kernel.error().to_string();
+  return *kernel;
+}
+Search started(SearchOptions how = {}, Numerics numerics = Numerics::kStandard) {
+  passes::LowerOptions options;
+  options.numerics = numerics;
+  ir::Kernel k = product();
+  k.exact = numerics == Numerics::kExact;
+  auto search = Search::start(std::move(k), {"w"}, options, std::move(how));
+  EXPECT_TRUE(search.ok()) << search.error().to_string();
+  return std::move(*search);
+}
+
+TEST(Search, FormsAreNewAndLegal) {
+  Search s = started();
+  std::set<std::string> schedules{passes::to_string(s.usual().schedule)};
+  size_t forms = 0;
+  double before = 0;
+  while (auto c = s.next()) {
+    EXPECT_TRUE(schedules.insert(passes::to_string(c->schedule)).second);
+    EXPECT_TRUE(passes::apply_trace(product(), c->schedule).ok());
+    if (++forms <= 3) EXPECT_GE(c->expected_us, before);  // neighbours, the most promising first
+    before = c->expected_us;
+  }
+  EXPECT_GT(forms, 3u);
+}
+TEST(Search, GoesOnFromTheBestForm) {
+  Search s = started();
+  EXPECT_FALSE(s.improved());
+  auto first = s.next();
+  ASSERT_TRUE(first.has_value());
+  const passes::Answers answers = first->answers;
+  s.accept(std::move(*first));
+  EXPECT_TRUE(s.improved());
+  bool builds_on_it = false;
+  while (auto c = s.next()) {
+    bool all = c->answers.size() > answers.size();
+    for (const auto& [name, value] : answers) all &= c->answers.count(name) != 0;
+    builds_on_it |= all;
+  }
+  EXPECT_TRUE(builds_on_it);
+}
+TEST(Search, StartsFromWhatIsKnown) {
+  auto first = started().next();
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(started({.from = first->answers}).best().schedule, first->schedule);
+  // What is no answer any more is passed over.
+  EXPECT_FALSE(started({.from = {{"matmul.rows", 1000}}}).improved());
+  EXPECT_FALSE(started({.from = {{"nobody.asks", 1}}}).improved());
+}
+TEST(Search, KeepsBitsWhereAsked) {
+  Search s = started({.same_bits = true}, Numerics::kExact);
+  ir::Kernel kernel = product();
+  kernel.exact = true;
+  const ir::MachineDescription machine;
+  size_t forms = 0;
+  while (auto c = s.next()) {
+    ++forms;
+    auto choice = passes::choose_trace(
+        kernel, {.machine = &machine, .constants = {"w"}, .answers = c->answers});
+    ASSERT_TRUE(choice.ok());
+    for (const passes::Decision& d : choice->decisions)
+      EXPECT_TRUE(!c->answers.count(d.name) || d.bits == passes::Bits::kKept) << d.name;
+  }
+  EXPECT_GT(forms, 3u);
+}
+
+}  // namespace
+}  // namespace tilewright::autotune

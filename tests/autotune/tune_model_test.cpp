@@ -1,0 +1,115 @@
+// A model is tuned, and what was found is used by whoever compiles it.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "autotune/database.h"
+#include "autotune/task.h"
+#include "frontends/compiler/tune.h"
+#include "ir/module_text/parser_graph.h"
+#include "runtime/session.h"
+
+namespace tilewright {
+namespace {
+
+ir::Graph model() {
+  std::vector<float> weights(300 * 64);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i % 17) / 16 - 0.5f;
+  auto graph = ir::parse_graph(
+      "graph g {\n  input x: f32[40, 300]\n  const w: f32[300, 64] = #0\n"
+      "  t: f32[40, 64] = matmul(x, w)\n  y: f32[40, 64] = softmax(t) {axis = 1}\n"
+      "  output y as \"y\"\n}\n",
+      {ir::make_constant_of<float>(DType::kFloat32, {300, 64}, weights)});
+  EXPECT_TRUE(graph.ok()) << graph.error().to_string();
+  return *graph;
+}
+Tensor input() {
+  Tensor t = Tensor::allocate(DType::kFloat32, {40, 300}).value();
+  for (int64_t i = 0; i < t.element_count(); ++i)
+    t.data_as<float>()[i] = std::sin(static_cast<float>(i));
+  return t;
+}
+Result<autotune::TuneResult> tuned(const CompileOptions& options, autotune::TuneOptions how) {
+  TW_ASSIGN(const passes::LowerOptions lower, lower_options(options));
+  const std::vector<Tensor> inputs{input()};
+  return autotune::tune_model(model(), lower, assemble_options(options, lower.machine, "g"), inputs,
+                              how);
+}
+
+TEST(TuneModel, MeasuresCandidatesOfEveryKernel) {
+  size_t reports = 0;
+  autotune::TuneOptions how{.seconds = 60, .trials = 6};
+  how.progress = [&](const autotune::TuneProgress& p) {
+    ++reports;
+    EXPECT_GT(p.trials, 0u);
+    EXPECT_LE(p.improved, p.kernels);
+  };
+  const auto result = tuned({}, how);
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_EQ(result->kernels.size(), 2u);
+  EXPECT_GE(result->progress.trials, 6u);
+  EXPECT_EQ(reports, result->progress.rounds);
+  EXPECT_GT(result->runs.pairs, 6u);
+  for (const autotune::TunedKernel& k : result->kernels) {
+    EXPECT_GT(k.us, 0) << k.name;
+    EXPECT_GT(k.trials, 0u) << k.name;
+    EXPECT_TRUE(!k.improved || k.gain.high < 1) << k.name;
+  }
+}
+TEST(TuneModel, EndsWhenItIsTold) {
+  autotune::TuneOptions how{.seconds = 600};
+  how.stop = [] { return true; };
+  const auto result = tuned({}, how);
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_EQ(result->progress.trials, 0u);
+  for (const autotune::TunedKernel& k : result->kernels) EXPECT_FALSE(k.improved);
+}
+
+// The schedules of an executable, one text a kernel.
+std::vector<std::string> schedules_with(const std::string& database) {
+  CompileOptions options;
+  options.database = database;
+  auto executable = compile_in_memory(model(), options);
+  EXPECT_TRUE(executable.ok()) << executable.error().to_string();
+  std::vector<std::string> found;
+  if (executable.ok())
+    for (const KernelDesc& k : (*executable)->variants[0].kernels) found.push_back(k.schedule);
+  return found;
+}
+
+TEST(Database, SchedulesOfItComeFirst) {
+  const std::string path = testing::TempDir() + "used_" + std::to_string(getpid()) + ".jsonl";
+  const std::vector<std::string> usual = schedules_with("");
+  EXPECT_EQ(schedules_with(path), usual);  // no file
+  // Whatever the times: a form of the first kernel that is another one.
+  auto lower = lower_options({});
+  ASSERT_TRUE(lower.ok());
+  auto db = autotune::Database::open(path);
+  ASSERT_TRUE(db.ok());
+  autotune::TuneOptions how{.seconds = 60, .trials = 1};
+  const auto result = tuned({}, how);
+  ASSERT_TRUE(result.ok());
+  autotune::Record r{.task = result->kernels[0].task,
+                     .device = autotune::device_key(lower->machine, Numerics::kStandard),
+                     .schedule = {},
+                     .usual_us = 1,
+                     .tuned_us = 1,
+                     .low = 1,
+                     .high = 1};
+  ASSERT_TRUE(db->append(r).ok());  // no step at all: plain loops
+  const std::vector<std::string> found = schedules_with(path);
+  ASSERT_EQ(found.size(), usual.size());
+  size_t plain = 0;
+  for (size_t k = 0; k < found.size(); ++k) plain += found[k].empty() && !usual[k].empty();
+  EXPECT_EQ(plain, 1u);
+  // Steps that are not legal are as good as none.
+  r.schedule = {{"vectorize", {"no_such_loop"}, {}}};
+  ASSERT_TRUE(db->append(r).ok());
+  EXPECT_EQ(schedules_with(path), usual);
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace tilewright
