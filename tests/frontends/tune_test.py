@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Tunes a model as a user would: what is printed, what is kept, how it ends, and what mistakes cost."""
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+
+class Tune(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.db = os.path.join(self.folder.name, "tuned.jsonl")
+        self.model = os.path.join(OPTIONS.model, "model.onnx")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def run_cli(self, *arguments):
+        return subprocess.run([OPTIONS.cli, *arguments], capture_output=True, text=True)
+
+    def tune(self, *more):
+        return self.run_cli("tune", self.model, "--db", self.db, "--threads", "1", "--shape", "batch=1",
+                            *more)
+
+    def test_what_is_found_is_kept_and_used(self):
+        done = self.tune("--trials", "30", "--time", "60s", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        summary = json.loads(done.stdout.splitlines()[-1])
+        self.assertGreaterEqual(summary["trials"], 30)
+        self.assertLessEqual(summary["low"], summary["ratio"])
+        self.assertLessEqual(summary["ratio"], summary["high"])
+        with open(self.db, encoding="utf-8") as file:
+            records = [json.loads(line) for line in file]
+        self.assertEqual(len(records), summary["improved"])
+        for record in records:
+            self.assertLess(record["ratio"][1], 1)
+        # Each record's schedule is what its kernel has in a model that is compiled with the database.
+        compiled = os.path.join(self.folder.name, "model.so")
+        done = self.run_cli("compile", self.model, "--db", self.db, "--threads", "1", "-o", compiled,
+                            "--shape", "batch=1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        schedules = self.run_cli("info", compiled, "--schedules").stdout
+        for record in records:
+            for step in record["schedule"].splitlines():
+                self.assertIn(step, schedules)
+        ran = self.run_cli("bench", self.model, "--db", self.db, "--threads", "1", "--seconds", "0.1")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+
+    def test_it_goes_on_from_what_it_knows(self):
+        first = self.tune("--trials", "30", "--time", "60s")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        with open(self.db, encoding="utf-8") as file:
+            before = file.read()
+        again = self.tune("--trials", "4", "--time", "60s")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        with open(self.db, encoding="utf-8") as file:
+            self.assertTrue(file.read().startswith(before))
+
+    def test_an_interrupt_keeps_what_was_found(self):
+        process = subprocess.Popen([OPTIONS.cli, "tune", self.model, "--db", self.db, "--threads", "1",
+                                    "--time", "10m"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn("whole runs: ", output)
+
+    def test_damage_is_told(self):
+        with open(self.db, "w", encoding="utf-8") as file:
+            file.write("{\"version\": 1}\n")
+        ran = self.run_cli("bench", self.model, "--db", self.db, "--seconds", "0.1")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("line 1: there is no checksum", ran.stderr)
+
+    def test_mistakes(self):
+        for arguments, status, phrase in [
+                (["--time", "soon"], 2, "expected a duration"),
+                (["--time", "-4m"], 2, "expected a duration"),
+                (["--inputs", "/nowhere.npz"], 1, "/nowhere.npz")]:
+            done = self.tune(*arguments)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(phrase, done.stderr)
+        self.assertEqual(self.run_cli("tune", self.model).returncode, 2)
+        self.db = "/nowhere/tuned.jsonl"
+        done = self.tune("--trials", "1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/nowhere/tuned.jsonl: cannot be written", done.stderr)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cli", required=True)
+    parser.add_argument("--model", required=True, help="a folder with model.onnx")
+    OPTIONS, rest = parser.parse_known_args()
+    unittest.main(argv=sys.argv[:1] + rest)
