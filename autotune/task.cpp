@@ -24,7 +24,7 @@ std::string task_key(const ir::Kernel& kernel, const std::set<std::string>& cons
       name.starts_with("k") && digits != std::string::npos && digits > 1 && name[digits] == '_')
     name.erase(0, digits + 1);
   std::string known = hex(ir::structural_hash(kernel));
-  for (const ir::Buffer& p : kernel.params) known += constants.count(p->name) ? "c" : "-";
+  for (const ir::Buffer& p : kernel.params) known += constants.count(p->name) != 0 ? "c" : "-";
   return name + "-" + hex(fnv1a(known));
 }
 
