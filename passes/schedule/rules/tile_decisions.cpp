@@ -59,10 +59,12 @@ void TileRule::decide() {
   }
   if (dot_) s_.note(name_ + ": sums of " + std::to_string(dot_) + " products by one instruction");
   if (!outer_.empty() && outer_loops_ == 0)
-    columns_first_ = s_.decide_whether(loop("columns_first"), goes_by_columns(), Bits::kKept);
+    columns_first_ = s_.decide_whether(loop("columns_first"),
+                                       shared ? goes_by_columns() : keeps_columns(), Bits::kKept);
   if (columns_first_)
-    s_.note(name_ + ": the weights are larger than the cache and the rows are not: a panel of " +
-            "columns at a time, over all rows");
+    s_.note(name_ + ": a panel of columns at a time, over all rows: " +
+            (shared ? "the weights are larger than the cache and the rows are not"
+                    : "its weights stay in registers, and the rows in the cache"));
 }
 
 void TileRule::decide_widths() {
@@ -163,8 +165,8 @@ int64_t TileRule::outer_tiles() const {
   return n;
 }
 
-bool TileRule::goes_by_columns() const {
-  if (outer_.empty() || outer_loops_ > 0) return false;
+// With constants, and without.
+TileRule::OperandBytes TileRule::operand_bytes() const {
   int64_t weights = 0, rest = 0;
   for (const BlockAccess& a : block_accesses(block_)) {
     if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
@@ -174,9 +176,25 @@ bool TileRule::goes_by_columns() const {
                                 int64_t{1} << 40);
     (s_.is_constant(a.buffer) ? weights : rest) += bytes;
   }
-  const int64_t panels = extent_or(block_.axes[parallel_[j_]].extent, 1) / (tile_.vectors * lanes_);
-  return weights > bytes_of_a_panel(s_.machine()) && rest < bytes_of_a_panel(s_.machine()) &&
-         panels >= 2 * std::max(s_.machine().threads, 1);
+  return {weights, rest};
+}
+
+int64_t TileRule::panels() const {
+  return extent_or(block_.axes[parallel_[j_]].extent, 1) / (tile_.vectors * lanes_);
+}
+
+bool TileRule::goes_by_columns() const {
+  const OperandBytes bytes = operand_bytes();
+  return bytes.weights > bytes_of_a_panel(s_.machine()) &&
+         bytes.rest < bytes_of_a_panel(s_.machine()) &&
+         panels() >= 2 * std::max(s_.machine().threads, 1);
+}
+
+// Without an operand that is shared, the weights of a panel are as many as the sums that they go
+// into, and reading them anew for each row of results costs as much as the rows. All rows are passed
+// over for each panel, and should come from the second cache.
+bool TileRule::keeps_columns() const {
+  return panels() >= 2 && operand_bytes().rest <= s_.machine().l2_bytes;
 }
 
 }  // namespace tilewright::passes

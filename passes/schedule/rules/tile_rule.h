@@ -49,6 +49,12 @@ class TileRule : public BlockRule {
   // Weights that no cache holds pass by once, a panel of columns after the other, when all rows fit
   // into the cache beside a panel.
   bool goes_by_columns() const;
+  bool keeps_columns() const;  // the same, for results without an operand in common
+  struct OperandBytes {
+    int64_t weights = 0, rest = 0;  // of constants, and of what the kernel is given
+  };
+  OperandBytes operand_bytes() const;
+  int64_t panels() const;  // of columns, whole ones
 
   // Constants that move with j are laid out in the order in which the tile reads them.
   void pack_operands();
