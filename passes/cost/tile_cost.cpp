@@ -6,13 +6,15 @@
 //    loads      (r + v) / load ports     cycles    max of the three, and a part of the loads
 //
 // The tile must fit the registers: r v sums, v vectors of B, one broadcast of A. What rows and
-// columns waste (padding, leftovers) and idle threads enter as factors. Caches do not: panels are
-// packed so that they stream (block_reduction bounds them).
+// columns waste (padding, leftovers) and idle threads enter as factors. The sizes of caches do not:
+// panels are packed so that they stream (block_reduction bounds them). Their sets do: rows that lie
+// pages apart push one another out, and then fewer rows are better, by as many vectors.
 #include "passes/cost/tile_cost.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 
 #include "passes/loops/vector_width.h"
 
@@ -37,6 +39,19 @@ double cycles(const TileCost& t) {
   return std::max({t.multiply, t.loads, t.latency}) + kLoadOverlap * t.loads;
 }
 
+// Rows of A are read side by side, each a line at a time. Where they lie multiples of a page apart
+// (1024 columns of f32), their lines share the sets of the first cache, and more of them than it has
+// ways push one another out before the line is used up.
+double conflicts(const ir::MachineDescription& m, int64_t row_bytes, int64_t rows) {
+  constexpr int64_t kWay = 4096;  // bytes: virtually indexed caches have no larger ones
+  constexpr int64_t kOthers = 2;  // ways for B and what is prefetched
+  constexpr double kAgain = 0.2;  // cycles: of a line from L2, what multiply-adds do not hide
+  if (row_bytes == 0) return 0;
+  const int64_t places = kWay / std::gcd(row_bytes, kWay), in_a_set = (rows + places - 1) / places;
+  return in_a_set > m.l1_bytes / kWay - kOthers ? kAgain * static_cast<double>(rows) : 0;
+}
+double with_conflicts(const TileCost& t) { return t.score * cycles(t) / (cycles(t) + t.conflicts); }
+
 // score = estimated share of the FMA peak.
 TileCost tile_cost(const ir::MachineDescription& machine, const TileSizes& sizes, int64_t rows,
                    int64_t vectors) {
@@ -45,6 +60,7 @@ TileCost tile_cost(const ir::MachineDescription& machine, const TileSizes& sizes
   t.multiply = static_cast<double>(sums) / fma_ports(machine);
   t.loads = static_cast<double>(rows + vectors) / kLoadPorts;
   t.latency = fma_latency(machine);
+  t.conflicts = conflicts(machine, sizes.row_bytes, rows);
   // Leftover rows run in a tile of their own: cheaper than a full one, dearer than their share.
   t.row_use = 0.5 + 0.5 * part_used(sizes.rows, rows);
   t.column_use = part_used(sizes.columns, width);
@@ -101,12 +117,17 @@ TileChoice choose_tile(const ir::MachineDescription& machine, const TileSizes& s
         choice.next = t;
       }
     }
+  for (const TileCost& t : tiles_of(machine, sizes, choice.best.vectors))
+    if (with_conflicts(t) > with_conflicts(choice.best) * kBetter) {
+      choice.next = choice.best;
+      choice.best = t;
+    }
   return choice;
 }
 
 double microseconds(const ir::MachineDescription& machine, const TileCost& tile,
                     double multiply_adds) {
-  return 2 * multiply_adds / (machine.speed.f32_gflops * 1e3 * tile.score);
+  return 2 * multiply_adds / (machine.speed.f32_gflops * 1e3 * with_conflicts(tile));
 }
 
 std::string explain(const TileChoice& choice, int64_t lanes, int registers) {
@@ -115,13 +136,13 @@ std::string explain(const TileChoice& choice, int64_t lanes, int registers) {
   std::snprintf(text, sizeof text,
                 "a tile of %lld rows x %lld vectors of %lld lanes: %lld sums in %d registers\n"
                 "  a step of the reduction takes %.1f cycles: multiply-adds %.1f, loads %.1f, "
-                "latency %.1f\n"
+                "latency %.1f, rows in one cache set %.1f\n"
                 "  of rows %.0f %% and of lanes %.0f %% are real, threads busy %.0f %%: estimated "
                 "%.0f %% of the peak; "
                 "next best: %lld x %lld with %.0f %%",
                 static_cast<long long>(t.rows), static_cast<long long>(t.vectors),
                 static_cast<long long>(lanes), static_cast<long long>(t.rows * t.vectors),
-                registers, cycles(t), t.multiply, t.loads, t.latency, 100 * t.row_use,
+                registers, cycles(t), t.multiply, t.loads, t.latency, t.conflicts, 100 * t.row_use,
                 100 * t.column_use, 100 * t.balance, 100 * t.score, static_cast<long long>(n.rows),
                 static_cast<long long>(n.vectors), 100 * n.score);
   return text;

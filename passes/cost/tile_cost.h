@@ -18,10 +18,11 @@ constexpr int64_t kMostTileRows =
 // A tile of `rows` x `vectors` sums in registers and what one step of the reduction costs it.
 struct TileCost {
   int64_t rows = 1, vectors = 1;
-  double multiply = 0;    // cycles of the multiply-adds
-  double loads = 0;       // cycles of reading a vector per column and an element per row
-  double latency = 0;     // cycles until a sum can be added to again
-  double row_use = 0;     // part of the rows that is no padding; leftover rows count half
+  double multiply = 0;   // cycles of the multiply-adds
+  double loads = 0;      // cycles of reading a vector per column and an element per row
+  double latency = 0;    // cycles until a sum can be added to again
+  double conflicts = 0;  // cycles of reading rows again that pushed one another out of the L1 cache
+  double row_use = 0;    // part of the rows that is no padding; leftover rows count half
   double column_use = 0;  // part of the lanes that is no padding
   double balance = 1;     // part of the time that all threads have a task
   double score = 0;       // estimated part of the multiply-add peak; 0: does not fit the registers
@@ -33,6 +34,7 @@ struct TileSizes {
                        // 0: any size
   int64_t outer = 0;  // tiles of one place that the axes around make; 0: not known, threads have no
                       // say
+  int64_t row_bytes = 0;  // from a row of the left operand to the next; 0: not known
 };
 // The tiles of so many vectors that fit the registers, by their rows.
 std::vector<TileCost> tiles_of(const ir::MachineDescription& machine, const TileSizes& sizes,

@@ -9,6 +9,7 @@
 #include "ir/text/parser_loops.h"
 #include "passes/cost/cache_traffic.h"
 #include "passes/cost/core_cycles.h"
+#include "passes/cost/tile_cost.h"
 #include "passes/price_decisions.h"
 #include "passes/schedule/rules/choose_trace.h"
 
@@ -121,6 +122,25 @@ TEST(CacheTraffic, TilesBringLessThanRows) {
                        " + i) * 4096 + jo * " + t + " + j]\n        }\n      }\n    }\n  }\n");
   };
   EXPECT_GT(transpose(1)[0], 4 * transpose(32)[0]);
+}
+
+// 1024 columns of f32: all rows of a tile lie in one set of a cache of 12 ways.
+TEST(TileCost, RowsAPageApartAreFew) {
+  const auto rows_at = [](int64_t row_bytes) {
+    ir::MachineDescription m = machine();
+    m.l1_bytes = 48 << 10;
+    return choose_tile(
+               m, {.rows = 196, .columns = 256, .lanes = 16, .within = 14, .row_bytes = row_bytes})
+        .best;
+  };
+  const TileCost usual = rows_at(0);
+  EXPECT_EQ(usual.rows, 14);
+  EXPECT_EQ(rows_at(4096 + 64).rows, usual.rows);
+  for (const int64_t bytes : {4096, 8192, 12288}) {
+    EXPECT_EQ(rows_at(bytes).rows, 7) << bytes;
+    EXPECT_EQ(rows_at(bytes).vectors, usual.vectors) << bytes;
+  }
+  EXPECT_EQ(rows_at(1024).rows, usual.rows);  // every fourth row
 }
 
 TEST(PriceDecisions, EachValueHasItsCost) {

@@ -86,7 +86,8 @@ void TileRule::decide_shared() {
                         .columns = columns_,
                         .lanes = lanes_,
                         .within = inner,
-                        .outer = outer_tiles()};
+                        .outer = outer_tiles(),
+                        .row_bytes = row_bytes()};
   const TileChoice choice = choose_tile(s_.machine(), sizes);
   s_.note(name_ + ": " + explain(choice, lanes_, s_.machine().vector_registers));
   const double products = static_cast<double>(instances(block_));
@@ -137,6 +138,17 @@ void TileRule::decide_apart() {
   s_.note(name_ + ": " + std::to_string(tile_.rows) + " rows x " + std::to_string(tile_.vectors) +
           " vectors of " + std::to_string(lanes_) +
           " lanes; no operand is shared by the results, so that more sums bring nothing");
+}
+
+int64_t TileRule::row_bytes() const {
+  if (rows_.empty()) return 0;
+  for (const BlockAccess& a : block_accesses(block_)) {
+    if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
+    const auto by_row = a.stride(parallel_[rows_[0]]), by_column = a.stride(parallel_[j_]);
+    if (by_row && by_column == 0 && *by_row != 0)
+      return std::abs(*by_row) * byte_size(a.buffer->dtype);
+  }
+  return 0;
 }
 
 bool TileRule::widens_again() const {

@@ -46,6 +46,7 @@ class TileRule : public BlockRule {
   std::vector<int64_t> row_spans() const;
   // Tiles of one place that the axes around them make; 0 where these are no tasks.
   int64_t outer_tiles() const;
+  int64_t row_bytes() const;  // of the operand that rows are read of; 0: not known
   // Weights that no cache holds pass by once, a panel of columns after the other, when all rows fit
   // into the cache beside a panel.
   bool goes_by_columns() const;
