@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "runtime/core/fnv.h"
 
@@ -28,21 +30,6 @@ std::string checksum(const Json& fields) {
   std::snprintf(text, sizeof text, "%016llx",
                 static_cast<unsigned long long>(fnv1a(fields.dump())));
   return text;
-}
-
-std::string to_line(const Record& r) {
-  Json answers = Json::object();
-  for (const auto& [name, value] : r.answers) answers[name] = value;
-  Json fields{{"version", kVersion},
-              {"task", r.task},
-              {"device", r.device},
-              {"answers", std::move(answers)},
-              {"schedule", passes::to_string(r.schedule)},
-              {"usual_us", r.usual_us},
-              {"tuned_us", r.tuned_us},
-              {"ratio", {r.low, r.high}}};
-  fields["checksum"] = checksum(fields);
-  return fields.dump() + "\n";
 }
 
 Result<double> positive(const Json& value, const char* what) {
@@ -84,12 +71,34 @@ struct OpenFile {
   const int fd;
   explicit OpenFile(const std::string& path)
       : fd(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644)) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
   ~OpenFile() {
     if (fd >= 0) ::close(fd);
+  }
+  bool is_at(const std::string& path) const {
+    struct stat mine{}, there{};
+    return ::fstat(fd, &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
+           mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
   }
 };
 
 }  // namespace
+
+std::string to_line(const Record& r) {
+  Json answers = Json::object();
+  for (const auto& [name, value] : r.answers) answers[name] = value;
+  Json fields{{"version", kVersion},
+              {"task", r.task},
+              {"device", r.device},
+              {"answers", std::move(answers)},
+              {"schedule", passes::to_string(r.schedule)},
+              {"usual_us", r.usual_us},
+              {"tuned_us", r.tuned_us},
+              {"ratio", {r.low, r.high}}};
+  fields["checksum"] = checksum(fields);
+  return fields.dump() + "\n";
+}
 
 Result<Database> Database::open(const std::string& path) {
   Database db(path);
@@ -123,8 +132,13 @@ Status Database::check_writable() const {
 }
 
 Status Database::append(const Record& record) {
-  const OpenFile file(path_);
-  if (file.fd < 0 || ::flock(file.fd, LOCK_EX) != 0) return io_error("cannot be written", path_);
+  std::optional<OpenFile> opened;
+  do {  // again, where prune() put another file in its place in the meantime
+    opened.emplace(path_);
+    if (opened->fd < 0 || ::flock(opened->fd, LOCK_EX) != 0)
+      return io_error("cannot be written", path_);
+  } while (!opened->is_at(path_));
+  const OpenFile& file = *opened;
   std::string line = to_line(record);
   // What a process that was killed left unfinished keeps its line to itself.
   char last = '\n';
@@ -135,6 +149,26 @@ Status Database::append(const Record& record) {
     return io_error("cannot be written", path_);
   records_.push_back(record);
   return {};
+}
+
+Result<size_t> Database::prune() {
+  const OpenFile file(path_);  // whoever appends meanwhile waits, and opens the new file then
+  if (file.fd < 0 || ::flock(file.fd, LOCK_EX) != 0) return io_error("cannot be written", path_);
+  TW_ASSIGN(Database now, open(path_));
+  std::vector<Record> kept;
+  for (const Record& r : now.records_)
+    if (now.find(r.task, r.device) == &r) kept.push_back(r);
+  const size_t before = now.records_.size() + now.damaged_.size();
+  const std::string fresh = path_ + ".new";
+  std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
+  for (const Record& r : kept) out << to_line(r);
+  out.close();
+  std::error_code error;
+  if (out) fs::rename(fresh, path_, error);
+  if (!out || error) return io_error("cannot be written", fresh);
+  records_ = std::move(kept);
+  damaged_.clear();
+  return before - records_.size();
 }
 
 }  // namespace tilewright::autotune

@@ -26,6 +26,9 @@ struct Record {
   double low = 0, high = 0;
 };
 
+// As a line of the file has it, the line's end included.
+std::string to_line(const Record& record);
+
 class Database {
  public:
   // An empty one where there is no file. Errors: kIo, kLimit for a file of over 1 GiB.
@@ -37,6 +40,10 @@ class Database {
   Status check_writable() const;
   // Writes a line and flushes it to disk; the record is found from then on. Errors: kIo.
   Status append(const Record& record);
+
+  // The file anew, with the newest record of each task and device alone; how many lines went, damaged
+  // ones included. Readers see the old file or the new one, never a part. Errors: kIo.
+  Result<size_t> prune();
 
   const std::vector<Record>& records() const { return records_; }  // in the order of the file
   // Lines that are no records of this version: "line 3: the checksum is wrong".

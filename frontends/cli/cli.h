@@ -119,6 +119,8 @@ struct TuneArguments {
 };
 int tune_command(const ModelOptions& options, const std::string& inputs,
                  const TuneArguments& arguments);
+// action: show, check, merge, prune or export.
+int db_command(const std::string& action, const std::vector<std::string>& files);
 int compile_command(const ModelOptions& options, const std::string& output);
 int info_command(const std::string& model, bool schedules);
 extern const std::vector<std::string> kForms;  // of lower --emit

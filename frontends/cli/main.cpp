@@ -14,6 +14,8 @@ struct Arguments {
   std::string inputs, outputs, trace, form = "loops", only, explain, file;
   double seconds = 3;
   TuneArguments tune;
+  std::string action;
+  std::vector<std::string> files;
   bool json = false, measure = false, pass_times = false, schedules = false;
 };
 
@@ -146,6 +148,18 @@ void add_tune(CLI::App& app, Arguments& a) {
             "Example:\n  tilewright tune model.onnx --db tuned.jsonl --shape batch=1 --time 4m\n"
             "  tilewright compile model.onnx --db tuned.jsonl --shape batch=1 -o model.so");
 }
+void add_db(CLI::App& app, Arguments& a) {
+  auto* c = app.add_subcommand("db", "show a tuning database, and keep it in order");
+  c->add_option("ACTION", a.action,
+                "show: its records; check: lines that are damaged; merge: add the records of other "
+                "files to the first; prune: drop what later records replaced, and damaged lines; "
+                "export: print it as one JSON array")
+      ->required()
+      ->check(CLI::IsMember({"show", "check", "merge", "prune", "export"}));
+  c->add_option("FILE", a.files, "a database as `tilewright tune` writes it; of merge, several")
+      ->required();
+  c->footer("Example:\n  tilewright db merge all.jsonl tuned_here.jsonl tuned_there.jsonl");
+}
 void add_others(CLI::App& app, Arguments& a) {
   CLI::App* info =
       app.add_subcommand("info", "inputs, outputs, symbols, size and contents of a model");
@@ -173,6 +187,7 @@ int dispatch(const CLI::App& app, const Arguments& a) {
                ? lower_command(a.model, a.form, a.only)
                : lower_command(a.model, "explain", a.explain == "all" ? "" : a.explain);
   if (is("tune")) return tune_command(a.model, a.inputs, a.tune);
+  if (is("db")) return db_command(a.action, a.files);
   if (is("info")) return info_command(a.model.model, a.schedules);
   if (is("reproduce")) return reproduce_command(a.file);
   if (is("ops")) return ops_command();
@@ -195,6 +210,7 @@ int main(int argc, char** argv) {
   add_bench(app, arguments);
   add_lower(app, arguments);
   add_tune(app, arguments);
+  add_db(app, arguments);
   add_others(app, arguments);
   std::string names;
   bool known = argc < 2 || argv[1][0] == '-';

@@ -124,6 +124,22 @@ TEST_F(Databases, SeveralProcessesWriteAtOnce) {
   EXPECT_TRUE(db.damaged().empty()) << db.damaged()[0];
   EXPECT_EQ(db.records().size(), static_cast<size_t>(kProcesses * kRecords));
 }
+TEST_F(Databases, PruningKeepsTheNewest) {
+  Database db = opened();
+  for (const int64_t rows : {4, 6}) ASSERT_TRUE(db.append(record("conv-1", rows)).ok());
+  ASSERT_TRUE(db.append(record("conv-2")).ok());
+  write(text() + "damaged\n");
+  Database other = opened();  // opened before, and written to after
+  const auto removed = opened().prune();
+  ASSERT_TRUE(removed.ok()) << removed.error().to_string();
+  EXPECT_EQ(*removed, 2u);
+  ASSERT_TRUE(other.append(record("conv-3")).ok());
+  const Database left = opened();
+  EXPECT_TRUE(left.damaged().empty());
+  ASSERT_EQ(left.records().size(), 3u);
+  EXPECT_EQ(left.find("conv-1", kHere)->answers.at("conv.rows"), 6);
+  EXPECT_NE(left.find("conv-3", kHere), nullptr);
+}
 TEST(DatabaseErrors, NameTheFile) {
   const auto folder = Database::open("/tmp");
   ASSERT_FALSE(folder.ok());

@@ -78,6 +78,29 @@ class Tune(unittest.TestCase):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("line 1: there is no checksum", ran.stderr)
 
+    def test_databases_are_kept_in_order(self):
+        done = self.tune("--trials", "30", "--time", "60s")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.db, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        for action in "show", "check":
+            self.assertEqual(self.run_cli("db", action, self.db).returncode, 0)
+        exported = json.loads(self.run_cli("db", "export", self.db).stdout)
+        self.assertEqual(exported, [json.loads(line) for line in lines])
+        other = os.path.join(self.folder.name, "other.jsonl")
+        for added in (len(lines), 0):
+            merged = self.run_cli("db", "merge", other, self.db)
+            self.assertIn(f": {added} records added", merged.stdout)
+        with open(self.db, "a", encoding="utf-8") as file:
+            file.write("half a line\n")
+        damaged = self.run_cli("db", "check", self.db)
+        self.assertEqual(damaged.returncode, 1)
+        self.assertIn(f"line {len(lines) + 1}: no JSON object", damaged.stdout)
+        self.assertIn("1 lines removed", self.run_cli("db", "prune", self.db).stdout)
+        self.assertEqual(self.run_cli("db", "check", self.db).returncode, 0)
+        for wrong in (["db", "show"], ["db", "burn", self.db], ["db", "merge", self.db]):
+            self.assertEqual(self.run_cli(*wrong).returncode, 2)
+
     def test_mistakes(self):
         for arguments, status, phrase in [
                 (["--time", "soon"], 2, "expected a duration"),

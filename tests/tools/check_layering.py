@@ -32,7 +32,7 @@ MAY_INCLUDE = {
         "frontends/tensor_files",
     ],
     "frontends/cli": [  # shows every stage to the user, so it may see every stage
-        "runtime", "ir", "passes", "codegen", "codegen/measure", "frontends/compiler", "frontends/onnx",
+        "runtime", "ir", "passes", "codegen", "codegen/measure", "autotune", "frontends/compiler", "frontends/onnx",
         "frontends/tensor_files",
     ],
     "tests": EVERYTHING,

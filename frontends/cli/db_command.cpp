@@ -1,0 +1,84 @@
+// tilewright db: what a tuning database holds, and keeping it in order.
+#include <cstdio>
+#include <iostream>
+
+#include "autotune/database.h"
+#include "frontends/cli/cli.h"
+
+namespace tilewright::cli {
+
+using autotune::Database;
+using autotune::Record;
+
+namespace {
+
+void show(const Database& db) {
+  std::printf("%10s %10s %7s %17s  %s\n", "usual us", "tuned us", "ratio", "95 % between",
+              "kernel, on what");
+  for (const Record& r : db.records()) {
+    const bool newest = db.find(r.task, r.device) == &r;
+    std::printf("%10.1f %10.1f %7.3f %8.3f %8.3f  %s on %s%s\n", r.usual_us, r.tuned_us,
+                r.tuned_us / r.usual_us, r.low, r.high, r.task.c_str(), r.device.c_str(),
+                newest ? "" : " (replaced by a later one)");
+  }
+}
+
+int check(const Database& db, const std::string& file) {
+  for (const std::string& line : db.damaged()) std::cout << file << ": " << line << "\n";
+  std::cout << db.records().size() << " records, " << db.damaged().size() << " damaged lines\n";
+  return db.damaged().empty() ? kOk : kError;
+}
+
+// Records that `into` has already, or a newer one in place of, are not added.
+Result<size_t> merge(Database& into, const Database& from) {
+  size_t added = 0;
+  for (const Record& r : from.records()) {
+    if (from.find(r.task, r.device) != &r) continue;
+    const Record* known = into.find(r.task, r.device);
+    if (known && autotune::to_line(*known) == autotune::to_line(r)) continue;
+    TW_RETURN_IF_ERROR(into.append(r));
+    ++added;
+  }
+  return added;
+}
+
+}  // namespace
+
+int db_command(const std::string& action, const std::vector<std::string>& files) {
+  if (files.empty() || (action == "merge") != (files.size() > 1))
+    return report_usage(action == "merge" ? "db merge INTO FROM...: expected two files or more"
+                                          : "db " + action + " FILE: expected one file");
+  auto db = Database::open(files[0]);
+  if (!db.ok()) return report(db.error());
+  if (action == "check") return check(*db, files[0]);
+  if (action == "show") {
+    show(*db);
+    return kOk;
+  }
+  if (action == "export") {
+    std::cout << "[";
+    for (size_t i = 0; i < db->records().size(); ++i) {
+      std::string line = autotune::to_line(db->records()[i]);
+      line.pop_back();
+      std::cout << (i ? ",\n " : "\n ") << line;
+    }
+    std::cout << "\n]\n";
+    return kOk;
+  }
+  if (action == "prune") {
+    const auto removed = db->prune();
+    if (!removed.ok()) return report(removed.error());
+    std::cout << *removed << " lines removed, " << db->records().size() << " records left\n";
+    return kOk;
+  }
+  for (size_t i = 1; i < files.size(); ++i) {
+    const auto from = Database::open(files[i]);
+    if (!from.ok()) return report(from.error());
+    const auto added = merge(*db, *from);
+    if (!added.ok()) return report(added.error());
+    std::cout << files[i] << ": " << *added << " records added\n";
+  }
+  return kOk;
+}
+
+}  // namespace tilewright::cli
