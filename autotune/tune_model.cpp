@@ -36,6 +36,7 @@ class ModelTuner {
         inputs_(inputs),
         options_(options),
         random_(options.seed),
+        pool_(std::make_shared<ThreadPool>(options.threads)),
         start_(now_nanoseconds()) {
     assemble_.progress = nullptr;
     lower_.on_kernel = nullptr;
@@ -92,7 +93,7 @@ class ModelTuner {
     programs.push_back(std::move(program));
     TW_ASSIGN(std::shared_ptr<Executable> executable,
               codegen::assemble_in_memory(std::move(programs), assemble_));
-    return Session::create(executable, {.threads = options_.threads, .seed = 1});
+    return Session::create(executable, {.threads = options_.threads, .pool = pool_, .seed = 1});
   }
 
   Status time_kernels() {
@@ -189,6 +190,8 @@ class ModelTuner {
   const std::span<const Tensor> inputs_;
   const TuneOptions& options_;
   std::mt19937 random_;
+  // One for all sessions: workers of another would wait for work on the same CPUs.
+  const std::shared_ptr<ThreadPool> pool_;
   const int64_t start_;
   ir::Graph graph_;
   std::vector<Entry> entries_;
