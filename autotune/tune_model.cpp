@@ -134,11 +134,12 @@ class ModelTuner {
     TW_ASSIGN(const std::unique_ptr<Session> candidates, compile(schedules));
     const PairedOptions pairs{.seconds = 0.4, .least = 8, .most = 40, .stop = options_.stop};
     auto times = run_in_turn(*best_, *candidates, inputs_, pairs, random_);
+    if (!times.ok() && refused_++ == 0) refusal_ = times.error().to_string();
     bool changed = false;
     for (Entry& e : entries_) {
       if (!e.trial) continue;
       ++trials_, ++e.kernel.trials;
-      if (!times.ok() || !judge(e, times->kernel(e.kernel.name))) continue;
+      if (!judge(e, times.ok() ? times->kernel(e.kernel.name) : compare({}, {}))) continue;
       e.search.accept(std::move(*e.trial));
       e.trial.reset();
       e.confirms = false;
@@ -174,6 +175,8 @@ class ModelTuner {
     result.runs = times.runs();
     const bool faster = result.runs.ratio < 1;
     result.progress = progress();
+    result.refused = refused_;
+    result.refusal = refusal_;
     for (Entry& e : entries_) {
       e.kernel.gain = times.kernel(e.kernel.name);
       e.kernel.best = e.search.best();
@@ -196,7 +199,8 @@ class ModelTuner {
   ir::Graph graph_;
   std::vector<Entry> entries_;
   std::unique_ptr<Session> usual_, best_;
-  size_t rounds_ = 0, trials_ = 0;
+  size_t rounds_ = 0, trials_ = 0, refused_ = 0;
+  std::string refusal_;
 };
 
 }  // namespace

@@ -53,6 +53,10 @@ struct TuneResult {
   // Whole runs: all best forms together (b) against the usual schedules (a).
   Comparison runs;
   TuneProgress progress;
+  // Rounds whose results were not those of the usual schedules, or that failed, and why the first
+  // one did: none of their candidates was taken.
+  size_t refused = 0;
+  std::string refusal;
 };
 
 // `graph` is typed; `lower` says for which machine, threads and numerics, `assemble` likewise. Forms

@@ -101,6 +101,9 @@ int tune_command(const ModelOptions& options, const std::string& inputs,
   progress.clear();
   if (!result.ok()) return report(result.error());
   print_table(*result);
+  if (result->refused > 0)
+    std::cerr << "tilewright: note: " << result->refused
+              << " rounds were passed over; the first: " << result->refusal << "\n";
   const autotune::Comparison& runs = result->runs;
   std::printf(
       "whole runs: %.3f ms usual, %.3f ms tuned; ratio %.3f, with 95 %% confidence between "
