@@ -59,6 +59,10 @@ class TransposeRule : public BlockRule {
                   widest = s_.machine().lanes(bytes);
     int64_t side = widest;
     while (side > tall || side > wide) side /= 2;
+    // 24 channels are three squares of 8, not two of 16 of which one is half empty.
+    constexpr double kFull = 0.8;
+    const auto filled = [&](int64_t by) { return part_used(tall, by) * part_used(wide, by); };
+    if (side > kFewest && filled(side) < kFull && filled(side / 2) > filled(side)) side /= 2;
     side_ = s_.decide(loop("side"), with(powers_of_two(kFewest, widest), side), side, Bits::kKept);
     const Together usual = squares_at_a_time(bytes, side_, wide / side_, tall / side_);
     const int64_t most = 2 * kTogether;
@@ -112,6 +116,11 @@ class TransposeRule : public BlockRule {
     store_past_caches(s_, name_);
     prefetch(columns_read * side_);
     return true;
+  }
+
+  // Of squares along n elements.
+  static double part_used(int64_t n, int64_t side) {
+    return static_cast<double>(n) / static_cast<double>((n + side - 1) / side * side);
   }
 
   // How many squares along a row of results are made one after the other, and how many along the
