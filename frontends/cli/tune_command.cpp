@@ -80,10 +80,10 @@ int tune_command(const ModelOptions& options, const std::string& inputs,
   const auto seconds = parse_duration(arguments.time);
   if (!seconds)
     return report_usage("--time " + arguments.time + ": expected a duration like 90s, 4m or 1h");
+  const OnInterrupt on_interrupt;
   auto bound = open_bound(options, inputs);
   if (!bound.ok()) return report(bound.error());
   const CompileOptions compile = compile_options(options);
-  const OnInterrupt on_interrupt;
   Progress progress;
   autotune::TuneOptions tuning{.seconds = *seconds,
                                .trials = arguments.trials,
