@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "ir/loops/compare.h"
+#include "ir/program/kernel_name.h"
 #include "runtime/core/fnv.h"
 
 namespace tilewright::autotune {
@@ -18,14 +19,9 @@ std::string hex(uint64_t n) {
 }  // namespace
 
 std::string task_key(const ir::Kernel& kernel, const std::set<std::string>& constants) {
-  // Programs call their kernels k0_..., k1_..., with the operators behind.
-  std::string name = kernel.name;
-  if (const size_t digits = name.find_first_not_of("0123456789", 1);
-      name.starts_with("k") && digits != std::string::npos && digits > 1 && name[digits] == '_')
-    name.erase(0, digits + 1);
   std::string known = hex(ir::structural_hash(kernel));
   for (const ir::Buffer& p : kernel.params) known += constants.count(p->name) != 0 ? "c" : "-";
-  return name + "-" + hex(fnv1a(known));
+  return ir::unnumbered_name(kernel.name) + "-" + hex(fnv1a(known));
 }
 
 std::string device_key(const ir::MachineDescription& machine, Numerics numerics) {

@@ -16,7 +16,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
+#include "codegen/compile_cached.h"
 #include "codegen/elf_data.h"
 #include "codegen/flatten_program.h"
 #include "runtime/core/host_tensor.h"
@@ -30,29 +32,37 @@ struct Parts {
   const Backend* backend = nullptr;
   Executable executable;
   ConstantSection constants;
-  CompiledKernels code;
+  std::vector<std::vector<uint8_t>> objects;
   std::vector<std::string> symbols;  // of all kernels, variant by variant
 };
 
-// Kernel names are unique within a program; the variant's number makes them so within the file.
+// Kernels are called by their contents, so that equal ones of several variants are there once.
 Result<Parts> make_parts(std::vector<ir::Program> programs, const AssembleOptions& options) {
   Parts parts;
   parts.backend = options.backend;
   if (!parts.backend) { TW_ASSIGN(parts.backend, open_backend()); }
   std::vector<ir::Kernel> kernels;
-  std::vector<const ir::Kernel*> pointers;
-  for (size_t v = 0; v < programs.size(); ++v) {
-    TW_ASSIGN(Variant variant, flatten_program(programs[v], parts.constants));
+  for (ir::Program& program : programs) {
+    TW_ASSIGN(Variant variant, flatten_program(program, parts.constants));
     parts.executable.variants.push_back(std::move(variant));
-    for (ir::Kernel k : programs[v].kernels) {
-      k.name = "v" + std::to_string(v) + "_" + k.name;
+    for (ir::Kernel& k : program.kernels) {
+      k.name = content_symbol(k);
       parts.symbols.push_back(k.name);
       kernels.push_back(std::move(k));
     }
   }
-  for (const ir::Kernel& k : kernels) pointers.push_back(&k);
-  TW_ASSIGN(parts.code, parts.backend->compile(pointers, options.machine, options.compile_threads,
-                                               options.progress));
+  std::vector<const ir::Kernel*> distinct;
+  std::set<std::string> names;
+  for (const ir::Kernel& k : kernels)
+    if (names.insert(k.name).second) distinct.push_back(&k);
+  TW_ASSIGN(std::vector<CompiledKernel> code,
+            compile_cached(*parts.backend, distinct, options.machine, options.compile_threads,
+                           options.progress, options.cache));
+  std::set<std::string> used;
+  for (CompiledKernel& c : code) {
+    used.insert(c.features.begin(), c.features.end());
+    parts.objects.push_back(std::move(c.object));
+  }
   size_t next = 0;
   for (Variant& v : parts.executable.variants)
     for (KernelDesc& k : v.kernels) {
@@ -64,7 +74,8 @@ Result<Parts> make_parts(std::vector<ir::Program> programs, const AssembleOption
   parts.executable.producer = "tilewright " TILEWRIGHT_VERSION;
   parts.executable.model_name = options.model_name;
   parts.executable.cpu = options.machine.cpu;
-  parts.executable.cpu_features = parts.code.features;
+  for (const std::string& f : options.machine.features)
+    if (used.count(f)) parts.executable.cpu_features.push_back(f);
   parts.executable.schedule_threads = options.machine.threads;
   parts.executable.numerics = programs[0].numerics;
   parts.executable.constants_bytes = parts.constants.bytes();
@@ -106,7 +117,7 @@ Result<std::shared_ptr<Executable>> assemble_in_memory(std::vector<ir::Program> 
     AlignedBytes constants;
   };
   auto owner = std::make_shared<Owner>();
-  TW_ASSIGN(owner->code, parts.backend->load(parts.code.objects));
+  TW_ASSIGN(owner->code, parts.backend->load(parts.objects));
   owner->constants.resize(static_cast<size_t>(std::max<int64_t>(parts.constants.bytes(), 64)));
   parts.constants.move_to(owner->constants.data());
   auto executable = std::make_shared<Executable>(std::move(parts.executable));
@@ -129,9 +140,9 @@ Status assemble_shared_object(std::vector<ir::Program> programs, const AssembleO
   TemporaryFolder folder;
   if (!folder.ok()) return io_error("cannot make a temporary folder");
   std::vector<std::string> files;
-  for (size_t i = 0; i < parts.code.objects.size(); ++i) {
+  for (size_t i = 0; i < parts.objects.size(); ++i) {
     files.push_back(folder.file("kernel" + std::to_string(i) + ".o"));
-    TW_RETURN_IF_ERROR(write_file(files.back(), parts.code.objects[i]));
+    TW_RETURN_IF_ERROR(write_file(files.back(), parts.objects[i]));
   }
   TW_ASSIGN(std::vector<uint8_t> table,
             parts.backend->emit_function_table(parts.symbols, "tilewright_kernels",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/backend.h"
+#include "codegen/cache/file_cache.h"
 #include "ir/machine.h"
 #include "ir/program/program.h"
 #include "runtime/core/result.h"
@@ -22,6 +23,7 @@ struct AssembleOptions {
   std::string model_name;   // what tw_model_name and `info` print
   std::function<void(size_t done, size_t total)> progress;  // kernels compiled; from any thread
   const Backend* backend = nullptr;                         // null: the CPU's
+  cache::FileCache* cache = nullptr;                        // of compiled kernels; null: none
 };
 
 // One variant per program, in the order in which a session tries them.

@@ -16,9 +16,9 @@
 
 namespace tilewright::codegen {
 
-struct CompiledKernels {
-  std::vector<std::vector<uint8_t>> objects;  // the backend's own form; of a CPU, relocatable ELF
-  std::vector<std::string> features;          // of the machine's, those that the code may use
+struct CompiledKernel {
+  std::vector<uint8_t> object;        // the backend's own form; of a CPU, relocatable ELF
+  std::vector<std::string> features;  // of the machine's, those that the code may use
 };
 
 // `print`'s forms: what the backend writes kernels in, and what that becomes.
@@ -36,12 +36,17 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
+  // Changes whenever code that it makes might: what is kept of it is good for this version alone.
+  // Empty: not known.
+  virtual std::string version() const = 0;
+
   // A machine that it makes code for: "native", that of this process, or one of its names.
   virtual Result<ir::MachineDescription> describe(const std::string& machine) const = 0;
 
-  // `threads`: how many compile at once. The result depends on neither their number nor their
-  // timing. `progress` (may be null) is told of every kernel, from any of these threads.
-  virtual Result<CompiledKernels> compile(
+  // In the order of the kernels. `threads`: how many compile at once; the result depends on neither
+  // their number nor their timing. `progress` (may be null) is told of every kernel, from any of
+  // these threads.
+  virtual Result<std::vector<CompiledKernel>> compile(
       const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine,
       int threads, const std::function<void(size_t done, size_t total)>& progress) const = 0;
 

@@ -8,6 +8,7 @@
 #include "ir/loops/compare.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
+#include "ir/program/kernel_name.h"
 #include "ir/text/printer_loops.h"
 #include "passes/loops/loop_passes.h"
 #include "passes/lower.h"
@@ -273,7 +274,7 @@ Status Planner::add_call(const Graph& graph, GroupKernel& g, CallInstruction& ca
   by_hash_.emplace(hash, call.kernel);
   sources_.emplace_back(g.kernel, is_constant);
   Kernel k = g.kernel;
-  k.name = "k" + std::to_string(call.kernel) + "_" + k.name;
+  k.name = ir::numbered_name(call.kernel, k.name);
   k.exact = options_.numerics == Numerics::kExact;
   TW_ASSIGN(LoweredKernel lowered, lower_(std::move(k), constants));
   program_.kernels.push_back(std::move(lowered.kernel));

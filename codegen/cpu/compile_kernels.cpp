@@ -16,9 +16,9 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <set>
 #include <thread>
 
+#include "codegen/cache/build_id.h"
 #include "codegen/cpu/emit_llvm.h"
 #include "codegen/cpu/emit_object.h"
 #include "codegen/cpu/features_used.h"
@@ -107,16 +107,12 @@ ir::MachineDescription machine_for(const ir::Kernel& kernel, ir::MachineDescript
   return machine;
 }
 
-struct Compiled {
-  std::vector<uint8_t> object;
-  std::vector<std::string> features;
-};
-Result<Compiled> compile_one(const ir::Kernel& kernel, const ir::MachineDescription& machine,
-                             llvm::TargetMachine& target) {
+Result<CompiledKernel> compile_one(const ir::Kernel& kernel, const ir::MachineDescription& machine,
+                                   llvm::TargetMachine& target) {
   llvm::LLVMContext context;
   auto module = new_module(context, kernel.name, target);
   const ir::MachineDescription own = machine_for(kernel, machine);
-  Compiled result;
+  CompiledKernel result;
   result.features = own.features;
   TW_RETURN_IF_ERROR(emit_kernel(kernel, own, *module));
   TW_RETURN_IF_ERROR(verify_module(*module, kernel.name));
@@ -127,12 +123,18 @@ Result<Compiled> compile_one(const ir::Kernel& kernel, const ir::MachineDescript
 
 }  // namespace
 
-Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& kernels,
-                                        const ir::MachineDescription& machine, int threads,
-                                        const std::function<void(size_t, size_t)>& progress) {
+std::string compiler_version() {
+  const std::string ours = cache::build_id(reinterpret_cast<const void*>(&compiler_version)),
+                    llvm = cache::build_id(reinterpret_cast<const void*>(&llvm::verifyModule));
+  return ours.empty() || llvm.empty() ? "" : ours + " " + llvm;
+}
+
+Result<std::vector<CompiledKernel>> compile_kernels(
+    const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine,
+    int threads, const std::function<void(size_t, size_t)>& progress) {
   initialize_llvm();
-  std::vector<Result<Compiled>> results(kernels.size(),
-                                        Result<Compiled>(internal_error("not compiled")));
+  std::vector<Result<CompiledKernel>> results(
+      kernels.size(), Result<CompiledKernel>(internal_error("not compiled")));
   std::atomic<size_t> next{0}, done{0};
   auto work = [&] {
     auto target = target_machine(machine);
@@ -146,15 +148,11 @@ Result<CompiledKernels> compile_kernels(const std::vector<const ir::Kernel*>& ke
     workers.emplace_back(work);
   work();
   for (std::thread& t : workers) t.join();
-  CompiledKernels all;
-  std::set<std::string> used;
+  std::vector<CompiledKernel> all;
   for (auto& r : results) {
     if (!r.ok()) return std::move(r.error());
-    used.insert(r->features.begin(), r->features.end());
-    all.objects.push_back(std::move(r->object));
+    all.push_back(std::move(*r));
   }
-  std::copy_if(machine.features.begin(), machine.features.end(), std::back_inserter(all.features),
-               [&](const std::string& f) { return used.count(f) != 0; });
   return all;
 }
 

@@ -18,12 +18,15 @@ namespace tilewright::cpu {
 Result<ir::MachineDescription> describe_machine(const std::string& cpu = "native");
 
 using codegen::CodeForm;
-using codegen::CompiledKernels;
+using codegen::CompiledKernel;
 using codegen::LoadedCode;
+
+// See Backend::version: by the build ids of this library and of LLVM's.
+std::string compiler_version();
 
 // See Backend::compile, print and load: one module per kernel, so that kernels compile in parallel
 // and one's code does not depend on another's. Errors: kInternal for IR that LLVM refuses.
-Result<CompiledKernels> compile_kernels(
+Result<std::vector<CompiledKernel>> compile_kernels(
     const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine,
     int threads, const std::function<void(size_t done, size_t total)>& progress = nullptr);
 

@@ -8,10 +8,11 @@ namespace {
 
 class CpuBackend : public codegen::Backend {
  public:
+  std::string version() const override { return compiler_version(); }
   Result<ir::MachineDescription> describe(const std::string& machine) const override {
     return describe_machine(machine);
   }
-  Result<CompiledKernels> compile(
+  Result<std::vector<CompiledKernel>> compile(
       const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine,
       int threads, const std::function<void(size_t, size_t)>& progress) const override {
     return compile_kernels(kernels, machine, threads, progress);

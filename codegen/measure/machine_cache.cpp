@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "codegen/cache/file_cache.h"
 #include "runtime/core/fnv.h"
 
 namespace tilewright::measure {
@@ -108,19 +109,13 @@ std::span<const Term> terms() {
 }
 
 std::string cache_file(const CpuInfo& cpu) {
-  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
-  fs::path folder;
-  if (cache && *cache == '/')  // a relative one is to be ignored (XDG Base Directory, "Basics")
-    folder = cache;
-  else if (home && *home == '/')
-    folder = fs::path(home) / ".cache";
-  else
-    return {};
+  const std::string folder = cache::user_folder();
+  if (folder.empty()) return {};
   char name[48];
   // Only names the file, which repeats what it is of.
   std::snprintf(name, sizeof name, "machine_%016llx.json",
                 static_cast<unsigned long long>(fnv1a(identity(cpu))));
-  return folder / "tilewright" / name;
+  return folder + "/" + name;
 }
 
 Result<ir::MachineSpeed> read_speed(const std::string& file, const CpuInfo& cpu) {

@@ -38,6 +38,9 @@ void add_model_options(CLI::App* app, ModelOptions& o, const char* model) {
       ->check(CLI::IsMember(std::vector<std::string>(tilewright::kNumericsNames.begin(),
                                                      tilewright::kNumericsNames.end())))
       ->capture_default_str();
+  app->add_flag("--no-cache{false}", o.use_cache,
+                "compile all anew, and keep nothing; else what was compiled before is taken from "
+                "~/.cache/tilewright (TILEWRIGHT_CACHE_BYTES says how large that may become)");
 }
 void add_database(CLI::App* app, std::string& path) {
   app->add_option(

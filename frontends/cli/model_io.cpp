@@ -1,4 +1,5 @@
 // Opening models for a run; inputs and outputs in .npz files and folders of .pb files.
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -29,6 +30,9 @@ CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions compile;
   compile.cpu = options.cpu;
   compile.database = options.database;
+  // Who wants to see the passes wants them to run.
+  compile.cache =
+      options.use_cache && !std::getenv("TILEWRIGHT_DUMP") ? cache::user_cache() : nullptr;
   compile.numerics = numerics_from_name(options.numerics).value_or(compile.numerics);
   compile.note = [](const std::string& note) { std::cerr << "tilewright: note: " << note << "\n"; };
   compile.schedule_threads = options.threads > 0 ? options.threads : available_cpus();

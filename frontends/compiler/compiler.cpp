@@ -5,6 +5,7 @@
 #include "codegen/assemble_executable.h"
 #include "codegen/backend.h"
 #include "codegen/measure/machine_cache.h"
+#include "frontends/compiler/kept_executable.h"
 #include "frontends/onnx/inline_functions.h"
 #include "frontends/onnx/read_model.h"
 #include "runtime/session.h"
@@ -31,7 +32,7 @@ Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph,
   programs.push_back(std::move(program));
   TW_ASSIGN(std::shared_ptr<Executable> executable,
             codegen::assemble_in_memory(std::move(programs),
-                                        {lower.machine, compile_threads(options), graph.name, {}}));
+                                        assemble_options(host, lower.machine, graph.name)));
   TW_ASSIGN(std::unique_ptr<Session> session, Session::create(executable, {}));
   std::vector<Tensor> outputs;
   TW_RETURN_IF_ERROR(session->run({}, outputs));
@@ -91,6 +92,7 @@ codegen::AssembleOptions assemble_options(const CompileOptions& options,
                                           const ir::MachineDescription& machine,
                                           const std::string& name) {
   codegen::AssembleOptions assemble{machine, compile_threads(options), name, {}};
+  assemble.cache = options.cache;
   if (options.progress)
     assemble.progress = [options](size_t done, size_t total) {
       options.progress("compiling", done, total);
@@ -151,10 +153,19 @@ Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
                                                       const Binding& binding,
                                                       const CompileOptions& options,
                                                       std::vector<std::string>* specialised) {
-  std::vector<std::string> notes;
-  TW_ASSIGN(ir::Graph graph, build_graph(model, binding, specialised, &notes));
-  pass_on(notes, options);
-  return compile_in_memory(std::move(graph), options);
+  KeptAbout about;
+  auto executable = catch_failures([&]() -> Result<std::shared_ptr<Executable>> {
+    const KeptExecutable kept(model, binding, options);
+    if (auto found = kept.find(about)) return found;
+    TW_ASSIGN(ir::Graph graph, build_graph(model, binding, &about.specialised, &about.notes));
+    TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
+    TW_ASSIGN(ir::Program program, passes::lower(std::move(graph), lower));
+    return kept.assemble(std::move(program),
+                         assemble_options(options, lower.machine, model.graph.name), about);
+  });
+  pass_on(about.notes, options);
+  if (specialised) *specialised = about.specialised;
+  return executable;
 }
 
 Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindings,

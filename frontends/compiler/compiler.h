@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/assemble_executable.h"
+#include "codegen/cache/file_cache.h"
 #include "frontends/onnx/import_graph.h"
 #include "frontends/onnx/model.h"
 #include "ir/program/program.h"
@@ -31,6 +32,8 @@ struct CompileOptions {
   Numerics numerics = Numerics::kStandard;
   // A tuning database (autotune/database.h) whose schedules come before the usual ones; empty: none.
   std::string database;
+  // Where compiled kernels and models are kept and looked for; null: nowhere.
+  cache::FileCache* cache = nullptr;
   // Called as kernels get ready: what is being done, how many are done, of how many (0: not known).
   // From any thread.
   std::function<void(const std::string& stage, size_t done, size_t total)> progress;
@@ -72,7 +75,8 @@ Result<ir::Program> compile_program(const OnnxModel& model, const Binding& bindi
                                     const CompileOptions& options);
 
 // An executable of this process, through the JIT of codegen. The constants are kept alive by it.
-// With a model: for one binding, where `specialised` is as in build_graph.
+// With a model: for one binding, where `specialised` is as in build_graph; from options.cache where
+// that has it.
 Result<std::shared_ptr<Executable>> compile_in_memory(ir::Graph graph,
                                                       const CompileOptions& options);
 Result<std::shared_ptr<Executable>> compile_in_memory(

@@ -36,6 +36,10 @@ class ExternalData {
   // An empty folder: the model may have no external data.
   explicit ExternalData(std::filesystem::path folder) : folder_(std::move(folder)) {}
   Result<MappedRange> map(const ExternalRange& range);
+  // All files that were mapped, by their paths.
+  const std::map<std::filesystem::path, std::shared_ptr<const MappedFile>>& files() const {
+    return files_;
+  }
 
  private:
   Result<std::filesystem::path> resolve(const std::string& location) const;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -119,6 +120,12 @@ struct OnnxModel {
   // The main graph, and the functions of the model that it may call.
   OnnxGraph graph;
   std::vector<OnnxFunction> functions;
+  // All that it was read from: the file, and those of external data; mapped as long as the model is.
+  struct Source {
+    std::span<const uint8_t> bytes;
+    std::shared_ptr<const void> owner;
+  };
+  std::vector<Source> sources;
 };
 
 // The name in quotes; long ones are cut, since they come from outside and end in messages.

@@ -42,6 +42,9 @@ Result<std::unique_ptr<OnnxModel>> parse_model(std::span<const uint8_t> bytes,
   }
   TensorSource source{bytes, std::move(owner), ExternalData(folder)};
   TW_ASSIGN(auto model, convert_model(proto, source));
+  model->sources.push_back({bytes, source.owner});
+  for (const auto& [path, file] : source.external.files())
+    model->sources.push_back({file->bytes(), file});
   sort_nodes(model->graph);
   TW_RETURN_IF_ERROR(check_model(*model));
   return model;

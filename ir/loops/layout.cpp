@@ -55,19 +55,56 @@ int64_t storage_offset(const std::vector<PhysicalAxis>& axes, const int64_t* ind
 
 namespace {
 
+// The offset of an element is a sum of what each of its indices adds, so that a table per dimension
+// replaces the divisions: part[d][i] is what index i of dimension d adds.
+std::vector<std::vector<int64_t>> offset_parts(const Shape& shape, const Layout& layout) {
+  std::vector<std::vector<int64_t>> parts;
+  for (const int64_t extent : shape) parts.emplace_back(static_cast<size_t>(extent), 0);
+  for (const PhysicalAxis& a : physical_axes(layout, shape)) {
+    std::vector<int64_t>& part = parts[static_cast<size_t>(a.dim)];
+    for (size_t i = 0; i < part.size(); ++i) {
+      const int64_t block = static_cast<int64_t>(i) / a.divisor;
+      part[i] += (a.modulus ? block % a.modulus : block) * a.stride;
+    }
+  }
+  return parts;
+}
+
 // Calls f(row-major position, offset in storage) for each element.
 template <typename F>
 void for_each_element(const Shape& shape, const Layout& layout, F&& f) {
-  const std::vector<PhysicalAxis> axes = physical_axes(layout, shape);
   const std::optional<int64_t> count = element_count(shape);
   TW_CHECK(count);
-  std::vector<int64_t> index(shape.size() + 1, 0);
-  for (int64_t n = 0; n < *count; ++n) {
-    f(n, storage_offset(axes, index.data()));
-    for (size_t d = shape.size(); d-- > 0;) {
-      if (++index[d] < shape[d]) break;
+  if (*count == 0) return;
+  if (shape.empty()) return f(int64_t{0}, int64_t{0});
+  const auto parts = offset_parts(shape, layout);
+  std::vector<size_t> index(shape.size(), 0);
+  for (int64_t n = 0; n < *count;) {
+    int64_t row = 0;
+    for (size_t d = 0; d + 1 < index.size(); ++d) row += parts[d][index[d]];
+    for (const int64_t column : parts.back()) f(n++, row + column);
+    for (size_t d = index.size() - 1; d-- > 0;) {
+      if (++index[d] < parts[d].size()) break;
       index[d] = 0;
     }
+  }
+}
+
+// Elements of one size are moved as integers of that size, at any alignment.
+template <typename F>
+void for_each_copy(DType dtype, const Shape& shape, const Layout& layout, F&& place) {
+  const auto copy = [&](auto element) {
+    constexpr int64_t size = sizeof element;
+    for_each_element(shape, layout, [&](int64_t n, int64_t offset) {
+      const auto [to, from] = place(n * size, offset * size);
+      std::memcpy(to, from, size);
+    });
+  };
+  switch (byte_size(dtype)) {
+    case 1: return copy(uint8_t{});
+    case 2: return copy(uint16_t{});
+    case 4: return copy(uint32_t{});
+    default: return copy(uint64_t{});
   }
 }
 
@@ -76,20 +113,20 @@ void for_each_element(const Shape& shape, const Layout& layout, F&& f) {
 // Constants are packed when the file is written; other values by kernels.
 std::vector<uint8_t> pack(const uint8_t* row_major, DType dtype, const Shape& shape,
                           const Layout& layout) {
-  const int64_t size = byte_size(dtype);
-  std::vector<uint8_t> packed(static_cast<size_t>(storage_elements(layout, shape) * size), 0);
-  for_each_element(shape, layout, [&](int64_t n, int64_t offset) {
-    std::memcpy(packed.data() + offset * size, row_major + n * size, static_cast<size_t>(size));
+  std::vector<uint8_t> packed(
+      static_cast<size_t>(storage_elements(layout, shape) * byte_size(dtype)), 0);
+  for_each_copy(dtype, shape, layout, [&](int64_t n, int64_t offset) {
+    return std::pair{packed.data() + offset, row_major + n};
   });
   return packed;
 }
 
 std::vector<uint8_t> unpack(const uint8_t* packed, DType dtype, const Shape& shape,
                             const Layout& layout) {
-  const int64_t size = byte_size(dtype);
-  std::vector<uint8_t> row_major(static_cast<size_t>(element_count(shape).value_or(0) * size));
-  for_each_element(shape, layout, [&](int64_t n, int64_t offset) {
-    std::memcpy(row_major.data() + n * size, packed + offset * size, static_cast<size_t>(size));
+  std::vector<uint8_t> row_major(
+      static_cast<size_t>(element_count(shape).value_or(0) * byte_size(dtype)));
+  for_each_copy(dtype, shape, layout, [&](int64_t n, int64_t offset) {
+    return std::pair{row_major.data() + n, packed + offset};
   });
   return row_major;
 }

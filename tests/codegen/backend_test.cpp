@@ -51,13 +51,14 @@ class InterpreterBackend : public Backend {
   Result<ir::MachineDescription> describe(const std::string&) const override {
     return ir::MachineDescription();
   }
-  Result<CompiledKernels> compile(const std::vector<const ir::Kernel*>& kernels,
-                                  const ir::MachineDescription&, int,
-                                  const std::function<void(size_t, size_t)>&) const override {
-    CompiledKernels code;
+  std::string version() const override { return "interpreter"; }
+  Result<std::vector<CompiledKernel>> compile(
+      const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription&, int,
+      const std::function<void(size_t, size_t)>&) const override {
+    std::vector<CompiledKernel> code;
     for (const ir::Kernel* k : kernels) {
       const std::string text = ir::to_text(*k);
-      code.objects.emplace_back(text.begin(), text.end());
+      code.push_back({{text.begin(), text.end()}, {}});
     }
     return code;
   }

@@ -140,7 +140,7 @@ TEST(Rows, AreReadWhateverTheirForm) {
       const ir::Kernel k = parsed(text);
       auto compiled = compile_kernels({&k}, *machine, 1);
       ASSERT_TRUE(compiled.ok()) << text << "\n" << compiled.error().to_string();
-      auto code = load_code(compiled->objects);
+      auto code = load_code({(*compiled)[0].object});
       ASSERT_TRUE(code.ok()) << code.error().to_string();
       std::vector<float> a(4096), expected(4096), found(4096);
       for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i);
@@ -268,7 +268,7 @@ TEST(Selects, LeaveWhatTheyGuardAside) {
   ASSERT_TRUE(machine.ok());
   auto compiled = compile_kernels({&k}, *machine, 1);
   ASSERT_TRUE(compiled.ok()) << compiled.error().to_string();
-  auto code = load_code(compiled->objects);
+  auto code = load_code({(*compiled)[0].object});
   ASSERT_TRUE(code.ok()) << code.error().to_string();
   std::vector<float> a(4096), expected(4096), found(4096);
   for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i);
