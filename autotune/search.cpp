@@ -80,6 +80,26 @@ std::vector<Decision> Search::open_decisions() const {
   return std::move(choice->decisions);
 }
 
+std::vector<Decision> Search::changes() const {
+  auto choice = passes::choose_trace(
+      kernel_, {.machine = &options_.machine, .constants = constants_, .answers = best_.answers});
+  if (!choice.ok()) return {};
+  std::vector<Decision> changed;
+  for (const Decision& d : choice->decisions) {
+    if (d.answer == d.usual) continue;
+    changed.push_back({.name = d.name,
+                       .values = {d.usual, d.answer},
+                       .answer = d.answer,
+                       .usual = d.usual,
+                       .bits = d.bits});
+    for (const int64_t v : changed.back().values)
+      for (size_t i = 0; i < d.labels.size(); ++i)
+        if (d.values[i] == v) changed.back().labels.push_back(d.labels[i]);
+  }
+  passes::price_decisions(changed, kernel_, constants_, options_);
+  return changed;
+}
+
 void Search::add(Answers answers) {
   if (auto c = form(std::move(answers))) waiting_.push_back(std::move(*c));
 }

@@ -44,6 +44,9 @@ class Search {
   const Candidate& usual() const { return usual_; }
   const Candidate& best() const { return best_; }
   bool improved() const { return best_.answers != usual_.answers; }
+  // The decisions that the best form answers otherwise: `values` and `microseconds` are of the usual
+  // answer and of the best form's, each by itself (passes/price_decisions.h). Takes milliseconds each.
+  std::vector<passes::Decision> changes() const;
 
  private:
   Search(ir::Kernel kernel, std::set<std::string> constants, const passes::LowerOptions& options,

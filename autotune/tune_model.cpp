@@ -25,6 +25,7 @@ struct Entry {
   Search search;
   std::optional<Candidate> trial;  // of the round
   bool confirms = false;           // the trial was faster in the round before
+  double ratio = 1;                // of the best form's time to the usual one's, by the rounds
 };
 
 class ModelTuner {
@@ -73,7 +74,8 @@ class ModelTuner {
         if (failed.ok()) failed = search.error();
         return std::nullopt;
       }
-      entries_.push_back({std::move(kernel), std::move(*search), std::nullopt, false});
+      kernel.expected_us = search->usual().expected_us;
+      entries_.push_back({std::move(kernel), std::move(*search), std::nullopt});
       return entries_.back().search.usual().schedule;
     };
     TW_ASSIGN(const ir::Program program, passes::lower_fused(graph_, lower));
@@ -99,11 +101,21 @@ class ModelTuner {
   Status time_kernels() {
     const PairedOptions pairs{.seconds = 0.2, .least = 3, .most = 32, .stop = options_.stop};
     TW_ASSIGN(const PairedTimes times, run_in_turn(*usual_, *usual_, inputs_, pairs, random_));
-    const double run = times.runs().a;
-    for (Entry& e : entries_) e.kernel.us = times.kernel(e.kernel.name).a;
+    run_us_ = times.runs().a;
+    std::map<std::string, TunedKernel*> by_name;
+    for (Entry& e : entries_) {
+      e.kernel.us = times.kernel(e.kernel.name).a;
+      by_name[e.kernel.name] = &e.kernel;
+    }
+    for (const Profiler::Row& r : usual_->profile().rows())  // of the last run
+      if (const auto it = by_name.find(r.kernel); it != by_name.end()) {
+        it->second->calls += r.calls;
+        it->second->flops += r.flops;
+        it->second->bytes += r.bytes;
+      }
     std::stable_sort(entries_.begin(), entries_.end(),
                      [](const Entry& a, const Entry& b) { return a.kernel.us > b.kernel.us; });
-    std::erase_if(entries_, [&](const Entry& e) { return e.kernel.us < kShort * run; });
+    std::erase_if(entries_, [&](const Entry& e) { return e.kernel.us < kShort * run_us_; });
     return {};
   }
 
@@ -138,8 +150,17 @@ class ModelTuner {
     bool changed = false;
     for (Entry& e : entries_) {
       if (!e.trial) continue;
-      ++trials_, ++e.kernel.trials;
-      if (!judge(e, times.ok() ? times->kernel(e.kernel.name) : compare({}, {}))) continue;
+      ++trials_;
+      e.kernel.trials.push_back(
+          {.answers = e.trial->answers, .expected_us = e.trial->expected_us, .seconds = seconds()});
+      Trial& trial = e.kernel.trials.back();
+      if (times.ok())
+        trial.measured = times->kernel(e.kernel.name);
+      else
+        trial.refused = times.error().to_string();
+      trial.confirmed = judge(e, trial.measured);
+      if (!trial.confirmed) continue;
+      e.ratio *= trial.measured.ratio;
       e.search.accept(std::move(*e.trial));
       e.trial.reset();
       e.confirms = false;
@@ -147,7 +168,8 @@ class ModelTuner {
     }
     if (changed) { TW_ASSIGN(best_, compile(best_schedules())); }
     ++rounds_;
-    if (options_.progress) options_.progress(progress());
+    history_.push_back(progress());
+    if (options_.progress) options_.progress(history_.back());
     return true;
   }
   // Is the trial the best form? One that is faster must be so twice.
@@ -163,7 +185,10 @@ class ModelTuner {
     TuneProgress p{.rounds = rounds_, .trials = trials_, .kernels = entries_.size()};
     p.seconds = seconds();
     p.seconds_left = std::max(0.0, options_.seconds - p.seconds);
-    for (const Entry& e : entries_) p.improved += e.search.improved();
+    for (const Entry& e : entries_) {
+      p.improved += e.search.improved();
+      p.saved += (1 - e.ratio) * e.kernel.us / run_us_;
+    }
     return p;
   }
 
@@ -175,14 +200,18 @@ class ModelTuner {
     result.runs = times.runs();
     const bool faster = result.runs.ratio < 1;
     result.progress = progress();
+    result.progress.saved = 0;
+    result.rounds = std::move(history_);
     result.refused = refused_;
     result.refusal = refusal_;
     for (Entry& e : entries_) {
       e.kernel.gain = times.kernel(e.kernel.name);
       e.kernel.best = e.search.best();
       e.kernel.improved = faster && e.search.improved() && e.kernel.gain.b_is_faster();
-      if (e.kernel.improved)
+      if (e.kernel.improved) {
         result.progress.saved += (e.kernel.gain.a - e.kernel.gain.b) / result.runs.a;
+        e.kernel.changes = e.search.changes();
+      }
       result.kernels.push_back(std::move(e.kernel));
     }
     return result;
@@ -199,7 +228,9 @@ class ModelTuner {
   ir::Graph graph_;
   std::vector<Entry> entries_;
   std::unique_ptr<Session> usual_, best_;
+  std::vector<TuneProgress> history_;
   size_t rounds_ = 0, trials_ = 0, refused_ = 0;
+  double run_us_ = 0;  // with the usual schedules
   std::string refusal_;
 };
 

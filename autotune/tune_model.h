@@ -18,7 +18,7 @@ namespace tilewright::autotune {
 
 struct TuneProgress {
   // Rounds and candidates measured, kernels that have a better form by now, and the part of a run's
-  // time that these save, by the kernels' own times.
+  // time that these save, by the kernels' own times: before the last runs, by those of the rounds.
   size_t rounds = 0, trials = 0, improved = 0, kernels = 0;
   double saved = 0;
   double seconds = 0, seconds_left = 0;
@@ -37,15 +37,29 @@ struct TuneOptions {
   std::function<void(const TuneProgress&)> progress;
 };
 
+// One measurement of a candidate, in microseconds of all calls of a run.
+struct Trial {
+  passes::Answers answers;
+  double expected_us = 0;  // of one call
+  Comparison measured;     // the candidate (b) against the best form of that time (a)
+  double seconds = 0;      // since the start
+  bool confirmed = false;  // it became the best form
+  std::string refused;     // why it was not compared; empty: it was
+};
+
 // A kernel of the model, all of its calls together.
 struct TunedKernel {
   std::string name, task;  // "k4_conv_add", and task_key
-  double us = 0;           // in a run with the usual schedules
-  size_t trials = 0;
+  // In a run with the usual schedules: time, calls, and what these do (ProfileRow).
+  double us = 0;
+  int64_t calls = 0, flops = 0, bytes = 0;
+  double expected_us = 0;  // of one call with the usual schedule
+  std::vector<Trial> trials;
   // Its best form, and how that compares with the usual one (a) in the last, confirming runs.
   Candidate best;
   bool improved = false;
   Comparison gain;
+  std::vector<passes::Decision> changes;  // Search::changes, where it improved
 };
 struct TuneResult {
   // The slowest first.
@@ -53,6 +67,7 @@ struct TuneResult {
   // Whole runs: all best forms together (b) against the usual schedules (a).
   Comparison runs;
   TuneProgress progress;
+  std::vector<TuneProgress> rounds;  // as it was after each
   // Rounds whose results were not those of the usual schedules, or that failed, and why the first
   // one did: none of their candidates was taken.
   size_t refused = 0;

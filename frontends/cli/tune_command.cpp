@@ -54,10 +54,11 @@ void print_table(const autotune::TuneResult& r) {
   for (const autotune::TunedKernel& k : r.kernels) {
     if (k.improved)
       std::printf("%10.1f %10.1f %7.3f %8.3f %8.3f %7zu  %s: %s\n", k.gain.a, k.gain.b,
-                  k.gain.ratio, k.gain.low, k.gain.high, k.trials, k.name.c_str(),
+                  k.gain.ratio, k.gain.low, k.gain.high, k.trials.size(), k.name.c_str(),
                   answers_of(k.best.answers).c_str());
     else
-      std::printf("%10.1f %10s %7s %17s %7zu  %s\n", k.us, "-", "-", "-", k.trials, k.name.c_str());
+      std::printf("%10.1f %10s %7s %17s %7zu  %s\n", k.us, "-", "-", "-", k.trials.size(),
+                  k.name.c_str());
   }
 }
 

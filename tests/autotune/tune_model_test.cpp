@@ -54,9 +54,38 @@ TEST(TuneModel, MeasuresCandidatesOfEveryKernel) {
   EXPECT_GT(result->runs.pairs, 6u);
   for (const autotune::TunedKernel& k : result->kernels) {
     EXPECT_GT(k.us, 0) << k.name;
-    EXPECT_GT(k.trials, 0u) << k.name;
+    EXPECT_GT(k.calls, 0) << k.name;
+    EXPECT_GT(k.bytes, 0) << k.name;
+    EXPECT_GT(k.expected_us, 0) << k.name;
+    EXPECT_FALSE(k.trials.empty()) << k.name;
     EXPECT_TRUE(!k.improved || k.gain.high < 1) << k.name;
   }
+}
+TEST(TuneModel, KeepsTheHistoryOfItsTrials) {
+  const auto result = tuned({}, {.seconds = 60, .trials = 12});
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  ASSERT_EQ(result->rounds.size(), result->progress.rounds);
+  size_t trials = 0;
+  for (const autotune::TunedKernel& k : result->kernels) {
+    trials += k.trials.size();
+    double before = 0;
+    for (const autotune::Trial& t : k.trials) {
+      EXPECT_GT(t.expected_us, 0) << k.name;
+      EXPECT_GE(t.seconds, before) << k.name;
+      before = t.seconds;
+      EXPECT_GT(t.measured.pairs, 0u) << k.name << ": " << t.refused;
+      EXPECT_TRUE(!t.confirmed || t.measured.high < 1) << k.name;
+    }
+    EXPECT_EQ(k.changes.empty(), !k.improved) << k.name;
+    for (const passes::Decision& d : k.changes) {
+      EXPECT_EQ(d.values, (std::vector<int64_t>{d.usual, d.answer})) << d.name;
+      EXPECT_EQ(d.microseconds.size(), 2u) << d.name;
+      EXPECT_EQ(k.best.answers.at(d.name), d.answer);
+    }
+  }
+  EXPECT_EQ(trials, result->progress.trials);
+  for (size_t r = 1; r < result->rounds.size(); ++r)
+    EXPECT_GE(result->rounds[r].saved, result->rounds[r - 1].saved);
 }
 TEST(TuneModel, EndsWhenItIsTold) {
   autotune::TuneOptions how{.seconds = 600};
