@@ -47,6 +47,19 @@ Status check_equal(const Tensor& a, const Tensor& b, size_t output) {
   return {};
 }
 
+// A call that only some runs make takes no time in the others.
+void add_rows(RunTimes& times, const std::vector<Profiler::Row>& rows) {
+  for (const Profiler::Row& r : rows) {
+    auto it = std::find_if(times.rows.begin(), times.rows.end(), [&](const RunTimes::Row& known) {
+      return known.nodes == r.nodes && known.kernel == r.kernel;
+    });
+    if (it == times.rows.end()) it = times.rows.insert(it, {r.nodes, r.kernel, {}});
+    it->us.resize(times.runs.size() - 1, 0.0);
+    it->us.push_back(static_cast<double>(r.nanoseconds) * 1e-3);
+  }
+  for (RunTimes::Row& r : times.rows) r.us.resize(times.runs.size(), 0.0);
+}
+
 Status run_once(Session& s, std::span<const Tensor> inputs, std::vector<Tensor>& outputs,
                 RunTimes* times) {
   if (!times) return s.run(inputs, outputs);
@@ -54,21 +67,39 @@ Status run_once(Session& s, std::span<const Tensor> inputs, std::vector<Tensor>&
   const int64_t start = now_nanoseconds();
   TW_RETURN_IF_ERROR(s.run(inputs, outputs));
   times->runs.push_back(static_cast<double>(now_nanoseconds() - start) * 1e-3);
-  std::map<std::string, double> kernels;
-  for (const Profiler::Row& r : s.profile().rows())
-    kernels[r.kernel] += static_cast<double>(r.nanoseconds) * 1e-3;
+  add_rows(*times, s.profile().rows());
   s.set_profiling(false);
-  for (const auto& [name, us] : kernels) times->kernels[name].push_back(us);
   return {};
+}
+
+// What the rows that `is_wanted` take together, run by run; nothing where there is no such row.
+template <typename F>
+std::vector<double> sum_of(const RunTimes& times, F&& is_wanted) {
+  constexpr double kTick = 1e-3;  // no time is 0
+  std::vector<double> sums;
+  for (const RunTimes::Row& r : times.rows) {
+    if (!is_wanted(r)) continue;
+    sums.resize(r.us.size(), kTick);
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += r.us[i];
+  }
+  return sums;
 }
 
 }  // namespace
 
 Comparison PairedTimes::kernel(const std::string& name) const {
-  const auto x = a.kernels.find(name), y = b.kernels.find(name);
-  if (x == a.kernels.end() || y == b.kernels.end() || x->second.size() != y->second.size())
-    return compare({}, {});
-  return compare(x->second, y->second);
+  const auto is_it = [&](const RunTimes::Row& r) { return r.kernel == name; };
+  const std::vector<double> x = sum_of(a, is_it), y = sum_of(b, is_it);
+  return x.size() == y.size() ? compare(x, y) : compare({}, {});
+}
+
+Comparison PairedTimes::nodes(const std::set<std::string>& of_a,
+                              const std::set<std::string>& of_b) const {
+  const std::vector<double> x =
+      sum_of(a, [&](const RunTimes::Row& r) { return of_a.count(r.nodes) != 0; });
+  const std::vector<double> y =
+      sum_of(b, [&](const RunTimes::Row& r) { return of_b.count(r.nodes) != 0; });
+  return x.size() == y.size() ? compare(x, y) : compare({}, {});
 }
 
 Result<PairedTimes> run_in_turn(Session& a, Session& b, std::span<const Tensor> inputs,

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,15 +14,23 @@
 
 namespace tilewright::autotune {
 
-// Microseconds of run after run: of the whole run, and of all calls of each kernel by its name.
+// Microseconds of run after run: of the whole run, and of all calls of each kernel for each group of the
+// model's nodes.
 struct RunTimes {
+  struct Row {
+    std::string nodes, kernel;  // as in Profiler::Row
+    std::vector<double> us;
+  };
   std::vector<double> runs;
-  std::map<std::string, std::vector<double>> kernels;
+  std::vector<Row> rows;
 };
 struct PairedTimes {
   RunTimes a, b;
   Comparison runs() const { return compare(a.runs, b.runs); }
+  // Of all calls of a kernel, by its name.
   Comparison kernel(const std::string& name) const;
+  // Of all kernels of these nodes: what a graph's other form changes.
+  Comparison nodes(const std::set<std::string>& of_a, const std::set<std::string>& of_b) const;
 };
 struct PairedOptions {
   // Pairs are run for about so long, and so many at least and at most.

@@ -8,15 +8,11 @@
 
 namespace tilewright::autotune {
 
-namespace {
-
 std::string hex(uint64_t n) {
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(n));
   return text;
 }
-
-}  // namespace
 
 std::string task_key(const ir::Kernel& kernel, const std::set<std::string>& constants) {
   std::string known = hex(ir::structural_hash(kernel));

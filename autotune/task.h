@@ -1,6 +1,7 @@
 // What is tuned, and where the result holds.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 
@@ -18,5 +19,8 @@ std::string task_key(const ir::Kernel& kernel, const std::set<std::string>& cons
 // What else a schedule's time depends on: the CPU that is compiled for, with its caches, the threads
 // that schedules assume, and numerics: "znver5-0123456789abcdef, 2 threads, standard".
 std::string device_key(const ir::MachineDescription& machine, Numerics numerics);
+
+// 16 hexadecimal digits.
+std::string hex(uint64_t n);
 
 }  // namespace tilewright::autotune

@@ -32,19 +32,14 @@ class ModelTuner {
  public:
   ModelTuner(const passes::LowerOptions& lower, const codegen::AssembleOptions& assemble,
              std::span<const Tensor> inputs, const TuneOptions& options)
-      : lower_(lower),
-        assemble_(assemble),
+      : compiler_(lower, assemble, options.threads),
         inputs_(inputs),
         options_(options),
         random_(options.seed),
-        pool_(std::make_shared<ThreadPool>(options.threads)),
-        start_(now_nanoseconds()) {
-    assemble_.progress = nullptr;
-    lower_.on_kernel = nullptr;
-  }
+        start_(now_nanoseconds()) {}
 
   Result<TuneResult> run(const ir::Graph& graph) {
-    TW_ASSIGN(graph_, passes::lower_graph(graph, lower_));
+    TW_RETURN_IF_ERROR(decide_graph(graph));
     TW_RETURN_IF_ERROR(find_kernels());
     TW_ASSIGN(usual_, compile({}));
     TW_RETURN_IF_ERROR(time_kernels());
@@ -57,11 +52,26 @@ class ModelTuner {
   }
 
  private:
-  using Schedules = std::map<std::string, Trace>;  // by task
+  // In a third of the time at most.
+  Status decide_graph(const ir::Graph& graph) {
+    graph_task_ = graph_key(graph);
+    GraphTuneOptions how{.same_bits = options_.same_bits};
+    if (options_.known) how.from = options_.known(graph_task_);
+    how.stop = [this] { return seconds() > options_.seconds / 3 || is_over(); };
+    how.progress = [this](size_t trials) {
+      trials_ = trials;
+      if (options_.progress) options_.progress(progress());
+    };
+    TW_ASSIGN(tuned_graph_, tune_graph(graph, compiler_, inputs_, how, random_));
+    if (!tuned_graph_.improved()) return {};
+    TW_ASSIGN(const GraphForm usual, graph_form(graph, compiler_.lower(), {}));
+    TW_ASSIGN(before_, compiler_.compile(usual.graph, {}));
+    return {};
+  }
 
   // All kernels of the model, with their usual schedules.
   Status find_kernels() {
-    passes::LowerOptions lower = lower_;
+    passes::LowerOptions lower = compiler_.lower();
     Status failed;
     lower.find_schedule = [&](const ir::Kernel& k,
                               const std::set<std::string>& constants) -> std::optional<Trace> {
@@ -69,7 +79,7 @@ class ModelTuner {
       SearchOptions how{.same_bits = options_.same_bits,
                         .seed = options_.seed + static_cast<uint32_t>(entries_.size())};
       if (options_.known) how.from = options_.known(kernel.task);
-      auto search = Search::start(k, constants, lower_, std::move(how));
+      auto search = Search::start(k, constants, compiler_.lower(), std::move(how));
       if (!search.ok()) {
         if (failed.ok()) failed = search.error();
         return std::nullopt;
@@ -78,24 +88,13 @@ class ModelTuner {
       entries_.push_back({std::move(kernel), std::move(*search), std::nullopt});
       return entries_.back().search.usual().schedule;
     };
-    TW_ASSIGN(const ir::Program program, passes::lower_fused(graph_, lower));
+    TW_ASSIGN(const ir::Program program, passes::lower_fused(tuned_graph_.form.graph, lower));
     (void)program;
     return failed;
   }
 
-  Result<std::unique_ptr<Session>> compile(const Schedules& schedules) {
-    passes::LowerOptions lower = lower_;
-    lower.find_schedule = [&](const ir::Kernel& k,
-                              const std::set<std::string>& constants) -> std::optional<Trace> {
-      const auto it = schedules.find(task_key(k, constants));
-      return it == schedules.end() ? std::nullopt : std::optional(it->second);
-    };
-    TW_ASSIGN(ir::Program program, passes::lower_fused(graph_, lower));
-    std::vector<ir::Program> programs;
-    programs.push_back(std::move(program));
-    TW_ASSIGN(std::shared_ptr<Executable> executable,
-              codegen::assemble_in_memory(std::move(programs), assemble_));
-    return Session::create(executable, {.threads = options_.threads, .pool = pool_, .seed = 1});
+  Result<std::unique_ptr<Session>> compile(const Schedules& schedules) const {
+    return compiler_.compile(tuned_graph_.form.graph, schedules);
   }
 
   Status time_kernels() {
@@ -185,6 +184,8 @@ class ModelTuner {
     TuneProgress p{.rounds = rounds_, .trials = trials_, .kernels = entries_.size()};
     p.seconds = seconds();
     p.seconds_left = std::max(0.0, options_.seconds - p.seconds);
+    if (tuned_graph_.improved() && run_us_ > 0)
+      p.saved = (tuned_graph_.gain.a - tuned_graph_.gain.b) / run_us_;
     for (const Entry& e : entries_) {
       p.improved += e.search.improved();
       p.saved += (1 - e.ratio) * e.kernel.us / run_us_;
@@ -199,6 +200,12 @@ class ModelTuner {
     TW_ASSIGN(const PairedTimes times, run_in_turn(*usual_, *best_, inputs_, pairs, random_));
     result.runs = times.runs();
     const bool faster = result.runs.ratio < 1;
+    if (before_) {
+      TW_ASSIGN(const PairedTimes whole, run_in_turn(*before_, *best_, inputs_, pairs, random_));
+      result.runs = whole.runs();
+    }
+    result.graph = std::move(tuned_graph_);
+    result.graph_task = graph_task_;
     result.progress = progress();
     result.progress.saved = 0;
     result.rounds = std::move(history_);
@@ -217,17 +224,16 @@ class ModelTuner {
     return result;
   }
 
-  passes::LowerOptions lower_;
-  codegen::AssembleOptions assemble_;
+  const ModelCompiler compiler_;
   const std::span<const Tensor> inputs_;
   const TuneOptions& options_;
   std::mt19937 random_;
-  // One for all sessions: workers of another would wait for work on the same CPUs.
-  const std::shared_ptr<ThreadPool> pool_;
   const int64_t start_;
-  ir::Graph graph_;
+  TunedGraph tuned_graph_;
+  std::string graph_task_;
   std::vector<Entry> entries_;
-  std::unique_ptr<Session> usual_, best_;
+  // Usual schedules and the best ones, both of the tuned graph; the usual graph where that is another.
+  std::unique_ptr<Session> usual_, best_, before_;
   std::vector<TuneProgress> history_;
   size_t rounds_ = 0, trials_ = 0, refused_ = 0;
   double run_us_ = 0;  // with the usual schedules

@@ -1,4 +1,4 @@
-// Tuning inside the model: each round compiles the model with a new candidate for every kernel that
+// Tuning inside the model: first what graph passes decide (tune_graph.h), then kernels. Each round compiles the model with a new candidate for every kernel that
 // has one left, and runs it in turn with the best form so far. So one run times a candidate of every
 // kernel, and what is measured is what a user gets.
 #pragma once
@@ -10,6 +10,7 @@
 
 #include "autotune/comparison.h"
 #include "autotune/search.h"
+#include "autotune/tune_graph.h"
 #include "codegen/assemble_executable.h"
 #include "ir/graph/graph.h"
 #include "runtime/tensor.h"
@@ -31,7 +32,7 @@ struct TuneOptions {
   bool same_bits = false;
   uint32_t seed = 1;
   int threads = 1;  // of the sessions
-  // Answers that are known to be good for a task, to start from; null: none.
+  // Answers that are known to be good for a task or a graph_key, to start from; null: none.
   std::function<passes::Answers(const std::string& task)> known;
   std::function<bool()> stop;
   std::function<void(const TuneProgress&)> progress;
@@ -62,9 +63,12 @@ struct TunedKernel {
   std::vector<passes::Decision> changes;  // Search::changes, where it improved
 };
 struct TuneResult {
+  // What graph passes decide, and the graph's key. Kernels are those of that form.
+  TunedGraph graph;
+  std::string graph_task;
   // The slowest first.
   std::vector<TunedKernel> kernels;
-  // Whole runs: all best forms together (b) against the usual schedules (a).
+  // Whole runs: all best forms together (b) against the usual graph and schedules (a).
   Comparison runs;
   TuneProgress progress;
   std::vector<TuneProgress> rounds;  // as it was after each

@@ -233,6 +233,15 @@ Result<Kernel> lower_to_flat(Kernel kernel, const LowerOptions& options) {
 
 Result<ir::Program> lower(Graph graph, const LowerOptions& options) {
   const std::string model = "graph '" + graph.name + "'";
+  const Answers known =
+      options.find_answers && !options.decisions ? options.find_answers(graph) : Answers{};
+  if (!known.empty()) {
+    Decisions decisions(known);
+    LowerOptions following = options;
+    following.decisions = &decisions;
+    auto program = lower(graph, following);
+    if (program.ok()) return program;
+  }
   TW_ASSIGN(graph, lower_graph(std::move(graph), options));
   if (options.decisions) TW_RETURN_IF_ERROR(options.decisions->check_answers(model));
   return lower_fused(graph, options);

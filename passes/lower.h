@@ -9,6 +9,7 @@
 #include "ir/graph/graph.h"
 #include "ir/machine.h"
 #include "ir/program/program.h"
+#include "passes/decisions/decision.h"
 #include "passes/graph/graph_passes.h"
 #include "passes/pipeline.h"
 #include "passes/schedule/trace.h"
@@ -19,6 +20,9 @@ namespace tilewright::passes {
 // A kernel, and which of its parameters are known at compile time.
 using FindSchedule =
     std::function<std::optional<Trace>(const ir::Kernel&, const std::set<std::string>& constants)>;
+
+// Answers that are known to be good for a typed graph's decisions; empty: none are.
+using FindAnswers = std::function<Answers(const ir::Graph&)>;
 
 struct LowerOptions {
   // For which machine; passes that fold run constants on the host.
@@ -32,6 +36,8 @@ struct LowerOptions {
   int64_t free_fold_bytes = kFreeFoldBytes;  // see fold_constants
   std::function<void(size_t)> on_kernel;     // told how many kernels are lowered
   FindSchedule find_schedule;  // asked before the rules choose; null, or nothing: they do
+  // Asked where `decisions` is null; answers that a graph does not have are passed over, all of them.
+  FindAnswers find_answers;
   // Of graph passes: answers that they follow, and what they decided. Null: all goes as usual.
   Decisions* decisions = nullptr;
 };

@@ -1,6 +1,7 @@
 #include "frontends/compiler/compiler.h"
 
 #include "autotune/database.h"
+#include "autotune/graph_form.h"
 #include "autotune/task.h"
 #include "codegen/assemble_executable.h"
 #include "codegen/backend.h"
@@ -79,8 +80,13 @@ Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
     if (!db.damaged().empty() && options.note)
       options.note(options.database + ": " + std::to_string(db.damaged().size()) +
                    " lines were passed over; the first is " + db.damaged()[0]);
-    lower.find_schedule = find_in(std::make_shared<autotune::Database>(std::move(db)),
-                                  autotune::device_key(lower.machine, options.numerics));
+    const auto shared = std::make_shared<const autotune::Database>(std::move(db));
+    const std::string device = autotune::device_key(lower.machine, options.numerics);
+    lower.find_schedule = find_in(shared, device);
+    lower.find_answers = [shared, device](const ir::Graph& graph) {
+      const autotune::Record* r = shared->find(autotune::graph_key(graph), device);
+      return r ? r->answers : passes::Answers{};
+    };
   }
   lower.run_constants = [options](const ir::Graph& g) { return run_constants(g, options); };
   if (options.progress)

@@ -22,6 +22,16 @@ Result<autotune::TuneResult> tune(const OnnxModel& model, const Binding& binding
     TW_ASSIGN(const autotune::TuneResult result,
               autotune::tune_model(
                   graph, lower, assemble_options(options, lower.machine, graph.name), inputs, how));
+    if (const autotune::TunedGraph& g = result.graph;
+        g.improved() && how.known(result.graph_task) != g.form.answers)
+      TW_RETURN_IF_ERROR(db.append({.task = result.graph_task,
+                                    .device = device,
+                                    .answers = g.form.answers,
+                                    .schedule = {},
+                                    .usual_us = g.gain.a,
+                                    .tuned_us = g.gain.b,
+                                    .low = g.gain.low,
+                                    .high = g.gain.high}));
     for (const autotune::TunedKernel& k : result.kernels) {
       if (!k.improved || how.known(k.task) == k.best.answers) continue;
       TW_RETURN_IF_ERROR(db.append({.task = k.task,

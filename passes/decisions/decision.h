@@ -23,7 +23,16 @@ struct Decision {
   Bits bits = Bits::kKept;
   // What each value was expected to cost, NaN where it cannot be had; empty: nobody has said.
   std::vector<double> microseconds;
-  std::vector<std::string> labels;   // of the values, where these are no quantities
+  std::vector<std::string> labels;  // of the values, where these are no quantities
+  // On a graph: what is asked, and of which operator with which types. Decisions that are alike in
+  // this are about nodes that a model repeats.
+  std::string alike;
+};
+
+// How a decision is called, and Decision::alike.
+struct DecisionName {
+  DecisionName(std::string n, std::string a = {}) : name(std::move(n)), alike(std::move(a)) {}
+  std::string name, alike;
 };
 
 // By the decision's name. Those that are not answered go as usual.

@@ -5,6 +5,9 @@
 #include <cstdio>
 #include <numeric>
 
+#include "ir/graph/op.h"
+#include "ir/module_text/printer_graph.h"
+
 namespace tilewright::passes {
 
 std::string Decisions::fresh(std::string name) const {
@@ -16,7 +19,7 @@ std::string Decisions::fresh(std::string name) const {
     if (std::string next = name + "#" + std::to_string(n); !is_taken(next)) return next;
 }
 
-int64_t Decisions::decide(std::string name, std::vector<int64_t> values, int64_t usual, Bits bits,
+int64_t Decisions::decide(DecisionName name, std::vector<int64_t> values, int64_t usual, Bits bits,
                           std::vector<double> microseconds) {
   const auto is_value = [&](int64_t n) {
     return std::find(values.begin(), values.end(), n) != values.end();
@@ -24,7 +27,8 @@ int64_t Decisions::decide(std::string name, std::vector<int64_t> values, int64_t
   TW_CHECK(is_value(usual));
   TW_CHECK(microseconds.empty() || microseconds.size() == values.size());
   if (may_contract_) bits = Bits::kChanged;
-  Decision d{fresh(std::move(name)), values, usual, usual, bits, std::move(microseconds), {}};
+  Decision d{fresh(std::move(name.name)), values, usual, usual, bits, std::move(microseconds), {},
+             std::move(name.alike)};
   if (const auto given = answer(d.name)) {
     if (is_value(*given))
       d.answer = *given;
@@ -35,7 +39,7 @@ int64_t Decisions::decide(std::string name, std::vector<int64_t> values, int64_t
   return made_.back().answer;
 }
 
-size_t Decisions::decide_which(std::string name, std::vector<std::string> labels, size_t usual,
+size_t Decisions::decide_which(DecisionName name, std::vector<std::string> labels, size_t usual,
                                Bits bits, std::vector<double> microseconds) {
   std::vector<int64_t> values(labels.size());
   std::iota(values.begin(), values.end(), 0);
@@ -63,11 +67,18 @@ void Decisions::forget_after(size_t count) {
   made_.erase(made_.begin() + static_cast<std::ptrdiff_t>(count), made_.end());
 }
 
-std::string decision_name(const ir::Graph& graph, ir::ValueId v, std::string_view what) {
+DecisionName decision_name(const ir::Graph& graph, ir::ValueId v, std::string_view what) {
   std::string name = graph.value(v).name.empty() ? "v" + std::to_string(v) : graph.value(v).name;
   for (char& c : name)
-    if (static_cast<unsigned char>(c) <= ' ') c = '_';
-  return name + "." + std::string(what);
+    if (c <= ' ' || c > '~') c = '_';
+  std::string alike = std::string(what) + " of " + ir::to_text(graph.value(v).type);
+  if (const int32_t p = graph.value(v).producer; p >= 0) {
+    const ir::Node& n = graph.nodes[static_cast<size_t>(p)];
+    alike += " = " + std::string(n.op->name);
+    for (const ir::ValueId i : n.inputs)
+      if (i != ir::kNone) alike += " " + ir::to_text(graph.value(i).type);
+  }
+  return {name + "." + std::string(what), std::move(alike)};
 }
 
 std::vector<int64_t> powers_of_two(int64_t first, int64_t last) {

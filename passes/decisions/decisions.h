@@ -24,13 +24,13 @@ class Decisions {
   // The answer to a decision: the one that was given, or the usual one, which is among the values.
   // A name that was there before goes on as "name#2". An answer that is none of the values is
   // refused, and the usual one holds.
-  int64_t decide(std::string name, std::vector<int64_t> values, int64_t usual, Bits bits,
+  int64_t decide(DecisionName name, std::vector<int64_t> values, int64_t usual, Bits bits,
                  std::vector<double> microseconds = {});
-  bool decide_whether(std::string name, bool usual, Bits bits) {
+  bool decide_whether(DecisionName name, bool usual, Bits bits) {
     return decide(std::move(name), {0, 1}, usual, bits) != 0;
   }
   // Of alternatives that have names; the number of the one to take.
-  size_t decide_which(std::string name, std::vector<std::string> labels, size_t usual, Bits bits,
+  size_t decide_which(DecisionName name, std::vector<std::string> labels, size_t usual, Bits bits,
                       std::vector<double> microseconds = {});
 
   // The answer that was given to a decision, if any.
@@ -56,7 +56,7 @@ class Decisions {
   std::string refusal_;
 };
 
-// "conv3.winograd": what is asked of a value of a graph, on one line whatever the model calls it.
-std::string decision_name(const ir::Graph& graph, ir::ValueId v, std::string_view what);
+// "conv3.winograd": what is asked of a value of a graph, in printable ASCII whatever the model calls it.
+DecisionName decision_name(const ir::Graph& graph, ir::ValueId v, std::string_view what);
 
 }  // namespace tilewright::passes

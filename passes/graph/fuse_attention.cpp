@@ -157,7 +157,7 @@ class FuseAttention : public GraphRewriter {
     return op(ops::transpose(), {k}, {{"perm", perm}});
   }
 
-  std::string about(const Node& n, std::string_view what) const {
+  DecisionName about(const Node& n, std::string_view what) const {
     return decision_name(graph_, n.outputs[0], what);
   }
 };

@@ -45,12 +45,16 @@ TEST(PairedRuns, TimeEachKernel) {
   const auto times = in_turn(*a, *b, {.seconds = 0, .least = 9, .most = 20});
   ASSERT_TRUE(times.ok()) << times.error().to_string();
   EXPECT_EQ(times->runs().pairs, 9u);
-  EXPECT_EQ(times->a.kernels.size(), 1u);
+  ASSERT_EQ(times->a.rows.size(), 1u);
   const Comparison c = times->kernel("k0_matmul_relu");
   EXPECT_EQ(c.pairs, 9u);
   EXPECT_GT(c.a, 0);
   EXPECT_LE(c.a, times->runs().a);
   EXPECT_EQ(times->kernel("k1_nobody").pairs, 0u);
+  const std::string nodes = times->a.rows[0].nodes;
+  EXPECT_EQ(times->nodes({nodes}, {nodes}).pairs, 9u);
+  EXPECT_NEAR(times->nodes({nodes}, {nodes}).a, c.a, 0.01);
+  EXPECT_EQ(times->nodes({nodes}, {"nobody"}).pairs, 0u);
 }
 TEST(PairedRuns, EndWithTheirTimeOrWhenTold) {
   const auto a = session(0), b = session(0);

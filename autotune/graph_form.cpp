@@ -1,0 +1,53 @@
+#include "autotune/graph_form.h"
+
+#include "autotune/task.h"
+#include "ir/module_text/printer_graph.h"
+#include "passes/decisions/decisions.h"
+#include "passes/plan_program.h"
+#include "runtime/core/fnv.h"
+
+namespace tilewright::autotune {
+
+using passes::LoweredKernel;
+
+Result<GraphForm> graph_form(const ir::Graph& graph, const passes::LowerOptions& options,
+                             passes::Answers answers) {
+  passes::Decisions decisions(answers, options.numerics != Numerics::kExact);
+  passes::LowerOptions lower = options;
+  lower.decisions = &decisions;
+  GraphForm form;
+  TW_ASSIGN(form.graph, passes::lower_graph(graph, lower));
+  TW_RETURN_IF_ERROR(decisions.check_answers("graph '" + graph.name + "'"));
+  form.answers = std::move(answers);
+  form.decisions = decisions.made();
+  std::vector<std::string> tasks;  // of kernels, by number
+  TW_ASSIGN(const ir::Program program,
+            passes::plan_program(
+                form.graph, options,
+                [&](ir::Kernel k, const std::set<std::string>& constants) -> Result<LoweredKernel> {
+                  tasks.push_back(task_key(k, constants));
+                  return LoweredKernel{std::move(k), ""};
+                }));
+  for (const auto& block : program.blocks)
+    for (const ir::ProgramInstruction& i : block)
+      if (const auto* call = std::get_if<ir::CallInstruction>(&i); call && call->profile >= 0) {
+        std::string nodes;
+        for (const std::string& n : program.profile[static_cast<size_t>(call->profile)].nodes)
+          nodes += (nodes.empty() ? "" : ", ") + n;
+        form.tasks[nodes].insert(tasks[static_cast<size_t>(call->kernel)]);
+      }
+  return form;
+}
+
+std::set<std::string> differing_nodes(const GraphForm& a, const GraphForm& b) {
+  std::set<std::string> nodes;
+  for (const auto& [n, tasks] : a.tasks) {
+    const auto it = b.tasks.find(n);
+    if (it == b.tasks.end() || it->second != tasks) nodes.insert(n);
+  }
+  return nodes;
+}
+
+std::string graph_key(const ir::Graph& graph) { return "graph-" + hex(fnv1a(ir::to_text(graph))); }
+
+}  // namespace tilewright::autotune

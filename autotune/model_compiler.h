@@ -1,0 +1,36 @@
+// A model's graph to a session, with whatever schedules are to be tried.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "codegen/assemble_executable.h"
+#include "ir/graph/graph.h"
+#include "passes/lower.h"
+#include "runtime/session.h"
+
+namespace tilewright::autotune {
+
+using Schedules = std::map<std::string, passes::Trace>;  // by task_key
+
+class ModelCompiler {
+ public:
+  // Says for which machine, threads and numerics; `threads`: of the sessions.
+  ModelCompiler(const passes::LowerOptions& lower, const codegen::AssembleOptions& assemble,
+                int threads);
+
+  // `fused`: what lower_graph leaves. Tasks without a schedule here have their usual one.
+  Result<std::unique_ptr<Session>> compile(const ir::Graph& fused,
+                                           const Schedules& schedules) const;
+  const passes::LowerOptions& lower() const { return lower_; }
+
+ private:
+  passes::LowerOptions lower_;
+  codegen::AssembleOptions assemble_;
+  const int threads_;
+  // One for all sessions: workers of another would wait for work on the same CPUs.
+  const std::shared_ptr<ThreadPool> pool_;
+};
+
+}  // namespace tilewright::autotune

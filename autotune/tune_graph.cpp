@@ -1,0 +1,196 @@
+#include "autotune/tune_graph.h"
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <map>
+
+#include "autotune/paired_runs.h"
+
+namespace tilewright::autotune {
+
+using passes::Answers;
+using passes::Decision;
+
+namespace {
+
+constexpr size_t kAtOnce = 6;         // candidates in one compiled model
+constexpr double kWorthwhile = 0.99;  // of the time of what changes: what is less is no gain
+constexpr double kHopeless = 1.6;     // as much as usual, by the passes' own costs
+
+// Decisions that are alike, answered with one value.
+struct Candidate {
+  Answers answers;
+  bool alone = false;     // together with others its results were not those of the usual form
+  bool confirms = false;  // it was faster once
+  // The best form's nodes that it changes, and what they are in its own form.
+  std::set<std::string> here, there;
+  size_t of_best = 0;  // for which best form these were found; 0: for none yet
+};
+
+Answers merged(Answers a, const Answers& b) {
+  for (const auto& [name, value] : b) a[name] = value;
+  return a;
+}
+bool have_common(const std::set<std::string>& a, const std::set<std::string>& b) {
+  return std::any_of(a.begin(), a.end(), [&](const std::string& n) { return b.count(n) != 0; });
+}
+
+class GraphTuner {
+ public:
+  GraphTuner(const ir::Graph& graph, const ModelCompiler& compiler, std::span<const Tensor> inputs,
+             const GraphTuneOptions& options, std::mt19937& random)
+      : graph_(graph), compiler_(compiler), inputs_(inputs), options_(options), random_(random) {}
+
+  Result<TunedGraph> run() {
+    TW_ASSIGN(usual_, form({}));
+    TW_ASSIGN(usual_session_, compiler_.compile(usual_.graph, {}));
+    best_ = usual_;
+    if (auto known = form(known_answers()); known.ok()) best_ = std::move(*known);
+    TW_ASSIGN(best_session_, compiler_.compile(best_.graph, {}));
+    list_candidates();
+    while (!waiting_.empty() && !(options_.stop && options_.stop())) TW_RETURN_IF_ERROR(round());
+    return finish();
+  }
+
+ private:
+  Result<GraphForm> form(Answers answers) const {
+    return graph_form(graph_, compiler_.lower(), std::move(answers));
+  }
+  Answers known_answers() const {
+    Answers known;
+    for (const Decision& d : usual_.decisions)
+      if (const auto it = options_.from.find(d.name); it != options_.from.end()) known.insert(*it);
+    return known;
+  }
+
+  // Each value of all decisions that are alike, the cheapest first where passes know costs.
+  void list_candidates() {
+    std::map<std::string, std::vector<const Decision*>> alike;
+    for (const Decision& d : best_.decisions)
+      if (!options_.same_bits || d.bits == passes::Bits::kKept)
+        alike[d.alike.empty() ? d.name : d.alike].push_back(&d);
+    for (const auto& [what, decisions] : alike) {
+      const Decision& first = *decisions[0];
+      const auto cost = [&](int64_t value) {
+        const auto at = std::find(first.values.begin(), first.values.end(), value);
+        const auto n = static_cast<size_t>(at - first.values.begin());
+        return n < first.microseconds.size() ? first.microseconds[n] : 0;
+      };
+      for (const int64_t value : first.values) {
+        if (value == first.answer || cost(value) > kHopeless * cost(first.answer)) continue;
+        Candidate c;
+        for (const Decision* d : decisions) c.answers[d->name] = value;
+        waiting_.push_back(std::move(c));
+      }
+    }
+  }
+
+  // Where the candidate and the best form differ; false: nowhere, or the candidate is no form.
+  bool locate(Candidate& c) const {
+    if (c.of_best == accepted_) return true;
+    const auto alone = form(merged(best_.answers, c.answers));
+    if (!alone.ok()) return false;
+    c.here = differing_nodes(best_, *alone);
+    c.there = differing_nodes(*alone, best_);
+    c.of_best = accepted_;
+    return !c.here.empty() && !c.there.empty();
+  }
+
+  // Candidates that change other kernels each.
+  std::vector<Candidate> gather() {
+    std::vector<Candidate> together;
+    std::deque<Candidate> later;
+    std::set<std::string> taken;
+    const auto is_full = [&] {
+      return together.size() == kAtOnce || (!together.empty() && together[0].alone) ||
+             (options_.stop && options_.stop());
+    };
+    while (!waiting_.empty() && !is_full()) {
+      Candidate c = std::move(waiting_.front());
+      waiting_.pop_front();
+      if (!locate(c)) continue;
+      if ((c.alone && !together.empty()) || have_common(c.here, taken)) {
+        later.push_back(std::move(c));
+        continue;
+      }
+      taken.insert(c.here.begin(), c.here.end());
+      together.push_back(std::move(c));
+    }
+    waiting_.insert(waiting_.begin(), std::make_move_iterator(later.begin()),
+                    std::make_move_iterator(later.end()));
+    return together;
+  }
+
+  Status round() {
+    std::vector<Candidate> together = gather();
+    if (together.empty()) return {};
+    Answers answers = best_.answers;
+    for (const Candidate& c : together) answers = merged(std::move(answers), c.answers);
+    const auto all = form(std::move(answers));
+    const auto session = all.ok() ? compiler_.compile(all->graph, {})
+                                  : Result<std::unique_ptr<Session>>(all.error());
+    const PairedOptions pairs{.seconds = 0.4, .least = 8, .most = 40, .stop = options_.stop};
+    const auto times = session.ok()
+                           ? run_in_turn(*best_session_, **session, inputs_, pairs, random_)
+                           : Result<PairedTimes>(session.error());
+    trials_ += together.size();
+    if (options_.progress) options_.progress(trials_);
+    Answers accepted = best_.answers;
+    for (Candidate& c : together) {
+      if (!times.ok()) {  // one of them is to blame
+        c.alone = true;
+        if (together.size() > 1) waiting_.push_back(std::move(c));
+        continue;
+      }
+      const Comparison gain = times->nodes(c.here, c.there);
+      if (!gain.b_is_faster() || gain.ratio > kWorthwhile) continue;
+      if (c.confirms) {
+        accepted = merged(std::move(accepted), c.answers);
+      } else {
+        c.confirms = true;
+        waiting_.push_front(std::move(c));
+      }
+    }
+    if (accepted == best_.answers) return {};
+    TW_ASSIGN(best_, form(std::move(accepted)));
+    TW_ASSIGN(best_session_, compiler_.compile(best_.graph, {}));
+    ++accepted_;
+    return {};
+  }
+
+  // What is not faster in the end is given up, all of it.
+  Result<TunedGraph> finish() {
+    TunedGraph tuned;
+    tuned.trials = trials_;
+    if (!best_.answers.empty()) {
+      const PairedOptions pairs{.seconds = 1, .least = 10, .most = 200};
+      TW_ASSIGN(const PairedTimes times,
+                run_in_turn(*usual_session_, *best_session_, inputs_, pairs, random_));
+      tuned.gain = times.nodes(differing_nodes(usual_, best_), differing_nodes(best_, usual_));
+      if (!tuned.gain.b_is_faster() || times.runs().low > 1) best_ = usual_;
+    }
+    tuned.form = std::move(best_);
+    return tuned;
+  }
+
+  const ir::Graph& graph_;
+  const ModelCompiler& compiler_;
+  const std::span<const Tensor> inputs_;
+  const GraphTuneOptions& options_;
+  std::mt19937& random_;
+  GraphForm usual_, best_;
+  std::unique_ptr<Session> usual_session_, best_session_;
+  std::deque<Candidate> waiting_;
+  size_t trials_ = 0, accepted_ = 1;
+};
+
+}  // namespace
+
+Result<TunedGraph> tune_graph(const ir::Graph& graph, const ModelCompiler& compiler,
+                              std::span<const Tensor> inputs, const GraphTuneOptions& options,
+                              std::mt19937& random) {
+  return GraphTuner(graph, compiler, inputs, options, random).run();
+}
+
+}  // namespace tilewright::autotune

@@ -1,0 +1,39 @@
+// Tuning of what graph passes decide: algorithms, layouts, padding, attention's blocks. Nodes that a
+// model repeats are answered alike, and answers whose kernels have nothing in common are tried in one
+// compiled model; what each gains is read off the kernels that it changes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <random>
+#include <span>
+
+#include "autotune/comparison.h"
+#include "autotune/graph_form.h"
+#include "autotune/model_compiler.h"
+#include "runtime/tensor.h"
+
+namespace tilewright::autotune {
+
+struct GraphTuneOptions {
+  bool same_bits = false;  // only answers that keep every bit of the results
+  passes::Answers from;    // that are known to be good; those that nobody asks for are left out
+  std::function<bool()> stop;
+  std::function<void(size_t trials)> progress;
+};
+
+struct TunedGraph {
+  GraphForm form;  // the usual one where none was faster
+  // Of the kernels that are not the usual ones, together, in the last, confirming runs: usual (a)
+  // against tuned (b).
+  Comparison gain;
+  size_t trials = 0;
+  bool improved() const { return !form.answers.empty(); }
+};
+
+// `graph` is typed. Each form is compiled with usual schedules.
+Result<TunedGraph> tune_graph(const ir::Graph& graph, const ModelCompiler& compiler,
+                              std::span<const Tensor> inputs, const GraphTuneOptions& options,
+                              std::mt19937& random);
+
+}  // namespace tilewright::autotune
