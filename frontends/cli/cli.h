@@ -28,7 +28,8 @@ struct ModelOptions {
   std::vector<std::string> shapes;  // --shape options as given (shapes.cpp)
   // What to compile for: "native" is the CPU of this machine, else a name in codegen/target.
   std::string cpu = "native";
-  int threads = 0;  // 0: one per CPU this process may use
+  std::string machine;  // a file that describes it (codegen/measure/machine_file.h); empty: none
+  int threads = 0;      // 0: one per CPU this process may use
   // A word of --numerics; the command line admits only those that parse.
   std::string numerics = std::string(name(Numerics::kStandard));
   uint64_t seed = 0;     // of random numbers; 0: drawn from the system
@@ -128,6 +129,8 @@ extern const std::vector<std::string> kForms;  // of lower --emit
 int lower_command(const ModelOptions& options, const std::string& form, const std::string& only);
 int ops_command();
 int devices_command(bool measure);
+// As a file for --machine.
+int describe_command(const ModelOptions& options);
 int reproduce_command(const std::string& file);
 
 }  // namespace tilewright::cli
