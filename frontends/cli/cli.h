@@ -32,8 +32,8 @@ struct ModelOptions {
   int threads = 0;      // 0: one per CPU this process may use
   // A word of --numerics; the command line admits only those that parse.
   std::string numerics = std::string(name(Numerics::kStandard));
-  uint64_t seed = 0;     // of random numbers; 0: drawn from the system
-  std::string database;  // of tuned schedules; empty: none
+  uint64_t seed = 0;      // of random numbers; 0: drawn from the system
+  std::string database;   // of tuned schedules; empty: none
   bool use_cache = true;  // of compiled kernels and models
 };
 bool is_compiled(const std::string& path);  // by its name: an .so
@@ -117,6 +117,7 @@ struct TuneArguments {
   std::string time = "4m";
   size_t trials = 0;
   bool same_bits = false, json = false;
+  std::string report;  // a page to write (autotune/report); empty: none
   uint32_t seed = 1;
 };
 int tune_command(const ModelOptions& options, const std::string& inputs,

@@ -152,6 +152,8 @@ void add_tune(CLI::App& app, Arguments& a) {
               "only what surely keeps every bit of the results: with --numerics exact");
   c->add_option("--seed", a.tune.seed, "of the search's random choices")->capture_default_str();
   c->add_flag("--json", a.tune.json, "the last line is one JSON object");
+  c->add_option("--report", a.tune.report,
+                "write a page on what was found to this file: gains, decisions, roofline (HTML)");
   c->footer(std::string(kShapeHelp) +
             "\nWhat was found before goes on from there. Ctrl-C ends it and keeps what was found.\n"
             "Example:\n  tilewright tune model.onnx --db tuned.jsonl --shape batch=1 --time 4m\n"
