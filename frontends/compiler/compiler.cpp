@@ -174,11 +174,14 @@ Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
                                                       const CompileOptions& options,
                                                       std::vector<std::string>* specialised) {
   KeptAbout about;
+  // What is said of the database, too, is said again where the model is found.
+  CompileOptions told = options;
+  told.note = [&](const std::string& note) { about.notes.push_back(note); };
   auto executable = catch_failures([&]() -> Result<std::shared_ptr<Executable>> {
     const KeptExecutable kept(model, binding, options);
     if (auto found = kept.find(about)) return found;
     TW_ASSIGN(ir::Graph graph, build_graph(model, binding, &about.specialised, &about.notes));
-    TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
+    TW_ASSIGN(passes::LowerOptions lower, lower_options(told));
     TW_ASSIGN(ir::Program program, passes::lower(std::move(graph), lower));
     TW_ASSIGN(std::shared_ptr<Executable> made,
               kept.assemble(std::move(program),

@@ -98,9 +98,10 @@ class Tune(unittest.TestCase):
     def test_damage_is_told(self):
         with open(self.db, "w", encoding="utf-8") as file:
             file.write("{\"version\": 1}\n")
-        ran = self.run_cli("bench", self.model, "--db", self.db, "--seconds", "0.1")
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        self.assertIn("line 1: there is no checksum", ran.stderr)
+        for _ in range(2):  # also where the model is found in the cache
+            ran = self.run_cli("bench", self.model, "--db", self.db, "--seconds", "0.1")
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertIn("line 1: there is no checksum", ran.stderr)
 
     def test_databases_are_kept_in_order(self):
         done = self.tune("--trials", "30", "--time", "60s")
