@@ -1,6 +1,8 @@
 #include "autotune/search.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "passes/price_decisions.h"
 #include "passes/schedule/rules/choose_trace.h"
@@ -81,22 +83,28 @@ std::vector<Decision> Search::open_decisions() const {
 }
 
 std::vector<Decision> Search::changes() const {
-  auto choice = passes::choose_trace(
-      kernel_, {.machine = &options_.machine, .constants = constants_, .answers = best_.answers});
-  if (!choice.ok()) return {};
+  const auto made = [&](const Answers& answers) {
+    auto choice = passes::choose_trace(
+        kernel_, {.machine = &options_.machine, .constants = constants_, .answers = answers});
+    return choice.ok() ? std::move(choice->decisions) : std::vector<Decision>{};
+  };
+  std::map<std::string, int64_t> usual;
+  for (const Decision& d : made({})) usual[d.name] = d.answer;
   std::vector<Decision> changed;
-  for (const Decision& d : choice->decisions) {
-    if (d.answer == d.usual) continue;
-    changed.push_back({.name = d.name,
-                       .values = {d.usual, d.answer},
-                       .answer = d.answer,
-                       .usual = d.usual,
-                       .bits = d.bits});
-    for (const int64_t v : changed.back().values)
+  for (Decision d : made(best_.answers)) {
+    // One that comes up by others' answers alone has what it would be here.
+    d.usual = usual.count(d.name) ? usual[d.name] : d.usual;
+    if (d.answer == d.usual || !best_.answers.count(d.name)) continue;
+    std::vector<std::string> labels;
+    for (const int64_t v : {d.usual, d.answer})
       for (size_t i = 0; i < d.labels.size(); ++i)
-        if (d.values[i] == v) changed.back().labels.push_back(d.labels[i]);
+        if (d.values[i] == v) labels.push_back(d.labels[i]);
+    d.values = {d.usual, d.answer};
+    d.labels = std::move(labels);
+    const auto alone = passes::cost_of(kernel_, constants_, options_, {{d.name, d.answer}});
+    d.microseconds = {usual_.expected_us, alone.ok() ? alone->total() : std::nan("")};
+    changed.push_back(std::move(d));
   }
-  passes::price_decisions(changed, kernel_, constants_, options_);
   return changed;
 }
 

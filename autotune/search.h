@@ -44,8 +44,9 @@ class Search {
   const Candidate& usual() const { return usual_; }
   const Candidate& best() const { return best_; }
   bool improved() const { return best_.answers != usual_.answers; }
-  // The decisions that the best form answers otherwise: `values` and `microseconds` are of the usual
-  // answer and of the best form's, each by itself (passes/price_decisions.h). Takes milliseconds each.
+  // The decisions that the best form answers otherwise, without what follows from that: `values` are
+  // the usual answer and the best form's, `microseconds` what is expected where all others are as
+  // usual; NaN where no legal schedule follows. Takes milliseconds each.
   std::vector<passes::Decision> changes() const;
 
  private:

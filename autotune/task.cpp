@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "codegen/measure/machine_cache.h"
 #include "ir/loops/compare.h"
 #include "ir/program/kernel_name.h"
 #include "runtime/core/fnv.h"
@@ -24,6 +25,15 @@ std::string device_key(const ir::MachineDescription& machine, Numerics numerics)
   std::string all = std::to_string(machine.vector_bytes) + " " + std::to_string(machine.l1_bytes) +
                     " " + std::to_string(machine.l2_bytes) + " " + std::to_string(machine.l3_bytes);
   for (const std::string& f : machine.features) all += " " + f;
+  all += "; " + std::to_string(machine.vector_registers) + (machine.has_masks ? " masks" : "") +
+         (machine.has_fma ? " fma" : "");
+  if (machine.speed.given)
+    for (const measure::Term& t : measure::terms()) {
+      char figures[64];
+      std::snprintf(figures, sizeof figures, " %.17g %.17g", machine.speed.*t.value,
+                    t.of_all ? machine.speed.*t.of_all : 0);
+      all += figures;
+    }
   return machine.cpu + "-" + hex(fnv1a(all)) + ", " + std::to_string(machine.threads) +
          (machine.threads == 1 ? " thread, " : " threads, ") + std::string(name(numerics));
 }

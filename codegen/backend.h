@@ -42,6 +42,8 @@ class Backend {
 
   // A machine that it makes code for: "native", that of this process, or one of its names.
   virtual Result<ir::MachineDescription> describe(const std::string& machine) const = 0;
+  // Can code be made for a machine that somebody described? Errors: kInvalid, which name the field.
+  virtual Status check(const ir::MachineDescription& machine) const = 0;
 
   // In the order of the kernels. `threads`: how many compile at once; the result depends on neither
   // their number nor their timing. `progress` (may be null) is told of every kernel, from any of

@@ -17,6 +17,7 @@ namespace tilewright::ir {
 struct MachineSpeed {
   // False: the figures are the defaults below.
   bool measured = false;
+  bool given = false;             // in a file that describes the machine, and so a part of it
   double clock_ghz = 3;           // while one core computes
   double fma_latency_cycles = 4;  // without FMA: of a multiplication and an addition
   double fma_ports = 2;           // multiply-adds of the widest vectors per cycle

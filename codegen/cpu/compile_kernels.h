@@ -17,6 +17,10 @@ namespace tilewright::cpu {
 // The CPU this process runs on, or one by LLVM's name ("x86-64-v3", "skylake-avx512", "znver4").
 Result<ir::MachineDescription> describe_machine(const std::string& cpu = "native");
 
+// Are its features among those that generated code may use, and do they have the vectors it names?
+// It may do with fewer and narrower ones than they have.
+Status check_machine(const ir::MachineDescription& machine);
+
 using codegen::CodeForm;
 using codegen::CompiledKernel;
 using codegen::LoadedCode;

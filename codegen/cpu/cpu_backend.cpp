@@ -12,6 +12,9 @@ class CpuBackend : public codegen::Backend {
   Result<ir::MachineDescription> describe(const std::string& machine) const override {
     return describe_machine(machine);
   }
+  Status check(const ir::MachineDescription& machine) const override {
+    return check_machine(machine);
+  }
   Result<std::vector<CompiledKernel>> compile(
       const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine,
       int threads, const std::function<void(size_t, size_t)>& progress) const override {

@@ -84,6 +84,24 @@ std::vector<std::string> features_of(const std::string& cpu) {
 
 }  // namespace
 
+Status check_machine(const ir::MachineDescription& m) {
+  for (const std::string& f : m.features)
+    if (std::find(kUsed.begin(), kUsed.end(), f) == kUsed.end())
+      return invalid("'features' has '" + f + "', which generated code does not use");
+  ir::MachineDescription most = m;
+  derive(most);
+  const auto refuse = [](const std::string& field, const char* needed) -> Status {
+    return invalid("'" + field + "' needs the features " + needed);
+  };
+  const char* wide = "avx512f, avx512vl, avx512bw and avx512dq";
+  if (m.vector_bytes > most.vector_bytes)
+    return refuse("vector_bytes", m.vector_bytes == 64 ? wide : "avx");
+  if (m.vector_registers > most.vector_registers) return refuse("vector_registers", wide);
+  if (m.has_masks && !most.has_masks) return refuse("has_masks", wide);
+  if (m.has_fma && !most.has_fma) return invalid("'has_fma' needs the feature fma");
+  return {};
+}
+
 Result<ir::MachineDescription> describe_machine(const std::string& cpu) {
   llvm::InitializeNativeTarget();
   ir::MachineDescription m;

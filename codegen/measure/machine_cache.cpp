@@ -22,7 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr int kVersion = 3;  // of the terms and of how they are measured
 constexpr uintmax_t kMostBytes = 1 << 16;
-constexpr double kLargest = 1e9;  // of any term, in its unit
 constexpr const char* kAll = "_all";
 
 // All that a measurement depends on, as text.
@@ -40,7 +39,7 @@ Status read_term(const Json& terms, const std::string& name, double& value) {
   const auto found = terms.find(name);
   if (found == terms.end() || !found->is_number()) return invalid("no number '" + name + "'");
   const double v = found->get<double>();
-  if (!(v > 0) || v > kLargest) return invalid("'" + name + "' is " + found->dump());
+  if (!(v > 0) || v > kLargestTerm) return invalid("'" + name + "' is " + found->dump());
   value = v;
   return {};
 }
@@ -118,7 +117,7 @@ std::string cache_file(const CpuInfo& cpu) {
   return folder + "/" + name;
 }
 
-Result<ir::MachineSpeed> read_speed(const std::string& file, const CpuInfo& cpu) {
+Result<std::string> read_figures(const std::string& file) {
   std::error_code error;
   if (!fs::exists(file, error)) return io_error("no such file", file);
   if (!fs::is_regular_file(file, error) || fs::file_size(file, error) > kMostBytes || error)
@@ -127,6 +126,11 @@ Result<ir::MachineSpeed> read_speed(const std::string& file, const CpuInfo& cpu)
   std::string text(kMostBytes, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(in.gcount()));
+  return text;
+}
+
+Result<ir::MachineSpeed> read_speed(const std::string& file, const CpuInfo& cpu) {
+  TW_ASSIGN(const std::string text, read_figures(file));
   Result<ir::MachineSpeed> speed = parse(text, cpu);
   if (!speed.ok()) speed.error().location = file;
   return speed;

@@ -25,6 +25,12 @@ struct Term {
 // All of them, in the order of tables and files.
 std::span<const Term> terms();
 
+inline constexpr double kLargestTerm = 1e9;  // in its unit
+
+// The text of a file of figures, which is not trusted. Errors: kIo when there is none; kInvalid when
+// it is no file, or larger than 64 KiB.
+Result<std::string> read_figures(const std::string& file);
+
 // $XDG_CACHE_HOME/tilewright/machine_<hash of what `cpu` is>.json, below ~/.cache by default; empty
 // when neither variable names a folder.
 std::string cache_file(const CpuInfo& cpu = cpu_info());

@@ -28,11 +28,12 @@ struct ModelOptions {
   std::vector<std::string> shapes;  // --shape options as given (shapes.cpp)
   // What to compile for: "native" is the CPU of this machine, else a name in codegen/target.
   std::string cpu = "native";
-  int threads = 0;  // 0: one per CPU this process may use
+  std::string machine;  // a file that describes it (codegen/measure/machine_file.h); empty: none
+  int threads = 0;      // 0: one per CPU this process may use
   // A word of --numerics; the command line admits only those that parse.
   std::string numerics = std::string(name(Numerics::kStandard));
-  uint64_t seed = 0;     // of random numbers; 0: drawn from the system
-  std::string database;  // of tuned schedules; empty: none
+  uint64_t seed = 0;      // of random numbers; 0: drawn from the system
+  std::string database;   // of tuned schedules; empty: none
   bool use_cache = true;  // of compiled kernels and models
 };
 bool is_compiled(const std::string& path);  // by its name: an .so
@@ -116,6 +117,7 @@ struct TuneArguments {
   std::string time = "4m";
   size_t trials = 0;
   bool same_bits = false, json = false;
+  std::string report;  // a page to write (autotune/report); empty: none
   uint32_t seed = 1;
 };
 int tune_command(const ModelOptions& options, const std::string& inputs,
@@ -128,6 +130,8 @@ extern const std::vector<std::string> kForms;  // of lower --emit
 int lower_command(const ModelOptions& options, const std::string& form, const std::string& only);
 int ops_command();
 int devices_command(bool measure);
+// As a file for --machine.
+int describe_command(const ModelOptions& options);
 int reproduce_command(const std::string& file);
 
 }  // namespace tilewright::cli

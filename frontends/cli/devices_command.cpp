@@ -4,6 +4,7 @@
 
 #include "codegen/backend.h"
 #include "codegen/measure/machine_cache.h"
+#include "codegen/measure/machine_file.h"
 #include "frontends/cli/cli.h"
 #include "runtime/device_cpu.h"
 
@@ -60,6 +61,13 @@ int devices_command(bool measure) {
   }
   if (speed.error().kind != ErrorKind::kIo) std::cerr << speed.error().to_string() << "\n";
   std::cout << "  not measured: `tilewright devices --measure` does so, in a few seconds\n";
+  return kOk;
+}
+
+int describe_command(const ModelOptions& options) {
+  const Result<passes::LowerOptions> lower = lower_options(compile_options(options));
+  if (!lower.ok()) return report(lower.error());
+  std::cout << measure::to_json(lower->machine);
   return kOk;
 }
 

@@ -19,15 +19,21 @@ struct Arguments {
   bool json = false, measure = false, pass_times = false, schedules = false;
 };
 
+void add_machine(CLI::App* app, ModelOptions& o) {
+  app->add_option("--cpu", o.cpu,
+                  "CPU to make code for: native, or LLVM's name (x86-64-v3, cascadelake, znver4)")
+      ->capture_default_str();
+  app->add_option("--machine", o.machine,
+                  "a JSON file of what is otherwise on the machine to make code for: caches, "
+                  "vectors, features, speeds; `tilewright devices --json` prints one");
+}
 void add_model_options(CLI::App* app, ModelOptions& o, const char* model) {
   app->add_option("MODEL", o.model, model)->required();
   app->add_option(
          "--shape", o.shapes,
          "extents of an input (x=1x3x224x224) or of a symbol (batch=1); may be repeated, see below")
       ->allow_extra_args(false);
-  app->add_option("--cpu", o.cpu,
-                  "CPU to make code for: native, or LLVM's name (x86-64-v3, cascadelake, znver4)")
-      ->capture_default_str();
+  add_machine(app, o);
   app->add_option("--threads", o.threads,
                   "threads to run with, and for schedules to assume; 0: one per available CPU")
       ->check(CLI::Range(0, 1024));
@@ -146,6 +152,8 @@ void add_tune(CLI::App& app, Arguments& a) {
               "only what surely keeps every bit of the results: with --numerics exact");
   c->add_option("--seed", a.tune.seed, "of the search's random choices")->capture_default_str();
   c->add_flag("--json", a.tune.json, "the last line is one JSON object");
+  c->add_option("--report", a.tune.report,
+                "write a page on what was found to this file: gains, decisions, roofline (HTML)");
   c->footer(std::string(kShapeHelp) +
             "\nWhat was found before goes on from there. Ctrl-C ends it and keeps what was found.\n"
             "Example:\n  tilewright tune model.onnx --db tuned.jsonl --shape batch=1 --time 4m\n"
@@ -174,10 +182,18 @@ void add_others(CLI::App& app, Arguments& a) {
       ->required();
   app.add_subcommand(
       "ops", "print the operator reference as Markdown, and the ONNX operators that are read");
-  app.add_subcommand("devices", "print what this machine offers, and what was measured of it")
-      ->add_flag("--measure", a.measure,
-                 "measure arithmetic, memory and calls, in a few seconds, and keep the figures; "
-                 "best on an idle machine");
+  CLI::App* devices =
+      app.add_subcommand("devices", "print what this machine offers, and what was measured of it");
+  devices->add_flag("--measure", a.measure,
+                    "measure arithmetic, memory and calls, in a few seconds, and keep the figures; "
+                    "best on an idle machine");
+  CLI::Option* json = devices->add_flag(
+      "--json", a.json,
+      "print the description that schedules follow from, as a file for --machine; of "
+      "this machine, or of what --cpu and --machine say");
+  add_machine(devices, a.model);
+  json->excludes("--measure");
+  for (const char* other : {"--cpu", "--machine"}) devices->get_option(other)->needs(json);
 }
 
 int dispatch(const CLI::App& app, const Arguments& a) {
@@ -194,7 +210,7 @@ int dispatch(const CLI::App& app, const Arguments& a) {
   if (is("info")) return info_command(a.model.model, a.schedules);
   if (is("reproduce")) return reproduce_command(a.file);
   if (is("ops")) return ops_command();
-  return devices_command(a.measure);
+  return a.json ? describe_command(a.model) : devices_command(a.measure);
 }
 
 }  // namespace

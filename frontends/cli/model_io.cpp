@@ -29,6 +29,7 @@ bool is_compiled(const std::string& path) {
 CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions compile;
   compile.cpu = options.cpu;
+  compile.machine = options.machine;
   compile.database = options.database;
   // Who wants to see the passes wants them to run.
   compile.cache =

@@ -3,12 +3,16 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "autotune/report/report.h"
+#include "codegen/measure/machine_cache.h"
 #include "frontends/cli/cli.h"
 #include "frontends/cli/progress.h"
 #include "frontends/compiler/tune.h"
+#include "runtime/device_cpu.h"
 
 namespace tilewright::cli {
 
@@ -72,6 +76,34 @@ nlohmann::ordered_json to_json(const autotune::TuneResult& r) {
           {"rounds", r.progress.rounds}, {"seconds", r.progress.seconds}};
 }
 
+// Roofs are those of the machine that was measured on, whatever --machine says of it.
+autotune::report::Facts facts_of(const ModelOptions& options, const BoundModel& bound,
+                                 const CompileOptions& compile) {
+  autotune::report::Facts facts{.model = std::filesystem::path(options.model).filename(),
+                                .device = cpu_info().model,
+                                .numerics = options.numerics,
+                                .threads = compile.schedule_threads};
+  if (options.cpu != "native") facts.device += ", code for " + options.cpu;
+  if (!options.machine.empty()) facts.device += ", described by " + options.machine;
+  for (size_t i = 0; i < bound.infos.size(); ++i)
+    facts.inputs += (i == 0 ? "" : ", ") + bound.infos[i].name + ": " +
+                    std::string(name(bound.inputs[i].dtype())) + to_string(bound.inputs[i].shape());
+  const int threads = compile.schedule_threads;
+  if (const auto kept = measure::read_speed(measure::cache_file()); kept.ok()) {
+    const auto at = [&](double one, double all) { return measure::at_threads(one, all, threads); };
+    facts.arithmetic = {{"f32 multiply-adds", at(kept->f32_gflops, kept->f32_gflops_all)},
+                        {"int8 dot products", at(kept->int8_gops, kept->int8_gops_all)}};
+    facts.memory = {{"L2", at(kept->l2_read, kept->l2_read_all)},
+                    {"L3", at(kept->l3_read, kept->l3_read_all)},
+                    {"memory", at(kept->memory_read, kept->memory_read_all)}};
+  } else {
+    const measure::Peak peak = measure::measure_peak(threads);
+    facts.arithmetic = {{"f32 multiply-adds", peak.gflops}};
+    facts.memory = {{"memory", peak.memory_read}};
+  }
+  return facts;
+}
+
 }  // namespace
 
 int tune_command(const ModelOptions& options, const std::string& inputs,
@@ -81,6 +113,9 @@ int tune_command(const ModelOptions& options, const std::string& inputs,
   const auto seconds = parse_duration(arguments.time);
   if (!seconds)
     return report_usage("--time " + arguments.time + ": expected a duration like 90s, 4m or 1h");
+  if (!arguments.report.empty())
+    if (const Status s = autotune::report::check_writable(arguments.report); !s.ok())
+      return report(s.error());
   const OnInterrupt on_interrupt;
   auto bound = open_bound(options, inputs);
   if (!bound.ok()) return report(bound.error());
@@ -111,6 +146,11 @@ int tune_command(const ModelOptions& options, const std::string& inputs,
       "%.3f and %.3f; %zu trials in %.0f s\n",
       runs.a * 1e-3, runs.b * 1e-3, runs.ratio, runs.low, runs.high, result->progress.trials,
       result->progress.seconds);
+  if (!arguments.report.empty())
+    if (const Status s = autotune::report::write_page(arguments.report, *result,
+                                                      facts_of(options, *bound, compile));
+        !s.ok())
+      return report(s.error());
   if (arguments.json) std::cout << to_json(*result).dump() << "\n";
   return kOk;
 }

@@ -6,9 +6,11 @@
 #include "codegen/assemble_executable.h"
 #include "codegen/backend.h"
 #include "codegen/measure/machine_cache.h"
+#include "codegen/measure/machine_file.h"
 #include "frontends/compiler/kept_executable.h"
 #include "frontends/onnx/inline_functions.h"
 #include "frontends/onnx/read_model.h"
+#include "runtime/device_cpu.h"
 #include "runtime/session.h"
 
 namespace tilewright {
@@ -24,6 +26,7 @@ Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph,
                                                    const CompileOptions& options) {
   CompileOptions host = options;
   host.cpu = "native";
+  host.machine.clear();
   host.progress = nullptr;
   host.database.clear();
   TW_ASSIGN(passes::LowerOptions lower, lower_options(host));
@@ -52,6 +55,21 @@ void pass_on(const std::vector<std::string>& notes, const CompileOptions& option
     if (options.note) options.note(note);
 }
 
+Result<ir::MachineDescription> find_machine(const codegen::Backend& backend,
+                                            const CompileOptions& options) {
+  const auto describe = [&](const std::string& cpu) -> Result<ir::MachineDescription> {
+    TW_ASSIGN(ir::MachineDescription machine, backend.describe(cpu));
+    if (cpu == "native") measure::fill_speed(machine);
+    return machine;
+  };
+  if (options.machine.empty()) return describe(options.cpu);
+  TW_ASSIGN(ir::MachineDescription machine,
+            measure::read_machine(options.machine, options.cpu, describe));
+  if (const Status s = backend.check(machine); !s.ok())
+    return invalid(s.error().message, options.machine);
+  return machine;
+}
+
 // The schedule that a database has for a kernel on the machine that is compiled for. One that a
 // change of the compiler has made illegal is as good as none.
 passes::FindSchedule find_in(std::shared_ptr<const autotune::Database> db, std::string device) {
@@ -69,8 +87,7 @@ passes::FindSchedule find_in(std::shared_ptr<const autotune::Database> db, std::
 Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
   passes::LowerOptions lower;
   TW_ASSIGN(const codegen::Backend* backend, codegen::open_backend());
-  TW_ASSIGN(lower.machine, backend->describe(options.cpu));
-  if (options.cpu == "native") measure::fill_speed(lower.machine);
+  TW_ASSIGN(lower.machine, find_machine(*backend, options));
   lower.machine.threads = options.schedule_threads;
   lower.fuse = options.fuse;
   lower.schedule = options.schedule;
@@ -150,8 +167,11 @@ Result<std::shared_ptr<Executable>> compile_in_memory(ir::Graph graph,
     TW_ASSIGN(ir::Program program, passes::lower(std::move(graph), lower));
     std::vector<ir::Program> programs;
     programs.push_back(std::move(program));
-    return codegen::assemble_in_memory(std::move(programs),
-                                       assemble_options(options, lower.machine, name));
+    TW_ASSIGN(std::shared_ptr<Executable> executable,
+              codegen::assemble_in_memory(std::move(programs),
+                                          assemble_options(options, lower.machine, name)));
+    TW_RETURN_IF_ERROR(check_cpu_features(executable->cpu_features));
+    return executable;
   });
 }
 
@@ -160,14 +180,20 @@ Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
                                                       const CompileOptions& options,
                                                       std::vector<std::string>* specialised) {
   KeptAbout about;
+  // What is said of the database, too, is said again where the model is found.
+  CompileOptions told = options;
+  told.note = [&](const std::string& note) { about.notes.push_back(note); };
   auto executable = catch_failures([&]() -> Result<std::shared_ptr<Executable>> {
     const KeptExecutable kept(model, binding, options);
     if (auto found = kept.find(about)) return found;
     TW_ASSIGN(ir::Graph graph, build_graph(model, binding, &about.specialised, &about.notes));
-    TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
+    TW_ASSIGN(passes::LowerOptions lower, lower_options(told));
     TW_ASSIGN(ir::Program program, passes::lower(std::move(graph), lower));
-    return kept.assemble(std::move(program),
-                         assemble_options(options, lower.machine, model.graph.name), about);
+    TW_ASSIGN(std::shared_ptr<Executable> made,
+              kept.assemble(std::move(program),
+                            assemble_options(options, lower.machine, model.graph.name), about));
+    TW_RETURN_IF_ERROR(check_cpu_features(made->cpu_features));
+    return made;
   });
   pass_on(about.notes, options);
   if (specialised) *specialised = about.specialised;

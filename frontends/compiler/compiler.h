@@ -24,6 +24,9 @@ struct CompileOptions {
   // "native", or a CPU that codegen/target knows by name; the code runs only where it has the
   // instructions of that one.
   std::string cpu = "native";
+  // A file that describes the machine instead (codegen/measure/machine_file.h), in what it says;
+  // empty: none.
+  std::string machine;
   int schedule_threads = 1;  // what schedules assume
   int compile_threads = 0;   // 0: as many as this process may use
   // Off, to compare with: one kernel per operator, and loops as the operator was written.

@@ -36,10 +36,16 @@ std::string machine_of(const CompileOptions& options) {
   return "native " + measured + " " + contents(measured);
 }
 
+// Nothing where the machine's file cannot be read, which compiling reports.
 std::string name_of(const OnnxModel& model, const Binding& binding, const CompileOptions& options,
                     const std::string& version) {
   cache::ContentHash hash;
   hash.add("executable").add(version).add(machine_of(options));
+  if (!options.machine.empty()) {
+    const Result<std::string> described = measure::read_figures(options.machine);
+    if (!described.ok()) return {};
+    hash.add("described").add(*described);
+  }
   hash.add(options.schedule_threads).add(options.fuse).add(options.schedule);
   hash.add(name(options.numerics));
   hash.add(options.database.empty() ? "" : contents(options.database));

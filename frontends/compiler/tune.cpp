@@ -2,6 +2,7 @@
 
 #include "autotune/database.h"
 #include "autotune/task.h"
+#include "runtime/device_cpu.h"
 
 namespace tilewright {
 
@@ -13,6 +14,7 @@ Result<autotune::TuneResult> tune(const OnnxModel& model, const Binding& binding
     TW_RETURN_IF_ERROR(db.check_writable());
     TW_ASSIGN(const ir::Graph graph, build_graph(model, binding));
     TW_ASSIGN(const passes::LowerOptions lower, lower_options(options));
+    TW_RETURN_IF_ERROR(check_cpu_features(lower.machine.features));
     const std::string device = autotune::device_key(lower.machine, options.numerics);
     autotune::TuneOptions how = tuning;
     how.known = [&](const std::string& task) {

@@ -56,6 +56,33 @@ TEST(Search, GoesOnFromTheBestForm) {
   }
   EXPECT_TRUE(builds_on_it);
 }
+TEST(Search, SaysWhatItsBestFormChanged) {
+  EXPECT_TRUE(started().changes().empty());
+  const passes::LowerOptions options;
+  const auto usual =
+      passes::choose_trace(product(), {.machine = &options.machine, .constants = {"w"}});
+  ASSERT_TRUE(usual.ok());
+  size_t forms = 0;
+  for (const passes::Decision& d : usual->decisions)
+    for (const int64_t value : d.values) {
+      const Search s = started({.from = {{d.name, value}}});
+      if (!s.improved()) continue;
+      ++forms;
+      bool told = false;
+      for (const passes::Decision& c : s.changes()) {
+        EXPECT_NE(c.answer, c.usual) << c.name;
+        EXPECT_EQ(c.values, (std::vector<int64_t>{c.usual, c.answer})) << c.name;
+        EXPECT_EQ(c.microseconds.at(0), s.usual().expected_us);
+        if (c.name != d.name) continue;
+        told = true;
+        EXPECT_EQ(c.usual, d.answer) << c.name;
+        EXPECT_EQ(c.labels.size(), d.labels.empty() ? 0u : 2u) << c.name;
+        EXPECT_EQ(c.microseconds.at(1), s.best().expected_us) << c.name;
+      }
+      EXPECT_TRUE(told || value == d.answer) << d.name << " = " << value;
+    }
+  EXPECT_GT(forms, 3u);
+}
 TEST(Search, StartsFromWhatIsKnown) {
   auto first = started().next();
   ASSERT_TRUE(first.has_value());

@@ -59,8 +59,21 @@ TEST(DeviceKey, SaysWhatTimesDependOn) {
   EXPECT_TRUE(key.ends_with(", 1 thread, standard")) << key;
   m.speed.clock_ghz = 9;  // what was measured changes from day to day
   EXPECT_EQ(device_key(m, Numerics::kStandard), key);
-  m.l2_bytes *= 2;
+  m.speed.given = true;  // what a file says does not
   EXPECT_NE(device_key(m, Numerics::kStandard), key);
+  const auto differs = [&](auto change) {
+    ir::MachineDescription other;
+    change(other);
+    EXPECT_NE(device_key(other, Numerics::kStandard), key);
+  };
+  differs([](auto& o) { o.l1_bytes *= 2; });
+  differs([](auto& o) { o.l2_bytes *= 2; });
+  differs([](auto& o) { o.l3_bytes *= 2; });
+  differs([](auto& o) { o.vector_bytes = 16; });
+  differs([](auto& o) { o.vector_registers = 32; });
+  differs([](auto& o) { o.has_masks = true; });
+  differs([](auto& o) { o.has_fma = false; });
+  differs([](auto& o) { o.features = {"avx"}; });
   EXPECT_NE(device_key({}, Numerics::kExact), key);
 }
 

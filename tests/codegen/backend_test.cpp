@@ -51,6 +51,7 @@ class InterpreterBackend : public Backend {
   Result<ir::MachineDescription> describe(const std::string&) const override {
     return ir::MachineDescription();
   }
+  Status check(const ir::MachineDescription&) const override { return {}; }
   std::string version() const override { return "interpreter"; }
   Result<std::vector<CompiledKernel>> compile(
       const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription&, int,

@@ -27,6 +27,7 @@ class CountingBackend : public Backend {
   Result<ir::MachineDescription> describe(const std::string&) const override {
     return ir::MachineDescription();
   }
+  Status check(const ir::MachineDescription&) const override { return {}; }
   Result<std::vector<CompiledKernel>> compile(
       const std::vector<const ir::Kernel*>& kernels, const ir::MachineDescription& machine, int,
       const std::function<void(size_t, size_t)>&) const override {

@@ -75,6 +75,21 @@ class Cache(unittest.TestCase):
         self.assertEqual(set(self.files()), seen)
         self.assertNotEqual(self.run_model(model=other), before)
 
+    def test_a_machine_described_otherwise_is_another(self):
+        path = os.path.join(self.folder.name, "machine.json")
+        seen = set(self.files())
+        for text in ("{}", '{"vector_bytes": 16}', '{"vector_bytes": 32}'):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            self.run_model("--machine", path)
+            self.assertGreater(len(self.files()), len(seen), text)
+            seen = set(self.files())
+            self.run_model("--machine", path)
+            self.assertEqual(set(self.files()), seen)
+        os.remove(path)
+        command, _ = self.command("--machine", path)
+        self.assertEqual(subprocess.run(command, capture_output=True, env=self.environment()).returncode, 1)
+
     def test_a_database_that_has_grown_is_another(self):
         db = os.path.join(self.folder.name, "tuned.jsonl")
         with open(db, "w", encoding="utf-8"):

@@ -4,12 +4,14 @@ import argparse
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 
 
 class Tune(unittest.TestCase):
@@ -71,12 +73,35 @@ class Tune(unittest.TestCase):
         self.assertEqual(process.returncode, 0, errors)
         self.assertIn("whole runs: ", output)
 
+    def test_the_report_is_a_whole_page(self):
+        name = "<b>digits & more.onnx"  # text, wherever it stands
+        self.model = shutil.copy(self.model, os.path.join(self.folder.name, name))
+        path = os.path.join(self.folder.name, "report.html")
+        done = self.tune("--trials", "30", "--time", "60s", "--report", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        first, rest = text.split("\n", 1)
+        self.assertEqual(first, "<!DOCTYPE html>")
+        self.assertNotIn("http", text)
+        page = xml.etree.ElementTree.fromstring(rest)
+        self.assertEqual(page.find(".//h1").text, name)
+        self.assertFalse(page.findall(".//script"))
+        cells = {cell.text for cell in page.iter("td")}
+        for kernel in re.findall(r"^ *[\d.]+ .*? {2}(k\d\w*)", done.stdout, re.MULTILINE):
+            self.assertIn(kernel, cells)
+        titles = [title.text for title in page.iter("h2")]
+        for title in ("Gain by kernel", "Gain over time", "Roofline", "Expected and measured times", "All kernels"):
+            self.assertIn(title, titles)
+        self.assertEqual(os.listdir(self.folder.name).count("report.html.partial"), 0)
+
     def test_damage_is_told(self):
         with open(self.db, "w", encoding="utf-8") as file:
             file.write("{\"version\": 1}\n")
-        ran = self.run_cli("bench", self.model, "--db", self.db, "--seconds", "0.1")
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        self.assertIn("line 1: there is no checksum", ran.stderr)
+        for _ in range(2):  # also where the model is found in the cache
+            ran = self.run_cli("bench", self.model, "--db", self.db, "--seconds", "0.1")
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertIn("line 1: there is no checksum", ran.stderr)
 
     def test_databases_are_kept_in_order(self):
         done = self.tune("--trials", "30", "--time", "60s")
@@ -105,7 +130,9 @@ class Tune(unittest.TestCase):
         for arguments, status, phrase in [
                 (["--time", "soon"], 2, "expected a duration"),
                 (["--time", "-4m"], 2, "expected a duration"),
-                (["--inputs", "/nowhere.npz"], 1, "/nowhere.npz")]:
+                (["--inputs", "/nowhere.npz"], 1, "/nowhere.npz"),
+                (["--report", "/nowhere/report.html"], 1, "/nowhere/report.html: cannot be written"),
+                (["--machine", "/nowhere.json"], 1, "/nowhere.json: no such file")]:
             done = self.tune(*arguments)
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(phrase, done.stderr)
