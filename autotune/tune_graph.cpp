@@ -20,6 +20,7 @@ constexpr double kHopeless = 1.6;     // as much as usual, by the passes' own co
 
 // Decisions that are alike, answered with one value.
 struct Candidate {
+  std::string alike, answer;  // as in GraphTrial
   Answers answers;
   bool alone = false;     // together with others its results were not those of the usual form
   bool confirms = false;  // it was faster once
@@ -28,6 +29,11 @@ struct Candidate {
   size_t of_best = 0;  // for which best form these were found; 0: for none yet
 };
 
+std::string label(const Decision& d, int64_t value) {
+  for (size_t i = 0; i < d.labels.size(); ++i)
+    if (d.values[i] == value) return d.labels[i];
+  return std::to_string(value);
+}
 Answers merged(Answers a, const Answers& b) {
   for (const auto& [name, value] : b) a[name] = value;
   return a;
@@ -79,7 +85,7 @@ class GraphTuner {
       };
       for (const int64_t value : first.values) {
         if (value == first.answer || cost(value) > kHopeless * cost(first.answer)) continue;
-        Candidate c;
+        Candidate c{.alike = what, .answer = label(first, value)};
         for (const Decision* d : decisions) c.answers[d->name] = value;
         waiting_.push_back(std::move(c));
       }
@@ -134,24 +140,27 @@ class GraphTuner {
     const auto times = session.ok()
                            ? run_in_turn(*best_session_, **session, inputs_, pairs, random_)
                            : Result<PairedTimes>(session.error());
-    trials_ += together.size();
-    if (options_.progress) options_.progress(trials_);
     Answers accepted = best_.answers;
     for (Candidate& c : together) {
+      trials_.push_back({.alike = c.alike, .answer = c.answer, .decisions = c.answers.size()});
+      GraphTrial& trial = trials_.back();
       if (!times.ok()) {  // one of them is to blame
+        trial.refused = times.error().to_string();
         c.alone = true;
         if (together.size() > 1) waiting_.push_back(std::move(c));
         continue;
       }
-      const Comparison gain = times->nodes(c.here, c.there);
-      if (!gain.b_is_faster() || gain.ratio > kWorthwhile) continue;
+      trial.measured = times->nodes(c.here, c.there);
+      if (!trial.measured.b_is_faster() || trial.measured.ratio > kWorthwhile) continue;
       if (c.confirms) {
+        trial.confirmed = true;
         accepted = merged(std::move(accepted), c.answers);
       } else {
         c.confirms = true;
         waiting_.push_front(std::move(c));
       }
     }
+    if (options_.progress) options_.progress(trials_.size());
     if (accepted == best_.answers) return {};
     TW_ASSIGN(best_, form(std::move(accepted)));
     TW_ASSIGN(best_session_, compiler_.compile(best_.graph, {}));
@@ -162,7 +171,6 @@ class GraphTuner {
   // What is not faster in the end is given up, all of it.
   Result<TunedGraph> finish() {
     TunedGraph tuned;
-    tuned.trials = trials_;
     if (!best_.answers.empty()) {
       const PairedOptions pairs{.seconds = 1, .least = 10, .most = 200};
       TW_ASSIGN(const PairedTimes times,
@@ -170,6 +178,7 @@ class GraphTuner {
       tuned.gain = times.nodes(differing_nodes(usual_, best_), differing_nodes(best_, usual_));
       if (!tuned.gain.b_is_faster() || times.runs().low > 1) best_ = usual_;
     }
+    tuned.trials = std::move(trials_);
     tuned.form = std::move(best_);
     return tuned;
   }
@@ -182,7 +191,8 @@ class GraphTuner {
   GraphForm usual_, best_;
   std::unique_ptr<Session> usual_session_, best_session_;
   std::deque<Candidate> waiting_;
-  size_t trials_ = 0, accepted_ = 1;
+  std::vector<GraphTrial> trials_;
+  size_t accepted_ = 1;
 };
 
 }  // namespace

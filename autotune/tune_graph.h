@@ -7,6 +7,8 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "autotune/comparison.h"
 #include "autotune/graph_form.h"
@@ -22,12 +24,21 @@ struct GraphTuneOptions {
   std::function<void(size_t trials)> progress;
 };
 
+// An answer that was tried on all decisions that are alike.
+struct GraphTrial {
+  std::string alike, answer;  // Decision::alike, and the value's label
+  size_t decisions = 0;
+  Comparison measured;  // of the kernels that it changes: itself (b) against the best form then (a)
+  bool confirmed = false;  // it became part of the best form
+  std::string refused;     // why it was not compared; empty: it was
+};
+
 struct TunedGraph {
   GraphForm form;  // the usual one where none was faster
   // Of the kernels that are not the usual ones, together, in the last, confirming runs: usual (a)
   // against tuned (b).
   Comparison gain;
-  size_t trials = 0;
+  std::vector<GraphTrial> trials;
   bool improved() const { return !form.answers.empty(); }
 };
 

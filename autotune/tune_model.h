@@ -1,6 +1,7 @@
-// Tuning inside the model: first what graph passes decide (tune_graph.h), then kernels. Each round compiles the model with a new candidate for every kernel that
-// has one left, and runs it in turn with the best form so far. So one run times a candidate of every
-// kernel, and what is measured is what a user gets.
+// Tuning inside the model: first what graph passes decide (tune_graph.h), then kernels. Each round
+// compiles the model with a new candidate for every kernel that has one left, and runs it in turn with
+// the best form so far. So one run times a candidate of every kernel, and what is measured is what a
+// user gets.
 #pragma once
 
 #include <functional>

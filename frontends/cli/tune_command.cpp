@@ -66,14 +66,41 @@ void print_table(const autotune::TuneResult& r) {
   }
 }
 
+void print_graph(const autotune::TunedGraph& g) {
+  for (const autotune::GraphTrial& t : g.trials) {
+    if (!t.confirmed || !g.improved()) continue;
+    std::printf("%10.1f %10.1f %7.3f %8.3f %8.3f %7s  graph: %s, %zu times: %s\n", t.measured.a,
+                t.measured.b, t.measured.ratio, t.measured.low, t.measured.high, "",
+                t.alike.c_str(), t.decisions, t.answer.c_str());
+  }
+  if (!g.improved() && !g.trials.empty())
+    std::printf("graph: %zu other answers tried, none faster\n", g.trials.size());
+}
+
 nlohmann::ordered_json to_json(const autotune::TuneResult& r) {
   size_t improved = 0;
   for (const autotune::TunedKernel& k : r.kernels) improved += k.improved;
-  return {{"usual_ms", r.runs.a * 1e-3}, {"tuned_ms", r.runs.b * 1e-3},
-          {"ratio", r.runs.ratio},       {"low", r.runs.low},
-          {"high", r.runs.high},         {"kernels", r.kernels.size()},
-          {"improved", improved},        {"trials", r.progress.trials},
-          {"rounds", r.progress.rounds}, {"seconds", r.progress.seconds}};
+  auto graph = nlohmann::ordered_json::array();
+  for (const autotune::GraphTrial& t : r.graph.trials)
+    graph.push_back({{"asked", t.alike},
+                     {"answer", t.answer},
+                     {"decisions", t.decisions},
+                     {"ratio", t.measured.ratio},
+                     {"low", t.measured.low},
+                     {"high", t.measured.high},
+                     {"confirmed", t.confirmed}});
+  return {{"usual_ms", r.runs.a * 1e-3},
+          {"tuned_ms", r.runs.b * 1e-3},
+          {"ratio", r.runs.ratio},
+          {"low", r.runs.low},
+          {"high", r.runs.high},
+          {"kernels", r.kernels.size()},
+          {"improved", improved},
+          {"graph_answers", r.graph.form.answers.size()},
+          {"graph", graph},
+          {"trials", r.progress.trials},
+          {"rounds", r.progress.rounds},
+          {"seconds", r.progress.seconds}};
 }
 
 // Roofs are those of the machine that was measured on, whatever --machine says of it.
@@ -137,6 +164,7 @@ int tune_command(const ModelOptions& options, const std::string& inputs,
   progress.clear();
   if (!result.ok()) return report(result.error());
   print_table(*result);
+  print_graph(result->graph);
   if (result->refused > 0)
     std::cerr << "tilewright: note: " << result->refused
               << " rounds were passed over; the first: " << result->refusal << "\n";

@@ -71,14 +71,16 @@ DecisionName decision_name(const ir::Graph& graph, ir::ValueId v, std::string_vi
   std::string name = graph.value(v).name.empty() ? "v" + std::to_string(v) : graph.value(v).name;
   for (char& c : name)
     if (c <= ' ' || c > '~') c = '_';
-  std::string alike = std::string(what) + " of " + ir::to_text(graph.value(v).type);
-  if (const int32_t p = graph.value(v).producer; p >= 0) {
-    const ir::Node& n = graph.nodes[static_cast<size_t>(p)];
-    alike += " = " + std::string(n.op->name);
-    for (const ir::ValueId i : n.inputs)
-      if (i != ir::kNone) alike += " " + ir::to_text(graph.value(i).type);
-  }
-  return {name + "." + std::string(what), std::move(alike)};
+  return {name + "." + std::string(what),
+          std::string(what) + " of " + ir::to_text(graph.value(v).type)};
+}
+
+DecisionName decision_name(const ir::Graph& graph, const ir::Node& n, std::string_view what) {
+  DecisionName about = decision_name(graph, n.outputs[0], what);
+  about.alike += " = " + std::string(n.op->name);
+  for (const ir::ValueId i : n.inputs)
+    if (i != ir::kNone) about.alike += " " + ir::to_text(graph.value(i).type);
+  return about;
 }
 
 std::vector<int64_t> powers_of_two(int64_t first, int64_t last) {

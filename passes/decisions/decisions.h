@@ -59,4 +59,7 @@ class Decisions {
 // "conv3.winograd": what is asked of a value of a graph, in printable ASCII whatever the model calls it.
 DecisionName decision_name(const ir::Graph& graph, ir::ValueId v, std::string_view what);
 
+// The same of a node's result.
+DecisionName decision_name(const ir::Graph& graph, const ir::Node& n, std::string_view what);
+
 }  // namespace tilewright::passes

@@ -200,7 +200,7 @@ class ChooseLayouts : public GraphRewriter {
     if (ways.names.size() < 2) return n.inputs[i];
     const ValueId v = n.inputs[i];
     const Layout& layout = ways.layouts[decisions().decide_which(
-        decision_name(graph_, n.outputs[0], "operand" + std::to_string(i)), ways.names, ways.usual,
+        decision_name(graph_, n, "operand" + std::to_string(i)), ways.names, ways.usual,
         Bits::kKept)];
     if (layout.empty()) return v;
     std::vector<ValueId>& copies = packed_[v];

@@ -158,7 +158,7 @@ class FuseAttention : public GraphRewriter {
   }
 
   DecisionName about(const Node& n, std::string_view what) const {
-    return decision_name(graph_, n.outputs[0], what);
+    return decision_name(graph_, n, what);
   }
 };
 

@@ -41,7 +41,7 @@ class OpenConvTranspose : public GraphRewriter {
     const ValueId x = n.inputs[0], w = n.inputs[1], y = n.outputs[0];
     const Phases phases = separate_phases(*t);
     const bool apart =
-        !phases.empty() && decisions().decide_whether(decision_name(graph_, y, "separate_phases"),
+        !phases.empty() && decisions().decide_whether(decision_name(graph_, n, "separate_phases"),
                                                       separation_pays(*t, phases), Bits::kChanged);
     replace(y, apart ? separately(x, w, *t, phases) : jointly(x, w, *t));
     return true;

@@ -32,8 +32,8 @@ class UseWinograd : public GraphRewriter {
         assumed ? windowed_forms(machine_, assume(sizes(n), y.dims[2], y.dims[3]))
                 : windowed_forms(machine_, sizes(n));
     const int64_t m = decisions().decide(
-        decision_name(graph_, n.outputs[0], "winograd"), {WindowedForms::kDirect, 2, 4},
-        forms.usual, Bits::kChanged,
+        decision_name(graph_, n, "winograd"), {WindowedForms::kDirect, 2, 4}, forms.usual,
+        Bits::kChanged,
         {forms.direct.total(), forms.plan(2).cost.total(), forms.plan(4).cost.total()});
     if (m == WindowedForms::kDirect) return false;
     const ValueId u = op(ops::winograd_weights(), {n.inputs[1]}, {{"tile", m}});

@@ -39,7 +39,7 @@ class Tune(unittest.TestCase):
         self.assertLessEqual(summary["ratio"], summary["high"])
         with open(self.db, encoding="utf-8") as file:
             records = [json.loads(line) for line in file]
-        self.assertEqual(len(records), summary["improved"])
+        self.assertEqual(len(records), summary["improved"] + (summary["graph_answers"] > 0))
         for record in records:
             self.assertLess(record["ratio"][1], 1)
         # Each record's schedule is what its kernel has in a model that is compiled with the database.
