@@ -16,8 +16,8 @@ ModelCompiler::ModelCompiler(const passes::LowerOptions& lower,
   lower_.find_answers = nullptr;
 }
 
-Result<std::unique_ptr<Session>> ModelCompiler::compile(const ir::Graph& fused,
-                                                        const Schedules& schedules) const {
+Result<ir::Program> ModelCompiler::program(const ir::Graph& fused,
+                                           const Schedules& schedules) const {
   passes::LowerOptions lower = lower_;
   lower.find_schedule =
       [&](const ir::Kernel& k,
@@ -25,12 +25,25 @@ Result<std::unique_ptr<Session>> ModelCompiler::compile(const ir::Graph& fused,
     const auto it = schedules.find(task_key(k, constants));
     return it == schedules.end() ? std::nullopt : std::optional(it->second);
   };
-  TW_ASSIGN(ir::Program program, passes::lower_fused(fused, lower));
+  return passes::lower_fused(fused, lower);
+}
+
+Result<std::shared_ptr<Executable>> ModelCompiler::assemble(ir::Program program) const {
   std::vector<ir::Program> programs;
   programs.push_back(std::move(program));
-  TW_ASSIGN(std::shared_ptr<Executable> executable,
-            codegen::assemble_in_memory(std::move(programs), assemble_));
-  return Session::create(executable, {.threads = threads_, .pool = pool_, .seed = 1});
+  return codegen::assemble_in_memory(std::move(programs), assemble_);
+}
+
+Result<std::unique_ptr<Session>> ModelCompiler::session(
+    std::shared_ptr<const Executable> executable) const {
+  return Session::create(std::move(executable), {.threads = threads_, .pool = pool_, .seed = 1});
+}
+
+Result<std::unique_ptr<Session>> ModelCompiler::compile(const ir::Graph& fused,
+                                                        const Schedules& schedules) const {
+  TW_ASSIGN(ir::Program lowered, program(fused, schedules));
+  TW_ASSIGN(std::shared_ptr<Executable> executable, assemble(std::move(lowered)));
+  return session(std::move(executable));
 }
 
 }  // namespace tilewright::autotune

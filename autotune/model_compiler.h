@@ -21,9 +21,16 @@ class ModelCompiler {
                 int threads);
 
   // `fused`: what lower_graph leaves. Tasks without a schedule here have their usual one.
+  Result<ir::Program> program(const ir::Graph& fused, const Schedules& schedules) const;
+  Result<std::shared_ptr<Executable>> assemble(ir::Program program) const;
+  Result<std::unique_ptr<Session>> session(std::shared_ptr<const Executable> executable) const;
+  // All three.
   Result<std::unique_ptr<Session>> compile(const ir::Graph& fused,
                                            const Schedules& schedules) const;
+
   const passes::LowerOptions& lower() const { return lower_; }
+  const codegen::AssembleOptions& assemble_options() const { return assemble_; }
+  const std::shared_ptr<ThreadPool>& pool() const { return pool_; }
 
  private:
   passes::LowerOptions lower_;

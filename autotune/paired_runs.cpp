@@ -1,50 +1,24 @@
 #include "autotune/paired_runs.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "autotune/check/compare_elements.h"
 #include "runtime/profiler.h"
 
 namespace tilewright::autotune {
 
 namespace {
 
-// The element as a number; 0 for types that are compared by their bytes.
-double number(const Tensor& t, int64_t i) {
-  switch (t.dtype()) {
-    case DType::kFloat32: return t.data_as<const float>()[i];
-    case DType::kFloat64: return t.data_as<const double>()[i];
-    default: return 0;
-  }
-}
-
-// Other orders of sums move results by some roundings each; a wrong schedule moves them by all they
-// are. Between these the bound is generous: four thousand roundings of the largest result.
 Status check_equal(const Tensor& a, const Tensor& b, size_t output) {
-  constexpr double kRoundings = 4096;
   const std::string where = "output " + std::to_string(output);
   if (a.shape() != b.shape()) return invalid("another shape than with the usual schedules", where);
-  if (a.dtype() != DType::kFloat32 && a.dtype() != DType::kFloat64) {
-    const auto *x = a.data_as<const uint8_t>(), *y = b.data_as<const uint8_t>();
-    return std::equal(x, x + a.bytes(), y)
-               ? Status{}
-               : invalid("other elements than with the usual schedules", where);
-  }
-  const double unit = a.dtype() == DType::kFloat32 ? 6e-8 : 1.2e-16;
-  double largest = 0;
-  for (int64_t i = 0; i < a.element_count(); ++i)
-    if (std::isfinite(number(a, i))) largest = std::max(largest, std::abs(number(a, i)));
-  for (int64_t i = 0; i < a.element_count(); ++i) {
-    const double x = number(a, i), y = number(b, i);
-    const bool same = std::isfinite(x) ? std::abs(x - y) <= kRoundings * unit * largest
-                      : std::isnan(x)  ? std::isnan(y)
-                                       : x == y;
-    if (!same)
-      return invalid(std::to_string(y) + " instead of " + std::to_string(x) + " at element " +
-                         std::to_string(i),
-                     where);
-  }
-  return {};
+  const auto difference = first_difference(a.dtype(), b.data_as<const uint8_t>(),
+                                           a.data_as<const uint8_t>(), a.element_count(), false);
+  if (!difference) return {};
+  return invalid(std::to_string(difference->found) + " instead of " +
+                     std::to_string(difference->expected) + " at element " +
+                     std::to_string(difference->element),
+                 where);
 }
 
 // A call that only some runs make takes no time in the others.

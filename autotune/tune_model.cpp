@@ -4,7 +4,9 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 
+#include "autotune/check/check_alone.h"
 #include "autotune/paired_runs.h"
 #include "autotune/task.h"
 #include "passes/lower.h"
@@ -25,6 +27,7 @@ struct Entry {
   Search search;
   std::optional<Candidate> trial;  // of the round
   bool confirms = false;           // the trial was faster in the round before
+  bool checked = false;            // the trial was called alone
   double ratio = 1;                // of the best form's time to the usual one's, by the rounds
 };
 
@@ -41,7 +44,7 @@ class ModelTuner {
   Result<TuneResult> run(const ir::Graph& graph) {
     TW_RETURN_IF_ERROR(decide_graph(graph));
     TW_RETURN_IF_ERROR(find_kernels());
-    TW_ASSIGN(usual_, compile({}));
+    TW_RETURN_IF_ERROR(compile_usual());
     TW_RETURN_IF_ERROR(time_kernels());
     TW_ASSIGN(best_, compile(best_schedules()));
     while (!is_over()) {
@@ -97,6 +100,15 @@ class ModelTuner {
     return compiler_.compile(tuned_graph_.form.graph, schedules);
   }
 
+  // Also keeps a call of each kernel, for candidates to be checked on.
+  Status compile_usual() {
+    TW_ASSIGN(const ir::Program program, compiler_.program(tuned_graph_.form.graph, {}));
+    TW_ASSIGN(const std::shared_ptr<Executable> executable, compiler_.assemble(program));
+    TW_ASSIGN(calls_, capture_calls(program, executable, inputs_, compiler_.pool()));
+    TW_ASSIGN(usual_, compiler_.session(executable));
+    return {};
+  }
+
   Status time_kernels() {
     const PairedOptions pairs{.seconds = 0.2, .least = 3, .most = 32, .stop = options_.stop};
     TW_ASSIGN(const PairedTimes times, run_in_turn(*usual_, *usual_, inputs_, pairs, random_));
@@ -136,13 +148,20 @@ class ModelTuner {
     Schedules schedules = best_schedules();
     size_t in_round = 0;
     for (Entry& e : entries_) {
-      if (!e.trial) e.trial = e.search.next();
+      if (!e.trial) {
+        e.trial = e.search.next();
+        e.checked = false;
+      }
       if (!e.trial) continue;
       ++in_round;
       schedules[e.kernel.task] = e.trial->schedule;
     }
     if (in_round == 0) return false;
-    TW_ASSIGN(const std::unique_ptr<Session> candidates, compile(schedules));
+    TW_ASSIGN(ir::Program program, compiler_.program(tuned_graph_.form.graph, schedules));
+    TW_ASSIGN(const bool dropped, drop_wrong(program));
+    if (dropped) return true;  // the others wait for the next round
+    TW_ASSIGN(const std::shared_ptr<Executable> executable, compiler_.assemble(std::move(program)));
+    TW_ASSIGN(const std::unique_ptr<Session> candidates, compiler_.session(executable));
     const PairedOptions pairs{.seconds = 0.4, .least = 8, .most = 40, .stop = options_.stop};
     auto times = run_in_turn(*best_, *candidates, inputs_, pairs, random_);
     if (!times.ok() && refused_++ == 0) refusal_ = times.error().to_string();
@@ -170,6 +189,29 @@ class ModelTuner {
     history_.push_back(progress());
     if (options_.progress) options_.progress(history_.back());
     return true;
+  }
+  // Candidates that are new in this round are called alone first. Whether any was refused.
+  Result<bool> drop_wrong(const ir::Program& program) {
+    std::set<std::string> unchecked;
+    for (const Entry& e : entries_)
+      if (e.trial && !e.checked) unchecked.insert(e.kernel.name);
+    TW_ASSIGN(const auto refused,
+              check_alone(program, unchecked, calls_, compiler_.assemble_options(),
+                          {.same_bits = options_.same_bits}));
+    for (Entry& e : entries_) {
+      e.checked = e.trial.has_value();
+      const auto it = refused.find(e.kernel.name);
+      if (!e.trial || it == refused.end()) continue;
+      ++trials_;
+      e.kernel.trials.push_back({.answers = e.trial->answers,
+                                 .expected_us = e.trial->expected_us,
+                                 .seconds = seconds(),
+                                 .refused = it->second});
+      if (refused_++ == 0) refusal_ = e.kernel.name + ": " + it->second;
+      e.trial.reset();
+      e.checked = false;
+    }
+    return !refused.empty();
   }
   // Is the trial the best form? One that is faster must be so twice.
   static bool judge(Entry& e, const Comparison& c) {
@@ -234,6 +276,7 @@ class ModelTuner {
   std::vector<Entry> entries_;
   // Usual schedules and the best ones, both of the tuned graph; the usual graph where that is another.
   std::unique_ptr<Session> usual_, best_, before_;
+  std::map<std::string, CapturedCall> calls_;  // by kernel
   std::vector<TuneProgress> history_;
   size_t rounds_ = 0, trials_ = 0, refused_ = 0;
   double run_us_ = 0;  // with the usual schedules

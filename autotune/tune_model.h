@@ -73,8 +73,8 @@ struct TuneResult {
   Comparison runs;
   TuneProgress progress;
   std::vector<TuneProgress> rounds;  // as it was after each
-  // Rounds whose results were not those of the usual schedules, or that failed, and why the first
-  // one did: none of their candidates was taken.
+  // Candidates that were wrong alone, and rounds whose results were not those of the usual schedules,
+  // of which no candidate was taken; and what the first of them was.
   size_t refused = 0;
   std::string refusal;
 };

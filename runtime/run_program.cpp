@@ -38,9 +38,10 @@ void ProgramRunner::end() {
   for (auto& loop : scans_) loop.clear();
 }
 
-Status ProgramRunner::run(ThreadPool& pool, Profiler* profiler) {
+Status ProgramRunner::run(ThreadPool& pool, Profiler* profiler, const CallObserver& observer) {
   for (size_t b = 0; b < pointers_.size(); ++b) pointers_[b] = root_data_[layout_->root[b]];
   profiler_ = profiler;
+  observer_ = observer ? &observer : nullptr;
   context_.pool = &pool;
   context_.abi.worker_count = pool.worker_count();
   context_.abi.parallel = [](TwKernelContext* c, int64_t count, TwParallelBody body,
@@ -98,6 +99,11 @@ Status ProgramRunner::run_call(const Instruction& instruction, CallPlan& call) {
       return internal_error("kernel '" + kernel.name + "' uses '" + name(instruction.buffers[i]) +
                             "' before it is allocated");
   }
+  if (observer_) {
+    TW_RETURN_IF_ERROR(observe(instruction, call, false));
+    kernel.function(&context_.abi, arguments_.data(), call.scalars.data());
+    return observe(instruction, call, true);
+  }
   if (!profiler_ || instruction.profile < 0) {
     kernel.function(&context_.abi, arguments_.data(), call.scalars.data());
     return {};
@@ -109,6 +115,16 @@ Status ProgramRunner::run_call(const Instruction& instruction, CallPlan& call) {
   profiler_->record(*variant_, instruction.profile, start, stop,
                     evaluate(row.flops, symbols_).value_or(0),
                     evaluate(row.bytes, symbols_).value_or(0));
+  return {};
+}
+
+Status ProgramRunner::observe(const Instruction& instruction, const CallPlan& call, bool done) {
+  std::vector<int64_t> bytes;
+  for (const int32_t b : instruction.buffers) {
+    TW_ASSIGN(const int64_t n, bytes_of(b));
+    bytes.push_back(n);
+  }
+  (*observer_)({instruction, arguments_, bytes, call.scalars}, done);
   return {};
 }
 

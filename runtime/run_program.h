@@ -2,11 +2,24 @@
 // run sizes itself.
 #pragma once
 
+#include <functional>
+
 #include "runtime/profiler.h"
 #include "runtime/session_plan.h"
 #include "runtime/thread_pool.h"
 
 namespace tilewright {
+
+// A call of a kernel, as an observer sees it: storage of the kernel's parameters with its bytes, and the
+// values of its scalars.
+struct CallView {
+  const Instruction& call;
+  std::span<void* const> buffers;
+  std::span<const int64_t> bytes;
+  std::span<const int64_t> scalars;
+};
+// Told of every call before it and after it (`done`); may look at buffers, and put contents into them.
+using CallObserver = std::function<void(const CallView& view, bool done)>;
 
 // One interpreter of instructions per session: it is begun, run and ended once for each run and
 // keeps its tables' memory in between, so that a run of known sizes allocates nothing. No thread
@@ -22,8 +35,9 @@ class ProgramRunner {
   void set_root(int32_t root, void* data) { root_data_[root] = data; }
 
   // Executes the main block. Errors are those of the program (kFail, kRequire, indices out of
-  // range) and of memory; the runner must be ended after them as well. `profiler` may be null.
-  Status run(ThreadPool& pool, Profiler* profiler);
+  // range) and of memory; the runner must be ended after them as well. `profiler` and `observer` may
+  // be null.
+  Status run(ThreadPool& pool, Profiler* profiler, const CallObserver& observer);
   void end();  // lets go of dynamic memory
 
   // After a run.
@@ -39,6 +53,7 @@ class ProgramRunner {
   Status run_block(int32_t block);
   Status step(const Instruction& instruction, CallPlan& call);
   Status run_call(const Instruction& instruction, CallPlan& call);
+  Status observe(const Instruction& instruction, const CallPlan& call, bool done);
   Status set_workspace(const CallPlan& call);
   Status define_symbol(const Instruction& instruction);
   Status check_indices(const Instruction& instruction);
@@ -62,6 +77,7 @@ class ProgramRunner {
   const VariantLayout* layout_ = nullptr;
   Plan* plan_ = nullptr;
   Profiler* profiler_ = nullptr;
+  const CallObserver* observer_ = nullptr;
   uint8_t* arena_ = nullptr;
   struct KernelContext {
     TwKernelContext abi{};  // first: kernels see only this

@@ -73,6 +73,7 @@ Session::Session(std::shared_ptr<const Executable> executable, SessionOptions op
       pool_(options.pool ? std::move(options.pool) : make_pool(options.threads)),
       profiling_(options.profile),
       guard_(options.guard),
+      observer_(std::move(options.observer)),
       seed_(options.seed ? options.seed : system_seed()),
       runner_(options.dynamic_limit) {
   for (const Variant& v : executable_->variants) layouts_.push_back(make_layout(v));
@@ -158,7 +159,7 @@ Status Session::run_planned(std::span<const Tensor> inputs, std::vector<Tensor>&
   run_key_ = key_of_run(seed_, runs_++);
   for (int32_t b : layout_->run_keys) runner_.set_root(b, run_key_.data());
   TW_RETURN_IF_ERROR(prepare_outputs(inputs, outputs));
-  TW_RETURN_IF_ERROR(runner_.run(*pool_, profiling_ ? &profiler_ : nullptr));
+  TW_RETURN_IF_ERROR(runner_.run(*pool_, profiling_ ? &profiler_ : nullptr, observer_));
   // A tensor that may overlap an input is filled last: another output may still have to be copied
   // from that input.
   for (const bool isolated : {true, false})

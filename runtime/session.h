@@ -25,6 +25,7 @@ struct SessionOptions {
   uint64_t seed = 0;
   // For tests of kernels: temporaries lie at pages that may not be touched, each on its own pages.
   Guard guard = Guard::kNone;
+  CallObserver observer;  // of every run, whose kernels are not profiled then; null: none
 };
 
 // Sessions of one executable run concurrently; one session runs one call at a time, others wait.
@@ -80,6 +81,7 @@ class Session {
   std::shared_ptr<ThreadPool> pool_;
   bool profiling_ = false;
   const Guard guard_;
+  const CallObserver observer_;
   const uint64_t seed_;
   uint64_t runs_ = 0;                      // that were begun
   std::array<uint32_t, 2> run_key_{0, 0};  // of the run under way

@@ -167,7 +167,7 @@ int tune_command(const ModelOptions& options, const std::string& inputs,
   print_graph(result->graph);
   if (result->refused > 0)
     std::cerr << "tilewright: note: " << result->refused
-              << " rounds were passed over; the first: " << result->refusal << "\n";
+              << " candidates or rounds were refused; the first: " << result->refusal << "\n";
   const autotune::Comparison& runs = result->runs;
   std::printf(
       "whole runs: %.3f ms usual, %.3f ms tuned; ratio %.3f, with 95 %% confidence between "
