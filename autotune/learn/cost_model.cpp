@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/fnv.h"
+#include "runtime/profiler.h"
 
 namespace tilewright::autotune {
 
@@ -56,12 +57,21 @@ Status CostModel::refit() {
 }
 
 Result<size_t> CostModel::version() {
+  const int64_t start = now_nanoseconds();
   TW_RETURN_IF_ERROR(refit());
+  nanoseconds_ += now_nanoseconds() - start;
   return version_;
 }
 
 Result<std::vector<Outlook>> CostModel::predict(const Rows& rows) {
-  TW_RETURN_IF_ERROR(refit());
+  if (const auto current = version(); !current.ok()) return current.error();
+  const int64_t start = now_nanoseconds();
+  auto all = outlooks(rows);
+  nanoseconds_ += now_nanoseconds() - start;
+  return all;
+}
+
+Result<std::vector<Outlook>> CostModel::outlooks(const Rows& rows) {
   std::vector<Outlook> all(rows.count(), Outlook{.mean = 0, .deviation = kUnknown});
   if (base_) { TW_ASSIGN(all, base_->predict(rows)); }
   if (online_.members.empty()) return all;

@@ -52,10 +52,11 @@ class CostModel {
   // Grows with each fit: predictions made before are out of date.
   Result<size_t> version();
   bool learns() const { return boosting_ != nullptr; }
-  size_t measurements() const { return targets_.size(); }
+  double seconds() const { return static_cast<double>(nanoseconds_) * 1e-9; }  // that all this took
 
  private:
   Status refit();
+  Result<std::vector<Outlook>> outlooks(const Rows& rows);
 
   const Boosting* boosting_;
   std::shared_ptr<const Ensemble> base_;
@@ -63,6 +64,7 @@ class CostModel {
   std::vector<float> values_, targets_, starts_;
   size_t columns_ = 0, fitted_ = 0, version_ = 0;
   Ensemble online_;
+  int64_t nanoseconds_ = 0;
 };
 
 // Fits an ensemble; starts: see Boosting::fit. With no members of one row left out by chance, the
