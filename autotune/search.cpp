@@ -4,14 +4,15 @@
 #include <cmath>
 #include <map>
 
+#include "autotune/priced_form.h"
 #include "passes/price_decisions.h"
 #include "passes/schedule/rules/choose_trace.h"
 
 namespace tilewright::autotune {
 
 using passes::Answers;
-using passes::Choice;
 using passes::Decision;
+using passes::Trace;
 
 namespace {
 
@@ -19,6 +20,7 @@ namespace {
 // good to a factor of two, and of forms of one kernel better than that.
 constexpr double kHopeless = 1.5;
 constexpr int kMixtures = 16;
+constexpr size_t kParents = 4;
 
 }  // namespace
 
@@ -27,19 +29,19 @@ Search::Search(ir::Kernel kernel, std::set<std::string> constants,
     : kernel_(std::move(kernel)),
       constants_(std::move(constants)),
       options_(options),
-      search_(search),
-      random_(search.seed) {
+      search_(std::move(search)),
+      random_(search_.seed),
+      prospects_(search_.model) {
   options_.find_schedule = nullptr;
 }
 
 Result<Search> Search::start(ir::Kernel kernel, std::set<std::string> constants,
                              const passes::LowerOptions& options, SearchOptions search) {
-  Search s(std::move(kernel), std::move(constants), options, search);
-  TW_ASSIGN(Choice choice, passes::choose_trace(s.kernel_, {.machine = &s.options_.machine,
-                                                            .constants = s.constants_,
-                                                            .answers = {}}));
-  TW_ASSIGN(const passes::LoopCost cost, passes::cost_of(s.kernel_, s.constants_, s.options_));
-  s.usual_ = {{}, std::move(choice.trace), cost.total()};
+  Search s(std::move(kernel), std::move(constants), options, std::move(search));
+  TW_ASSIGN(Trace schedule, schedule_of(s.kernel_, s.constants_, s.options_, {}));
+  TW_ASSIGN(PricedForm usual, price(s.kernel_, std::move(schedule), s.options_));
+  s.usual_ = {{}, std::move(usual.schedule), usual.cost.total()};
+  s.usual_features_ = std::move(usual.features);
   s.best_ = s.usual_;
   s.seen_.insert(passes::to_string(s.usual_.schedule));
   if (!s.search_.from.empty())
@@ -49,11 +51,23 @@ Result<Search> Search::start(ir::Kernel kernel, std::set<std::string> constants,
 }
 
 std::optional<Candidate> Search::next() {
+  if (!measured_.empty()) add_descendant();
   if (waiting_.empty() && !mixed_) add_mixtures();
-  if (waiting_.empty()) return std::nullopt;
-  Candidate c = std::move(waiting_.back());
-  waiting_.pop_back();
+  const auto id = prospects_.take(std::log(best_.ratio));
+  if (!id) return std::nullopt;
+  Candidate c = std::move(waiting_.at(*id));
+  waiting_.erase(*id);
   return c;
+}
+
+void Search::report(Candidate& candidate, double ratio) {
+  candidate.ratio = ratio;
+  if (search_.model)
+    search_.model->learn(candidate.features, std::log(ratio) - log_expected(candidate));
+  std::erase_if(measured_, [&](const Candidate& c) { return c.answers == candidate.answers; });
+  const auto slower = [&](const Candidate& c) { return c.ratio > ratio; };
+  measured_.insert(std::find_if(measured_.begin(), measured_.end(), slower), candidate);
+  if (measured_.size() > kParents) measured_.pop_back();
 }
 
 void Search::accept(Candidate candidate) {
@@ -62,14 +76,23 @@ void Search::accept(Candidate candidate) {
   add_neighbours();
 }
 
+double Search::gap() {
+  if (waiting_.empty() && !mixed_) add_mixtures();
+  return prospects_.gap(std::log(best_.ratio));
+}
+
+double Search::log_expected(const Candidate& c) const {
+  return std::log(c.expected_us / usual_.expected_us);
+}
+
 // Nothing when no legal schedule follows, it is none that is new, or it is hopeless.
 std::optional<Candidate> Search::form(Answers answers) {
-  auto choice = passes::choose_trace(
-      kernel_, {.machine = &options_.machine, .constants = constants_, .answers = answers});
-  if (!choice.ok() || !seen_.insert(passes::to_string(choice->trace)).second) return std::nullopt;
-  const auto cost = passes::cost_of(kernel_, constants_, options_, answers);
-  if (!cost.ok() || cost->total() > kHopeless * best_.expected_us) return std::nullopt;
-  return Candidate{std::move(answers), std::move(choice->trace), cost->total()};
+  auto schedule = schedule_of(kernel_, constants_, options_, answers);
+  if (!schedule.ok() || !seen_.insert(passes::to_string(*schedule)).second) return std::nullopt;
+  auto priced = price(kernel_, std::move(*schedule), options_);
+  if (!priced.ok() || priced->cost.total() > kHopeless * best_.expected_us) return std::nullopt;
+  return Candidate{std::move(answers), std::move(priced->schedule), priced->cost.total(),
+                   relative_features(priced->features, usual_features_)};
 }
 
 std::vector<Decision> Search::open_decisions() const {
@@ -109,12 +132,10 @@ std::vector<Decision> Search::changes() const {
 }
 
 void Search::add(Answers answers) {
-  if (auto c = form(std::move(answers))) waiting_.push_back(std::move(*c));
-}
-void Search::sort_waiting() {
-  std::stable_sort(waiting_.begin(), waiting_.end(), [](const Candidate& a, const Candidate& b) {
-    return a.expected_us > b.expected_us;
-  });
+  auto c = form(std::move(answers));
+  if (!c) return;
+  prospects_.add({.id = forms_, .log_expected = log_expected(*c), .features = c->features});
+  waiting_.emplace(forms_++, std::move(*c));
 }
 
 void Search::add_neighbours() {
@@ -125,16 +146,12 @@ void Search::add_neighbours() {
       answers[d.name] = value;
       add(std::move(answers));
     }
-  sort_waiting();
 }
 
 void Search::add_mixtures() {
   mixed_ = true;
   const std::vector<Decision> open = open_decisions();
   if (open.size() < 2) return;
-  const auto below = [&](size_t n) {
-    return std::uniform_int_distribution<size_t>(0, n - 1)(random_);
-  };
   for (int i = 0; i < kMixtures; ++i) {
     Answers answers = best_.answers;
     for (int changed = 0; changed < 2; ++changed) {
@@ -143,7 +160,19 @@ void Search::add_mixtures() {
     }
     add(std::move(answers));
   }
-  sort_waiting();
+}
+
+// Answers of two of the best forms, one of them changed.
+void Search::add_descendant() {
+  const Candidate &a = measured_[below(measured_.size())], &b = measured_[below(measured_.size())];
+  Answers answers = a.answers;
+  for (const auto& [name, value] : b.answers)
+    if (below(2) == 0) answers[name] = value;
+  const std::vector<Decision> open = open_decisions();
+  if (open.empty()) return;
+  const Decision& d = open[below(open.size())];
+  answers[d.name] = d.values[below(d.values.size())];
+  add(std::move(answers));
 }
 
 }  // namespace tilewright::autotune

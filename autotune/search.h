@@ -1,8 +1,12 @@
-// The search for a better schedule of one kernel: from the best form known, one decision at a time is
-// answered otherwise; the analytic cost of the loops that follow says which forms are worth
-// measuring, and in which order. When all neighbours were measured, several answers change at once.
+// The search for a better schedule of one kernel. From the best form known, one decision at a time is
+// answered otherwise; the best few that were measured have descendants, with answers of both and some
+// changed (an evolutionary search); when nothing is left, several answers change at once. The
+// analytic cost of the loops that follow, and what was learned from measurements, say which of these
+// forms is measured next (prospects.h).
 #pragma once
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <set>
@@ -10,6 +14,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "autotune/prospects.h"
 #include "passes/decisions/decision.h"
 #include "passes/lower.h"
 
@@ -20,6 +25,8 @@ struct Candidate {
   passes::Answers answers;
   passes::Trace schedule;
   double expected_us = 0;
+  Features features = {};  // relative_features; none of the usual form
+  double ratio = 1;        // of its time to that of the usual form, once it was measured
 };
 
 struct SearchOptions {
@@ -27,6 +34,8 @@ struct SearchOptions {
   bool same_bits = false;
   uint32_t seed = 1;
   passes::Answers from;  // of the first best form, where a legal schedule follows
+  // Learns from all kernels that share it; null: the analytic cost alone.
+  std::shared_ptr<CostModel> model;
 };
 
 class Search {
@@ -38,8 +47,15 @@ class Search {
   // A form that was not given out yet; nothing when none is near the best one. Takes milliseconds
   // for each form that it weighs.
   std::optional<Candidate> next();
+  // What was measured: the candidate's time over that of the usual form, above 0.
+  void report(Candidate& candidate, double ratio);
+  // The same of the best form, where the search began with a known one.
+  void report_best(double ratio) { report(best_, ratio); }
   // The candidate is the best form from here on.
   void accept(Candidate candidate);
+  // By how much of its time the best form may still be beaten (Prospects::gap): of the forms near the
+  // best ones, which are all that the search has weighed. 1 where nothing is known.
+  double gap();
 
   const Candidate& usual() const { return usual_; }
   const Candidate& best() const { return best_; }
@@ -53,12 +69,14 @@ class Search {
   Search(ir::Kernel kernel, std::set<std::string> constants, const passes::LowerOptions& options,
          SearchOptions search);
   std::optional<Candidate> form(passes::Answers answers);
+  double log_expected(const Candidate& c) const;
   // Of the best form: those that may be answered otherwise.
   std::vector<passes::Decision> open_decisions() const;
   void add_neighbours();
   void add_mixtures();
+  void add_descendant();
   void add(passes::Answers answers);
-  void sort_waiting();
+  size_t below(size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random_); }
 
   ir::Kernel kernel_;
   std::set<std::string> constants_;
@@ -66,7 +84,12 @@ class Search {
   SearchOptions search_;
   std::mt19937 random_;
   Candidate usual_, best_;
-  std::vector<Candidate> waiting_;        // the most promising last
+  Features usual_features_;
+  // Forms that were not given out yet, by number, and the order in which they are worth it.
+  std::map<size_t, Candidate> waiting_;
+  Prospects prospects_;
+  size_t forms_ = 0;
+  std::vector<Candidate> measured_;       // the best few, the fastest first
   std::unordered_set<std::string> seen_;  // schedules as text
   bool mixed_ = false;                    // several answers at once, from this best form
 };

@@ -39,7 +39,12 @@ class ModelTuner {
         inputs_(inputs),
         options_(options),
         random_(options.seed),
-        start_(now_nanoseconds()) {}
+        start_(now_nanoseconds()) {
+    const auto boosting = open_boosting();
+    if (!boosting.ok()) unlearned_ = boosting.error().to_string();
+    model_ =
+        std::make_shared<CostModel>(boosting.ok() ? *boosting : nullptr, nullptr, options.seed);
+  }
 
   Result<TuneResult> run(const ir::Graph& graph) {
     TW_RETURN_IF_ERROR(decide_graph(graph));
@@ -47,6 +52,7 @@ class ModelTuner {
     TW_RETURN_IF_ERROR(compile_usual());
     TW_RETURN_IF_ERROR(time_kernels());
     TW_ASSIGN(best_, compile(best_schedules()));
+    TW_RETURN_IF_ERROR(time_known());
     while (!is_over()) {
       TW_ASSIGN(const bool more, round());
       if (!more) break;
@@ -80,7 +86,8 @@ class ModelTuner {
                               const std::set<std::string>& constants) -> std::optional<Trace> {
       TunedKernel kernel{.name = k.name, .task = task_key(k, constants)};
       SearchOptions how{.same_bits = options_.same_bits,
-                        .seed = options_.seed + static_cast<uint32_t>(entries_.size())};
+                        .seed = options_.seed + static_cast<uint32_t>(entries_.size()),
+                        .model = model_};
       if (options_.known) how.from = options_.known(kernel.task);
       auto search = Search::start(k, constants, compiler_.lower(), std::move(how));
       if (!search.ok()) {
@@ -130,6 +137,16 @@ class ModelTuner {
     return {};
   }
 
+  // Best forms that were known before.
+  Status time_known() {
+    if (best_schedules().empty()) return {};
+    const PairedOptions pairs{.seconds = 0.2, .least = 8, .most = 32, .stop = options_.stop};
+    TW_ASSIGN(const PairedTimes times, run_in_turn(*usual_, *best_, inputs_, pairs, random_));
+    for (Entry& e : entries_)
+      if (e.search.improved()) e.search.report_best(times.kernel(e.kernel.name).ratio);
+    return {};
+  }
+
   double seconds() const { return static_cast<double>(now_nanoseconds() - start_) * 1e-9; }
   bool is_over() const {
     return (options_.stop && options_.stop()) || seconds() > options_.seconds ||
@@ -148,7 +165,7 @@ class ModelTuner {
     Schedules schedules = best_schedules();
     size_t in_round = 0;
     for (Entry& e : entries_) {
-      if (!e.trial) {
+      if (!e.trial && !is_close(e)) {
         e.trial = e.search.next();
         e.checked = false;
       }
@@ -172,10 +189,12 @@ class ModelTuner {
       e.kernel.trials.push_back(
           {.answers = e.trial->answers, .expected_us = e.trial->expected_us, .seconds = seconds()});
       Trial& trial = e.kernel.trials.back();
-      if (times.ok())
+      if (times.ok()) {
         trial.measured = times->kernel(e.kernel.name);
-      else
+        e.search.report(*e.trial, trial.measured.ratio * e.search.best().ratio);
+      } else {
         trial.refused = times.error().to_string();
+      }
       trial.confirmed = judge(e, trial.measured);
       if (!trial.confirmed) continue;
       e.ratio *= trial.measured.ratio;
@@ -213,6 +232,7 @@ class ModelTuner {
     }
     return !refused.empty();
   }
+  bool is_close(Entry& e) const { return options_.gap > 0 && e.search.gap() <= options_.gap; }
   // Is the trial the best form? One that is faster must be so twice.
   static bool judge(Entry& e, const Comparison& c) {
     const bool faster = c.b_is_faster() && c.ratio < kWorthwhile;
@@ -222,16 +242,20 @@ class ModelTuner {
     return false;
   }
 
-  TuneProgress progress() const {
+  TuneProgress progress() {
     TuneProgress p{.rounds = rounds_, .trials = trials_, .kernels = entries_.size()};
     p.seconds = seconds();
     p.seconds_left = std::max(0.0, options_.seconds - p.seconds);
     if (tuned_graph_.improved() && run_us_ > 0)
       p.saved = (tuned_graph_.gain.a - tuned_graph_.gain.b) / run_us_;
-    for (const Entry& e : entries_) {
+    double us = 0, open_us = 0;
+    for (Entry& e : entries_) {
+      us += e.kernel.us, open_us += e.search.gap() * e.kernel.us;
       p.improved += e.search.improved();
       p.saved += (1 - e.ratio) * e.kernel.us / run_us_;
     }
+    if (us > 0) p.gap = open_us / us;
+    p.learning = model_->seconds();
     return p;
   }
 
@@ -253,9 +277,11 @@ class ModelTuner {
     result.rounds = std::move(history_);
     result.refused = refused_;
     result.refusal = refusal_;
+    result.unlearned = unlearned_;
     for (Entry& e : entries_) {
       e.kernel.gain = times.kernel(e.kernel.name);
       e.kernel.best = e.search.best();
+      e.kernel.gap = e.search.gap();
       e.kernel.improved = faster && e.search.improved() && e.kernel.gain.b_is_faster();
       if (e.kernel.improved) {
         result.progress.saved += (e.kernel.gain.a - e.kernel.gain.b) / result.runs.a;
@@ -272,7 +298,8 @@ class ModelTuner {
   std::mt19937 random_;
   const int64_t start_;
   TunedGraph tuned_graph_;
-  std::string graph_task_;
+  std::string graph_task_, unlearned_;
+  std::shared_ptr<CostModel> model_;
   std::vector<Entry> entries_;
   // Usual schedules and the best ones, both of the tuned graph; the usual graph where that is another.
   std::unique_ptr<Session> usual_, best_, before_;

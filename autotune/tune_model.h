@@ -23,13 +23,18 @@ struct TuneProgress {
   // time that these save, by the kernels' own times: before the last runs, by those of the rounds.
   size_t rounds = 0, trials = 0, improved = 0, kernels = 0;
   double saved = 0;
+  // The part of the kernels' time that other forms may save at most, with a confidence of 95 % for
+  // each kernel, as far as they were weighed (Search::gap).
+  double gap = 1;
   double seconds = 0, seconds_left = 0;
+  double learning = 0;  // of the seconds: what fitting and asking the cost model took
 };
 struct TuneOptions {
   // When it ends: after so many seconds or candidates (0: as many as there are), when no kernel has
   // a candidate left, or when `stop` says so. What was found by then counts.
   double seconds = 240;
   size_t trials = 0;
+  double gap = 0;  // kernels whose TunedKernel::gap is at most this are left as they are
   bool same_bits = false;
   uint32_t seed = 1;
   int threads = 1;  // of the sessions
@@ -61,6 +66,7 @@ struct TunedKernel {
   Candidate best;
   bool improved = false;
   Comparison gain;
+  double gap = 1;                         // Search::gap at the end
   std::vector<passes::Decision> changes;  // Search::changes, where it improved
 };
 struct TuneResult {
@@ -77,6 +83,7 @@ struct TuneResult {
   // of which no candidate was taken; and what the first of them was.
   size_t refused = 0;
   std::string refusal;
+  std::string unlearned;  // why analytic costs alone said what to measure; empty: they did not
 };
 
 // `graph` is typed; `lower` says for which machine, threads and numerics, `assemble` likewise. Forms

@@ -115,6 +115,7 @@ int bench_command(const ModelOptions& options, const std::string& inputs, double
 struct TuneArguments {
   // A duration ("90s", "4m", "1h"), and the most candidates that are measured; 0: no bound.
   std::string time = "4m";
+  std::string gap;  // "5%": kernels this near to the best that is expected are left; empty: none
   size_t trials = 0;
   bool same_bits = false, json = false;
   std::string report;  // a page to write (autotune/report); empty: none

@@ -148,6 +148,9 @@ void add_tune(CLI::App& app, Arguments& a) {
   c->add_option("--inputs", a.inputs, kInputs);
   c->add_option("--time", a.tune.time, "when to end: 90s, 4m, 1h")->capture_default_str();
   c->add_option("--trials", a.tune.trials, "end after so many candidates; 0: no bound");
+  c->add_option("--gap", a.tune.gap,
+                "leave a kernel alone once it is, with 95 % confidence, within so much of the best "
+                "form near it: 5%");
   c->add_flag("--same-bits", a.tune.same_bits,
               "only what surely keeps every bit of the results: with --numerics exact");
   c->add_option("--seed", a.tune.seed, "of the search's random choices")->capture_default_str();

@@ -45,6 +45,17 @@ std::optional<double> parse_duration(const std::string& text) {
   return n * factor;
 }
 
+// "5%" or "0.5%": the part of 1; "": 0.
+std::optional<double> parse_percent(const std::string& text) {
+  if (text.empty()) return 0;
+  double n = 0;
+  char sign = 0, more = 0;
+  if (std::sscanf(text.c_str(), "%lf%c%c", &n, &sign, &more) != 2 || sign != '%' || !(n > 0) ||
+      !(n < 100))
+    return std::nullopt;
+  return n / 100;
+}
+
 std::string answers_of(const passes::Answers& answers) {
   std::string text;
   for (const auto& [name, value] : answers)
@@ -53,16 +64,16 @@ std::string answers_of(const passes::Answers& answers) {
 }
 
 void print_table(const autotune::TuneResult& r) {
-  std::printf("%10s %10s %7s %17s %7s  %s\n", "usual us", "tuned us", "ratio", "95 % between",
-              "trials", "kernel: what is answered otherwise");
+  std::printf("%10s %10s %7s %17s %7s %7s  %s\n", "usual us", "tuned us", "ratio", "95 % between",
+              "trials", "gap", "kernel: what is answered otherwise");
   for (const autotune::TunedKernel& k : r.kernels) {
     if (k.improved)
-      std::printf("%10.1f %10.1f %7.3f %8.3f %8.3f %7zu  %s: %s\n", k.gain.a, k.gain.b,
-                  k.gain.ratio, k.gain.low, k.gain.high, k.trials.size(), k.name.c_str(),
-                  answers_of(k.best.answers).c_str());
+      std::printf("%10.1f %10.1f %7.3f %8.3f %8.3f %7zu %5.1f %%  %s: %s\n", k.gain.a, k.gain.b,
+                  k.gain.ratio, k.gain.low, k.gain.high, k.trials.size(), 100 * k.gap,
+                  k.name.c_str(), answers_of(k.best.answers).c_str());
     else
-      std::printf("%10.1f %10s %7s %17s %7zu  %s\n", k.us, "-", "-", "-", k.trials.size(),
-                  k.name.c_str());
+      std::printf("%10.1f %10s %7s %17s %7zu %5.1f %%  %s\n", k.us, "-", "-", "-", k.trials.size(),
+                  100 * k.gap, k.name.c_str());
   }
 }
 
@@ -100,7 +111,9 @@ nlohmann::ordered_json to_json(const autotune::TuneResult& r) {
           {"graph", graph},
           {"trials", r.progress.trials},
           {"rounds", r.progress.rounds},
-          {"seconds", r.progress.seconds}};
+          {"seconds", r.progress.seconds},
+          {"gap", r.progress.gap},
+          {"learning_seconds", r.progress.learning}};
 }
 
 // Roofs are those of the machine that was measured on, whatever --machine says of it.
@@ -140,6 +153,8 @@ int tune_command(const ModelOptions& options, const std::string& inputs,
   const auto seconds = parse_duration(arguments.time);
   if (!seconds)
     return report_usage("--time " + arguments.time + ": expected a duration like 90s, 4m or 1h");
+  const auto gap = parse_percent(arguments.gap);
+  if (!gap) return report_usage("--gap " + arguments.gap + ": expected a percentage like 5%");
   if (!arguments.report.empty())
     if (const Status s = autotune::report::check_writable(arguments.report); !s.ok())
       return report(s.error());
@@ -150,14 +165,16 @@ int tune_command(const ModelOptions& options, const std::string& inputs,
   Progress progress;
   autotune::TuneOptions tuning{.seconds = *seconds,
                                .trials = arguments.trials,
+                               .gap = *gap,
                                .same_bits = arguments.same_bits,
                                .seed = arguments.seed,
                                .threads = compile.schedule_threads};
   tuning.stop = [] { return interrupted.load(); };
   tuning.progress = [&](const autotune::TuneProgress& p) {
     char line[120];
-    std::snprintf(line, sizeof line, "tuning: %zu of %zu kernels faster, %zu trials, %.0f s left",
-                  p.improved, p.kernels, p.trials, p.seconds_left);
+    std::snprintf(line, sizeof line,
+                  "tuning: %zu of %zu kernels faster, gap %.0f %%, %zu trials, %.0f s left",
+                  p.improved, p.kernels, 100 * p.gap, p.trials, p.seconds_left);
     progress.show(line);
   };
   auto result = tune(*bound->model, bound->binding, bound->inputs, compile, tuning);
@@ -168,6 +185,9 @@ int tune_command(const ModelOptions& options, const std::string& inputs,
   if (result->refused > 0)
     std::cerr << "tilewright: note: " << result->refused
               << " candidates or rounds were refused; the first: " << result->refusal << "\n";
+  if (!result->unlearned.empty())
+    std::cerr << "tilewright: note: analytic costs alone said what to measure: "
+              << result->unlearned << "\n";
   const autotune::Comparison& runs = result->runs;
   std::printf(
       "whole runs: %.3f ms usual, %.3f ms tuned; ratio %.3f, with 95 %% confidence between "

@@ -48,6 +48,7 @@ THIRD_PARTY = {
     "google/protobuf/": ["frontends/onnx", "frontends/tensor_files", "tests/frontends"],
     "xxhash.h": ["codegen/cache"],
     "zip.h": ["frontends/tensor_files", "tests/frontends"],
+    "xgboost/": ["autotune/xgboost"],
     "CLI/": ["frontends/cli"],
     "nlohmann/": ["autotune", "codegen/measure", "frontends/compiler", "frontends/cli", "tests"],
     "gtest/": ["tests"],

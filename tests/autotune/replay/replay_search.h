@@ -1,0 +1,47 @@
+// The search over kept measurements: which forms it would have measured, in which order, and what it
+// would have said. No clock has a say.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "autotune/prospects.h"
+#include "tests/autotune/replay/replay_table.h"
+
+namespace tilewright::autotune {
+
+// How the next form is chosen.
+enum class Policy {
+  kLearned,   // the analytic cost, and what is learned on top of it
+  kAnalytic,  // the analytic cost alone
+  kTrees,     // trees alone: neither the analytic cost nor features that come from it
+  kRandom,
+};
+const char* name(Policy policy);
+
+struct ReplayOptions {
+  Policy policy = Policy::kLearned;
+  const Boosting* boosting = nullptr;    // not null
+  std::shared_ptr<const Ensemble> base;  // null: none; for kLearned alone
+  uint32_t seed = 1;
+  size_t most = 100;  // trials
+};
+struct ReplayTrial {
+  // By both measurements: the true ratio of the best form so far, which is the best by what was seen.
+  double best = 1;
+  // What was stated, as a part of the best form's time, and what it is in truth: how much faster the
+  // best form of all is.
+  double stated_gap = 1, true_gap = 1;
+};
+struct ReplayRun {
+  double usual_gap = 0;  // how much faster than the usual form the best of all is
+  std::vector<ReplayTrial> trials;
+  // Until the best form had this part of the gap from the usual form to the best of all closed;
+  // ReplayOptions::most where it had not by then.
+  size_t trials_to_close(double part, size_t most) const;
+};
+
+// Each seed has a random 70 % of the table's forms, and sees one of their two measurements.
+Result<ReplayRun> replay(const ReplayTable& table, const ReplayOptions& options);
+
+}  // namespace tilewright::autotune
