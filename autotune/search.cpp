@@ -33,6 +33,7 @@ Search::Search(ir::Kernel kernel, std::set<std::string> constants,
       random_(search_.seed),
       prospects_(search_.model) {
   options_.find_schedule = nullptr;
+  options_.verify = false;  // whoever is measured is compiled, and verified then
 }
 
 Result<Search> Search::start(ir::Kernel kernel, std::set<std::string> constants,
@@ -50,11 +51,18 @@ Result<Search> Search::start(ir::Kernel kernel, std::set<std::string> constants,
   return s;
 }
 
-std::optional<Candidate> Search::next() {
+void Search::weigh(size_t forms) {
   if (!measured_.empty()) add_descendant();
-  if (waiting_.empty() && !mixed_) add_mixtures();
+  for (size_t i = 0; i < forms && !unweighed_.empty(); ++i) weigh_one();
+}
+
+std::optional<Candidate> Search::next() {
+  while (waiting_.empty()) {
+    if (unweighed_.empty() && !mixed_) add_mixtures();
+    if (unweighed_.empty()) return std::nullopt;
+    weigh_one();
+  }
   const auto id = prospects_.take(std::log(best_.ratio));
-  if (!id) return std::nullopt;
   Candidate c = std::move(waiting_.at(*id));
   waiting_.erase(*id);
   return c;
@@ -77,8 +85,8 @@ void Search::accept(Candidate candidate) {
 }
 
 double Search::gap() {
-  if (waiting_.empty() && !mixed_) add_mixtures();
-  return prospects_.gap(std::log(best_.ratio));
+  if (waiting_.empty() && unweighed_.empty() && !mixed_) add_mixtures();
+  return unweighed_.empty() ? prospects_.gap(std::log(best_.ratio)) : 1;
 }
 
 double Search::log_expected(const Candidate& c) const {
@@ -131,21 +139,25 @@ std::vector<Decision> Search::changes() const {
   return changed;
 }
 
-void Search::add(Answers answers) {
-  auto c = form(std::move(answers));
+void Search::weigh_one() {
+  auto c = form(std::move(unweighed_.front()));
+  unweighed_.pop_front();
   if (!c) return;
   prospects_.add({.id = forms_, .log_expected = log_expected(*c), .features = c->features});
   waiting_.emplace(forms_++, std::move(*c));
 }
 
+// In random order, so that the first ones say something of all decisions.
 void Search::add_neighbours() {
+  std::vector<Answers> neighbours;
   for (const Decision& d : open_decisions())
     for (const int64_t value : d.values) {
       if (value == d.answer) continue;
-      Answers answers = best_.answers;
-      answers[d.name] = value;
-      add(std::move(answers));
+      neighbours.push_back(best_.answers);
+      neighbours.back()[d.name] = value;
     }
+  std::shuffle(neighbours.begin(), neighbours.end(), random_);
+  unweighed_.insert(unweighed_.begin(), neighbours.begin(), neighbours.end());
 }
 
 void Search::add_mixtures() {
@@ -158,7 +170,7 @@ void Search::add_mixtures() {
       const Decision& d = open[below(open.size())];
       answers[d.name] = d.values[below(d.values.size())];
     }
-    add(std::move(answers));
+    unweighed_.push_back(std::move(answers));
   }
 }
 
@@ -172,7 +184,7 @@ void Search::add_descendant() {
   if (open.empty()) return;
   const Decision& d = open[below(open.size())];
   answers[d.name] = d.values[below(d.values.size())];
-  add(std::move(answers));
+  unweighed_.push_front(std::move(answers));
 }
 
 }  // namespace tilewright::autotune

@@ -5,6 +5,7 @@
 // forms is measured next (prospects.h).
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -44,8 +45,11 @@ class Search {
   static Result<Search> start(ir::Kernel kernel, std::set<std::string> constants,
                               const passes::LowerOptions& options, SearchOptions search = {});
 
-  // A form that was not given out yet; nothing when none is near the best one. Takes milliseconds
-  // for each form that it weighs.
+  // Finds out what up to so many more forms near the best one are expected to cost, which takes
+  // milliseconds each. Touches nothing that searches share.
+  void weigh(size_t forms);
+  // Of the forms that were weighed, the one that is worth most to measure; where none is left, others
+  // are weighed. Nothing when there is none near the best one.
   std::optional<Candidate> next();
   // What was measured: the candidate's time over that of the usual form, above 0.
   void report(Candidate& candidate, double ratio);
@@ -53,8 +57,8 @@ class Search {
   void report_best(double ratio) { report(best_, ratio); }
   // The candidate is the best form from here on.
   void accept(Candidate candidate);
-  // By how much of its time the best form may still be beaten (Prospects::gap): of the forms near the
-  // best ones, which are all that the search has weighed. 1 where nothing is known.
+  // By how much of its time the best form may still be beaten (Prospects::gap) by forms near the best
+  // ones. 1 where nothing is known, as long as not all of these are weighed.
   double gap();
 
   const Candidate& usual() const { return usual_; }
@@ -75,7 +79,7 @@ class Search {
   void add_neighbours();
   void add_mixtures();
   void add_descendant();
-  void add(passes::Answers answers);
+  void weigh_one();
   size_t below(size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random_); }
 
   ir::Kernel kernel_;
@@ -85,6 +89,7 @@ class Search {
   std::mt19937 random_;
   Candidate usual_, best_;
   Features usual_features_;
+  std::deque<passes::Answers> unweighed_;
   // Forms that were not given out yet, by number, and the order in which they are worth it.
   std::map<size_t, Candidate> waiting_;
   Prospects prospects_;

@@ -1,7 +1,5 @@
-// Tuning inside the model: first what graph passes decide (tune_graph.h), then kernels. Each round
-// compiles the model with a new candidate for every kernel that has one left, and runs it in turn with
-// the best form so far. So one run times a candidate of every kernel, and what is measured is what a
-// user gets.
+// Tuning inside the model, where what is measured is what a user gets: first what graph passes decide
+// (tune_graph.h), then kernels (tune_kernels.h); in the end whole runs decide.
 #pragma once
 
 #include <functional>
@@ -10,8 +8,8 @@
 #include <vector>
 
 #include "autotune/comparison.h"
-#include "autotune/search.h"
 #include "autotune/tune_graph.h"
+#include "autotune/tune_kernels.h"
 #include "codegen/assemble_executable.h"
 #include "ir/graph/graph.h"
 #include "runtime/tensor.h"
@@ -44,31 +42,6 @@ struct TuneOptions {
   std::function<void(const TuneProgress&)> progress;
 };
 
-// One measurement of a candidate, in microseconds of all calls of a run.
-struct Trial {
-  passes::Answers answers;
-  double expected_us = 0;  // of one call
-  Comparison measured;     // the candidate (b) against the best form of that time (a)
-  double seconds = 0;      // since the start
-  bool confirmed = false;  // it became the best form
-  std::string refused;     // why it was not compared; empty: it was
-};
-
-// A kernel of the model, all of its calls together.
-struct TunedKernel {
-  std::string name, task;  // "k4_conv_add", and task_key
-  // In a run with the usual schedules: time, calls, and what these do (ProfileRow).
-  double us = 0;
-  int64_t calls = 0, flops = 0, bytes = 0;
-  double expected_us = 0;  // of one call with the usual schedule
-  std::vector<Trial> trials;
-  // Its best form, and how that compares with the usual one (a) in the last, confirming runs.
-  Candidate best;
-  bool improved = false;
-  Comparison gain;
-  double gap = 1;                         // Search::gap at the end
-  std::vector<passes::Decision> changes;  // Search::changes, where it improved
-};
 struct TuneResult {
   // What graph passes decide, and the graph's key. Kernels are those of that form.
   TunedGraph graph;

@@ -33,6 +33,7 @@ struct LowerOptions {
   bool fold = true;                          // false: constants stay nodes (for tests)
   Numerics numerics = Numerics::kStandard;   // passes that change more do not run
   bool inside = false;                       // the graph is a region of another: it may never run
+  bool verify = true;                        // after each pass; false: for what is only weighed
   int64_t free_fold_bytes = kFreeFoldBytes;  // see fold_constants
   std::function<void(size_t)> on_kernel;     // told how many kernels are lowered
   FindSchedule find_schedule;  // asked before the rules choose; null, or nothing: they do

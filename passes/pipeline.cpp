@@ -105,10 +105,10 @@ Result<Module> run_all(std::span<const Pass> passes, Module module, const Contex
     Result<Module> after = catch_failures([&] { return pass.run(std::move(module), context); });
     const double end = seconds_now();
     std::optional<Error> error;
-    if (!after.ok())
-      error = after.error();
-    else if (Status s = catch_failures([&] { return verify_result(*after, pass); }); !s.ok())
-      error = s.error();
+    if (!after.ok()) error = after.error();
+    if (!error && options_of(context).verify)
+      if (Status s = catch_failures([&] { return verify_result(*after, pass); }); !s.ok())
+        error = s.error();
     add_time(pass.name, end - start, seconds_now() - end);
     if (!error) {
       module = std::move(*after);

@@ -2,7 +2,9 @@
 // touched, and says in shared memory what came of it. A kernel that writes where it must not ends this
 // process and nothing else; whoever started it sees in which job. Needs the runtime alone.
 // usage: tilewright-check DESCRIPTOR MODEL.so MOST_BYTES
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -192,5 +194,8 @@ int run(int descriptor, const char* model, const char* most_bytes) {
 }  // namespace tilewright::autotune
 
 int main(int argc, char** argv) {
+  // An interrupt is for whoever started this, and who is gone waits for nothing.
+  signal(SIGINT, SIG_IGN);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   return argc == 4 ? tilewright::autotune::run(std::atoi(argv[1]), argv[2], argv[3]) : 2;
 }

@@ -29,6 +29,7 @@ Search started(SearchOptions how = {}) {
 
 TEST(Search, FormsAreNewAndLegal) {
   Search s = started();
+  s.weigh(1000);
   std::set<std::string> schedules{passes::to_string(s.usual().schedule)};
   size_t forms = 0;
   double before = 0;
