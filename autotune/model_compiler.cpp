@@ -16,16 +16,39 @@ ModelCompiler::ModelCompiler(const passes::LowerOptions& lower,
   lower_.find_answers = nullptr;
 }
 
+Result<passes::LoweredKernel> ModelCompiler::lower_kernel(ir::Kernel kernel,
+                                                          const std::set<std::string>& constants,
+                                                          const Schedules& schedules) const {
+  const std::string task = task_key(kernel, constants);
+  const auto schedule = schedules.find(task);
+  Known& known =
+      known_[schedule == schedules.end() ? task
+                                         : task + "\n" + passes::to_string(schedule->second)];
+  const std::string name = kernel.name;
+  if (known.used == 0) {
+    passes::LowerOptions lower = lower_;
+    if (schedule != schedules.end())
+      lower.find_schedule = [&](const ir::Kernel&, const std::set<std::string>&) {
+        return std::optional(schedule->second);
+      };
+    TW_ASSIGN(known.lowered, passes::lower_kernel(std::move(kernel), constants, lower));
+  }
+  known.used = programs_;
+  passes::LoweredKernel lowered = known.lowered;
+  lowered.kernel.name = name;
+  return lowered;
+}
+
 Result<ir::Program> ModelCompiler::program(const ir::Graph& fused,
                                            const Schedules& schedules) const {
-  passes::LowerOptions lower = lower_;
-  lower.find_schedule =
-      [&](const ir::Kernel& k,
-          const std::set<std::string>& constants) -> std::optional<passes::Trace> {
-    const auto it = schedules.find(task_key(k, constants));
-    return it == schedules.end() ? std::nullopt : std::optional(it->second);
-  };
-  return passes::lower_fused(fused, lower);
+  constexpr size_t kKept = 3;  // programs whose kernels are kept
+  ++programs_;
+  auto lowered =
+      passes::lower_fused(fused, lower_, [&](ir::Kernel k, const std::set<std::string>& constants) {
+        return lower_kernel(std::move(k), constants, schedules);
+      });
+  std::erase_if(known_, [&](const auto& k) { return k.second.used + kKept <= programs_; });
+  return lowered;
 }
 
 Result<std::shared_ptr<Executable>> ModelCompiler::assemble(ir::Program program) const {

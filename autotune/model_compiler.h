@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "codegen/assemble_executable.h"
@@ -33,6 +34,16 @@ class ModelCompiler {
   const std::shared_ptr<ThreadPool>& pool() const { return pool_; }
 
  private:
+  Result<passes::LoweredKernel> lower_kernel(ir::Kernel kernel,
+                                             const std::set<std::string>& constants,
+                                             const Schedules& schedules) const;
+  // Kernels of the last few programs, by task and schedule: from one to the next few differ.
+  struct Known {
+    passes::LoweredKernel lowered;
+    size_t used = 0;  // the number of the last program that has it
+  };
+  mutable std::map<std::string, Known> known_;
+  mutable size_t programs_ = 0;
   passes::LowerOptions lower_;
   codegen::AssembleOptions assemble_;
   const int threads_;

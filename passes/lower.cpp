@@ -247,19 +247,24 @@ Result<ir::Program> lower(Graph graph, const LowerOptions& options) {
   return lower_fused(graph, options);
 }
 
-Result<ir::Program> lower_fused(const Graph& graph, const LowerOptions& options) {
-  size_t done = 0;
-  TW_ASSIGN(ir::Program program,
-            plan_program(
-                graph, options,
-                [&](Kernel k, const std::set<std::string>& constants) -> Result<LoweredKernel> {
-                  if (options.on_kernel) options.on_kernel(done++);
-                  TW_ASSIGN(ScheduledKernel s, schedule_kernel(std::move(k), constants, options));
-                  TW_ASSIGN(k, lower_to_flat(std::move(s.kernel), options));
-                  return LoweredKernel{std::move(k), to_string(s.trace)};
-                }));
+Result<LoweredKernel> lower_kernel(Kernel kernel, const std::set<std::string>& constants,
+                                   const LowerOptions& options) {
+  TW_ASSIGN(ScheduledKernel s, schedule_kernel(std::move(kernel), constants, options));
+  TW_ASSIGN(kernel, lower_to_flat(std::move(s.kernel), options));
+  return LoweredKernel{std::move(kernel), to_string(s.trace)};
+}
+Result<ir::Program> lower_fused(const Graph& graph, const LowerOptions& options,
+                                const LowerKernel& lower_one) {
+  TW_ASSIGN(ir::Program program, plan_program(graph, options, lower_one));
   program.numerics = options.numerics;
   return run_pipeline(program_passes(), std::move(program), options);
+}
+Result<ir::Program> lower_fused(const Graph& graph, const LowerOptions& options) {
+  size_t done = 0;
+  return lower_fused(graph, options, [&](Kernel k, const std::set<std::string>& constants) {
+    if (options.on_kernel) options.on_kernel(done++);
+    return lower_kernel(std::move(k), constants, options);
+  });
 }
 
 }  // namespace tilewright::passes

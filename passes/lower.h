@@ -12,6 +12,7 @@
 #include "passes/decisions/decision.h"
 #include "passes/graph/graph_passes.h"
 #include "passes/pipeline.h"
+#include "passes/plan_program.h"
 #include "passes/schedule/trace.h"
 #include "runtime/core/numerics.h"
 
@@ -64,5 +65,10 @@ Result<ir::Kernel> lower_to_flat(ir::Kernel kernel, const LowerOptions& options)
 Result<ir::Program> lower(ir::Graph graph, const LowerOptions& options);
 // What is left of it once the graph passes are done.
 Result<ir::Program> lower_fused(const ir::Graph& graph, const LowerOptions& options);
+// With kernels that somebody else lowers, or lowered before: to the same as lower_kernel does.
+Result<ir::Program> lower_fused(const ir::Graph& graph, const LowerOptions& options,
+                                const LowerKernel& lower_one);
+Result<LoweredKernel> lower_kernel(ir::Kernel kernel, const std::set<std::string>& constants,
+                                   const LowerOptions& options);
 
 }  // namespace tilewright::passes
