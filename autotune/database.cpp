@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2, kFirstVersion = 1;
 constexpr uintmax_t kMostBytes = uintmax_t{1} << 30;
 
 std::string checksum(const Json& fields) {
@@ -46,14 +46,20 @@ Result<Record> parse_line(const std::string& line) {
   const std::string given = sum->get<std::string>();
   fields.erase("checksum");
   if (given != checksum(fields)) return invalid("the checksum is wrong");
-  if (fields.value("version", Json()) != kVersion) return invalid("of another version");
+  const Json version = fields.value("version", Json());
+  if (!version.is_number_integer() || version < kFirstVersion || version > kVersion)
+    return invalid("of another version");
   const Json task = fields.value("task", Json()), device = fields.value("device", Json()),
              answers = fields.value("answers", Json()), steps = fields.value("schedule", Json()),
              ratio = fields.value("ratio", Json());
   if (!task.is_string() || !device.is_string() || !answers.is_object() || !steps.is_string() ||
       !ratio.is_array() || ratio.size() != 2)
     return invalid("a field is missing, or of another type");
-  Record r{.task = task.get<std::string>(), .device = device.get<std::string>()};
+  const Json family = fields.value("family", Json());
+  if (!family.is_string() && version >= 2) return invalid("'family' is missing, or no text");
+  Record r{.task = task.get<std::string>(),
+           .device = device.get<std::string>(),
+           .family = family.is_string() ? family.get<std::string>() : ""};
   for (const auto& [name, value] : answers.items()) {
     if (!value.is_number_integer()) return invalid("answer '" + name + "' is no integer");
     r.answers[name] = value.get<int64_t>();
@@ -91,6 +97,7 @@ std::string to_line(const Record& r) {
   Json fields{{"version", kVersion},
               {"task", r.task},
               {"device", r.device},
+              {"family", r.family},
               {"answers", std::move(answers)},
               {"schedule", passes::to_string(r.schedule)},
               {"usual_us", r.usual_us},
@@ -125,6 +132,18 @@ const Record* Database::find(const std::string& task, const std::string& device)
     return r.task == task && r.device == device;
   });
   return newest == records_.rend() ? nullptr : &*newest;
+}
+
+const Record* Database::find_like(const std::string& task, const std::string& family,
+                                  const std::string& device) const {
+  const Record* found = nullptr;
+  int best = 0;
+  for (const Record& r : records_) {
+    const bool alike = !family.empty() && r.family == family;
+    const int rank = r.task == task ? 3 : alike && r.device == device ? 2 : alike ? 1 : 0;
+    if (rank > 0 && rank >= best) found = &r, best = rank;
+  }
+  return found;
 }
 
 Status Database::check_writable() const {

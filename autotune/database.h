@@ -14,8 +14,8 @@ namespace tilewright::autotune {
 
 // A schedule that was faster than the usual one, measured in a model.
 struct Record {
-  // task_key and device_key.
-  std::string task, device;
+  // task_key and device_key; family_key of a kernel, which version 1 did not have: else empty.
+  std::string task, device, family = {};
   // What led to the schedule: answers to decisions, which a later version may ask otherwise, and the
   // steps, which are what is replayed.
   passes::Answers answers;
@@ -36,6 +36,10 @@ class Database {
 
   // The newest record of a task on a device; null: none. Holds until the next append.
   const Record* find(const std::string& task, const std::string& device) const;
+  // One whose answers may be good for a task that has none: of the same task on another device, of
+  // its family on this one, or of its family anywhere, the newest of each; null: none.
+  const Record* find_like(const std::string& task, const std::string& family,
+                          const std::string& device) const;
   // Makes the file where there is none. Errors: kIo.
   Status check_writable() const;
   // Writes a line and flushes it to disk; the record is found from then on. Errors: kIo.
@@ -46,7 +50,7 @@ class Database {
   Result<size_t> prune();
 
   const std::vector<Record>& records() const { return records_; }  // in the order of the file
-  // Lines that are no records of this version: "line 3: the checksum is wrong".
+  // Lines that are no records of this version or one before: "line 3: the checksum is wrong".
   const std::vector<std::string>& damaged() const { return damaged_; }
 
  private:

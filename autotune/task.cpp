@@ -5,6 +5,7 @@
 #include "codegen/measure/machine_cache.h"
 #include "ir/loops/compare.h"
 #include "ir/program/kernel_name.h"
+#include "ir/text/printer_loops.h"
 #include "runtime/core/fnv.h"
 
 namespace tilewright::autotune {
@@ -15,10 +16,30 @@ std::string hex(uint64_t n) {
   return text;
 }
 
+namespace {
+
+std::string key(const ir::Kernel& kernel, const std::set<std::string>& constants,
+                std::string structure) {
+  for (const ir::Buffer& p : kernel.params) structure += constants.count(p->name) != 0 ? "c" : "-";
+  return ir::unnumbered_name(kernel.name) + "-" + hex(fnv1a(structure));
+}
+
+}  // namespace
+
 std::string task_key(const ir::Kernel& kernel, const std::set<std::string>& constants) {
-  std::string known = hex(ir::structural_hash(kernel));
-  for (const ir::Buffer& p : kernel.params) known += constants.count(p->name) != 0 ? "c" : "-";
-  return ir::unnumbered_name(kernel.name) + "-" + hex(fnv1a(known));
+  return key(kernel, constants, hex(ir::structural_hash(kernel)));
+}
+
+// Of the kernel's text every number is one digit, be it of an extent or of a name.
+std::string family_key(const ir::Kernel& kernel, const std::set<std::string>& constants) {
+  ir::Kernel unnamed = kernel;
+  unnamed.name = "k";
+  std::string text;
+  for (const char c : ir::to_text(unnamed)) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit || text.empty() || text.back() != '0') text += is_digit ? '0' : c;
+  }
+  return key(kernel, constants, std::move(text));
 }
 
 std::string device_key(const ir::MachineDescription& machine, Numerics numerics) {

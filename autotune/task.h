@@ -16,6 +16,10 @@ namespace tilewright::autotune {
 // the kernel's number have a say.
 std::string task_key(const ir::Kernel& kernel, const std::set<std::string>& constants);
 
+// The same for kernels that differ in numbers and extents alone: what is good for one may be good for
+// another.
+std::string family_key(const ir::Kernel& kernel, const std::set<std::string>& constants);
+
 // What else a schedule's time depends on: the CPU that is compiled for, with its vectors and caches,
 // the threads that schedules assume, and numerics: "znver5-0123456789abcdef, 2 threads, standard".
 // Measured speeds change from day to day and have no say; those that a file gives have.

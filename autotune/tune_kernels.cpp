@@ -36,11 +36,12 @@ Status KernelTuner::find_kernels() {
   Status failed;
   lower.find_schedule = [&](const ir::Kernel& k,
                             const std::set<std::string>& constants) -> std::optional<Trace> {
-    TunedKernel kernel{.name = k.name, .task = task_key(k, constants)};
+    TunedKernel kernel{
+        .name = k.name, .task = task_key(k, constants), .family = family_key(k, constants)};
     SearchOptions how{.same_bits = options_.same_bits,
                       .seed = options_.seed + static_cast<uint32_t>(entries_.size()),
                       .model = options_.model};
-    if (options_.known) how.from = options_.known(kernel.task);
+    if (options_.known) how.from = options_.known(kernel.task, kernel.family);
     auto search = Search::start(k, constants, compiler_.lower(), std::move(how));
     if (!search.ok()) {
       if (failed.ok()) failed = search.error();
@@ -85,13 +86,23 @@ Status KernelTuner::time_kernels() {
   return {};
 }
 
-// Best forms that were known before.
+// Best forms that were known before; those that are not faster here are given up.
 Status KernelTuner::time_known() {
   if (best_schedules().empty()) return {};
   const PairedOptions pairs{.seconds = 0.2, .least = 8, .most = 32, .stop = options_.stop};
   TW_ASSIGN(const PairedTimes times, run_in_turn(*usual_, *best_, inputs_, pairs, random_));
-  for (Entry& e : entries_)
-    if (e.search.improved()) e.search.report_best(times.kernel(e.kernel.name).ratio);
+  bool changed = false;
+  for (Entry& e : entries_) {
+    if (!e.search.improved()) continue;
+    const double ratio = times.kernel(e.kernel.name).ratio;
+    e.search.report_best(ratio);
+    e.ratio = ratio;
+    if (ratio < 1) continue;
+    e.search.accept(Candidate(e.search.usual()));
+    e.ratio = 1;
+    changed = true;
+  }
+  if (changed) { TW_ASSIGN(best_, compile(best_schedules())); }
   return {};
 }
 

@@ -32,7 +32,7 @@ struct Trial {
 
 // A kernel of the model, all of its calls together.
 struct TunedKernel {
-  std::string name, task;  // "k4_conv_add", and task_key
+  std::string name, task, family;  // "k4_conv_add", task_key and family_key
   // In a run with the usual schedules: time, calls, and what these do (ProfileRow).
   double us = 0;
   int64_t calls = 0, flops = 0, bytes = 0;
@@ -45,14 +45,17 @@ struct TunedKernel {
   double gap = 1;                         // Search::gap at the end
   std::vector<passes::Decision> changes;  // Search::changes, where it improved
 };
+using KnownAnswers =
+    std::function<passes::Answers(const std::string& task, const std::string& family)>;
+
 struct KernelTuneOptions {
   bool same_bits = false;
   double gap = 0;  // kernels whose TunedKernel::gap is at most this are left as they are
   uint32_t seed = 1;
   std::shared_ptr<CostModel> model;
-  std::function<passes::Answers(const std::string& task)> known;  // to start from; null: none
-  std::function<bool()> stop;                                     // null: never
-  std::function<double()> seconds;                                // since tuning began
+  KnownAnswers known;               // to start from; null: none
+  std::function<bool()> stop;       // null: never
+  std::function<double()> seconds;  // since tuning began
 };
 
 class KernelTuner {

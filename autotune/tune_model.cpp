@@ -51,7 +51,7 @@ class ModelTuner {
   Status decide_graph(const ir::Graph& graph) {
     graph_task_ = graph_key(graph);
     GraphTuneOptions how{.same_bits = options_.same_bits};
-    if (options_.known) how.from = options_.known(graph_task_);
+    if (options_.known) how.from = options_.known(graph_task_, "");
     how.stop = [this] { return seconds() > options_.seconds / 3 || is_over(); };
     how.progress = [this](size_t trials) {
       graph_trials_ = trials;

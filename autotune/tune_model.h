@@ -36,8 +36,9 @@ struct TuneOptions {
   bool same_bits = false;
   uint32_t seed = 1;
   int threads = 1;  // of the sessions
-  // Answers that are known to be good for a task or a graph_key, to start from; null: none.
-  std::function<passes::Answers(const std::string& task)> known;
+  // Answers that are known to be good, or may be, for a task of a family, or for a graph_key of
+  // none, to start from; null: none.
+  KnownAnswers known;
   std::function<bool()> stop;
   std::function<void(const TuneProgress&)> progress;
 };

@@ -34,6 +34,7 @@ struct ModelOptions {
   std::string numerics = std::string(name(Numerics::kStandard));
   uint64_t seed = 0;      // of random numbers; 0: drawn from the system
   std::string database;   // of tuned schedules; empty: none
+  bool guess = false;     // schedules of kernels like those that it does not have
   bool use_cache = true;  // of compiled kernels and models
 };
 bool is_compiled(const std::string& path);  // by its name: an .so

@@ -48,11 +48,16 @@ void add_model_options(CLI::App* app, ModelOptions& o, const char* model) {
                 "compile all anew, and keep nothing; else what was compiled before is taken from "
                 "~/.cache/tilewright (TILEWRIGHT_CACHE_BYTES says how large that may become)");
 }
-void add_database(CLI::App* app, std::string& path) {
-  app->add_option(
-      "--db", path,
+void add_database(CLI::App* app, ModelOptions& o) {
+  auto* db = app->add_option(
+      "--db", o.database,
       "a tuning database, as `tilewright tune` writes it: its schedules come before the "
       "usual ones");
+  app->add_flag(
+         "--guess", o.guess,
+         "with --db: kernels that were not tuned here are scheduled like those of other sizes, "
+         "or as on another machine")
+      ->needs(db);
 }
 void add_seed(CLI::App* app, uint64_t& seed) {
   app->add_option("--seed", seed,
@@ -70,7 +75,7 @@ void add_compile(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("compile",
                                "compile a model to a shared object that the runtime library runs");
   add_model_options(c, a.model, "an .onnx file");
-  add_database(c, a.model.database);
+  add_database(c, a.model);
   c->add_option("-o,--output", a.outputs, "file to write, e.g. model.so")->required();
   add_pass_times(c, a.pass_times);
   c->footer(std::string(kShapeHelp) +
@@ -81,7 +86,7 @@ void add_compile(CLI::App& app, Arguments& a) {
 void add_run(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("run", "run a model once");
   add_model_options(c, a.model, kEither);
-  add_database(c, a.model.database);
+  add_database(c, a.model);
   c->add_option("--inputs", a.inputs, kInputs);
   add_seed(c, a.model.seed);
   c->add_option(
@@ -98,7 +103,7 @@ void add_run(CLI::App& app, Arguments& a) {
 void add_bench(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("bench", "time a model");
   add_model_options(c, a.model, kEither);
-  add_database(c, a.model.database);
+  add_database(c, a.model);
   c->add_option("--inputs", a.inputs, kInputs);
   add_seed(c, a.model.seed);
   c->add_option("--seconds", a.seconds, "how long to measure")
@@ -115,7 +120,7 @@ void add_bench(CLI::App& app, Arguments& a) {
 void add_lower(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("lower", "print a model at a stage of its compilation");
   add_model_options(c, a.model, "an .onnx file");
-  add_database(c, a.model.database);
+  add_database(c, a.model);
   c->add_option("--emit", a.form,
                 "graph: as imported; typed: cleaned up; fused: in groups; loops: kernels with "
                 "blocks; scheduled; flat: one index\n"

@@ -31,6 +31,7 @@ CompileOptions compile_options(const ModelOptions& options) {
   compile.cpu = options.cpu;
   compile.machine = options.machine;
   compile.database = options.database;
+  compile.guess = options.guess;
   // Who wants to see the passes wants them to run.
   compile.cache =
       options.use_cache && !std::getenv("TILEWRIGHT_DUMP") ? cache::user_cache() : nullptr;

@@ -10,6 +10,7 @@
 #include "frontends/compiler/kept_executable.h"
 #include "frontends/onnx/inline_functions.h"
 #include "frontends/onnx/read_model.h"
+#include "passes/schedule/rules/choose_trace.h"
 #include "runtime/device_cpu.h"
 #include "runtime/session.h"
 
@@ -70,15 +71,25 @@ Result<ir::MachineDescription> find_machine(const codegen::Backend& backend,
   return machine;
 }
 
-// The schedule that a database has for a kernel on the machine that is compiled for. One that a
-// change of the compiler has made illegal is as good as none.
-passes::FindSchedule find_in(std::shared_ptr<const autotune::Database> db, std::string device) {
-  return [db = std::move(db), device = std::move(device)](
+// The schedule that a database has for a kernel on the machine that is compiled for, or else, where
+// that is wanted, the one that follows from the answers of a kernel like it. One that a change of the
+// compiler has made illegal is as good as none.
+passes::FindSchedule find_in(std::shared_ptr<const autotune::Database> db, std::string device,
+                             const passes::LowerOptions& lower, bool guess) {
+  return [db = std::move(db), device = std::move(device), machine = lower.machine, guess](
              const ir::Kernel& k,
              const std::set<std::string>& constants) -> std::optional<passes::Trace> {
-    const autotune::Record* r = db->find(autotune::task_key(k, constants), device);
-    if (!r || !passes::apply_trace(k, r->schedule).ok()) return std::nullopt;
-    return r->schedule;
+    const std::string task = autotune::task_key(k, constants);
+    if (const autotune::Record* r = db->find(task, device)) {
+      if (!passes::apply_trace(k, r->schedule).ok()) return std::nullopt;
+      return r->schedule;
+    }
+    const autotune::Record* r =
+        guess ? db->find_like(task, autotune::family_key(k, constants), device) : nullptr;
+    if (!r) return std::nullopt;
+    auto choice = passes::choose_trace(
+        k, {.machine = &machine, .constants = constants, .answers = r->answers});
+    return choice.ok() ? std::optional(std::move(choice->trace)) : std::nullopt;
   };
 }
 
@@ -99,7 +110,7 @@ Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
                    " lines were passed over; the first is " + db.damaged()[0]);
     const auto shared = std::make_shared<const autotune::Database>(std::move(db));
     const std::string device = autotune::device_key(lower.machine, options.numerics);
-    lower.find_schedule = find_in(shared, device);
+    lower.find_schedule = find_in(shared, device, lower, options.guess);
     lower.find_answers = [shared, device](const ir::Graph& graph) {
       const autotune::Record* r = shared->find(autotune::graph_key(graph), device);
       return r ? r->answers : passes::Answers{};

@@ -35,6 +35,8 @@ struct CompileOptions {
   Numerics numerics = Numerics::kStandard;
   // A tuning database (autotune/database.h) whose schedules come before the usual ones; empty: none.
   std::string database;
+  // Kernels that it does not have get the answers of others like them (Database::find_like).
+  bool guess = false;
   // Where compiled kernels and models are kept and looked for; null: nowhere.
   cache::FileCache* cache = nullptr;
   // Called as kernels get ready: what is being done, how many are done, of how many (0: not known).

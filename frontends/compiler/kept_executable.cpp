@@ -49,6 +49,7 @@ std::string name_of(const OnnxModel& model, const Binding& binding, const Compil
   hash.add(options.schedule_threads).add(options.fuse).add(options.schedule);
   hash.add(name(options.numerics));
   hash.add(options.database.empty() ? "" : contents(options.database));
+  hash.add(options.guess);
   for (const auto& [input, shape] : binding.shapes) {
     hash.add(input);
     hash.add(static_cast<int64_t>(shape.size()));

@@ -17,15 +17,20 @@ Result<autotune::TuneResult> tune(const OnnxModel& model, const Binding& binding
     TW_RETURN_IF_ERROR(check_cpu_features(lower.machine.features));
     const std::string device = autotune::device_key(lower.machine, options.numerics);
     autotune::TuneOptions how = tuning;
-    how.known = [&](const std::string& task) {
+    const auto known = [&](const std::string& task) {
       const autotune::Record* r = db.find(task, device);
+      return r ? r->answers : passes::Answers{};
+    };
+    how.known = [&](const std::string& task, const std::string& family) {
+      if (db.find(task, device)) return known(task);
+      const autotune::Record* r = db.find_like(task, family, device);
       return r ? r->answers : passes::Answers{};
     };
     TW_ASSIGN(const autotune::TuneResult result,
               autotune::tune_model(
                   graph, lower, assemble_options(options, lower.machine, graph.name), inputs, how));
     if (const autotune::TunedGraph& g = result.graph;
-        g.improved() && how.known(result.graph_task) != g.form.answers)
+        g.improved() && known(result.graph_task) != g.form.answers)
       TW_RETURN_IF_ERROR(db.append({.task = result.graph_task,
                                     .device = device,
                                     .answers = g.form.answers,
@@ -35,9 +40,10 @@ Result<autotune::TuneResult> tune(const OnnxModel& model, const Binding& binding
                                     .low = g.gain.low,
                                     .high = g.gain.high}));
     for (const autotune::TunedKernel& k : result.kernels) {
-      if (!k.improved || how.known(k.task) == k.best.answers) continue;
+      if (!k.improved || known(k.task) == k.best.answers) continue;
       TW_RETURN_IF_ERROR(db.append({.task = k.task,
                                     .device = device,
+                                    .family = k.family,
                                     .answers = k.best.answers,
                                     .schedule = k.best.schedule,
                                     .usual_us = k.gain.a,

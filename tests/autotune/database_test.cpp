@@ -150,5 +150,41 @@ TEST(DatabaseErrors, NameTheFile) {
   EXPECT_FALSE(nowhere->append(record("a-1")).ok());
 }
 
+TEST_F(Databases, LikeTasksAreFoundNearestFirst) {
+  Database db = opened();
+  const auto add = [&](const std::string& task, const std::string& family, const char* device,
+                       int64_t rows) {
+    Record r = record(task, rows);
+    r.family = family;
+    r.device = device;
+    ASSERT_TRUE(db.append(r).ok());
+  };
+  const auto rows = [&](const std::string& task, const std::string& family) {
+    const Record* r = opened().find_like(task, family, kHere);
+    return r ? r->answers.at("conv.rows") : 0;
+  };
+  add("conv-1", "conv-f", "there", 1);
+  EXPECT_EQ(rows("conv-9", "conv-f"), 1);
+  EXPECT_EQ(rows("conv-9", "conv-g"), 0);
+  EXPECT_EQ(rows("conv-9", ""), 0);
+  add("conv-2", "conv-f", kHere, 2);
+  EXPECT_EQ(rows("conv-9", "conv-f"), 2);
+  EXPECT_EQ(rows("conv-1", "conv-f"), 1);
+  add("conv-3", "conv-f", kHere, 3);
+  add("conv-4", "conv-f", "there", 4);
+  EXPECT_EQ(rows("conv-9", "conv-f"), 3);
+}
+// As version 1 wrote it: without a family.
+TEST_F(Databases, RecordsOfVersion1AreRead) {
+  write(R"x({"version":1,"task":"conv-1","device":"here, 1 thread, standard",)x"
+        R"x("answers":{"conv.rows":4},"schedule":"vectorize(b)","usual_us":20.25,)x"
+        R"x("tuned_us":16.0,"ratio":[0.78,0.81],"checksum":"e81c1170c5e2b4c3"})x"
+        "\n");
+  const Database db = opened();
+  EXPECT_TRUE(db.damaged().empty()) << db.damaged()[0];
+  ASSERT_NE(db.find("conv-1", kHere), nullptr);
+  EXPECT_EQ(db.find("conv-1", kHere)->family, "");
+}
+
 }  // namespace
 }  // namespace tilewright::autotune

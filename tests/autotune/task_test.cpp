@@ -10,9 +10,11 @@
 namespace tilewright::autotune {
 namespace {
 
+using Key = std::string(const ir::Kernel&, const std::set<std::string>&);
+
 // The keys of a graph's kernels: relu(x * w), with names of their own.
 std::vector<std::string> keys_of(const std::string& x, const std::string& w, const std::string& y,
-                                 int64_t columns, bool constant = true) {
+                                 int64_t columns, bool constant = true, Key* key = task_key) {
   const std::string type = "f32[64, " + std::to_string(columns) + "]";
   const std::vector<ir::ConstantRef> constants{
       ir::make_constant(DType::kFloat32, {64, columns},
@@ -32,7 +34,7 @@ std::vector<std::string> keys_of(const std::string& x, const std::string& w, con
   std::vector<std::string> keys;
   auto program = passes::plan_program(
       *lowered, options, [&](ir::Kernel k, const std::set<std::string>& known) {
-        keys.push_back(task_key(k, known));
+        keys.push_back(key(k, known));
         return Result<passes::LoweredKernel>(passes::LoweredKernel{std::move(k), ""});
       });
   EXPECT_TRUE(program.ok()) << program.error().to_string();
@@ -51,6 +53,12 @@ TEST(TaskKey, ShapesAndConstantsHave) {
   const auto keys = keys_of("x", "w", "y", 32);
   EXPECT_NE(keys_of("x", "w", "y", 33), keys);
   EXPECT_NE(keys_of("x", "w", "y", 32, false), keys);
+}
+TEST(FamilyKey, NumbersHaveNoSay) {
+  const auto keys = keys_of("x", "w", "y", 32, true, family_key);
+  EXPECT_EQ(keys_of("a", "b", "c", 1057, true, family_key), keys);
+  EXPECT_NE(keys_of("x", "w", "y", 32, false, family_key), keys);
+  EXPECT_TRUE(keys[0].starts_with("matmul_relu-")) << keys[0];
 }
 TEST(DeviceKey, SaysWhatTimesDependOn) {
   ir::MachineDescription m;

@@ -97,9 +97,10 @@ TEST(TuneModel, EndsWhenItIsTold) {
 }
 
 // The schedules of an executable, one text a kernel.
-std::vector<std::string> schedules_with(const std::string& database) {
+std::vector<std::string> schedules_with(const std::string& database, bool guess = false) {
   CompileOptions options;
   options.database = database;
+  options.guess = guess;
   auto executable = compile_in_memory(model(), options);
   EXPECT_TRUE(executable.ok()) << executable.error().to_string();
   std::vector<std::string> found;
@@ -137,6 +138,33 @@ TEST(Database, SchedulesOfItComeFirst) {
   r.schedule = {{"vectorize", {"no_such_loop"}, {}}};
   ASSERT_TRUE(db->append(r).ok());
   EXPECT_EQ(schedules_with(path), usual);
+  std::filesystem::remove(path);
+}
+
+// Answers of a kernel that is like one of the model's, on another machine: followed only by who guesses.
+TEST(Database, AnswersOfLikeKernelsAreGuesses) {
+  const std::string path = testing::TempDir() + "guessed_" + std::to_string(getpid()) + ".jsonl";
+  const std::vector<std::string> usual = schedules_with("");
+  const auto result = tuned({}, {.seconds = 60, .trials = 4});
+  ASSERT_TRUE(result.ok());
+  auto db = autotune::Database::open(path);
+  ASSERT_TRUE(db.ok());
+  for (const autotune::TunedKernel& k : result->kernels) {
+    if (k.trials.empty()) continue;
+    const autotune::Record like{.task = "of other extents",
+                                .device = "there",
+                                .family = k.family,
+                                .answers = k.trials[0].answers,
+                                .schedule = {},
+                                .usual_us = 1,
+                                .tuned_us = 1,
+                                .low = 1,
+                                .high = 1};
+    ASSERT_TRUE(db->append(like).ok());
+  }
+  ASSERT_FALSE(db->records().empty());
+  EXPECT_EQ(schedules_with(path), usual);
+  EXPECT_NE(schedules_with(path, true), usual);
   std::filesystem::remove(path);
 }
 
