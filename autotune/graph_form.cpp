@@ -10,6 +10,8 @@ namespace tilewright::autotune {
 
 using passes::LoweredKernel;
 
+// Kernels are known by their tasks before anything is scheduled, which takes milliseconds: forms can be
+// told apart, and their differences be found, without compiling them.
 Result<GraphForm> graph_form(const ir::Graph& graph, const passes::LowerOptions& options,
                              passes::Answers answers) {
   passes::Decisions decisions(answers, options.numerics != Numerics::kExact);

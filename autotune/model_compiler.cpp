@@ -39,6 +39,8 @@ Result<passes::LoweredKernel> ModelCompiler::lower_kernel(ir::Kernel kernel,
   return lowered;
 }
 
+// Of thirty kernels one or two have another schedule than in the program before: passes and their
+// verifiers run for these alone.
 Result<ir::Program> ModelCompiler::program(const ir::Graph& fused,
                                            const Schedules& schedules) const {
   constexpr size_t kKept = 3;  // programs whose kernels are kept

@@ -139,6 +139,8 @@ std::vector<Decision> Search::changes() const {
   return changed;
 }
 
+// A form costs milliseconds to weigh and a hundred times that to measure, and a kernel may have a
+// hundred neighbours: a few are weighed at a time, so that measuring begins at once.
 void Search::weigh_one() {
   auto c = form(std::move(unweighed_.front()));
   unweighed_.pop_front();

@@ -42,6 +42,10 @@ bool have_common(const std::set<std::string>& a, const std::set<std::string>& b)
   return std::any_of(a.begin(), a.end(), [&](const std::string& n) { return b.count(n) != 0; });
 }
 
+// Each round compiles one form of the graph with several answers in it, and runs it in turn with the
+// best form. An answer changes some kernels and leaves all others; those of two answers are disjoint,
+// so that the time of an answer's own kernels, before and after, says what it alone is worth. That is
+// a difference of some percent of these kernels and would drown in the noise of whole runs.
 class GraphTuner {
  public:
   GraphTuner(const ir::Graph& graph, const ModelCompiler& compiler, std::span<const Tensor> inputs,

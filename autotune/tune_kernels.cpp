@@ -222,6 +222,8 @@ double KernelTuner::gap() {
   return all > 0 ? open / all : 1;
 }
 
+// What was found round by round is a choice of the luckiest of many measurements (the winner's curse):
+// all of it is measured once more, together, and what does not hold up is given up.
 Result<Comparison> KernelTuner::finish() {
   const PairedOptions pairs{.seconds = 2, .least = 10, .most = 200};
   TW_ASSIGN(const PairedTimes times, run_in_turn(*usual_, *best_, inputs_, pairs, random_));

@@ -63,6 +63,7 @@ Result<std::vector<CompiledKernel>> compile_cached(
   const auto name = [&](const ir::Kernel& k) {
     return cache::ContentHash().add(key).add(k.name).hex();
   };
+  // Kernels come back in the order that they were given, whoever had them.
   std::vector<CompiledKernel> all(kernels.size());
   std::vector<const ir::Kernel*> missing;
   std::vector<size_t> places;

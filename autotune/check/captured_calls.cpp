@@ -21,6 +21,9 @@ struct KnownCall {
   std::vector<bool> constant, read, written;
 };
 
+// Follows one run from call to call (Session's observer). A call's operands are copied before it runs;
+// what it only writes is filled with ones then, so that what a candidate leaves out differs from what
+// it should be, and is not by chance what an earlier run left there.
 class Capture {
  public:
   Capture(const ir::Program& program, const Variant& variant, int64_t most_bytes)
@@ -55,6 +58,7 @@ class Capture {
     }
     return k;
   }
+  // By parameter: whether loops read it. Sums that are made in memory read what they write.
   static std::vector<bool> loaded(const ir::Kernel& kernel);
 
   int64_t bytes_of(const CallView& view, size_t p) const {

@@ -15,7 +15,9 @@ enum class CheckState : int32_t {
   kNoMemory,  // the process may not have as much as the kernel wants
 };
 
-// One call of one kernel.
+// One call of one kernel. Its state is written before the kernel runs and after its results were
+// compared, so that a parent who finds kRunning in the memory of a process that is gone knows the
+// culprit, and that the verdicts before it stand.
 struct CheckJob {
   int32_t call = 0;                         // instruction of the main block
   int32_t first_operand = 0, operands = 0;  // in the kernel's order
@@ -26,6 +28,7 @@ struct CheckJob {
   double found = 0, expected = 0;
 };
 
+// A parameter of a kernel. What a kernel may only read lies on pages that cannot be written.
 struct CheckOperand {
   int64_t bytes = 0;
   int64_t before = -1;  // what it holds before the call; -1: a constant of the executable

@@ -85,6 +85,8 @@ class Checker {
                      __ATOMIC_SEQ_CST);
   }
 
+  // A call with its operands, and its workspaces, each on pages of its own: first with their ends at a
+  // page that may not be touched and loops forwards, then with their beginnings and loops backwards.
   CheckState check(CheckJob& job, Guard guard) {
     const Instruction& call = variant_.blocks[0][static_cast<size_t>(job.call)];
     const KernelDesc& kernel = variant_.kernels[static_cast<size_t>(call.target)];
@@ -138,6 +140,7 @@ class Checker {
     const int64_t page = sysconf(_SC_PAGESIZE), first = plan.guards[i] + page;
     mprotect(memory.data + first, static_cast<size_t>(plan.guards[i + 1] - first), PROT_READ);
   }
+  // Storage ends at whole cache lines: what lies behind the last element has to stay as it was.
   bool is_equal(CheckJob& job, const CheckOperand& o, int32_t p, const uint8_t* found) const {
     if (o.after < 0) return true;
     const auto type = static_cast<DType>(o.dtype);

@@ -36,7 +36,8 @@ Seal seal_of(const std::string& name, std::span<const uint8_t> contents) {
   return s;
 }
 
-// An open file, mapped whole.
+// An open file, mapped whole: pages come at once, as all of them are hashed. The time of its last change
+// stands for that of its last use, since many file systems do not keep the latter.
 class Mapped {
  public:
   explicit Mapped(const std::string& path) : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
