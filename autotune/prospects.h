@@ -33,17 +33,23 @@ class Prospects {
   // 95 %: the sum of the chances of all to be faster than that is 5 %, whether they depend on one
   // another or not. It holds as far as the model's intervals do, and for forms that were added.
   double gap(double best);
-  size_t size() const { return prospects_.size(); }
+  size_t size() const { return open_.size(); }
 
  private:
+  // A prospect, how its time's ratio to the usual form's looks, as a logarithm, and how far it is from
+  // what was taken.
+  struct Open {
+    Prospect prospect;
+    Outlook outlook;
+    double distance = 1;
+    bool known = false;  // the outlook is of the model's version
+  };
   bool look();
-  double novelty(const Features& f) const;
 
   std::shared_ptr<CostModel> model_;
-  std::vector<Prospect> prospects_;
-  std::vector<Outlook> outlooks_;  // of the prospects, by the model's version; fewer: out of date
+  std::vector<Open> open_;
+  std::vector<Features> taken_;
   size_t version_ = 0;
-  std::vector<Features> taken_;  // since that version
 };
 
 }  // namespace tilewright::autotune

@@ -22,7 +22,7 @@ struct Rows {
 struct BoostingOptions {
   // Each tree corrects those before by so much of what is left.
   int trees = 40, depth = 4;
-  float rate = 0.2F;
+  float rate = 0.1F;
   // Of leaves: added to the weight of their rows, and the least that there must be.
   float shrinkage = 1, least_weight = 2;
   float columns = 0.5F;  // part of them that each tree sees

@@ -9,7 +9,7 @@ namespace tilewright::autotune {
 namespace {
 
 constexpr double kMeasured = 0.02;  // a measurement's own deviation, and what no feature tells
-constexpr double kUnfitted = 2;     // the scale that nothing speaks against
+constexpr double kUnfitted = 1;     // the scale that nothing speaks against
 constexpr size_t kSupposed = 10;    // as many measurements speak for it
 
 double deviation(double between) { return std::sqrt(between * between + kMeasured * kMeasured); }

@@ -68,8 +68,8 @@ const std::vector<ReplayTask>& replay_tasks() {
   constexpr const char *kHere = "native", *kAvx2 = "x86-64-v3";
   static const std::vector<ReplayTask> tasks{
       {"conv_1x1", "tile", kAvx2, 1, [](KernelGraph& k) { layer(k, {320, 64, 7, 1}); }},
-      {"conv_grouped", "window", kHere, 1, [](KernelGraph& k) { layer(k, {64, 64, 28, 3, 1, 8}); }},
-      {"winograd", "winograd", kHere, 1, [](KernelGraph& k) { layer(k, {24, 48, 50, 3}); }},
+      {"conv_5x5", "window", kHere, 2, [](KernelGraph& k) { layer(k, {3, 32, 64, 5, 2}); }},
+      {"winograd", "winograd", kHere, 2, [](KernelGraph& k) { layer(k, {64, 64, 14, 3}); }},
       {"depthwise", "depthwise", kHere, 1,
        [](KernelGraph& k) { layer(k, {72, 72, 56, 5, 2, 72}); }},
       {"conv_int8", "int8", kAvx2, 1, [](KernelGraph& k) { int8_layer(k, {32, 32, 28, 3}); }},
@@ -79,7 +79,7 @@ const std::vector<ReplayTask>& replay_tasks() {
       {"softmax", "rows", kHere, 1, [](KernelGraph& k) { softmax(k, {3000, 21}); }},
       {"layer_norm", "rows", kHere, 1, [](KernelGraph& k) { layer_norm(k, {500, 100}); }},
       {"column_sum", "columns", kAvx2, 1, [](KernelGraph& k) { column_sum(k, {2048, 96}); }},
-      {"gelu", "elementwise", kHere, 2, gelu},
+      {"gelu", "elementwise", kAvx2, 1, gelu},
       {"transpose", "squares", kHere, 1, [](KernelGraph& k) { transpose(k, {37, 53, 111}); }},
       {"average_pool", "pool", kHere, 1, average_pool},
   };
