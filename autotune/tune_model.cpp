@@ -20,10 +20,7 @@ class ModelTuner {
         options_(options),
         random_(options.seed),
         start_(now_nanoseconds()) {
-    const auto boosting = open_boosting();
-    if (!boosting.ok()) unlearned_ = boosting.error().to_string();
-    model_ =
-        std::make_shared<CostModel>(boosting.ok() ? *boosting : nullptr, nullptr, options.seed);
+    learn_costs();
   }
 
   Result<TuneResult> run(const ir::Graph& graph) {
@@ -47,6 +44,19 @@ class ModelTuner {
   }
 
  private:
+  void learn_costs() {
+    const auto boosting = open_boosting();
+    std::shared_ptr<const Ensemble> base;
+    if (boosting.ok()) {
+      auto shipped = load_base_model(**boosting, (*boosting)->base_model());
+      if (shipped.ok()) base = std::make_shared<const Ensemble>(std::move(*shipped));
+    } else {
+      unlearned_ = boosting.error().to_string();
+    }
+    model_ = std::make_shared<CostModel>(boosting.ok() ? *boosting : nullptr, std::move(base),
+                                         options_.seed);
+  }
+
   // In a third of the time at most.
   Status decide_graph(const ir::Graph& graph) {
     graph_task_ = graph_key(graph);

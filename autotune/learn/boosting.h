@@ -49,9 +49,11 @@ class Boosting {
                                              std::span<const float> weights,
                                              std::span<const float> start,
                                              const BoostingOptions& options) const = 0;
-  // Untrusted bytes. Errors: kInvalid where they are no trees of so many columns.
+  // Errors: kInvalid where the bytes are no trees of so many columns.
   virtual Result<std::unique_ptr<Trees>> load(std::span<const uint8_t> bytes,
                                               size_t columns) const = 0;
+  // The base model that is shipped with the library (load_base_model).
+  virtual std::span<const uint8_t> base_model() const = 0;
 };
 
 // Opens the library on first use; it stays open. Errors: kIo where it is not there.

@@ -6,6 +6,16 @@
 
 #include "autotune/learn/boosting.h"
 
+// tests/autotune/replay/run.sh makes the file.
+__asm__(
+    ".section .rodata\n"
+    ".balign 16\n"
+    "tilewright_base_model: .incbin \"" TILEWRIGHT_BASE_MODEL
+    "\"\n"
+    "tilewright_base_model_end: .byte 0\n"
+    ".previous\n");
+extern "C" const uint8_t tilewright_base_model[], tilewright_base_model_end[];
+
 namespace tilewright::autotune {
 
 namespace {
@@ -108,7 +118,8 @@ class XgboostBoosting : public Boosting {
     const std::pair<const char*, std::string> parameters[] = {
         {"objective", "reg:squarederror"},
         {"base_score", "0"},
-        {"tree_method", "exact"},  // of few rows: histograms cost more than they spare
+        // Histograms cost more than they spare where rows are few.
+        {"tree_method", rows.count() > 1000 ? "hist" : "exact"},
         {"max_depth", std::to_string(o.depth)},
         {"eta", std::to_string(o.rate)},
         {"lambda", std::to_string(o.shrinkage)},
@@ -130,6 +141,9 @@ class XgboostBoosting : public Boosting {
       return invalid("trees of " + std::to_string(found) + " columns, not " +
                      std::to_string(columns));
     return std::unique_ptr<Trees>(std::move(b));
+  }
+  std::span<const uint8_t> base_model() const override {
+    return {tilewright_base_model, tilewright_base_model_end};
   }
 };
 

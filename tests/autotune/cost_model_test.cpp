@@ -150,6 +150,16 @@ TEST(CostModel, BaseOfOtherFeaturesIsRefused) {
   EXPECT_NE(refused.error().to_string().find("columns"), std::string::npos);
 }
 
+// It is of the features that this program has; tests/autotune/replay/run.sh --features makes it anew.
+TEST(CostModel, TheShippedBaseIsReadable) {
+  const std::span<const uint8_t> shipped = boosting().base_model();
+  EXPECT_LE(shipped.size(), size_t{1} << 20);
+  const auto base = load_base_model(boosting(), shipped);
+  ASSERT_TRUE(base.ok()) << base.error().to_string();
+  EXPECT_GE(base->members.size(), 2u);
+  EXPECT_GT(base->scale, 0);
+}
+
 TEST(Prospects, ImprovementIsThatOfANormalVariable) {
   EXPECT_NEAR(expected_improvement({.mean = 0, .deviation = 1}, 0), 0.39894, 1e-4);
   EXPECT_NEAR(expected_improvement({.mean = -1, .deviation = 1e-9}, 0), 1, 1e-6);

@@ -6,6 +6,7 @@
 #include "ir/loops/compare.h"
 #include "ir/text/parser_loops.h"
 #include "passes/schedule/rules/choose_trace.h"
+#include "runtime/core/fnv.h"
 
 namespace tilewright::autotune {
 namespace {
@@ -116,6 +117,53 @@ TEST(Search, KeepsBitsWhereAsked) {
     }
   }
   EXPECT_GT(changing, 0u);
+}
+
+// As if measured: a form with fewer rows in its tile is slower, by a little of chance.
+double measured(const Candidate& c) {
+  const auto rows = c.answers.find("matmul.rows");
+  const double chance = static_cast<double>(fnv1a(passes::to_string(c.schedule)) % 100) * 1e-4;
+  return rows == c.answers.end() ? 0.9 + chance
+                                 : 1.3 - 0.02 * static_cast<double>(rows->second) + chance;
+}
+std::shared_ptr<CostModel> model() {
+  const auto boosting = open_boosting();
+  EXPECT_TRUE(boosting.ok()) << boosting.error().to_string();
+  return std::make_shared<CostModel>(*boosting);
+}
+// The schedules of the first so many trials.
+std::vector<std::string> trials(Search& s, size_t count) {
+  std::vector<std::string> schedules;
+  while (schedules.size() < count) {
+    auto c = s.next();
+    if (!c) break;
+    schedules.push_back(passes::to_string(c->schedule));
+    s.report(*c, measured(*c));
+    if (c->ratio < s.best().ratio) s.accept(std::move(*c));
+  }
+  return schedules;
+}
+TEST(Search, TheSameMeasurementsLeadTheSameWay) {
+  Search a = started({.model = model()}), b = started({.model = model()});
+  const auto way = trials(a, 15);
+  EXPECT_EQ(way.size(), 15u);
+  EXPECT_EQ(way, trials(b, 15));
+  EXPECT_EQ(a.best().schedule, b.best().schedule);
+  Search other = started({.seed = 2, .model = model()});
+  EXPECT_NE(way, trials(other, 15));
+}
+TEST(Search, MeasurementsHaveASay) {
+  Search alone = started(), taught = started({.model = model()});
+  EXPECT_NE(trials(alone, 15), trials(taught, 15));
+}
+TEST(Search, StatesHowMuchMayBeLeft) {
+  EXPECT_EQ(started().gap(), 1);
+  Search s = started({.model = model()});
+  const double before = s.gap();
+  EXPECT_GT(before, 0);
+  EXPECT_LT(before, 1);
+  trials(s, 60);
+  EXPECT_LT(s.gap(), before);
 }
 
 }  // namespace

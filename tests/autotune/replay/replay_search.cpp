@@ -16,12 +16,6 @@ const char* name(Policy policy) {
   return "";
 }
 
-size_t ReplayRun::trials_to_close(double part, size_t most) const {
-  for (size_t i = 0; i < trials.size(); ++i)
-    if (1 - trials[i].best >= part * usual_gap) return i + 1;
-  return most;
-}
-
 namespace {
 
 class Replay {
@@ -37,16 +31,18 @@ class Replay {
 
   Result<ReplayRun> run() {
     draw_forms();
-    ReplayRun run{.usual_gap = 1 - least_, .trials = {}};
-    while (run.trials.size() < o_.most) {
+    ReplayRun run{.usual_gap = 1 - least_};
+    while (run.trials.size() < o_.most && !run.closed) {
       const auto next = take();
       if (!next) break;
       const double seen = seen_[*next];
       if (seen < best_seen_) best_seen_ = seen, best_ = table_.forms[*next].ratio();
       model_->learn(features(*next), std::log(seen) - log_expected(*next));
       ReplayTrial trial{.best = best_, .true_gap = 1 - least_ / best_};
-      if (o_.policy == Policy::kLearned) trial.stated_gap = prospects_.gap(std::log(best_seen_));
+      if (o_.state >= 0) trial.stated_gap = prospects_.gap(std::log(best_seen_));
       run.trials.push_back(trial);
+      run.closed = 1 - best_ >= o_.close * run.usual_gap;
+      if (trial.stated_gap <= o_.state) break;
     }
     return run;
   }

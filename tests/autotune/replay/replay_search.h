@@ -24,7 +24,10 @@ struct ReplayOptions {
   const Boosting* boosting = nullptr;    // not null
   std::shared_ptr<const Ensemble> base;  // null: none; for kLearned alone
   uint32_t seed = 1;
-  size_t most = 100;  // trials
+  // When it ends: after so many trials; when this part of the gap is closed (above 1: never); when
+  // no more than this gap is stated.
+  size_t most = 100;
+  double close = 2, state = -1;
 };
 struct ReplayTrial {
   // By both measurements: the true ratio of the best form so far, which is the best by what was seen.
@@ -36,9 +39,7 @@ struct ReplayTrial {
 struct ReplayRun {
   double usual_gap = 0;  // how much faster than the usual form the best of all is
   std::vector<ReplayTrial> trials;
-  // Until the best form had this part of the gap from the usual form to the best of all closed;
-  // ReplayOptions::most where it had not by then.
-  size_t trials_to_close(double part, size_t most) const;
+  bool closed = false;  // ReplayOptions::close
 };
 
 // Each seed has a random 70 % of the table's forms, and sees one of their two measurements.
