@@ -15,6 +15,7 @@ namespace tilewright::autotune {
 
 using Schedules = std::map<std::string, passes::Trace>;  // by task_key
 
+// Used by one thread at a time.
 class ModelCompiler {
  public:
   // Says for which machine, threads and numerics; `threads`: of the sessions.

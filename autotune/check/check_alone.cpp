@@ -80,6 +80,8 @@ struct Folder {
 
 }  // namespace
 
+// Candidates go into one shared object with a call for each, so that one link and one process serve a
+// whole round; the object needs no compiler, and neither does the process.
 Result<std::map<std::string, std::string>> check_alone(
     const ir::Program& program, const std::set<std::string>& kernels,
     const std::map<std::string, CapturedCall>& captured, const codegen::AssembleOptions& assemble,

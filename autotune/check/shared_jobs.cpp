@@ -68,6 +68,8 @@ struct Layout {
     data_bytes_ += align_up(vector_bytes(bytes));
     return at;
   }
+  // Constants stay in the shared object, where the schedule's layout has packed them; all others are
+  // copied as they lay in the run, padding included.
   void add(const CapturedOperand& o, const ir::Program& part, int32_t buffer) {
     CheckOperand operand{.dtype = static_cast<int32_t>(o.dtype)};
     if (o.constant) {

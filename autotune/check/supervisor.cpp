@@ -46,6 +46,7 @@ class Supervisor {
   }
 
  private:
+  // The process that writes these may be gone at any moment: states are read as it left them.
   size_t first(CheckState state) const {
     size_t j = 0;
     while (j < count_ && __atomic_load_n(reinterpret_cast<int32_t*>(&jobs_[j].state),

@@ -122,6 +122,8 @@ bool FileCache::write(const std::string& name, std::span<const uint8_t> contents
   return keep(name, [&](const std::string& path) { return append(path, contents); }).has_value();
 }
 
+// A name's file is replaced at once (rename), so that readers have the old contents or the new ones,
+// and whoever has the old file open keeps it.
 std::optional<std::string> FileCache::keep(
     const std::string& name, const std::function<bool(const std::string&)>& write_file) {
   std::error_code error;

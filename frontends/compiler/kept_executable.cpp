@@ -108,6 +108,7 @@ std::string KeptExecutable::name_for(const std::vector<std::string>& specialised
   return hash.hex();
 }
 
+// Two steps, since only what was compiled knows which inputs' values had a say in it.
 std::shared_ptr<Executable> KeptExecutable::find(KeptAbout& about) const {
   if (name_.empty()) return nullptr;
   const auto bytes = cache_->read(name_);

@@ -144,6 +144,8 @@ TEST_F(CheckAlone, EachFaultIsToldAndTheOthersAreChecked) {
               testing::AnyOf(testing::HasSubstr("wrong: "), testing::HasSubstr("signal 11")));
 }
 
+// What never ends is ended, and what wants four terabytes gets none; both are told, and cost no more
+// than their limits.
 TEST_F(CheckAlone, HangsAndHungerEnd) {
   ir::Program hanging = program_;
   ir::Kernel& k = kernel(hanging, "softmax");
@@ -210,6 +212,8 @@ std::optional<bool> is_right(const ir::Kernel& kernel, const ir::Program& progra
   return true;
 }
 
+// Every kernel of a program is another mutant. The interpreter says which of them are still right, so
+// that the process has to find exactly the others: by their results, or by where they write.
 TEST_F(CheckAlone, MutantsOfFlatLoopsAreRefused) {
   constexpr int kWanted = 100;
   std::mt19937 random(1);
