@@ -134,14 +134,14 @@ TEST_F(CheckAlone, EachFaultIsToldAndTheOthersAreChecked) {
                        s.indices[0] = s.indices[0] + ir::broadcast(ir::int_imm(int64_t{1} << 24),
                                                                    s.indices[0].lanes());
                      }),
-              testing::HasSubstr("ended by signal 11"));
+              testing::HasSubstr(": ended "));  // a sanitizer reports and exits
   // One element too far touches the page behind the last one, or what pads it.
   EXPECT_THAT(spoilt("reduce_sum",
                      [](ir::Store& s) {
                        s.indices[0] =
                            s.indices[0] + ir::broadcast(ir::int_imm(1), s.indices[0].lanes());
                      }),
-              testing::AnyOf(testing::HasSubstr("wrong: "), testing::HasSubstr("signal 11")));
+              testing::AnyOf(testing::HasSubstr("wrong: "), testing::HasSubstr(": ended ")));
 }
 
 // What never ends is ended, and what wants four terabytes gets none; both are told, and cost no more
