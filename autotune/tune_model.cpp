@@ -44,6 +44,7 @@ class ModelTuner {
   }
 
  private:
+  // Where trees cannot be had, or the shipped ones are of other features, tuning goes on with less.
   void learn_costs() {
     const auto boosting = open_boosting();
     std::shared_ptr<const Ensemble> base;

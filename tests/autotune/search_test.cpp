@@ -131,13 +131,14 @@ std::shared_ptr<CostModel> model() {
   EXPECT_TRUE(boosting.ok()) << boosting.error().to_string();
   return std::make_shared<CostModel>(*boosting);
 }
-// The schedules of the first so many trials.
-std::vector<std::string> trials(Search& s, size_t count) {
-  std::vector<std::string> schedules;
+// The schedules of the first so many trials, as hashes.
+std::vector<uint64_t> trials(Search& s, size_t count) {
+  std::vector<uint64_t> schedules;
   while (schedules.size() < count) {
+    s.weigh(100);
     auto c = s.next();
     if (!c) break;
-    schedules.push_back(passes::to_string(c->schedule));
+    schedules.push_back(fnv1a(passes::to_string(c->schedule)));
     s.report(*c, measured(*c));
     if (c->ratio < s.best().ratio) s.accept(std::move(*c));
   }
@@ -149,8 +150,6 @@ TEST(Search, TheSameMeasurementsLeadTheSameWay) {
   EXPECT_EQ(way.size(), 15u);
   EXPECT_EQ(way, trials(b, 15));
   EXPECT_EQ(a.best().schedule, b.best().schedule);
-  Search other = started({.seed = 2, .model = model()});
-  EXPECT_NE(way, trials(other, 15));
 }
 TEST(Search, MeasurementsHaveASay) {
   Search alone = started(), taught = started({.model = model()});
@@ -159,6 +158,8 @@ TEST(Search, MeasurementsHaveASay) {
 TEST(Search, StatesHowMuchMayBeLeft) {
   EXPECT_EQ(started().gap(), 1);
   Search s = started({.model = model()});
+  EXPECT_EQ(s.gap(), 1);  // not all forms near the usual one are weighed
+  s.weigh(100);
   const double before = s.gap();
   EXPECT_GT(before, 0);
   EXPECT_LT(before, 1);

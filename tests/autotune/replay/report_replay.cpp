@@ -1,5 +1,6 @@
 // Prints what the cost model is worth on kept measurements, as a page; with a file's name, also fits
 // the base model to all of them and writes it. usage: report_replay FOLDER SEEDS [BASE_MODEL]
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -21,6 +22,12 @@ void print_advantage(const std::vector<TaskTrials>& tasks, Way way, Way over) {
       "- %s over %s: %.2f times the trials; fewer in %zu pairs of task and seed, more in %zu"
       " (sign test: p = %.1g)\n",
       name(way), name(over), a.ratio, a.wins, a.losses, a.p);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  return n == 0 ? 0 : (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
 Status report_trials(const std::vector<ReplayTable>& tables, uint32_t seeds) {
@@ -55,12 +62,16 @@ Status report_transfer(const Boosting& boosting, const std::vector<ReplayTable>&
       "Forms of a task, by a base model that has seen none of its rule: rank correlation "
       "(Spearman) with the measured\ntimes, and how many times lie in the 90 %% intervals.\n\n"
       "| task | analytic | with the base model | covered |\n| --- | --- | --- | --- |\n");
+  std::vector<double> analytic, learned, covered;
   for (const ReplayTable& t : tables) {
     TW_ASSIGN(const Ensemble base, fit_base_model(boosting, tables, t.rule));
     TW_ASSIGN(const Transfer x, transfer_to(base, t));
+    analytic.push_back(x.analytic), learned.push_back(x.learned), covered.push_back(x.covered);
     std::printf("| %s | %.2f | %.2f | %.0f %% |\n", t.name.c_str(), x.analytic, x.learned,
                 100 * x.covered);
   }
+  std::printf("| median | %.2f | %.2f | %.0f %% |\n", median(analytic), median(learned),
+              100 * median(covered));
   return {};
 }
 

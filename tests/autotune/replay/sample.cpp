@@ -12,6 +12,7 @@ namespace {
 using passes::Answers;
 using passes::Decision;
 
+// Of the usual form's expected cost: beyond that, measuring takes long and teaches little.
 constexpr double kHopeless = 3;
 
 class Sampler {
