@@ -115,7 +115,7 @@ class KernelTuner {
   std::mt19937& random_;
   std::vector<Entry> entries_;
   std::unique_ptr<Session> usual_, best_;
-  std::map<std::string, CapturedCall> calls_;  // by kernel
+  CapturedCalls calls_;
   size_t trials_ = 0, refused_ = 0;
   double run_us_ = 0;  // with the usual schedules
   std::string refusal_;

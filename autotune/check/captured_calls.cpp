@@ -7,6 +7,8 @@
 
 #include "ir/loops/rewrite.h"
 #include "ir/program/buffer_uses.h"
+#include "runtime/arena.h"
+#include "runtime/profiler.h"
 
 namespace tilewright::autotune {
 
@@ -26,8 +28,9 @@ struct KnownCall {
 // it should be, and is not by chance what an earlier run left there.
 class Capture {
  public:
-  Capture(const ir::Program& program, const Variant& variant, int64_t most_bytes)
-      : program_(program), variant_(variant), room_(most_bytes) {
+  Capture(const ir::Program& program, const Variant& variant, SharedMemory contents)
+      : program_(program), variant_(variant) {
+    calls_.contents = std::move(contents);
     for (size_t b = 0; b < program.blocks.size(); ++b)
       for (size_t i = 0; i < program.blocks[b].size(); ++i)
         if (const auto* call = std::get_if<ir::CallInstruction>(&program.blocks[b][i]))
@@ -42,7 +45,7 @@ class Capture {
     else
       begin(view, it->second);
   }
-  std::map<std::string, CapturedCall> take() { return std::move(calls_); }
+  CapturedCalls take() { return std::move(calls_); }
 
  private:
   KnownCall know(const ir::CallInstruction& call, size_t block, size_t instruction) const {
@@ -78,47 +81,54 @@ class Capture {
 
   void begin(const CallView& view, const KnownCall& known) {
     open_.reset();
-    if (calls_.count(known.kernel->name)) return;
+    if (calls_.by_kernel.count(known.kernel->name)) return;
     int64_t bytes = 0;
     for (size_t p = 0; p < view.buffers.size(); ++p)
-      if (!known.constant[p]) bytes += (known.written[p] ? 3 : 1) * bytes_of(view, p);
-    if (bytes > room_) return;
-    room_ -= bytes;
+      if (!known.constant[p]) bytes += (known.written[p] ? 2 : 1) * align_up(bytes_of(view, p));
+    if (bytes > calls_.contents.bytes() - used_) return;
     open_.emplace();
     open_->name = known.kernel->name;
     open_->call = {known.block, known.instruction, {}, {view.scalars.begin(), view.scalars.end()}};
     for (size_t p = 0; p < view.buffers.size(); ++p) {
       CapturedOperand o{.dtype = known.kernel->params[p]->dtype, .constant = known.constant[p]};
-      o.written = known.written[p];
+      o.written = known.written[p] && !o.constant;
+      o.bytes = bytes_of(view, p);
       open_->old.emplace_back();
       auto* at = static_cast<uint8_t*>(view.buffers[p]);
-      const auto n = static_cast<size_t>(bytes_of(view, p));
       if (!o.constant) {
         if (o.written && !known.read[p] && !is_shared(view, p)) {
-          open_->old.back().assign(at, at + n);
-          std::fill(at, at + n, kPoison);
+          open_->old.back().assign(at, at + o.bytes);
+          std::fill(at, at + o.bytes, kPoison);
         }
-        o.before.assign(at, at + n);
+        o.before = keep(at, o.bytes);
       }
-      open_->call.operands.push_back(std::move(o));
+      open_->call.operands.push_back(o);
     }
+    open_->since = now_nanoseconds();
+  }
+  int64_t keep(const uint8_t* from, int64_t bytes) {
+    const int64_t at = used_;
+    std::copy(from, from + bytes, calls_.contents.data() + at);
+    used_ += align_up(bytes);
+    return at;
   }
 
   // What the call has not written gets back what was there.
   void finish(const CallView& view) {
     if (!open_) return;
+    open_->call.seconds = static_cast<double>(now_nanoseconds() - open_->since) * 1e-9;
     for (size_t p = 0; p < view.buffers.size(); ++p) {
       CapturedOperand& o = open_->call.operands[p];
-      if (!o.written || o.constant) continue;
+      if (!o.written) continue;
       auto* at = static_cast<uint8_t*>(view.buffers[p]);
-      o.after.assign(at, at + o.before.size());
+      o.after = keep(at, o.bytes);
       const auto size = static_cast<size_t>(byte_size(o.dtype));
       const std::vector<uint8_t>& old = open_->old[p];
       for (size_t i = 0; i + size <= old.size(); i += size)
         if (std::all_of(at + i, at + i + size, [](uint8_t x) { return x == kPoison; }))
           std::memcpy(at + i, old.data() + i, size);
     }
-    calls_.emplace(std::move(open_->name), std::move(open_->call));
+    calls_.by_kernel.emplace(std::move(open_->name), std::move(open_->call));
     open_.reset();
   }
 
@@ -126,13 +136,14 @@ class Capture {
     std::string name;
     CapturedCall call;
     std::vector<std::vector<uint8_t>> old;  // of what was poisoned
+    int64_t since = 0;                      // nanoseconds
   };
   const ir::Program& program_;
   const Variant& variant_;
-  int64_t room_;
   std::map<const Instruction*, KnownCall> known_;
   std::optional<Open> open_;
-  std::map<std::string, CapturedCall> calls_;
+  CapturedCalls calls_;
+  int64_t used_ = 0;  // bytes of its contents
 };
 
 std::vector<bool> Capture::loaded(const ir::Kernel& kernel) {
@@ -150,10 +161,12 @@ std::vector<bool> Capture::loaded(const ir::Kernel& kernel) {
 
 }  // namespace
 
-Result<std::map<std::string, CapturedCall>> capture_calls(
-    const ir::Program& program, const std::shared_ptr<Executable>& executable,
-    std::span<const Tensor> inputs, std::shared_ptr<ThreadPool> pool, int64_t most_bytes) {
-  Capture capture(program, executable->variants[0], most_bytes);
+Result<CapturedCalls> capture_calls(const ir::Program& program,
+                                    const std::shared_ptr<Executable>& executable,
+                                    std::span<const Tensor> inputs,
+                                    std::shared_ptr<ThreadPool> pool, int64_t most_bytes) {
+  TW_ASSIGN(SharedMemory contents, SharedMemory::make(most_bytes));
+  Capture capture(program, executable->variants[0], std::move(contents));
   SessionOptions options{.pool = std::move(pool), .seed = 1};
   options.observer = [&](const CallView& view, bool done) { capture.observe(view, done); };
   TW_ASSIGN(const auto session, Session::create(executable, std::move(options)));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "autotune/check/shared_memory.h"
 #include "ir/program/program.h"
 #include "runtime/session.h"
 #include "runtime/tensor.h"
@@ -17,22 +18,29 @@ struct CapturedOperand {
   DType dtype = DType::kFloat32;
   bool constant = false;  // its contents are the program's, in the layout that a schedule wants
   bool written = false;
-  // Before and after the call; `after` only where it is written. What the kernel writes and never
-  // reads holds ones in all bits before (NaN for floats), so that an element left out shows.
-  std::vector<uint8_t> before, after;
+  // What it holds before and after the call: where in CapturedCalls::contents. -1: nothing is kept, of
+  // constants; of what is only read, afterwards. What the kernel writes and never reads holds ones in
+  // all bits before (NaN for floats), so that an element left out shows.
+  int64_t bytes = 0, before = -1, after = -1;
 };
 struct CapturedCall {
   size_t block = 0, instruction = 0;  // in Program::blocks
   std::vector<CapturedOperand> operands;
   std::vector<int64_t> scalars;
+  double seconds = 0;  // that it took
+};
+struct CapturedCalls {
+  std::map<std::string, CapturedCall> by_kernel;  // by its name
+  SharedMemory contents;
 };
 
-// The first call of each kernel, by the kernel's name, in a run of `executable`, which was assembled
+// The first call of each kernel in a run of `executable`, which was assembled
 // from `program`. Kernels whose operands would take more than `most_bytes` together with those before
-// them are left out, and those that the run does not reach.
-Result<std::map<std::string, CapturedCall>> capture_calls(
-    const ir::Program& program, const std::shared_ptr<Executable>& executable,
-    std::span<const Tensor> inputs, std::shared_ptr<ThreadPool> pool,
-    int64_t most_bytes = int64_t{1} << 30);
+// them are left out, and those that the run does not reach. Errors: those of the run.
+Result<CapturedCalls> capture_calls(const ir::Program& program,
+                                    const std::shared_ptr<Executable>& executable,
+                                    std::span<const Tensor> inputs,
+                                    std::shared_ptr<ThreadPool> pool,
+                                    int64_t most_bytes = int64_t{1} << 30);
 
 }  // namespace tilewright::autotune

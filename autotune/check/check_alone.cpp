@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "autotune/check/shared_jobs.h"
@@ -64,7 +65,7 @@ std::string verdict(const CheckJob& job, const ir::Kernel& kernel) {
   const auto text = [](double x) { return std::to_string(x); };
   return "wrong: " + text(job.found) + " instead of " + text(job.expected) + " at element " +
          std::to_string(job.element) + " of " +
-         kernel.params[static_cast<size_t>(job.operand)]->name;
+         kernel.params.at(static_cast<size_t>(job.operand))->name;
 }
 
 struct Folder {
@@ -78,39 +79,77 @@ struct Folder {
   }
 };
 
+class Check {
+ public:
+  Check(const CapturedCalls& captured, const codegen::AssembleOptions& assemble,
+        const CheckOptions& options, std::string worker, std::string model)
+      : captured_(captured),
+        assemble_(assemble),
+        options_(options),
+        worker_(std::move(worker)),
+        model_(std::move(model)) {}
+
+  Status run(const ir::Program& program, const std::vector<const CapturedCall*>& calls) {
+    const ir::Program part = reduced(program, calls);
+    const Status assembled = codegen::assemble_shared_object({part}, assemble_, model_);
+    if (!assembled.ok()) return without_code(program, calls, assembled.error());
+    TW_ASSIGN(const SharedJobs shared,
+              SharedJobs::make(part, calls, captured_, std::max(1, assemble_.machine.threads),
+                               options_.same_bits, options_.seconds));
+    TW_ASSIGN(const std::vector<std::string> ended,
+              supervise(shared, {worker_, model_, options_.most_bytes}));
+    const std::span<const CheckJob> jobs = shared.jobs();
+    for (size_t j = 0; j < jobs.size(); ++j) {
+      const ir::Kernel& k = part.kernels[j];
+      if (!ended[j].empty())
+        refused_[k.name] = ended[j];
+      else if (jobs[j].state != CheckState::kEqual)
+        refused_[k.name] = verdict(jobs[j], k);
+    }
+    return {};
+  }
+  std::map<std::string, std::string> refused() { return std::move(refused_); }
+
+ private:
+  // Whichever kernel it was: each by itself.
+  Status without_code(const ir::Program& program, const std::vector<const CapturedCall*>& calls,
+                      const Error& why) {
+    if (why.kind == ErrorKind::kIo) return why;
+    if (calls.size() == 1) {
+      refused_[reduced(program, calls).kernels[0].name] = "not compiled: " + why.to_string();
+      return {};
+    }
+    for (const CapturedCall* c : calls) TW_RETURN_IF_ERROR(run(program, {c}));
+    return {};
+  }
+
+  const CapturedCalls& captured_;
+  const codegen::AssembleOptions& assemble_;
+  const CheckOptions& options_;
+  const std::string worker_, model_;
+  std::map<std::string, std::string> refused_;
+};
+
 }  // namespace
 
 // Candidates go into one shared object with a call for each, so that one link and one process serve a
 // whole round; the object needs no compiler, and neither does the process.
-Result<std::map<std::string, std::string>> check_alone(
-    const ir::Program& program, const std::set<std::string>& kernels,
-    const std::map<std::string, CapturedCall>& captured, const codegen::AssembleOptions& assemble,
-    const CheckOptions& options) {
+Result<std::map<std::string, std::string>> check_alone(const ir::Program& program,
+                                                       const std::set<std::string>& kernels,
+                                                       const CapturedCalls& captured,
+                                                       const codegen::AssembleOptions& assemble,
+                                                       const CheckOptions& options) {
   std::vector<const CapturedCall*> calls;
-  for (const auto& [name, call] : captured)
+  for (const auto& [name, call] : captured.by_kernel)
     if (kernels.count(name)) calls.push_back(&call);
-  std::map<std::string, std::string> refused;
-  if (calls.empty()) return refused;
+  if (calls.empty()) return std::map<std::string, std::string>();
   std::string worker = options.worker;
   if (worker.empty()) { TW_ASSIGN(worker, find_worker()); }
   const Folder folder;
   if (folder.path.empty()) return io_error("cannot make a temporary folder");
-  const std::string model = folder.path + "/kernels.so";
-  const ir::Program part = reduced(program, calls);
-  TW_RETURN_IF_ERROR(codegen::assemble_shared_object({part}, assemble, model));
-  TW_ASSIGN(const auto shared, SharedJobs::make(part, calls, std::max(1, assemble.machine.threads),
-                                                options.same_bits));
-  const Supervision how{worker, model, options.seconds, options.most_bytes};
-  TW_ASSIGN(const std::vector<std::string> ended, supervise(*shared, how));
-  const std::span<const CheckJob> jobs = shared->jobs();
-  for (size_t j = 0; j < calls.size(); ++j) {
-    const ir::Kernel& k = part.kernels[j];
-    if (!ended[j].empty())
-      refused[k.name] = ended[j];
-    else if (jobs[j].state != CheckState::kEqual)
-      refused[k.name] = verdict(jobs[j], k);
-  }
-  return refused;
+  Check check(captured, assemble, options, worker, folder.path + "/kernels.so");
+  TW_RETURN_IF_ERROR(check.run(program, calls));
+  return check.refused();
 }
 
 }  // namespace tilewright::autotune

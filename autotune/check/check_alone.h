@@ -13,19 +13,22 @@
 namespace tilewright::autotune {
 
 struct CheckOptions {
-  double seconds = 5;                     // of one candidate
-  int64_t most_bytes = int64_t{4} << 30;  // of addresses that the process may have
-  bool same_bits = false;                 // as first_difference has it
-  std::string worker;                     // empty: the one beside the backend's library
+  // What one candidate may take: time, beside some times what the usual form took, and memory, beside
+  // some times its operands.
+  double seconds = 5;
+  int64_t most_bytes = int64_t{1} << 30;
+  bool same_bits = false;  // as first_difference has it
+  std::string worker;      // empty: the one beside the backend's library
 };
 
 // Of the kernels of `program` that are named, those that are refused, and why: "wrong: 3.5 instead of
-// 2.5 at element 7 of out0", "ended by signal 11 (Segmentation fault)". Each is called as in
-// `captured`; those that are not there are not checked. Errors: kIo where no process can be started or
-// it fails by itself, and those of code generation.
-Result<std::map<std::string, std::string>> check_alone(
-    const ir::Program& program, const std::set<std::string>& kernels,
-    const std::map<std::string, CapturedCall>& captured, const codegen::AssembleOptions& assemble,
-    const CheckOptions& options);
+// 2.5 at element 7 of out0", "ended by signal 11 (Segmentation fault)", "not compiled: ...". Each is
+// called as in `captured`; those that are not there are not checked. Errors: kIo where a file cannot be
+// written, no process can be started or it fails by itself; kLimit for the memory of all operands.
+Result<std::map<std::string, std::string>> check_alone(const ir::Program& program,
+                                                       const std::set<std::string>& kernels,
+                                                       const CapturedCalls& captured,
+                                                       const codegen::AssembleOptions& assemble,
+                                                       const CheckOptions& options);
 
 }  // namespace tilewright::autotune

@@ -1,6 +1,6 @@
 // What a tuner and the process that checks its candidates share: a piece of memory with this header,
-// then jobs, operands, scalars and the operands' bytes. Plain data of one build; offsets are in bytes
-// from the header.
+// then jobs, operands and scalars, and another with what the operands hold, which the process only
+// reads. Plain data of one build; offsets are in bytes.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@ namespace tilewright::autotune {
 enum class CheckState : int32_t {
   kWaiting,
   kRunning,   // where the process ended: the job that it ended in
+  kEnded,     // so that it is no longer running
   kEqual,     // results are as they must be
   kDiffers,   // CheckJob says where
   kNoMemory,  // the process may not have as much as the kernel wants
@@ -23,6 +24,7 @@ struct CheckJob {
   int32_t first_operand = 0, operands = 0;  // in the kernel's order
   int32_t first_scalar = 0, scalars = 0;
   CheckState state = CheckState::kWaiting;
+  double seconds = 0;   // that it may take
   int32_t operand = 0;  // kDiffers: which, and its element
   int64_t element = 0;
   double found = 0, expected = 0;
@@ -31,8 +33,9 @@ struct CheckJob {
 // A parameter of a kernel. What a kernel may only read lies on pages that cannot be written.
 struct CheckOperand {
   int64_t bytes = 0;
-  int64_t before = -1;  // what it holds before the call; -1: a constant of the executable
-  int64_t after = -1;   // what it must hold afterwards; -1: it is only read
+  // Of the contents: what it holds before the call (-1: a constant of the executable) and what it must
+  // hold afterwards (-1: it is only read).
+  int64_t before = -1, after = -1;
   int32_t dtype = 0;
   int32_t constant = -1;  // in Variant::buffers
 };
@@ -42,6 +45,7 @@ struct CheckHeader {
   int32_t workers = 1;    // that a kernel believes to have
   int32_t same_bits = 0;  // else sums may be made in another order
   int64_t jobs_at = 0, operands_at = 0, scalars_at = 0, bytes = 0;
+  int64_t contents_bytes = 0;
 };
 
 }  // namespace tilewright::autotune

@@ -1,7 +1,6 @@
-// The memory that a process which checks kernels shares with its parent (job.h).
+// The jobs of a process that checks kernels, in memory that it shares with its parent (job.h).
 #pragma once
 
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -13,22 +12,23 @@ namespace tilewright::autotune {
 
 class SharedJobs {
  public:
-  // Job j is instruction j of the part's main block, called as calls[j]. Errors: kLimit.
-  static Result<std::unique_ptr<SharedJobs>> make(const ir::Program& part,
-                                                  const std::vector<const CapturedCall*>& calls,
-                                                  int workers, bool same_bits);
-  SharedJobs(const SharedJobs&) = delete;
-  SharedJobs& operator=(const SharedJobs&) = delete;
-  ~SharedJobs();
+  // Job j is instruction j of the part's main block, called as calls[j], which are among `captured`.
+  // `seconds`: what any of them may take, beside some times what it took when it was captured.
+  // Errors: kLimit.
+  static Result<SharedJobs> make(const ir::Program& part,
+                                 const std::vector<const CapturedCall*>& calls,
+                                 const CapturedCalls& captured, int workers, bool same_bits,
+                                 double seconds);
 
-  int descriptor() const { return descriptor_; }  // closed by exec
   std::span<CheckJob> jobs() const;
+  // Closed by exec: of the jobs, and of what their operands hold.
+  int descriptor() const { return memory_.descriptor(); }
+  int contents() const { return contents_; }
 
  private:
-  explicit SharedJobs(int64_t bytes);
-  int descriptor_ = -1;
-  uint8_t* data_ = nullptr;  // null: there is no memory
-  const size_t bytes_;
+  SharedJobs(SharedMemory memory, int contents) : memory_(std::move(memory)), contents_(contents) {}
+  SharedMemory memory_;
+  int contents_;
 };
 
 }  // namespace tilewright::autotune

@@ -15,32 +15,27 @@ namespace tilewright::autotune {
 
 namespace {
 
+constexpr double kStartSeconds = 30;  // until a process is in a job, or has ended
+
 // One process after the other, until no job is left.
 class Supervisor {
  public:
   Supervisor(const SharedJobs& shared, const Supervision& how)
-      : jobs_(shared.jobs()),
-        count_(jobs_.size()),
-        descriptor_(shared.descriptor()),
-        how_(how),
-        ended_(count_) {}
+      : jobs_(shared.jobs()), count_(jobs_.size()), shared_(shared), how_(how), ended_(count_) {}
 
   // What ended the process in a job; empty for others.
   Result<std::vector<std::string>> run() {
-    while (unfinished() < count_) {
+    for (size_t begun; (begun = unfinished()) < count_;) {
       TW_ASSIGN(const pid_t child, start());
       const int status = wait(child);
       const size_t job = running();
-      if (job == count_) {
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) break;
-        return io_error("the process that checks kernels failed", how_.worker);
+      if (job < count_) {
+        const bool again = job != begun && ended_[job].empty();
+        if (!again && ended_[job].empty()) ended_[job] = end_of(status);
+        jobs_[job].state = again ? CheckState::kWaiting : CheckState::kEnded;
+      } else if (unfinished() < count_) {
+        return io_error("the process that checks kernels failed: " + end_of(status), how_.worker);
       }
-      if (ended_[job].empty()) {
-        const int by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-        ended_[job] = by ? "ended by signal " + std::to_string(by) + " (" + strsignal(by) + ")"
-                         : "ended its process";
-      }
-      jobs_[job].state = CheckState::kNoMemory;  // no longer waiting or running
     }
     return std::move(ended_);
   }
@@ -57,14 +52,23 @@ class Supervisor {
   size_t unfinished() const { return first(CheckState::kWaiting); }
   size_t running() const { return first(CheckState::kRunning); }
 
+  static std::string end_of(int status) {
+    if (!WIFSIGNALED(status)) return "ended its process";
+    const int by = WTERMSIG(status);
+    return "ended by signal " + std::to_string(by) + " (" + strsignal(by) + ")";
+  }
+
   Result<pid_t> start() const {
-    const std::string fd = "3", bytes = std::to_string(how_.most_bytes);
-    char* const arguments[] = {const_cast<char*>(how_.worker.c_str()),
-                               const_cast<char*>(fd.c_str()), const_cast<char*>(how_.model.c_str()),
-                               const_cast<char*>(bytes.c_str()), nullptr};
+    const int descriptors[] = {shared_.descriptor(), shared_.contents()};
+    std::string words[] = {how_.worker, std::to_string(descriptors[0]),
+                           std::to_string(descriptors[1]), how_.model,
+                           std::to_string(how_.most_bytes)};
+    char* const arguments[] = {words[0].data(), words[1].data(), words[2].data(),
+                               words[3].data(), words[4].data(), nullptr};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, descriptor_, 3);
+    // To itself: it stays open.
+    for (const int d : descriptors) posix_spawn_file_actions_adddup2(&actions, d, d);
     pid_t child = -1;
     const int error =
         ::posix_spawn(&child, how_.worker.c_str(), &actions, nullptr, arguments, environ);
@@ -84,8 +88,9 @@ class Supervisor {
         job = now;
         since = now_nanoseconds();
       }
-      if (static_cast<double>(now_nanoseconds() - since) * 1e-9 < how_.seconds) continue;
-      if (job < count_) ended_[job] = "took longer than " + std::to_string(how_.seconds) + " s";
+      const double limit = job < count_ ? jobs_[job].seconds : kStartSeconds;
+      if (static_cast<double>(now_nanoseconds() - since) * 1e-9 < limit) continue;
+      if (job < count_) ended_[job] = "took longer than " + std::to_string(limit) + " s";
       ::kill(child, SIGKILL);
       ::waitpid(child, &status, 0);
       break;
@@ -95,7 +100,7 @@ class Supervisor {
 
   const std::span<CheckJob> jobs_;
   const size_t count_;
-  const int descriptor_;
+  const SharedJobs& shared_;
   const Supervision& how_;
   std::vector<std::string> ended_;
 };

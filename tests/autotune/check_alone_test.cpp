@@ -89,12 +89,12 @@ class CheckAlone : public testing::Test {
 
   std::unique_ptr<ModelCompiler> compiler_;
   ir::Program program_;
-  std::map<std::string, CapturedCall> calls_;
+  CapturedCalls calls_;
 };
 
 TEST_F(CheckAlone, WhatIsRightPasses) {
-  ASSERT_EQ(calls_.size(), program_.kernels.size());
-  EXPECT_GT(calls_.size(), 2u);
+  ASSERT_EQ(calls_.by_kernel.size(), program_.kernels.size());
+  EXPECT_GT(calls_.by_kernel.size(), 2u);
   EXPECT_TRUE(check(program_).empty());
   EXPECT_TRUE(check(program_, {.same_bits = true}).empty());
 }
@@ -189,24 +189,28 @@ class Mutant : public ir::Rewriter {
 
 // Does the kernel still compute what the call did? Nothing: it leaves its operands.
 std::optional<bool> is_right(const ir::Kernel& kernel, const ir::Program& program,
-                             const CapturedCall& call) {
+                             const CapturedCalls& captured) {
+  const CapturedCall& call = captured.by_kernel.at(kernel.name);
   const auto& instruction =
       std::get<ir::CallInstruction>(program.blocks[call.block][call.instruction]);
   std::vector<std::vector<uint8_t>> operands;
   std::vector<void*> pointers;
   for (size_t p = 0; p < call.operands.size(); ++p) {
     const ir::ProgramBuffer& b = program.buffers[static_cast<size_t>(instruction.buffers[p])];
-    operands.push_back(call.operands[p].constant ? ir::pack(b.constant->data, b.constant->dtype,
-                                                            b.constant->shape, b.layout)
-                                                 : call.operands[p].before);
+    const CapturedOperand& o = call.operands[p];
+    const uint8_t* before = captured.contents.data() + o.before;
+    operands.push_back(
+        o.constant ? ir::pack(b.constant->data, b.constant->dtype, b.constant->shape, b.layout)
+                   : std::vector<uint8_t>(before, before + o.bytes));
   }
   for (auto& o : operands) pointers.push_back(o.data());
   if (!ir::interpret(kernel, pointers, call.scalars, {.check_uninitialised = false}).ok())
     return std::nullopt;
   for (size_t p = 0; p < operands.size(); ++p) {
     const CapturedOperand& o = call.operands[p];
-    const int64_t count = static_cast<int64_t>(o.after.size()) / byte_size(o.dtype);
-    if (o.written && first_difference(o.dtype, operands[p].data(), o.after.data(), count, false))
+    const int64_t count = o.bytes / byte_size(o.dtype);
+    if (o.written && first_difference(o.dtype, operands[p].data(),
+                                      captured.contents.data() + o.after, count, false))
       return false;
   }
   return true;
@@ -227,7 +231,7 @@ TEST_F(CheckAlone, MutantsOfFlatLoopsAreRefused) {
       ASSERT_GT(count.sites(), 0);
       k.body =
           Mutant(static_cast<int>(random() % static_cast<unsigned>(count.sites()))).rewrite(k.body);
-      right[k.name] = is_right(k, program_, calls_.at(k.name));
+      right[k.name] = is_right(k, program_, calls_);
     }
     const auto refused = check(mutants, {.seconds = 1});
     for (const ir::Kernel& k : mutants.kernels) {
