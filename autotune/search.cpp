@@ -19,6 +19,8 @@ namespace {
 // A form that is expected to take so many times as long as the best one is not measured: costs are
 // good to a factor of two, and of forms of one kernel better than that.
 constexpr double kHopeless = 1.5;
+// Where trees learn how good: they say which of these are worth it.
+constexpr double kHopelessIfLearned = 3;
 constexpr int kMixtures = 16;
 constexpr size_t kParents = 4;
 
@@ -98,7 +100,9 @@ std::optional<Candidate> Search::form(Answers answers) {
   auto schedule = schedule_of(kernel_, constants_, options_, answers);
   if (!schedule.ok() || !seen_.insert(passes::to_string(*schedule)).second) return std::nullopt;
   auto priced = price(kernel_, std::move(*schedule), options_);
-  if (!priced.ok() || priced->cost.total() > kHopeless * best_.expected_us) return std::nullopt;
+  const bool learns = search_.model && search_.model->learns();
+  const double most = learns ? kHopelessIfLearned : kHopeless;
+  if (!priced.ok() || priced->cost.total() > most * best_.expected_us) return std::nullopt;
   return Candidate{std::move(answers), std::move(priced->schedule), priced->cost.total(),
                    relative_features(priced->features, usual_features_)};
 }
