@@ -30,6 +30,14 @@ class Tune(unittest.TestCase):
         return self.run_cli("tune", self.model, "--db", self.db, "--threads", "1", "--shape", "batch=1",
                             *more)
 
+    def test_ends_at_a_stated_gap(self):
+        done = self.tune("--gap", "90%", "--time", "60s", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("analytic costs alone", done.stderr)
+        summary = json.loads(done.stdout.splitlines()[-1])
+        self.assertLessEqual(summary["gap"], 0.9)
+        self.assertLess(summary["learning_seconds"], summary["seconds"])
+
     def test_what_is_found_is_kept_and_used(self):
         done = self.tune("--trials", "30", "--time", "60s", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -130,6 +138,8 @@ class Tune(unittest.TestCase):
         for arguments, status, phrase in [
                 (["--time", "soon"], 2, "expected a duration"),
                 (["--time", "-4m"], 2, "expected a duration"),
+                (["--gap", "5"], 2, "expected a percentage"),
+                (["--gap", "-5%"], 2, "expected a percentage"),
                 (["--inputs", "/nowhere.npz"], 1, "/nowhere.npz"),
                 (["--report", "/nowhere/report.html"], 1, "/nowhere/report.html: cannot be written"),
                 (["--machine", "/nowhere.json"], 1, "/nowhere.json: no such file")]:
