@@ -26,6 +26,7 @@ Status KernelTuner::start() {
   TW_RETURN_IF_ERROR(find_kernels());
   TW_RETURN_IF_ERROR(compile_usual());
   TW_RETURN_IF_ERROR(time_kernels());
+  TW_RETURN_IF_ERROR(drop_wrong_known());
   TW_ASSIGN(best_, compile(best_schedules()));
   return time_known();
 }
@@ -83,6 +84,23 @@ Status KernelTuner::time_kernels() {
   std::stable_sort(entries_.begin(), entries_.end(),
                    [](const Entry& a, const Entry& b) { return a.kernel.us > b.kernel.us; });
   std::erase_if(entries_, [&](const Entry& e) { return e.kernel.us < kShort * run_us_; });
+  return {};
+}
+
+// A database may be anybody's: what it knows is called alone, as any candidate.
+Status KernelTuner::drop_wrong_known() {
+  std::set<std::string> known;
+  for (const Entry& e : entries_)
+    if (e.search.improved()) known.insert(e.kernel.name);
+  if (known.empty()) return {};
+  TW_ASSIGN(const ir::Program program, compiler_.program(fused_, best_schedules()));
+  TW_ASSIGN(const auto refused, check(program, known));
+  for (Entry& e : entries_) {
+    const auto it = refused.find(e.kernel.name);
+    if (it == refused.end()) continue;
+    refuse(e, e.search.best(), it->second);
+    e.search.accept(Candidate(e.search.usual()));
+  }
   return {};
 }
 
@@ -180,23 +198,29 @@ Result<bool> KernelTuner::drop_wrong(const ir::Program& program) {
   std::set<std::string> unchecked;
   for (const Entry& e : entries_)
     if (e.trial && !e.checked) unchecked.insert(e.kernel.name);
-  TW_ASSIGN(const auto refused,
-            check_alone(program, unchecked, calls_, compiler_.assemble_options(),
-                        {.same_bits = options_.same_bits}));
+  TW_ASSIGN(const auto refused, check(program, unchecked));
   for (Entry& e : entries_) {
     e.checked = e.trial.has_value();
     const auto it = refused.find(e.kernel.name);
     if (!e.trial || it == refused.end()) continue;
-    ++trials_;
-    e.kernel.trials.push_back({.answers = e.trial->answers,
-                               .expected_us = e.trial->expected_us,
-                               .seconds = options_.seconds(),
-                               .refused = it->second});
-    if (refused_++ == 0) refusal_ = e.kernel.name + ": " + it->second;
+    refuse(e, *e.trial, it->second);
     e.trial.reset();
     e.checked = false;
   }
   return !refused.empty();
+}
+Result<std::map<std::string, std::string>> KernelTuner::check(
+    const ir::Program& program, const std::set<std::string>& kernels) const {
+  return check_alone(program, kernels, calls_, compiler_.assemble_options(),
+                     {.same_bits = options_.same_bits});
+}
+void KernelTuner::refuse(Entry& e, const Candidate& c, const std::string& why) {
+  ++trials_;
+  e.kernel.trials.push_back({.answers = c.answers,
+                             .expected_us = c.expected_us,
+                             .seconds = options_.seconds(),
+                             .refused = why});
+  if (refused_++ == 0) refusal_ = e.kernel.name + ": " + why;
 }
 // Is the trial the best form? One that is faster must be so twice.
 bool KernelTuner::judge(Entry& e, const Comparison& c) {

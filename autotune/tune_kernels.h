@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -98,6 +99,7 @@ class KernelTuner {
   Status find_kernels();
   Status compile_usual();
   Status time_kernels();
+  Status drop_wrong_known();
   Status time_known();
   Result<std::unique_ptr<Session>> compile(const Schedules& schedules) const {
     return compiler_.compile(fused_, schedules);
@@ -105,6 +107,10 @@ class KernelTuner {
   Schedules best_schedules() const;
   void weigh();
   Result<bool> drop_wrong(const ir::Program& program);
+  // check_alone, of what this tunes.
+  Result<std::map<std::string, std::string>> check(const ir::Program& program,
+                                                   const std::set<std::string>& kernels) const;
+  void refuse(Entry& e, const Candidate& c, const std::string& why);
   bool is_close(Entry& e) const { return options_.gap > 0 && e.search.gap() <= options_.gap; }
   static bool judge(Entry& e, const Comparison& c);
 

@@ -30,18 +30,18 @@ Result<std::string> find_worker() {
                                            : io_error("cannot be run", path);
 }
 
-// The calls that are checked, alone: what else the program has does not matter.
+// The calls that are checked, alone, with the extents that they were captured with: what else the
+// program has does not matter, nor what the buffers are whose contents the worker has from elsewhere.
 ir::Program reduced(const ir::Program& program, const std::vector<const CapturedCall*>& calls) {
   ir::Program part;
   part.name = program.name;
   part.numerics = program.numerics;
-  part.symbols = program.symbols;
-  part.buffers = program.buffers;
-  for (ir::ProgramBuffer& b : part.buffers) {
-    b.kind = ir::StorageKind::kTemporary;
-    b.constant = nullptr;
-    b.alias_of = -1;
-    b.dynamic = false;
+  for (const ir::ProgramBuffer& b : program.buffers) {
+    ir::ProgramBuffer unknown;
+    unknown.name = b.name;
+    unknown.type.dtype = b.type.dtype;
+    unknown.elements = 1;
+    part.buffers.push_back(std::move(unknown));
   }
   part.blocks.emplace_back();
   for (const CapturedCall* c : calls) {
@@ -55,6 +55,7 @@ ir::Program reduced(const ir::Program& program, const std::vector<const Captured
     part.schedules.emplace_back();
     call.kernel = static_cast<int32_t>(part.kernels.size()) - 1;
     call.profile = -1;
+    call.scalars.assign(c->scalars.begin(), c->scalars.end());
     part.blocks[0].push_back(std::move(call));
   }
   return passes::set_lifetimes(std::move(part));

@@ -160,6 +160,37 @@ TEST_F(CheckAlone, HangsAndHungerEnd) {
   EXPECT_THAT(refused.begin()->second, testing::HasSubstr("more memory"));
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// The system says no; under sanitizers it is not asked to.
+TEST_F(CheckAlone, ACandidateHasAsMuchMemoryAsItIsGiven) {
+  ir::Program hungry = program_;
+  kernel(hungry, "softmax").workspace.call = ir::int_imm(int64_t{256} << 20);
+  EXPECT_TRUE(check(hungry).empty());
+  const auto refused = check(hungry, {.most_bytes = int64_t{128} << 20});
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_THAT(refused.begin()->second, testing::HasSubstr("more memory"));
+}
+#endif
+
+TEST_F(CheckAlone, ManyFaultsAtOnceAreToldApart) {
+  ir::Program p = program_;
+  ir::Kernel &hangs = kernel(p, "conv"), &crashes = kernel(p, "matmul"),
+             &wrong = kernel(p, "softmax");
+  hangs.body = ir::for_loop(ir::Var("again"), ir::int_imm(int64_t{1} << 50), hangs.body);
+  crashes.body = Spoil([](ir::Store& s) {
+                   s.indices[0] = s.indices[0] + ir::broadcast(ir::int_imm(int64_t{1} << 24),
+                                                               s.indices[0].lanes());
+                 }).rewrite(crashes.body);
+  wrong.body = Spoil([](ir::Store& s) { s.value = s.value + s.value; }).rewrite(wrong.body);
+  kernel(p, "reduce_sum").workspace.call = ir::int_imm(int64_t{1} << 42);
+  const auto refused = check(p, {.seconds = 0.3});
+  ASSERT_EQ(refused.size(), 4u);
+  EXPECT_THAT(refused.at(hangs.name), testing::HasSubstr("took longer"));
+  EXPECT_THAT(refused.at(crashes.name), testing::HasSubstr("signal 11"));
+  EXPECT_THAT(refused.at(wrong.name), testing::HasSubstr("wrong: "));
+  EXPECT_THAT(refused.at(kernel(p, "reduce_sum").name), testing::HasSubstr("more memory"));
+}
+
 // One fault in flat loops: a bound, a tail's condition, an initial value or an accumulator.
 class Mutant : public ir::Rewriter {
  public:
