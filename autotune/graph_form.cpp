@@ -1,6 +1,6 @@
 #include "autotune/graph_form.h"
 
-#include "autotune/task.h"
+#include "autotune/database/task.h"
 #include "ir/module_text/printer_graph.h"
 #include "passes/decisions/decisions.h"
 #include "passes/plan_program.h"

@@ -1,6 +1,6 @@
 #include "autotune/model_compiler.h"
 
-#include "autotune/task.h"
+#include "autotune/database/task.h"
 
 namespace tilewright::autotune {
 

@@ -5,8 +5,6 @@
 #include <iterator>
 #include <map>
 
-#include "autotune/paired_runs.h"
-
 namespace tilewright::autotune {
 
 using passes::Answers;
@@ -48,7 +46,7 @@ bool have_common(const std::set<std::string>& a, const std::set<std::string>& b)
 // a difference of some percent of these kernels and would drown in the noise of whole runs.
 class GraphTuner {
  public:
-  GraphTuner(const ir::Graph& graph, const ModelCompiler& compiler, std::span<const Tensor> inputs,
+  GraphTuner(const ir::Graph& graph, const ModelCompiler& compiler, InputSets inputs,
              const GraphTuneOptions& options, std::mt19937& random)
       : graph_(graph), compiler_(compiler), inputs_(inputs), options_(options), random_(random) {}
 
@@ -70,7 +68,8 @@ class GraphTuner {
   Answers known_answers() const {
     Answers known;
     for (const Decision& d : usual_.decisions)
-      if (const auto it = options_.from.find(d.name); it != options_.from.end()) known.insert(*it);
+      if (const auto it = options_.from.answers.find(d.name); it != options_.from.answers.end())
+        known.insert(*it);
     return known;
   }
 
@@ -172,7 +171,8 @@ class GraphTuner {
     return {};
   }
 
-  // What is not faster in the end is given up, all of it.
+  // What is not faster in the end is given up, all of it; what was confirmed here before, where it is
+  // not faster at all.
   Result<TunedGraph> finish() {
     TunedGraph tuned;
     if (!best_.answers.empty()) {
@@ -180,8 +180,10 @@ class GraphTuner {
       TW_ASSIGN(const PairedTimes times,
                 run_in_turn(*usual_session_, *best_session_, inputs_, pairs, random_));
       tuned.gain = times.nodes(differing_nodes(usual_, best_), differing_nodes(best_, usual_));
-      if (!tuned.gain.b_is_faster() || times.runs().low > 1) best_ = usual_;
+      const bool held = options_.from.recorded && tuned.gain.ratio < 1;
+      if (!(tuned.gain.b_is_faster() || held) || times.runs().low > 1) best_ = usual_;
     }
+    tuned.recorded = options_.from.recorded;
     tuned.trials = std::move(trials_);
     tuned.form = std::move(best_);
     return tuned;
@@ -189,7 +191,7 @@ class GraphTuner {
 
   const ir::Graph& graph_;
   const ModelCompiler& compiler_;
-  const std::span<const Tensor> inputs_;
+  const InputSets inputs_;
   const GraphTuneOptions& options_;
   std::mt19937& random_;
   GraphForm usual_, best_;
@@ -202,7 +204,7 @@ class GraphTuner {
 }  // namespace
 
 Result<TunedGraph> tune_graph(const ir::Graph& graph, const ModelCompiler& compiler,
-                              std::span<const Tensor> inputs, const GraphTuneOptions& options,
+                              InputSets inputs, const GraphTuneOptions& options,
                               std::mt19937& random) {
   return GraphTuner(graph, compiler, inputs, options, random).run();
 }

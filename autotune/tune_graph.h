@@ -6,20 +6,20 @@
 #include <functional>
 #include <memory>
 #include <random>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "autotune/comparison.h"
 #include "autotune/graph_form.h"
+#include "autotune/measure/comparison.h"
+#include "autotune/measure/paired_runs.h"
 #include "autotune/model_compiler.h"
-#include "runtime/tensor.h"
+#include "autotune/tuned_kernel.h"
 
 namespace tilewright::autotune {
 
 struct GraphTuneOptions {
   bool same_bits = false;  // only answers that keep every bit of the results
-  passes::Answers from;    // that are known to be good; those that nobody asks for are left out
+  Known from;              // to start from; answers that nobody asks for are left out
   std::function<bool()> stop;
   std::function<void(size_t trials)> progress;
 };
@@ -39,12 +39,13 @@ struct TunedGraph {
   // against tuned (b).
   Comparison gain;
   std::vector<GraphTrial> trials;
+  bool recorded = false;  // it began with a form that was confirmed before
   bool improved() const { return !form.answers.empty(); }
 };
 
 // `graph` is typed. Each form is compiled with usual schedules.
 Result<TunedGraph> tune_graph(const ir::Graph& graph, const ModelCompiler& compiler,
-                              std::span<const Tensor> inputs, const GraphTuneOptions& options,
+                              InputSets inputs, const GraphTuneOptions& options,
                               std::mt19937& random);
 
 }  // namespace tilewright::autotune

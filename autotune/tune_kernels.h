@@ -6,55 +6,26 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <random>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "autotune/check/captured_calls.h"
-#include "autotune/comparison.h"
+#include "autotune/kernel_entries.h"
+#include "autotune/measure/comparison.h"
+#include "autotune/measure/paired_runs.h"
 #include "autotune/model_compiler.h"
-#include "autotune/search.h"
-#include "runtime/tensor.h"
 
 namespace tilewright::autotune {
-
-// One measurement of a candidate, in microseconds of all calls of a run.
-struct Trial {
-  passes::Answers answers;
-  double expected_us = 0;  // of one call
-  Comparison measured;     // the candidate (b) against the best form of that time (a)
-  double seconds = 0;      // since the start
-  bool confirmed = false;  // it became the best form
-  std::string refused;     // why it was not compared; empty: it was
-};
-
-// A kernel of the model, all of its calls together.
-struct TunedKernel {
-  std::string name, task, family;  // "k4_conv_add", task_key and family_key
-  // In a run with the usual schedules: time, calls, and what these do (ProfileRow).
-  double us = 0;
-  int64_t calls = 0, flops = 0, bytes = 0;
-  double expected_us = 0;  // of one call with the usual schedule
-  std::vector<Trial> trials;
-  // Its best form, and how that compares with the usual one (a) in the last, confirming runs.
-  Candidate best;
-  bool improved = false;
-  Comparison gain;
-  double gap = 1;                         // Search::gap at the end
-  std::vector<passes::Decision> changes;  // Search::changes, where it improved
-};
-using KnownAnswers =
-    std::function<passes::Answers(const std::string& task, const std::string& family)>;
 
 struct KernelTuneOptions {
   bool same_bits = false;
   double gap = 0;  // kernels whose TunedKernel::gap is at most this are left as they are
   uint32_t seed = 1;
   std::shared_ptr<CostModel> model;
-  KnownAnswers known;               // to start from; null: none
+  FindKnown known;                  // to start from; null: none
+  OnFinding found;                  // null: nobody wants to know
   std::function<bool()> stop;       // null: never
   std::function<double()> seconds;  // since tuning began
 };
@@ -62,7 +33,7 @@ struct KernelTuneOptions {
 class KernelTuner {
  public:
   // `fused`: what lower_graph leaves. All are borrowed.
-  KernelTuner(const ModelCompiler& compiler, const ir::Graph& fused, std::span<const Tensor> inputs,
+  KernelTuner(const ModelCompiler& compiler, const ir::Graph& fused, InputSets inputs,
               const KernelTuneOptions& options, std::mt19937& random)
       : compiler_(compiler), fused_(fused), inputs_(inputs), options_(options), random_(random) {}
 
@@ -87,41 +58,31 @@ class KernelTuner {
   std::vector<TunedKernel> take_kernels();  // the slowest first
 
  private:
-  // A kernel while it is tuned.
-  struct Entry {
-    TunedKernel kernel;
-    Search search;
-    std::optional<Candidate> trial;  // of the round
-    bool confirms = false;           // the trial was faster in the round before
-    bool checked = false;            // the trial was called alone
-    double ratio = 1;                // of the best form's time to the usual one's, by the rounds
-  };
-  Status find_kernels();
   Status compile_usual();
-  Status time_kernels();
   Status drop_wrong_known();
   Status time_known();
-  Result<std::unique_ptr<Session>> compile(const Schedules& schedules) const {
-    return compiler_.compile(fused_, schedules);
+  Result<std::unique_ptr<Session>> compile() const {
+    return compiler_.compile(fused_, best_schedules(entries_));
   }
-  Schedules best_schedules() const;
-  void weigh();
+  size_t choose_trials(Schedules& schedules);
   Result<bool> drop_wrong(const ir::Program& program);
   // check_alone, of what this tunes.
   Result<std::map<std::string, std::string>> check(const ir::Program& program,
                                                    const std::set<std::string>& kernels) const;
-  void refuse(Entry& e, const Candidate& c, const std::string& why);
-  bool is_close(Entry& e) const { return options_.gap > 0 && e.search.gap() <= options_.gap; }
-  static bool judge(Entry& e, const Comparison& c);
+  void refuse(KernelEntry& e, const Candidate& c, const std::string& why);
+  Trial& add_trial(KernelEntry& e, const Candidate& c);
+  bool is_close(KernelEntry& e) const { return options_.gap > 0 && e.search.gap() <= options_.gap; }
+  static bool judge(KernelEntry& e, const Comparison& c);
+  Status accept(KernelEntry& e, const Comparison& measured);
 
   const ModelCompiler& compiler_;
   const ir::Graph& fused_;
-  const std::span<const Tensor> inputs_;
+  const InputSets inputs_;
   const KernelTuneOptions& options_;
   std::mt19937& random_;
-  std::vector<Entry> entries_;
+  KernelEntries entries_;
   std::unique_ptr<Session> usual_, best_;
-  CapturedCalls calls_;
+  std::vector<CapturedCalls> calls_;  // at each size
   size_t trials_ = 0, refused_ = 0;
   double run_us_ = 0;  // with the usual schedules
   std::string refusal_;

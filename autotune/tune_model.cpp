@@ -4,7 +4,7 @@
 #include <optional>
 #include <random>
 
-#include "autotune/paired_runs.h"
+#include "autotune/measure/paired_runs.h"
 #include "runtime/profiler.h"
 
 namespace tilewright::autotune {
@@ -14,7 +14,7 @@ namespace {
 class ModelTuner {
  public:
   ModelTuner(const passes::LowerOptions& lower, const codegen::AssembleOptions& assemble,
-             std::span<const Tensor> inputs, const TuneOptions& options)
+             InputSets inputs, const TuneOptions& options)
       : compiler_(lower, assemble, options.threads),
         inputs_(inputs),
         options_(options),
@@ -30,6 +30,7 @@ class ModelTuner {
                           .seed = options_.seed,
                           .model = model_,
                           .known = options_.known,
+                          .found = options_.found,
                           .stop = options_.stop};
     how.seconds = [this] { return seconds(); };
     kernels_.emplace(compiler_, graph_.form.graph, inputs_, how, random_);
@@ -70,6 +71,8 @@ class ModelTuner {
     };
     TW_ASSIGN(graph_, tune_graph(graph, compiler_, inputs_, how, random_));
     if (!graph_.improved()) return {};
+    if (options_.found)
+      TW_RETURN_IF_ERROR(options_.found({graph_task_, "", graph_.form.answers, {}, graph_.gain}));
     TW_ASSIGN(const GraphForm usual, graph_form(graph, compiler_.lower(), {}));
     TW_ASSIGN(before_, compiler_.compile(usual.graph, {}));
     return {};
@@ -107,6 +110,8 @@ class ModelTuner {
                 run_in_turn(*before_, kernels_->best(), inputs_, pairs, random_));
       result.runs = whole.runs();
     }
+    const bool all_in_vain = before_ && result.runs.ratio >= 1;
+    if (all_in_vain) graph_.form.answers.clear();
     result.progress = progress();
     result.progress.rounds = history_.size();
     result.rounds = std::move(history_);
@@ -114,6 +119,8 @@ class ModelTuner {
     result.refusal = kernels_->refusal();
     result.unlearned = unlearned_;
     result.kernels = kernels_->take_kernels();
+    for (TunedKernel& k : result.kernels)
+      if (all_in_vain) k.withdrawn = k.recorded, k.improved = false;
     result.progress.saved = 0;
     for (const TunedKernel& k : result.kernels)
       if (k.improved) result.progress.saved += (k.gain.a - k.gain.b) / result.runs.a;
@@ -123,7 +130,7 @@ class ModelTuner {
   }
 
   const ModelCompiler compiler_;
-  const std::span<const Tensor> inputs_;
+  const InputSets inputs_;
   const TuneOptions& options_;
   std::mt19937 random_;
   const int64_t start_;
@@ -139,8 +146,8 @@ class ModelTuner {
 }  // namespace
 
 Result<TuneResult> tune_model(const ir::Graph& graph, const passes::LowerOptions& lower,
-                              const codegen::AssembleOptions& assemble,
-                              std::span<const Tensor> inputs, const TuneOptions& options) {
+                              const codegen::AssembleOptions& assemble, InputSets inputs,
+                              const TuneOptions& options) {
   return ModelTuner(lower, assemble, inputs, options).run(graph);
 }
 

@@ -3,16 +3,14 @@
 #pragma once
 
 #include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "autotune/comparison.h"
+#include "autotune/measure/comparison.h"
 #include "autotune/tune_graph.h"
 #include "autotune/tune_kernels.h"
 #include "codegen/assemble_executable.h"
 #include "ir/graph/graph.h"
-#include "runtime/tensor.h"
 
 namespace tilewright::autotune {
 
@@ -36,9 +34,10 @@ struct TuneOptions {
   bool same_bits = false;
   uint32_t seed = 1;
   int threads = 1;  // of the sessions
-  // Answers that are known to be good, or may be, for a task of a family, or for a graph_key of
-  // none, to start from; null: none.
-  KnownAnswers known;
+  FindKnown known;  // null: none
+  // Called with each form as it becomes the best one: who is ended before the last runs has that. An
+  // error ends tuning. Null: nobody wants to know.
+  OnFinding found;
   std::function<bool()> stop;
   std::function<void(const TuneProgress&)> progress;
 };
@@ -60,10 +59,12 @@ struct TuneResult {
   std::string unlearned;  // why analytic costs alone said what to measure; empty: they did not
 };
 
-// `graph` is typed; `lower` says for which machine, threads and numerics, `assemble` likewise. Forms
-// that do not hold up in the last runs are given up; where whole runs are not faster, all are.
+// `graph` is typed; `lower` says for which machine, threads and numerics, `assemble` likewise. `inputs`:
+// at each size that counts, where extents of the graph are symbolic; a form is better if it is so over
+// all sizes and worse at none. Forms that do not hold up in the last runs are given up; where whole runs
+// are not faster, all are.
 Result<TuneResult> tune_model(const ir::Graph& graph, const passes::LowerOptions& lower,
-                              const codegen::AssembleOptions& assemble,
-                              std::span<const Tensor> inputs, const TuneOptions& options);
+                              const codegen::AssembleOptions& assemble, InputSets inputs,
+                              const TuneOptions& options);
 
 }  // namespace tilewright::autotune

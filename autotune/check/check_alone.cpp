@@ -137,20 +137,24 @@ class Check {
 // whole round; the object needs no compiler, and neither does the process.
 Result<std::map<std::string, std::string>> check_alone(const ir::Program& program,
                                                        const std::set<std::string>& kernels,
-                                                       const CapturedCalls& captured,
+                                                       std::span<const CapturedCalls> captured,
                                                        const codegen::AssembleOptions& assemble,
                                                        const CheckOptions& options) {
-  std::vector<const CapturedCall*> calls;
-  for (const auto& [name, call] : captured.by_kernel)
-    if (kernels.count(name)) calls.push_back(&call);
-  if (calls.empty()) return std::map<std::string, std::string>();
+  std::map<std::string, std::string> refused;
   std::string worker = options.worker;
   if (worker.empty()) { TW_ASSIGN(worker, find_worker()); }
   const Folder folder;
   if (folder.path.empty()) return io_error("cannot make a temporary folder");
-  Check check(captured, assemble, options, worker, folder.path + "/kernels.so");
-  TW_RETURN_IF_ERROR(check.run(program, calls));
-  return check.refused();
+  for (const CapturedCalls& size : captured) {
+    std::vector<const CapturedCall*> calls;
+    for (const auto& [name, call] : size.by_kernel)
+      if (kernels.count(name) && !refused.count(name)) calls.push_back(&call);
+    if (calls.empty()) continue;
+    Check check(size, assemble, options, worker, folder.path + "/kernels.so");
+    TW_RETURN_IF_ERROR(check.run(program, calls));
+    refused.merge(check.refused());
+  }
+  return refused;
 }
 
 }  // namespace tilewright::autotune

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 
 #include "autotune/check/captured_calls.h"
@@ -23,11 +24,11 @@ struct CheckOptions {
 
 // Of the kernels of `program` that are named, those that are refused, and why: "wrong: 3.5 instead of
 // 2.5 at element 7 of out0", "ended by signal 11 (Segmentation fault)", "not compiled: ...". Each is
-// called as in `captured`; those that are not there are not checked. Errors: kIo where a file cannot be
+// called as in `captured`, at each size; those that are not there are not checked. Errors: kIo where a file cannot be
 // written, no process can be started or it fails by itself; kLimit for the memory of all operands.
 Result<std::map<std::string, std::string>> check_alone(const ir::Program& program,
                                                        const std::set<std::string>& kernels,
-                                                       const CapturedCalls& captured,
+                                                       std::span<const CapturedCalls> captured,
                                                        const codegen::AssembleOptions& assemble,
                                                        const CheckOptions& options);
 

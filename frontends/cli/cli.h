@@ -76,6 +76,16 @@ struct BoundModel {
 // inputs: as open_to_run takes them.
 Result<BoundModel> open_bound(const ModelOptions& options, const std::string& inputs);
 
+// A model with inputs at every size that --shape states. One set: bound to it. Several, with the set
+// `any` among them: its extents stay symbolic.
+struct SizedModel {
+  std::unique_ptr<OnnxModel> model;
+  std::vector<InputInfo> infos;
+  Binding binding;
+  std::vector<std::vector<Tensor>> inputs;
+};
+Result<SizedModel> open_sized(const ModelOptions& options, const std::string& inputs);
+
 // A model ready to run, from an ONNX file (compiled in memory for the given inputs) or a compiled
 // one.
 struct OpenedModel {

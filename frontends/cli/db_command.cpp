@@ -1,8 +1,9 @@
 // tilewright db: what a tuning database holds, and keeping it in order.
 #include <cstdio>
 #include <iostream>
+#include <set>
 
-#include "autotune/database.h"
+#include "autotune/database/database.h"
 #include "frontends/cli/cli.h"
 
 namespace tilewright::cli {
@@ -16,10 +17,14 @@ void show(const Database& db) {
   std::printf("%10s %10s %7s %17s  %s\n", "usual us", "tuned us", "ratio", "95 % between",
               "kernel, on what");
   for (const Record& r : db.records()) {
-    const bool newest = db.find(r.task, r.device) == &r;
+    std::string state;
+    if (!db.is_current(r))
+      state = " (replaced by a later one)";
+    else if (r.state != Record::State::kConfirmed)
+      state = " (" + std::string(autotune::name(r.state)) + ")";
     std::printf("%10.1f %10.1f %7.3f %8.3f %8.3f  %s on %s%s\n", r.usual_us, r.tuned_us,
                 r.tuned_us / r.usual_us, r.low, r.high, r.task.c_str(), r.device.c_str(),
-                newest ? "" : " (replaced by a later one)");
+                state.c_str());
   }
 }
 
@@ -32,10 +37,10 @@ int check(const Database& db, const std::string& file) {
 // Records that `into` has already, or a newer one in place of, are not added.
 Result<size_t> merge(Database& into, const Database& from) {
   size_t added = 0;
+  std::set<std::string> known;
+  for (const Record& r : into.records()) known.insert(autotune::to_line(r));
   for (const Record& r : from.records()) {
-    if (from.find(r.task, r.device) != &r) continue;
-    const Record* known = into.find(r.task, r.device);
-    if (known && autotune::to_line(*known) == autotune::to_line(r)) continue;
+    if (!from.is_current(r) || !known.insert(autotune::to_line(r)).second) continue;
     TW_RETURN_IF_ERROR(into.append(r));
     ++added;
   }

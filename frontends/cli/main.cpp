@@ -163,7 +163,9 @@ void add_tune(CLI::App& app, Arguments& a) {
   c->add_option("--report", a.tune.report,
                 "write a page on what was found to this file: gains, decisions, roofline (HTML)");
   c->footer(std::string(kShapeHelp) +
-            "\nWhat was found before goes on from there. Ctrl-C ends it and keeps what was found.\n"
+            "\ntune measures kernels for any extents at each size that is stated beside `any`:\n"
+            "--shape batch=1 --shape batch=8 --shape any. Else it takes one set.\n"
+            "It goes on from what was found before. Ctrl-C ends it and keeps what was found.\n"
             "Example:\n  tilewright tune model.onnx --db tuned.jsonl --shape batch=1 --time 4m\n"
             "  tilewright compile model.onnx --db tuned.jsonl --shape batch=1 -o model.so");
 }

@@ -237,6 +237,41 @@ Result<BoundModel> open_bound(const ModelOptions& options, const std::string& in
   return m;
 }
 
+Result<SizedModel> open_sized(const ModelOptions& options, const std::string& inputs) {
+  SizedModel sized;
+  TW_ASSIGN(sized.model, open_model(options.model));
+  sized.infos = inputs_of(*sized.model);
+  TW_ASSIGN(std::vector<Binding> sets, parse_shapes(sized.infos, options.shapes));
+  const bool symbolic =
+      sets.back().shapes.empty() && sets.back().symbols.empty() && !options.shapes.empty();
+  if (!symbolic && sets.size() > 1)
+    return invalid(
+        "--shape: an extent is given twice; with --shape any, too, kernels for any "
+        "extents are measured at each of these");
+  if (!symbolic) {
+    TW_ASSIGN(BoundModel bound, open_bound(options, inputs));
+    sized.binding = std::move(bound.binding);
+    sized.inputs.push_back(std::move(bound.inputs));
+    return sized;
+  }
+  sized.binding = sets.back();
+  if (sets.size() > 1) sets.pop_back();
+  if (sets.size() > 1 && !inputs.empty())
+    return invalid("--inputs is of one size, and --shape states several");
+  for (const Binding& set : sets) {
+    NamedTensors tensors;
+    if (inputs.empty()) {
+      TW_ASSIGN(tensors, random_inputs(sized.infos, set));
+    } else {
+      TW_ASSIGN(tensors, read_inputs(inputs, sized.model.get(), sized.infos));
+    }
+    TW_ASSIGN(std::vector<Tensor> ordered, order_inputs(std::move(tensors), sized.infos));
+    TW_RETURN_IF_ERROR(check_types(sized.infos, ordered));
+    sized.inputs.push_back(std::move(ordered));
+  }
+  return sized;
+}
+
 Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& inputs,
                                 bool profile) {
   OpenedModel opened;

@@ -117,7 +117,7 @@ nlohmann::ordered_json to_json(const autotune::TuneResult& r) {
 }
 
 // Roofs are those of the machine that was measured on, whatever --machine says of it.
-autotune::report::Facts facts_of(const ModelOptions& options, const BoundModel& bound,
+autotune::report::Facts facts_of(const ModelOptions& options, const SizedModel& bound,
                                  const CompileOptions& compile) {
   autotune::report::Facts facts{.model = std::filesystem::path(options.model).filename(),
                                 .device = cpu_info().model,
@@ -125,9 +125,12 @@ autotune::report::Facts facts_of(const ModelOptions& options, const BoundModel& 
                                 .threads = compile.schedule_threads};
   if (options.cpu != "native") facts.device += ", code for " + options.cpu;
   if (!options.machine.empty()) facts.device += ", described by " + options.machine;
-  for (size_t i = 0; i < bound.infos.size(); ++i)
+  for (size_t i = 0; i < bound.infos.size(); ++i) {
     facts.inputs += (i == 0 ? "" : ", ") + bound.infos[i].name + ": " +
-                    std::string(name(bound.inputs[i].dtype())) + to_string(bound.inputs[i].shape());
+                    std::string(name(bound.inputs[0][i].dtype()));
+    for (size_t size = 0; size < bound.inputs.size(); ++size)
+      facts.inputs += (size == 0 ? "" : " or ") + to_string(bound.inputs[size][i].shape());
+  }
   const int threads = compile.schedule_threads;
   if (const auto kept = measure::read_speed(measure::cache_file()); kept.ok()) {
     const auto at = [&](double one, double all) { return measure::at_threads(one, all, threads); };
@@ -159,7 +162,7 @@ int tune_command(const ModelOptions& options, const std::string& inputs,
     if (const Status s = autotune::report::check_writable(arguments.report); !s.ok())
       return report(s.error());
   const OnInterrupt on_interrupt;
-  auto bound = open_bound(options, inputs);
+  auto bound = open_sized(options, inputs);
   if (!bound.ok()) return report(bound.error());
   const CompileOptions compile = compile_options(options);
   Progress progress;

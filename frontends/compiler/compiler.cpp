@@ -1,8 +1,8 @@
 #include "frontends/compiler/compiler.h"
 
-#include "autotune/database.h"
+#include "autotune/database/database.h"
+#include "autotune/database/task.h"
 #include "autotune/graph_form.h"
-#include "autotune/task.h"
 #include "codegen/assemble_executable.h"
 #include "codegen/backend.h"
 #include "codegen/measure/machine_cache.h"

@@ -33,7 +33,7 @@ struct CompileOptions {
   bool fuse = true, schedule = true;
   // Which results may differ from strict IEEE order and rounding.
   Numerics numerics = Numerics::kStandard;
-  // A tuning database (autotune/database.h) whose schedules come before the usual ones; empty: none.
+  // A tuning database (autotune/database/database.h) whose schedules come before the usual ones; empty: none.
   std::string database;
   // Kernels that it does not have get the answers of others like them (Database::find_like).
   bool guess = false;

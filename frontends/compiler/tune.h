@@ -6,11 +6,12 @@
 
 namespace tilewright {
 
-// Starts from the schedules that options.database has already, and writes a record for each kernel
-// that got a better one. `inputs`: in the model's order. Errors: those of compilation and runs, and
-// kIo where the database cannot be written, which is tried first.
+// Starts from what options.database has already. A form that becomes the best one is written at once, as
+// provisional; what holds up in the last runs, as confirmed; a confirmed one that does not, as withdrawn.
+// `inputs`: in the model's order, at each size that counts where extents stay symbolic. Errors: those of
+// compilation and runs, and kIo where the database cannot be written, which is tried first.
 Result<autotune::TuneResult> tune(const OnnxModel& model, const Binding& binding,
-                                  std::span<const Tensor> inputs, const CompileOptions& options,
+                                  autotune::InputSets inputs, const CompileOptions& options,
                                   const autotune::TuneOptions& tuning);
 
 }  // namespace tilewright

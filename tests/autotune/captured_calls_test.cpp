@@ -79,8 +79,8 @@ class CaptureCalls : public testing::Test {
 TEST_F(CaptureCalls, KernelsComputeTheSameOnThem) {
   const CapturedCalls calls = capture(1 << 20);
   EXPECT_EQ(calls.by_kernel.size(), kernels().size());
-  const auto refused =
-      check_alone(program_, kernels(), calls, compiler_->assemble_options(), {.same_bits = true});
+  const auto refused = check_alone(program_, kernels(), {&calls, 1}, compiler_->assemble_options(),
+                                   {.same_bits = true});
   ASSERT_TRUE(refused.ok()) << refused.error().to_string();
   EXPECT_TRUE(refused->empty()) << refused->begin()->first << ": " << refused->begin()->second;
 }

@@ -76,7 +76,7 @@ class CheckAlone : public testing::Test {
   }
   std::map<std::string, std::string> check(const ir::Program& program, CheckOptions options = {}) {
     const auto refused =
-        check_alone(program, names(), calls_, compiler_->assemble_options(), options);
+        check_alone(program, names(), {&calls_, 1}, compiler_->assemble_options(), options);
     EXPECT_TRUE(refused.ok()) << refused.error().to_string();
     return refused.ok() ? *refused : std::map<std::string, std::string>();
   }
@@ -275,7 +275,7 @@ TEST_F(CheckAlone, MutantsOfFlatLoopsAreRefused) {
 }
 
 TEST_F(CheckAlone, AWorkerThatIsNotThereIsAnError) {
-  const auto refused = check_alone(program_, names(), calls_, compiler_->assemble_options(),
+  const auto refused = check_alone(program_, names(), {&calls_, 1}, compiler_->assemble_options(),
                                    {.worker = "/nowhere/tilewright-check"});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, ErrorKind::kIo);

@@ -1,5 +1,5 @@
 // Which of two forms is faster, by pairs of times: bounds that hold as often as they say.
-#include "autotune/comparison.h"
+#include "autotune/measure/comparison.h"
 
 #include <gtest/gtest.h>
 
@@ -31,6 +31,29 @@ TEST(Comparison, AStolenCoreHasNoSay) {
   std::vector<double> a(20, 1.0), b(20, 0.9);
   b[3] = b[11] = 50;
   EXPECT_TRUE(compare(a, b).b_is_faster());
+}
+// Faster at most sizes is not enough, and what was not measured at a size says nothing of it.
+TEST(Comparison, OverSizesNoneMayBeSlower) {
+  const auto of = [](double ratio) {
+    const std::vector<double> a(9, 1.0), b(9, ratio);
+    return compare(a, b);
+  };
+  const Comparison all = over_sizes(std::vector{of(0.5), of(0.8), of(1.25)});
+  EXPECT_NEAR(all.ratio, std::cbrt(0.5), 1e-12);
+  EXPECT_NEAR(all.high, std::cbrt(0.5), 1e-12);
+  EXPECT_EQ(all.worst, 1.25);
+  EXPECT_EQ(all.pairs, 9u);
+  EXPECT_NEAR(all.b, (0.5 + 0.8 + 1.25) / 3, 1e-12);
+  EXPECT_FALSE(all.b_is_faster());
+  EXPECT_TRUE(over_sizes(std::vector{of(0.5), of(0.8), of(1)}).b_is_faster());
+  const Comparison one = over_sizes(std::vector{compare({}, {}), of(0.5)});
+  EXPECT_EQ(one.ratio, 0.5);
+  EXPECT_TRUE(one.b_is_faster());
+  EXPECT_EQ(over_sizes(std::vector{compare({}, {})}).pairs, 0u);
+  const Comparison few =
+      over_sizes(std::vector{compare(std::vector{1.0}, std::vector{0.5}), of(0.5)});
+  EXPECT_EQ(few.low, 0);
+  EXPECT_FALSE(few.b_is_faster());
 }
 // The true median lies outside of the bounds in at most 5 % of all cases, whatever the distribution.
 TEST(Comparison, BoundsHoldAsOftenAsTheySay) {

@@ -8,7 +8,7 @@
 #include <random>
 #include <sstream>
 
-#include "autotune/prospects.h"
+#include "autotune/search/prospects.h"
 #include "frontends/compiler/compiler.h"
 #include "ir/module_text/parser_graph.h"
 #include "runtime/session.h"

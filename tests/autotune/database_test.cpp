@@ -1,6 +1,6 @@
 // The tuning database: what is written is read, damage costs the lines that have it, and several
 // processes may write at once.
-#include "autotune/database.h"
+#include "autotune/database/database.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -173,6 +173,37 @@ TEST_F(Databases, LikeTasksAreFoundNearestFirst) {
   add("conv-3", "conv-f", kHere, 3);
   add("conv-4", "conv-f", "there", 4);
   EXPECT_EQ(rows("conv-9", "conv-f"), 3);
+}
+// Provisional ones are for tuning to go on from; whoever compiles waits for what is confirmed.
+TEST_F(Databases, OnlyWhatIsConfirmedIsFound) {
+  using State = Record::State;
+  Database db = opened();
+  const auto add = [&](int64_t rows, State state) {
+    Record r = record("conv-1", rows);
+    r.family = "conv-f";
+    r.state = state;
+    ASSERT_TRUE(db.append(r).ok());
+    db = opened();
+  };
+  const auto rows = [](const Record* r) { return r ? r->answers.at("conv.rows") : 0; };
+  add(1, State::kProvisional);
+  EXPECT_EQ(rows(db.find("conv-1", kHere)), 0);
+  EXPECT_EQ(rows(db.newest("conv-1", kHere)), 1);
+  EXPECT_EQ(rows(db.find_like("conv-2", "conv-f", kHere)), 0);
+  add(2, State::kConfirmed);
+  add(3, State::kProvisional);
+  EXPECT_EQ(rows(db.find("conv-1", kHere)), 2);
+  EXPECT_EQ(rows(db.find_like("conv-2", "conv-f", kHere)), 2);
+  std::vector<bool> current;
+  for (const Record& r : db.records()) current.push_back(db.is_current(r));
+  EXPECT_EQ(current, (std::vector<bool>{false, true, true}));
+  add(4, State::kWithdrawn);
+  EXPECT_EQ(db.find("conv-1", kHere), nullptr);
+  EXPECT_EQ(rows(db.find_like("conv-2", "conv-f", kHere)), 0);
+  add(5, State::kConfirmed);
+  EXPECT_EQ(rows(db.find("conv-1", kHere)), 5);
+  ASSERT_TRUE(db.prune().ok());
+  EXPECT_EQ(opened().records().size(), 1u);
 }
 // As version 1 wrote it: without a family.
 TEST_F(Databases, RecordsOfVersion1AreRead) {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "autotune/learn/loop_shape.h"
-#include "autotune/priced_form.h"
+#include "autotune/search/priced_form.h"
 #include "ir/text/parser_loops.h"
 
 namespace tilewright::autotune {

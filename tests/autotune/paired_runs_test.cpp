@@ -1,5 +1,5 @@
 // Two forms of a model in turn: times of runs and kernels, and results that must agree.
-#include "autotune/paired_runs.h"
+#include "autotune/measure/paired_runs.h"
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ Tensor input() {
 }
 Result<PairedTimes> in_turn(Session& a, Session& b, const PairedOptions& options) {
   std::mt19937 random(1);
-  const std::vector<Tensor> inputs{input()};
+  const std::vector<std::vector<Tensor>> inputs{{input()}};
   return run_in_turn(a, b, inputs, options, random);
 }
 
@@ -45,13 +45,13 @@ TEST(PairedRuns, TimeEachKernel) {
   const auto times = in_turn(*a, *b, {.seconds = 0, .least = 9, .most = 20});
   ASSERT_TRUE(times.ok()) << times.error().to_string();
   EXPECT_EQ(times->runs().pairs, 9u);
-  ASSERT_EQ(times->a.rows.size(), 1u);
+  ASSERT_EQ(times->sizes[0].a.rows.size(), 1u);
   const Comparison c = times->kernel("k0_matmul_relu");
   EXPECT_EQ(c.pairs, 9u);
   EXPECT_GT(c.a, 0);
   EXPECT_LE(c.a, times->runs().a);
   EXPECT_EQ(times->kernel("k1_nobody").pairs, 0u);
-  const std::string nodes = times->a.rows[0].nodes;
+  const std::string nodes = times->sizes[0].a.rows[0].nodes;
   EXPECT_EQ(times->nodes({nodes}, {nodes}).pairs, 9u);
   EXPECT_NEAR(times->nodes({nodes}, {nodes}).a, c.a, 0.01);
   EXPECT_EQ(times->nodes({nodes}, {"nobody"}).pairs, 0u);

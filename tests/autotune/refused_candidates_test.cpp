@@ -101,7 +101,7 @@ class RefusedCandidates : public testing::Test {
     Tensor x = Tensor::allocate(DType::kFloat32, {40, 300}).value();
     for (int64_t i = 0; i < x.element_count(); ++i)
       x.data_as<float>()[i] = std::sin(static_cast<float>(i));
-    const std::vector<Tensor> inputs{x};
+    const std::vector<std::vector<Tensor>> inputs{{x}};
     TW_ASSIGN(const passes::LowerOptions lower, lower_options({}));
     codegen::AssembleOptions assemble = assemble_options({}, lower.machine, "g");
     assemble.backend = backend;
@@ -110,7 +110,7 @@ class RefusedCandidates : public testing::Test {
     how.known = [&](const std::string& task, const std::string& family) {
       if (backend && !family.empty()) backend->usual = true;
       const auto it = known.find(task);
-      return it == known.end() ? passes::Answers() : it->second;
+      return it == known.end() ? Known() : Known{.answers = it->second};
     };
     return tune_model(graph, lower, assemble, inputs, how);
   }

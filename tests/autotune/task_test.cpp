@@ -1,5 +1,5 @@
 // Which kernels are one task: those of equal structure, whatever a model calls its values.
-#include "autotune/task.h"
+#include "autotune/database/task.h"
 
 #include <gtest/gtest.h>
 

@@ -101,7 +101,7 @@ TEST(TuneGraph, TriesWhatElseThereIs) {
   Tensor x = Tensor::allocate(DType::kFloat32, {1, 32, 24, 24}).value();
   for (int64_t i = 0; i < x.element_count(); ++i)
     x.data_as<float>()[i] = static_cast<float>(i % 23) / 23;
-  const std::vector<Tensor> inputs{x};
+  const std::vector<std::vector<Tensor>> inputs{{x}};
   std::mt19937 random(1);
   const auto tuned = tune_graph(g, compiler, inputs, {}, random);
   ASSERT_TRUE(tuned.ok()) << tuned.error().to_string();
@@ -116,7 +116,7 @@ TEST(TuneGraph, TriesWhatElseThereIs) {
   for (const auto& [name, value] : tuned->form.answers)
     EXPECT_EQ(decision(tuned->form, name).answer, value);
   // From good answers it starts, and unknown ones are left out.
-  GraphTuneOptions known{.from = {{"nobody.winograd", 2}, {"e.winograd", 0}}};
+  GraphTuneOptions known{.from = {.answers = {{"nobody.winograd", 2}, {"e.winograd", 0}}}};
   known.stop = [] { return true; };
   const auto again = tune_graph(g, compiler, inputs, known, random);
   ASSERT_TRUE(again.ok()) << again.error().to_string();

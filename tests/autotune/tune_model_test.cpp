@@ -2,11 +2,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
-#include "autotune/database.h"
-#include "autotune/task.h"
+#include "autotune/database/database.h"
+#include "autotune/database/task.h"
 #include "frontends/compiler/tune.h"
 #include "ir/module_text/parser_graph.h"
 #include "runtime/session.h"
@@ -33,7 +34,7 @@ Tensor input() {
 }
 Result<autotune::TuneResult> tuned(const CompileOptions& options, autotune::TuneOptions how) {
   TW_ASSIGN(const passes::LowerOptions lower, lower_options(options));
-  const std::vector<Tensor> inputs{input()};
+  const std::vector<std::vector<Tensor>> inputs{{input()}};
   return autotune::tune_model(model(), lower, assemble_options(options, lower.machine, "g"), inputs,
                               how);
 }
@@ -86,6 +87,29 @@ TEST(TuneModel, KeepsTheHistoryOfItsTrials) {
   EXPECT_EQ(trials, result->progress.trials);
   for (size_t r = 1; r < result->rounds.size(); ++r)
     EXPECT_GE(result->rounds[r].saved, result->rounds[r - 1].saved);
+}
+// What was confirmed before and is slower now is given up, and so said; what nobody confirmed is not.
+TEST(TuneModel, WithdrawsWhatIsNotFaster) {
+  const auto first = tuned({}, {.seconds = 60, .trials = 60});
+  ASSERT_TRUE(first.ok()) << first.error().to_string();
+  const autotune::TunedKernel& kernel = first->kernels[0];
+  const auto slowest = std::max_element(
+      kernel.trials.begin(), kernel.trials.end(),
+      [](const auto& a, const auto& b) { return a.measured.ratio < b.measured.ratio; });
+  ASSERT_NE(slowest, kernel.trials.end());
+  ASSERT_GT(slowest->measured.ratio, 1.1);
+  for (const bool recorded : {true, false}) {
+    autotune::TuneOptions how{.seconds = 60, .trials = 1};
+    how.known = [&](const std::string& task, const std::string&) {
+      return task == kernel.task ? autotune::Known{slowest->answers, recorded} : autotune::Known{};
+    };
+    const auto again = tuned({}, how);
+    ASSERT_TRUE(again.ok()) << again.error().to_string();
+    for (const autotune::TunedKernel& k : again->kernels) {
+      EXPECT_EQ(k.withdrawn, recorded && k.task == kernel.task) << k.name;
+      EXPECT_FALSE(k.improved) << k.name;
+    }
+  }
 }
 TEST(TuneModel, EndsWhenItIsTold) {
   autotune::TuneOptions how{.seconds = 600};

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "autotune/task.h"
+#include "autotune/database/task.h"
 #include "codegen/measure/machine_file.h"
 #include "frontends/compiler/compiler.h"
 #include "frontends/compiler/tune.h"

@@ -30,6 +30,31 @@ class Tune(unittest.TestCase):
         return self.run_cli("tune", self.model, "--db", self.db, "--threads", "1", "--shape", "batch=1",
                             *more)
 
+    def records(self):
+        with open(self.db, encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    def test_symbolic_extents_are_tuned_at_stated_sizes(self):
+        any_batch = ["--shape", "batch=2", "--shape", "batch=7", "--shape", "any"]
+        tuned = ["tune", self.model, "--db", self.db, "--threads", "1", "--trials", "60", "--time", "60s"]
+        done = self.run_cli(*tuned, *any_batch)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("whole runs: ", done.stdout)
+        compiled = os.path.join(self.folder.name, "model.so")
+        done = self.run_cli("compile", self.model, "--db", self.db, "--threads", "1", "-o", compiled,
+                            "--shape", "any")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        schedules = self.run_cli("info", compiled, "--schedules").stdout
+        for record in self.records():
+            if record["state"] == "confirmed":
+                for step in record["schedule"].splitlines():
+                    self.assertIn(step, schedules)
+        ran = self.run_cli("bench", compiled, "--shape", "batch=5", "--threads", "1", "--seconds", "0.1")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        refused = self.run_cli(*tuned, *any_batch[:4])
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("with --shape any, too", refused.stderr)
+
     def test_ends_at_a_stated_gap(self):
         done = self.tune("--gap", "90%", "--time", "60s", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -45,11 +70,15 @@ class Tune(unittest.TestCase):
         self.assertGreaterEqual(summary["trials"], 30)
         self.assertLessEqual(summary["low"], summary["ratio"])
         self.assertLessEqual(summary["ratio"], summary["high"])
-        with open(self.db, encoding="utf-8") as file:
-            records = [json.loads(line) for line in file]
-        self.assertEqual(len(records), summary["improved"] + (summary["graph_answers"] > 0))
-        for record in records:
+        written = self.records()
+        for record in written:
             self.assertLess(record["ratio"][1], 1)
+        records = [record for record in written if record["state"] == "confirmed"]
+        self.assertEqual(len(records), summary["improved"] + (summary["graph_answers"] > 0))
+        # Each was written before, when rounds had found it.
+        found = [(r["task"], r["answers"]) for r in written if r["state"] == "provisional"]
+        for record in records:
+            self.assertIn((record["task"], record["answers"]), found)
         # Each record's schedule is what its kernel has in a model that is compiled with the database.
         compiled = os.path.join(self.folder.name, "model.so")
         done = self.run_cli("compile", self.model, "--db", self.db, "--threads", "1", "-o", compiled,
@@ -121,15 +150,18 @@ class Tune(unittest.TestCase):
         exported = json.loads(self.run_cli("db", "export", self.db).stdout)
         self.assertEqual(exported, [json.loads(line) for line in lines])
         other = os.path.join(self.folder.name, "other.jsonl")
-        for added in (len(lines), 0):
+        shown = self.run_cli("db", "show", self.db).stdout
+        replaced = shown.count("(replaced by a later one)")
+        for added in (len(lines) - replaced, 0):
             merged = self.run_cli("db", "merge", other, self.db)
             self.assertIn(f": {added} records added", merged.stdout)
+        self.assertNotIn("replaced", self.run_cli("db", "show", other).stdout)
         with open(self.db, "a", encoding="utf-8") as file:
             file.write("half a line\n")
         damaged = self.run_cli("db", "check", self.db)
         self.assertEqual(damaged.returncode, 1)
         self.assertIn(f"line {len(lines) + 1}: no JSON object", damaged.stdout)
-        self.assertIn("1 lines removed", self.run_cli("db", "prune", self.db).stdout)
+        self.assertIn(f"{replaced + 1} lines removed", self.run_cli("db", "prune", self.db).stdout)
         self.assertEqual(self.run_cli("db", "check", self.db).returncode, 0)
         for wrong in (["db", "show"], ["db", "burn", self.db], ["db", "merge", self.db]):
             self.assertEqual(self.run_cli(*wrong).returncode, 2)

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "autotune/paired_runs.h"
-#include "autotune/priced_form.h"
+#include "autotune/measure/paired_runs.h"
+#include "autotune/search/priced_form.h"
 #include "codegen/assemble_executable.h"
 #include "frontends/compiler/compiler.h"
 #include "runtime/core/fnv.h"
@@ -71,7 +71,7 @@ class Measurement {
       for (size_t i = 0; i < forms.size(); ++i) {
         if (!sessions[i]) continue;
         const PairedOptions pairs{.seconds = 0.04, .least = 9, .most = 41};
-        auto times = run_in_turn(*usual_, *sessions[i], inputs_, pairs, random_);
+        auto times = run_in_turn(*usual_, *sessions[i], {&inputs_, 1}, pairs, random_);
         if (times.ok())
           ratios[i][again] = static_cast<float>(times->kernel(kernel_.kernel.name).ratio);
         else

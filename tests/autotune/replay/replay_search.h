@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "autotune/prospects.h"
+#include "autotune/search/prospects.h"
 #include "tests/autotune/replay/replay_table.h"
 
 namespace tilewright::autotune {

@@ -15,7 +15,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "autotune/prospects.h"
+#include "autotune/search/prospects.h"
 #include "passes/decisions/decision.h"
 #include "passes/lower.h"
 

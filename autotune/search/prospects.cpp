@@ -1,4 +1,4 @@
-#include "autotune/prospects.h"
+#include "autotune/search/prospects.h"
 
 #include <algorithm>
 #include <cmath>

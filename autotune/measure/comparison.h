@@ -15,10 +15,17 @@ struct Comparison {
   size_t pairs = 0;
   // Seconds, or whatever both were measured in: medians.
   double a = 0, b = 0;
-  bool b_is_faster() const { return high < 1; }
+  // Of several sizes: the ratio where b does worst.
+  double worst = 1;
+  // At no size is it slower by more than what medians differ by anyway.
+  bool b_is_faster() const { return high < 1 && worst < 1.005; }
 };
 
 // Pair k are a[k] and b[k], measured one right after the other; all positive, as many of each.
 Comparison compare(std::span<const double> a, std::span<const double> b);
+
+// The same two forms at several sizes, each of which counts alike: geometric means of ratios and bounds,
+// means of the times. Where nothing was measured does not count.
+Comparison over_sizes(std::span<const Comparison> sizes);
 
 }  // namespace tilewright::autotune

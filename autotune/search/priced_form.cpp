@@ -1,4 +1,4 @@
-#include "autotune/priced_form.h"
+#include "autotune/search/priced_form.h"
 
 #include "passes/schedule/rules/choose_trace.h"
 

@@ -1,4 +1,4 @@
-#include "autotune/comparison.h"
+#include "autotune/measure/comparison.h"
 
 #include <algorithm>
 #include <cmath>
@@ -38,12 +38,31 @@ Comparison compare(std::span<const double> a, std::span<const double> b) {
   std::sort(ratios.begin(), ratios.end());
   const size_t n = ratios.size(), k = bound_of_median(n);
   const bool known = k > 0;
-  return {.ratio = n == 0 ? 1 : median(ratios),
+  const double ratio = n == 0 ? 1 : median(ratios);
+  return {.ratio = ratio,
           .low = known ? ratios[k - 1] : 0,
           .high = known ? ratios[n - k] : std::numeric_limits<double>::infinity(),
           .pairs = n,
           .a = median({a.begin(), a.end()}),
-          .b = median({b.begin(), b.end()})};
+          .b = median({b.begin(), b.end()}),
+          .worst = ratio};
+}
+
+Comparison over_sizes(std::span<const Comparison> sizes) {
+  Comparison all{.ratio = 0, .low = 0, .high = 0, .worst = 0};  // logarithms, for now
+  double n = 0;
+  for (const Comparison& c : sizes) {
+    if (c.pairs == 0) continue;
+    ++n;
+    all.ratio += std::log(c.ratio), all.low += std::log(c.low), all.high += std::log(c.high);
+    all.a += c.a, all.b += c.b;
+    all.pairs = n == 1 ? c.pairs : std::min(all.pairs, c.pairs);
+    all.worst = std::max(all.worst, c.ratio);
+  }
+  if (n == 0) return compare({}, {});
+  for (double* x : {&all.ratio, &all.low, &all.high}) *x = std::exp(*x / n);
+  all.a /= n, all.b /= n;
+  return all;
 }
 
 }  // namespace tilewright::autotune

@@ -1,10 +1,10 @@
-#include "autotune/search.h"
+#include "autotune/search/search.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "autotune/priced_form.h"
+#include "autotune/search/priced_form.h"
 #include "passes/price_decisions.h"
 #include "passes/schedule/rules/choose_trace.h"
 

@@ -1,5 +1,6 @@
 // Two compiled forms of a model, run in turn: what each kernel takes inside the model, with its real
-// operands and whatever the kernels before left in the caches.
+// operands and whatever the kernels before left in the caches. A model whose extents only the run knows
+// is run at several sizes.
 #pragma once
 
 #include <functional>
@@ -9,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "autotune/comparison.h"
+#include "autotune/measure/comparison.h"
 #include "runtime/session.h"
 
 namespace tilewright::autotune {
@@ -18,31 +19,38 @@ namespace tilewright::autotune {
 // model's nodes.
 struct RunTimes {
   struct Row {
-    std::string nodes, kernel;  // as in Profiler::Row
+    std::string nodes, kernel;                // as in Profiler::Row
+    int64_t calls = 0, flops = 0, bytes = 0;  // of one run
     std::vector<double> us;
   };
   std::vector<double> runs;
   std::vector<Row> rows;
 };
 struct PairedTimes {
-  RunTimes a, b;
-  Comparison runs() const { return compare(a.runs, b.runs); }
+  struct OfSize {
+    RunTimes a, b;
+  };
+  std::vector<OfSize> sizes;
+  Comparison runs() const;
   // Of all calls of a kernel, by its name.
   Comparison kernel(const std::string& name) const;
   // Of all kernels of these nodes: what a graph's other form changes.
   Comparison nodes(const std::set<std::string>& of_a, const std::set<std::string>& of_b) const;
 };
+// A model's inputs, at each size.
+using InputSets = std::span<const std::vector<Tensor>>;
 struct PairedOptions {
-  // Pairs are run for about so long, and so many at least and at most.
+  // Pairs are run for about so long, and so many at least and at most, at each size.
   double seconds = 0.5;
   size_t least = 8, most = 64;
   std::function<bool()> stop;  // asked between pairs; null: never
 };
 
 // Which of the two goes first is drawn for each pair. Each is run once before it is timed, so that
-// caches hold its own data and not the other's. Errors: those of the runs, and kInvalid when results
-// of the first runs differ by more than reordered sums do.
-Result<PairedTimes> run_in_turn(Session& a, Session& b, std::span<const Tensor> inputs,
+// caches hold its own data and not the other's. Pairs that lost time to others (lost_time.h) are run
+// again, for about as long once more; where few are left, all count. Errors: those of the runs, and
+// kInvalid when results of the first runs differ by more than reordered sums do.
+Result<PairedTimes> run_in_turn(Session& a, Session& b, InputSets inputs,
                                 const PairedOptions& options, std::mt19937& random);
 
 }  // namespace tilewright::autotune

@@ -1,4 +1,4 @@
-#include "autotune/task.h"
+#include "autotune/database/task.h"
 
 #include <cstdio>
 

@@ -1,0 +1,83 @@
+#include "autotune/kernel_entries.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "autotune/database/task.h"
+#include "passes/lower.h"
+
+namespace tilewright::autotune {
+
+Result<KernelEntries> find_kernels(const ir::Graph& fused, const ModelCompiler& compiler,
+                                   const FindKnown& known, const SearchOptions& search) {
+  KernelEntries entries;
+  passes::LowerOptions lower = compiler.lower();
+  Status failed;
+  lower.find_schedule =
+      [&](const ir::Kernel& k,
+          const std::set<std::string>& constants) -> std::optional<passes::Trace> {
+    TunedKernel kernel{
+        .name = k.name, .task = task_key(k, constants), .family = family_key(k, constants)};
+    SearchOptions how = search;
+    how.seed += static_cast<uint32_t>(entries.size());
+    if (known) {
+      Known from = known(kernel.task, kernel.family);
+      kernel.recorded = from.recorded;
+      how.from = std::move(from.answers);
+    }
+    auto started = Search::start(k, constants, compiler.lower(), std::move(how));
+    if (!started.ok()) {
+      if (failed.ok()) failed = started.error();
+      return std::nullopt;
+    }
+    kernel.expected_us = started->usual().expected_us;
+    entries.push_back({std::move(kernel), std::move(*started), std::nullopt});
+    return entries.back().search.usual().schedule;
+  };
+  TW_ASSIGN(const ir::Program program, passes::lower_fused(fused, lower));
+  (void)program;
+  TW_RETURN_IF_ERROR(failed);
+  return entries;
+}
+
+void set_times(KernelEntries& entries, const PairedTimes& usual) {
+  constexpr double kShort = 0.002;  // of a run's time: kernels below are left alone
+  const auto sizes = static_cast<int64_t>(usual.sizes.size());
+  for (KernelEntry& e : entries) {
+    TunedKernel& k = e.kernel;
+    k.us = usual.kernel(k.name).a;
+    for (const PairedTimes::OfSize& size : usual.sizes)
+      for (const RunTimes::Row& r : size.a.rows)
+        if (r.kernel == k.name) k.calls += r.calls, k.flops += r.flops, k.bytes += r.bytes;
+    k.calls = (k.calls + sizes - 1) / sizes, k.flops /= sizes, k.bytes /= sizes;
+  }
+  std::stable_sort(entries.begin(), entries.end(), [](const KernelEntry& a, const KernelEntry& b) {
+    return a.kernel.us > b.kernel.us;
+  });
+  const double least = kShort * usual.runs().a;
+  std::erase_if(entries, [&](const KernelEntry& e) { return e.kernel.us < least; });
+}
+
+void weigh(KernelEntries& entries) {
+  constexpr size_t kForms = 6;
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < entries.size(); i = next++)
+      if (!entries[i].trial)
+        (void)catch_failures([&] { return entries[i].search.weigh(kForms), Status(); });
+  };
+  std::vector<std::thread> helpers;
+  for (int t = 1; t < available_cpus(); ++t) helpers.emplace_back(work);
+  work();
+  for (std::thread& t : helpers) t.join();
+}
+
+Schedules best_schedules(const KernelEntries& entries) {
+  Schedules s;
+  for (const KernelEntry& e : entries)
+    if (e.search.improved()) s[e.kernel.task] = e.search.best().schedule;
+  return s;
+}
+
+}  // namespace tilewright::autotune

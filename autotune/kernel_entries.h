@@ -1,0 +1,37 @@
+// The kernels of a model while they are tuned, each with its search.
+#pragma once
+
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "autotune/measure/paired_runs.h"
+#include "autotune/model_compiler.h"
+#include "autotune/search/search.h"
+#include "autotune/tuned_kernel.h"
+
+namespace tilewright::autotune {
+
+struct KernelEntry {
+  TunedKernel kernel;
+  Search search;
+  std::optional<Candidate> trial;  // of the round
+  bool confirms = false;           // the trial was faster in the round before
+  bool checked = false;            // the trial was called alone
+  double ratio = 1;                // of the best form's time to the usual one's, by the rounds
+};
+using KernelEntries = std::vector<KernelEntry>;
+
+// All kernels of the graph, each beginning with the form that `known` has, or with its usual one.
+// `search`: but for its seed and what it starts from. Errors: of the rules, without any answers.
+Result<KernelEntries> find_kernels(const ir::Graph& fused, const ModelCompiler& compiler,
+                                   const FindKnown& known, const SearchOptions& search);
+// Their times with the usual schedules, by runs of these; the slowest first, and those that hardly take
+// any time are left out.
+void set_times(KernelEntries& entries, const PairedTimes& usual);
+// Weighs some forms of each kernel that wants a candidate, on all CPUs: no session runs meanwhile.
+void weigh(KernelEntries& entries);
+
+Schedules best_schedules(const KernelEntries& entries);  // those that are not the usual ones
+
+}  // namespace tilewright::autotune
