@@ -15,10 +15,12 @@ namespace tilewright::autotune {
 struct KernelEntry {
   TunedKernel kernel;
   Search search;
-  std::optional<Candidate> trial;  // of the round
-  bool confirms = false;           // the trial was faster in the round before
-  bool checked = false;            // the trial was called alone
-  double ratio = 1;                // of the best form's time to the usual one's, by the rounds
+  // The candidate that is being measured, and its times against the best form in `rounds` rounds.
+  std::optional<Candidate> trial;
+  PairedSums times;
+  size_t rounds = 0;
+  bool checked = false;  // it was called alone
+  double ratio = 1;      // of the best form's time to the usual one's, by the rounds
 };
 using KernelEntries = std::vector<KernelEntry>;
 

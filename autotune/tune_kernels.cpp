@@ -9,6 +9,13 @@ namespace tilewright::autotune {
 namespace {
 
 constexpr double kWorthwhile = 0.99;  // of the best form's time: what is less is no gain
+// A candidate goes when it is not worthwhile, but for an allowance that shrinks as pairs grow more (2 % at
+// the least number of them), or when this many leave it open.
+constexpr size_t kSome = 4, kAll = 40;
+constexpr double kAllowance = 0.12;
+// One that is faster must be so in so many pairs, of two compiled models: where code and data lie in
+// memory is chance, and differs between these.
+constexpr size_t kEnough = 12, kRounds = 2;
 
 }  // namespace
 
@@ -84,6 +91,8 @@ size_t KernelTuner::choose_trials(Schedules& schedules) {
   for (KernelEntry& e : entries_) {
     if (!e.trial && !is_close(e)) {
       e.trial = e.search.next();
+      e.times.clear();
+      e.rounds = 0;
       e.checked = false;
     }
     if (!e.trial) continue;
@@ -102,23 +111,21 @@ Result<bool> KernelTuner::round() {
   if (dropped) return true;  // the others wait for the next round
   TW_ASSIGN(const std::shared_ptr<Executable> executable, compiler_.assemble(std::move(program)));
   TW_ASSIGN(const std::unique_ptr<Session> candidates, compiler_.session(executable));
-  const PairedOptions pairs{.seconds = 0.4, .least = 8, .most = 40, .stop = options_.stop};
+  const PairedOptions pairs{.seconds = 0.2, .least = kSome, .most = kEnough, .stop = options_.stop};
   auto times = run_in_turn(*best_, *candidates, inputs_, pairs, random_);
   if (!times.ok() && refused_++ == 0) refusal_ = times.error().to_string();
   bool changed = false;
   for (KernelEntry& e : entries_) {
     if (!e.trial) continue;
-    Trial& trial = add_trial(e, *e.trial);
-    if (times.ok()) {
-      trial.measured = times->kernel(e.kernel.name);
-      e.search.report(*e.trial, trial.measured.ratio * e.search.best().ratio);
-    } else {
-      trial.refused = times.error().to_string();
+    if (!times.ok()) {
+      add_trial(e, *e.trial).refused = times.error().to_string();
+      e.trial.reset();
+      continue;
     }
-    trial.confirmed = judge(e, trial.measured);
-    if (!trial.confirmed) continue;
-    TW_RETURN_IF_ERROR(accept(e, trial.measured));
-    changed = true;
+    e.times.add(times->pairs(e.kernel.name));
+    ++e.rounds;
+    TW_ASSIGN(const bool accepted, judge(e));
+    changed |= accepted;
   }
   if (changed) { TW_ASSIGN(best_, compile()); }
   return true;
@@ -159,13 +166,22 @@ void KernelTuner::refuse(KernelEntry& e, const Candidate& c, const std::string& 
   if (refused_++ == 0) refusal_ = e.kernel.name + ": " + why;
 }
 
-// Is the trial the best form? One that is faster must be so twice.
-bool KernelTuner::judge(KernelEntry& e, const Comparison& c) {
-  const bool faster = c.b_is_faster() && c.ratio < kWorthwhile;
-  if (faster && e.confirms) return true;
-  if (!faster) e.trial.reset();
-  e.confirms = faster;
-  return false;
+// Is the trial the best form from now on? Where it is neither that nor done with, it waits for more runs.
+Result<bool> KernelTuner::judge(KernelEntry& e) {
+  const Comparison c = e.times.compare();
+  const bool accepted =
+      c.b_is_faster() && c.ratio < kWorthwhile && c.pairs >= kEnough && e.rounds >= kRounds;
+  const auto pairs = static_cast<double>(c.pairs);
+  const bool given_up =
+      c.pairs >= kAll || c.ratio > kWorthwhile + kAllowance / pairs || c.pairs == 0;
+  if (!accepted && !given_up) return false;
+  Trial& trial = add_trial(e, *e.trial);
+  trial.measured = c;
+  trial.confirmed = accepted;
+  e.search.report(*e.trial, c.ratio * e.search.best().ratio);
+  if (accepted) TW_RETURN_IF_ERROR(accept(e, c));
+  e.trial.reset();
+  return accepted;
 }
 
 Status KernelTuner::accept(KernelEntry& e, const Comparison& measured) {
@@ -174,9 +190,7 @@ Status KernelTuner::accept(KernelEntry& e, const Comparison& measured) {
   for (double* x : {&gain.ratio, &gain.low, &gain.high, &gain.worst}) *x *= e.ratio;
   e.ratio = gain.ratio;
   gain.b = gain.a * e.ratio;
-  e.search.accept(std::move(*e.trial));
-  e.trial.reset();
-  e.confirms = false;
+  e.search.accept(Candidate(*e.trial));
   const Candidate& best = e.search.best();
   if (!options_.found) return {};
   return options_.found({e.kernel.task, e.kernel.family, best.answers, best.schedule, gain});

@@ -1,6 +1,7 @@
-// Tuning of a model's kernels. Each round compiles the model with a new candidate for every kernel that
-// has one left, and runs it in turn with the best form so far, so that one run times a candidate of
-// every kernel, with its real operands and caches. Before that each is called alone (check/).
+// Tuning of a model's kernels. Each round compiles the model with a candidate for every kernel that has
+// one left, and runs it in turn with the best form so far, so that one run times a candidate of every
+// kernel, with its real operands and caches. Before that each is called alone (check/). Most are slower,
+// which a few pairs of runs show; others stay for further rounds until it is clear (a sequential test).
 #pragma once
 
 #include <functional>
@@ -39,7 +40,7 @@ class KernelTuner {
 
   // Finds and times the kernels.
   Status start();
-  // One candidate of each kernel against the best forms. False: there is none left.
+  // Candidates against the best forms, until the first of them are decided. False: there is none left.
   Result<bool> round();
   // The best forms together (b) against the usual ones (a): whole runs. Kernels that do not hold up
   // are given up; where whole runs are not faster, all are.
@@ -72,7 +73,7 @@ class KernelTuner {
   void refuse(KernelEntry& e, const Candidate& c, const std::string& why);
   Trial& add_trial(KernelEntry& e, const Candidate& c);
   bool is_close(KernelEntry& e) const { return options_.gap > 0 && e.search.gap() <= options_.gap; }
-  static bool judge(KernelEntry& e, const Comparison& c);
+  Result<bool> judge(KernelEntry& e);
   Status accept(KernelEntry& e, const Comparison& measured);
 
   const ModelCompiler& compiler_;

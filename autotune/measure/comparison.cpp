@@ -48,6 +48,21 @@ Comparison compare(std::span<const double> a, std::span<const double> b) {
           .worst = ratio};
 }
 
+void PairedSums::add(std::vector<OfSize> sizes) {
+  sizes_.resize(std::max(sizes_.size(), sizes.size()));
+  for (size_t s = 0; s < sizes.size(); ++s) {
+    if (sizes[s].a.size() != sizes[s].b.size()) continue;  // not called in one of the forms
+    sizes_[s].a.insert(sizes_[s].a.end(), sizes[s].a.begin(), sizes[s].a.end());
+    sizes_[s].b.insert(sizes_[s].b.end(), sizes[s].b.begin(), sizes[s].b.end());
+  }
+}
+
+Comparison PairedSums::compare() const {
+  std::vector<Comparison> all;
+  for (const OfSize& s : sizes_) all.push_back(autotune::compare(s.a, s.b));
+  return over_sizes(all);
+}
+
 Comparison over_sizes(std::span<const Comparison> sizes) {
   Comparison all{.ratio = 0, .low = 0, .high = 0, .worst = 0};  // logarithms, for now
   double n = 0;

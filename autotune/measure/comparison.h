@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 namespace tilewright::autotune {
 
@@ -27,5 +28,19 @@ Comparison compare(std::span<const double> a, std::span<const double> b);
 // The same two forms at several sizes, each of which counts alike: geometric means of ratios and bounds,
 // means of the times. Where nothing was measured does not count.
 Comparison over_sizes(std::span<const Comparison> sizes);
+
+// Pairs of times of the same two forms, at each size; more are added until they say enough.
+class PairedSums {
+ public:
+  struct OfSize {
+    std::vector<double> a, b;
+  };
+  void add(std::vector<OfSize> sizes);
+  void clear() { sizes_.clear(); }
+  Comparison compare() const;
+
+ private:
+  std::vector<OfSize> sizes_;
+};
 
 }  // namespace tilewright::autotune

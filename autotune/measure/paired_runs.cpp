@@ -74,13 +74,16 @@ void leave_out(const std::vector<bool>& marked, RunTimes& times) {
 }
 
 template <typename A, typename B>
-Comparison compare_sums(const PairedTimes& times, A&& is_of_a, B&& is_of_b) {
-  std::vector<Comparison> sizes;
-  for (const PairedTimes::OfSize& t : times.sizes) {
-    const std::vector<double> x = sum_of(t.a, is_of_a), y = sum_of(t.b, is_of_b);
-    sizes.push_back(x.size() == y.size() ? compare(x, y) : compare({}, {}));
-  }
-  return over_sizes(sizes);
+std::vector<PairedSums::OfSize> sums(const PairedTimes& times, A&& is_of_a, B&& is_of_b) {
+  std::vector<PairedSums::OfSize> sizes;
+  for (const PairedTimes::OfSize& t : times.sizes)
+    sizes.push_back({sum_of(t.a, is_of_a), sum_of(t.b, is_of_b)});
+  return sizes;
+}
+Comparison compare_all(std::vector<PairedSums::OfSize> sizes) {
+  PairedSums all;
+  all.add(std::move(sizes));
+  return all.compare();
 }
 
 // At one size.
@@ -123,21 +126,23 @@ Result<PairedTimes::OfSize> run_pairs(Session& a, Session& b, std::span<const Te
 }  // namespace
 
 Comparison PairedTimes::runs() const {
-  std::vector<Comparison> all;
-  for (const OfSize& t : sizes) all.push_back(compare(t.a.runs, t.b.runs));
-  return over_sizes(all);
+  std::vector<PairedSums::OfSize> all;
+  for (const OfSize& t : sizes) all.push_back({t.a.runs, t.b.runs});
+  return compare_all(std::move(all));
 }
 
-Comparison PairedTimes::kernel(const std::string& name) const {
-  const auto is_it = [&](const RunTimes::Row& r) { return r.kernel == name; };
-  return compare_sums(*this, is_it, is_it);
+std::vector<PairedSums::OfSize> PairedTimes::pairs(const std::string& kernel) const {
+  const auto is_it = [&](const RunTimes::Row& r) { return r.kernel == kernel; };
+  return sums(*this, is_it, is_it);
 }
+
+Comparison PairedTimes::kernel(const std::string& name) const { return compare_all(pairs(name)); }
 
 Comparison PairedTimes::nodes(const std::set<std::string>& of_a,
                               const std::set<std::string>& of_b) const {
-  return compare_sums(
+  return compare_all(sums(
       *this, [&](const RunTimes::Row& r) { return of_a.count(r.nodes) != 0; },
-      [&](const RunTimes::Row& r) { return of_b.count(r.nodes) != 0; });
+      [&](const RunTimes::Row& r) { return of_b.count(r.nodes) != 0; }));
 }
 
 Result<PairedTimes> run_in_turn(Session& a, Session& b, InputSets inputs,

@@ -32,8 +32,9 @@ struct PairedTimes {
   };
   std::vector<OfSize> sizes;
   Comparison runs() const;
-  // Of all calls of a kernel, by its name.
+  // Of all calls of a kernel, by its name; also pair by pair.
   Comparison kernel(const std::string& name) const;
+  std::vector<PairedSums::OfSize> pairs(const std::string& kernel) const;
   // Of all kernels of these nodes: what a graph's other form changes.
   Comparison nodes(const std::set<std::string>& of_a, const std::set<std::string>& of_b) const;
 };
