@@ -5,6 +5,8 @@
 #include <iterator>
 #include <map>
 
+#include "autotune/measure/placements.h"
+
 namespace tilewright::autotune {
 
 using passes::Answers;
@@ -52,7 +54,6 @@ class GraphTuner {
 
   Result<TunedGraph> run() {
     TW_ASSIGN(usual_, form({}));
-    TW_ASSIGN(usual_session_, compiler_.compile(usual_.graph, {}));
     best_ = usual_;
     if (auto known = form(known_answers()); known.ok()) best_ = std::move(*known);
     TW_ASSIGN(best_session_, compiler_.compile(best_.graph, {}));
@@ -176,9 +177,12 @@ class GraphTuner {
   Result<TunedGraph> finish() {
     TunedGraph tuned;
     if (!best_.answers.empty()) {
-      const PairedOptions pairs{.seconds = 1, .least = 10, .most = 200};
-      TW_ASSIGN(const PairedTimes times,
-                run_in_turn(*usual_session_, *best_session_, inputs_, pairs, random_));
+      const PairedOptions pairs{.seconds = 0.15, .least = 4, .most = 40};
+      const auto of = [&](const GraphForm& f) {
+        return [this, &f] { return compiler_.compile(f.graph, {}); };
+      };
+      TW_ASSIGN(const Placements times,
+                run_at_placements(of(usual_), of(best_), inputs_, pairs, random_));
       tuned.gain = times.nodes(differing_nodes(usual_, best_), differing_nodes(best_, usual_));
       const bool held = options_.from.recorded && tuned.gain.ratio < 1;
       if (!(tuned.gain.b_is_faster() || held) || times.runs().low > 1) best_ = usual_;
@@ -195,7 +199,7 @@ class GraphTuner {
   const GraphTuneOptions& options_;
   std::mt19937& random_;
   GraphForm usual_, best_;
-  std::unique_ptr<Session> usual_session_, best_session_;
+  std::unique_ptr<Session> best_session_;
   std::deque<Candidate> waiting_;
   std::vector<GraphTrial> trials_;
   size_t accepted_ = 1;

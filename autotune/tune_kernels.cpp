@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autotune/check/check_alone.h"
+#include "autotune/measure/placements.h"
 
 namespace tilewright::autotune {
 
@@ -13,9 +14,8 @@ constexpr double kWorthwhile = 0.99;  // of the best form's time: what is less i
 // the least number of them), or when this many leave it open.
 constexpr size_t kSome = 4, kAll = 40;
 constexpr double kAllowance = 0.12;
-// One that is faster must be so in so many pairs, of two compiled models: where code and data lie in
-// memory is chance, and differs between these.
-constexpr size_t kEnough = 12, kRounds = 2;
+// One that is faster must be so in so many pairs, at several placements in memory (placements.h).
+constexpr size_t kEnough = 12, kRounds = 3;
 
 }  // namespace
 
@@ -31,7 +31,6 @@ Status KernelTuner::start() {
   run_us_ = times.runs().a;
   set_times(entries_, times);
   TW_RETURN_IF_ERROR(drop_wrong_known());
-  TW_ASSIGN(best_, compile());
   return time_known();
 }
 
@@ -69,8 +68,8 @@ Status KernelTuner::drop_wrong_known() {
 Status KernelTuner::time_known() {
   if (best_schedules(entries_).empty()) return {};
   const PairedOptions pairs{.seconds = 0.2, .least = 8, .most = 32, .stop = options_.stop};
-  TW_ASSIGN(const PairedTimes times, run_in_turn(*usual_, *best_, inputs_, pairs, random_));
-  bool changed = false;
+  TW_ASSIGN(const std::unique_ptr<Session> best, compile());
+  TW_ASSIGN(const PairedTimes times, run_in_turn(*usual_, *best, inputs_, pairs, random_));
   for (KernelEntry& e : entries_) {
     if (!e.search.improved()) continue;
     const Comparison c = times.kernel(e.kernel.name);
@@ -79,9 +78,7 @@ Status KernelTuner::time_known() {
     if (e.kernel.recorded ? c.low <= 1 : c.ratio < 1) continue;
     e.search.accept(Candidate(e.search.usual()));
     e.ratio = 1;
-    changed = true;
   }
-  if (changed) { TW_ASSIGN(best_, compile()); }
   return {};
 }
 
@@ -112,9 +109,11 @@ Result<bool> KernelTuner::round() {
   TW_ASSIGN(const std::shared_ptr<Executable> executable, compiler_.assemble(std::move(program)));
   TW_ASSIGN(const std::unique_ptr<Session> candidates, compiler_.session(executable));
   const PairedOptions pairs{.seconds = 0.2, .least = kSome, .most = kEnough, .stop = options_.stop};
-  auto times = run_in_turn(*best_, *candidates, inputs_, pairs, random_);
+  const double since = options_.seconds();
+  TW_ASSIGN(const std::unique_ptr<Session> best, compile());  // at another place than before
+  auto times = run_in_turn(*best, *candidates, inputs_, pairs, random_);
+  seconds_to_finish_ = kPlacements * (options_.seconds() - since);
   if (!times.ok() && refused_++ == 0) refusal_ = times.error().to_string();
-  bool changed = false;
   for (KernelEntry& e : entries_) {
     if (!e.trial) continue;
     if (!times.ok()) {
@@ -124,10 +123,8 @@ Result<bool> KernelTuner::round() {
     }
     e.times.add(times->pairs(e.kernel.name));
     ++e.rounds;
-    TW_ASSIGN(const bool accepted, judge(e));
-    changed |= accepted;
+    TW_RETURN_IF_ERROR(judge(e));
   }
-  if (changed) { TW_ASSIGN(best_, compile()); }
   return true;
 }
 
@@ -167,21 +164,21 @@ void KernelTuner::refuse(KernelEntry& e, const Candidate& c, const std::string& 
 }
 
 // Is the trial the best form from now on? Where it is neither that nor done with, it waits for more runs.
-Result<bool> KernelTuner::judge(KernelEntry& e) {
+Status KernelTuner::judge(KernelEntry& e) {
   const Comparison c = e.times.compare();
   const bool accepted =
       c.b_is_faster() && c.ratio < kWorthwhile && c.pairs >= kEnough && e.rounds >= kRounds;
   const auto pairs = static_cast<double>(c.pairs);
   const bool given_up =
       c.pairs >= kAll || c.ratio > kWorthwhile + kAllowance / pairs || c.pairs == 0;
-  if (!accepted && !given_up) return false;
+  if (!accepted && !given_up) return {};
   Trial& trial = add_trial(e, *e.trial);
   trial.measured = c;
   trial.confirmed = accepted;
   e.search.report(*e.trial, c.ratio * e.search.best().ratio);
   if (accepted) TW_RETURN_IF_ERROR(accept(e, c));
   e.trial.reset();
-  return accepted;
+  return {};
 }
 
 Status KernelTuner::accept(KernelEntry& e, const Comparison& measured) {
@@ -215,8 +212,10 @@ double KernelTuner::gap() {
 // all of it is measured once more, together, and what does not hold up is given up. What was confirmed
 // here before has held up once, and is given up where it is not faster at all.
 Result<Comparison> KernelTuner::finish() {
-  const PairedOptions pairs{.seconds = 2, .least = 10, .most = 200};
-  TW_ASSIGN(const PairedTimes times, run_in_turn(*usual_, *best_, inputs_, pairs, random_));
+  const PairedOptions pairs{.seconds = 0.25, .least = kSome, .most = kAll};
+  const auto usual = [&] { return compiler_.compile(fused_, {}); };
+  TW_ASSIGN(const Placements times,
+            run_at_placements(usual, [&] { return compile(); }, inputs_, pairs, random_));
   const Comparison runs = times.runs();
   for (KernelEntry& e : entries_) {
     TunedKernel& k = e.kernel;

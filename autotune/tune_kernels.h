@@ -42,17 +42,21 @@ class KernelTuner {
   Status start();
   // Candidates against the best forms, until the first of them are decided. False: there is none left.
   Result<bool> round();
-  // The best forms together (b) against the usual ones (a): whole runs. Kernels that do not hold up
-  // are given up; where whole runs are not faster, all are.
+  // The best forms together (b) against the usual ones (a), at several placements: whole runs. Kernels that do
+  // not hold up are given up; where whole runs are not faster, all are.
   Result<Comparison> finish();
 
-  Session& best() { return *best_; }
+  // A session of all best forms, at another place each time.
+  Result<std::unique_ptr<Session>> compile() const {
+    return compiler_.compile(fused_, best_schedules(entries_));
+  }
   size_t trials() const { return trials_; }
   size_t kernels() const { return entries_.size(); }
   size_t improved() const;
   double saved_us() const;  // of a run, by the rounds
   double run_us() const { return run_us_; }
-  double gap();  // of the kernels' time together
+  double gap();                                                    // of the kernels' time together
+  double seconds_to_finish() const { return seconds_to_finish_; }  // about
   // Candidates and rounds that were refused, and why the first one was.
   size_t refused() const { return refused_; }
   const std::string& refusal() const { return refusal_; }
@@ -62,9 +66,6 @@ class KernelTuner {
   Status compile_usual();
   Status drop_wrong_known();
   Status time_known();
-  Result<std::unique_ptr<Session>> compile() const {
-    return compiler_.compile(fused_, best_schedules(entries_));
-  }
   size_t choose_trials(Schedules& schedules);
   Result<bool> drop_wrong(const ir::Program& program);
   // check_alone, of what this tunes.
@@ -73,7 +74,7 @@ class KernelTuner {
   void refuse(KernelEntry& e, const Candidate& c, const std::string& why);
   Trial& add_trial(KernelEntry& e, const Candidate& c);
   bool is_close(KernelEntry& e) const { return options_.gap > 0 && e.search.gap() <= options_.gap; }
-  Result<bool> judge(KernelEntry& e);
+  Status judge(KernelEntry& e);
   Status accept(KernelEntry& e, const Comparison& measured);
 
   const ModelCompiler& compiler_;
@@ -82,10 +83,11 @@ class KernelTuner {
   const KernelTuneOptions& options_;
   std::mt19937& random_;
   KernelEntries entries_;
-  std::unique_ptr<Session> usual_, best_;
+  std::unique_ptr<Session> usual_;
   std::vector<CapturedCalls> calls_;  // at each size
   size_t trials_ = 0, refused_ = 0;
   double run_us_ = 0;  // with the usual schedules
+  double seconds_to_finish_ = 0;
   std::string refusal_;
 };
 

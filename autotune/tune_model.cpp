@@ -4,7 +4,7 @@
 #include <optional>
 #include <random>
 
-#include "autotune/measure/paired_runs.h"
+#include "autotune/measure/placements.h"
 #include "runtime/profiler.h"
 
 namespace tilewright::autotune {
@@ -35,7 +35,7 @@ class ModelTuner {
     how.seconds = [this] { return seconds(); };
     kernels_.emplace(compiler_, graph_.form.graph, inputs_, how, random_);
     TW_RETURN_IF_ERROR(kernels_->start());
-    while (!is_over()) {
+    while (!is_over() && seconds() + reserve() < options_.seconds) {
       TW_ASSIGN(const bool more, kernels_->round());
       if (!more) break;
       history_.push_back(progress());
@@ -73,8 +73,7 @@ class ModelTuner {
     if (!graph_.improved()) return {};
     if (options_.found)
       TW_RETURN_IF_ERROR(options_.found({graph_task_, "", graph_.form.answers, {}, graph_.gain}));
-    TW_ASSIGN(const GraphForm usual, graph_form(graph, compiler_.lower(), {}));
-    TW_ASSIGN(before_, compiler_.compile(usual.graph, {}));
+    TW_ASSIGN(before_, graph_form(graph, compiler_.lower(), {}));
     return {};
   }
 
@@ -84,6 +83,11 @@ class ModelTuner {
            (options_.trials > 0 && trials() >= options_.trials);
   }
 
+  // For the last runs: a third of the time at most.
+  double reserve() const {
+    const double needed = kernels_->seconds_to_finish() * (before_ ? 2 : 1);
+    return std::min(needed, options_.seconds / 3);
+  }
   size_t trials() const { return graph_trials_ + (kernels_ ? kernels_->trials() : 0); }
 
   TuneProgress progress() {
@@ -105,9 +109,10 @@ class ModelTuner {
     TuneResult result;
     TW_ASSIGN(result.runs, kernels_->finish());
     if (before_) {
-      const PairedOptions pairs{.seconds = 2, .least = 10, .most = 200};
-      TW_ASSIGN(const PairedTimes whole,
-                run_in_turn(*before_, kernels_->best(), inputs_, pairs, random_));
+      const PairedOptions pairs{.seconds = 0.25, .least = 4, .most = 40};
+      const auto usual = [&] { return compiler_.compile(before_->graph, {}); };
+      const auto best = [&] { return kernels_->compile(); };
+      TW_ASSIGN(const Placements whole, run_at_placements(usual, best, inputs_, pairs, random_));
       result.runs = whole.runs();
     }
     const bool all_in_vain = before_ && result.runs.ratio >= 1;
@@ -138,7 +143,7 @@ class ModelTuner {
   std::string graph_task_, unlearned_;
   std::shared_ptr<CostModel> model_;
   std::optional<KernelTuner> kernels_;
-  std::unique_ptr<Session> before_;  // of the usual graph, where the tuned one is another
+  std::optional<GraphForm> before_;  // the usual one, where the tuned one is another
   std::vector<TuneProgress> history_;
   size_t graph_trials_ = 0;
 };
