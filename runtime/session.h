@@ -38,6 +38,7 @@ class Session {
   // The signature, by the most general variant; fixed for the session's life.
   const std::vector<ValueInfo>& inputs() const { return input_infos_; }
   const std::vector<ValueInfo>& outputs() const { return output_infos_; }
+  const Executable& executable() const { return *executable_; }
 
   // Inputs in the model's order. `outputs` is empty or has one tensor per output: one of the right
   // element type and shape is written into, any other is replaced by a new tensor. A run that is

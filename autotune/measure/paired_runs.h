@@ -47,8 +47,8 @@ struct PairedOptions {
   std::function<bool()> stop;  // asked between pairs; null: never
 };
 
-// Which of the two goes first is drawn for each pair. Each is run once before it is timed, so that
-// caches hold its own data and not the other's. Pairs that lost time to others (lost_time.h) are run
+// They take turns; who goes first is drawn. In a turn a form is run some times before it is timed, so that
+// caches hold what they hold where it runs alone. Pairs that lost time to others (lost_time.h) are run
 // again, for about as long once more; where few are left, all count. Errors: those of the runs, and
 // kInvalid when results of the first runs differ by more than reordered sums do.
 Result<PairedTimes> run_in_turn(Session& a, Session& b, InputSets inputs,
