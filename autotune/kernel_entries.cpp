@@ -9,14 +9,11 @@
 
 namespace tilewright::autotune {
 
-Result<KernelEntries> find_kernels(const ir::Graph& fused, const ModelCompiler& compiler,
+Result<KernelEntries> find_kernels(const Plan& plan, const ModelCompiler& compiler,
                                    const FindKnown& known, const SearchOptions& search) {
   KernelEntries entries;
-  passes::LowerOptions lower = compiler.lower();
-  Status failed;
-  lower.find_schedule =
-      [&](const ir::Kernel& k,
-          const std::set<std::string>& constants) -> std::optional<passes::Trace> {
+  const auto begin = [&](ir::Kernel k,
+                         const std::set<std::string>& constants) -> Result<passes::LoweredKernel> {
     TunedKernel kernel{
         .name = k.name, .task = task_key(k, constants), .family = family_key(k, constants)};
     SearchOptions how = search;
@@ -26,18 +23,18 @@ Result<KernelEntries> find_kernels(const ir::Graph& fused, const ModelCompiler& 
       kernel.recorded = from.recorded;
       how.from = std::move(from.answers);
     }
-    auto started = Search::start(k, constants, compiler.lower(), std::move(how));
-    if (!started.ok()) {
-      if (failed.ok()) failed = started.error();
-      return std::nullopt;
-    }
-    kernel.expected_us = started->usual().expected_us;
-    entries.push_back({std::move(kernel), std::move(*started), std::nullopt});
-    return entries.back().search.usual().schedule;
+    TW_ASSIGN(Search started, Search::start(k, constants, compiler.lower(), std::move(how)));
+    kernel.expected_us = started.usual().expected_us;
+    passes::LowerOptions lower = compiler.lower();
+    lower.find_schedule = [&](const ir::Kernel&, const std::set<std::string>&) {
+      return std::optional(started.usual().schedule);
+    };
+    TW_ASSIGN(passes::LoweredKernel lowered, passes::lower_kernel(std::move(k), constants, lower));
+    entries.push_back({std::move(kernel), std::move(started), std::nullopt});
+    return lowered;
   };
-  TW_ASSIGN(const ir::Program program, passes::lower_fused(fused, lower));
+  TW_ASSIGN(const ir::Program program, plan(compiler.lower(), begin));
   (void)program;
-  TW_RETURN_IF_ERROR(failed);
   return entries;
 }
 

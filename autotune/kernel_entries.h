@@ -24,9 +24,9 @@ struct KernelEntry {
 };
 using KernelEntries = std::vector<KernelEntry>;
 
-// All kernels of the graph, each beginning with the form that `known` has, or with its usual one.
+// All kernels of the plan, each beginning with the form that `known` has, or with its usual one.
 // `search`: but for its seed and what it starts from. Errors: of the rules, without any answers.
-Result<KernelEntries> find_kernels(const ir::Graph& fused, const ModelCompiler& compiler,
+Result<KernelEntries> find_kernels(const Plan& plan, const ModelCompiler& compiler,
                                    const FindKnown& known, const SearchOptions& search);
 // Their times with the usual schedules, by runs of these; the slowest first, and those that hardly take
 // any time are left out.

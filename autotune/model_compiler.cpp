@@ -1,8 +1,21 @@
 #include "autotune/model_compiler.h"
 
 #include "autotune/database/task.h"
+#include "passes/plan_kernel.h"
 
 namespace tilewright::autotune {
+
+Plan plan_of(const ir::Graph& fused) {
+  return [&fused](const passes::LowerOptions& options, const passes::LowerKernel& lower) {
+    return passes::lower_fused(fused, options, lower);
+  };
+}
+Plan plan_of(ir::Kernel kernel, std::map<std::string, ir::ConstantRef> constants) {
+  return [kernel = std::move(kernel), constants = std::move(constants)](
+             const passes::LowerOptions& options, const passes::LowerKernel& lower) {
+    return passes::plan_kernel(kernel, constants, options, lower);
+  };
+}
 
 ModelCompiler::ModelCompiler(const passes::LowerOptions& lower,
                              const codegen::AssembleOptions& assemble, int threads)
@@ -41,14 +54,12 @@ Result<passes::LoweredKernel> ModelCompiler::lower_kernel(ir::Kernel kernel,
 
 // Of thirty kernels one or two have another schedule than in the program before: passes and their
 // verifiers run for these alone.
-Result<ir::Program> ModelCompiler::program(const ir::Graph& fused,
-                                           const Schedules& schedules) const {
+Result<ir::Program> ModelCompiler::program(const Plan& plan, const Schedules& schedules) const {
   constexpr size_t kKept = 3;  // programs whose kernels are kept
   ++programs_;
-  auto lowered =
-      passes::lower_fused(fused, lower_, [&](ir::Kernel k, const std::set<std::string>& constants) {
-        return lower_kernel(std::move(k), constants, schedules);
-      });
+  auto lowered = plan(lower_, [&](ir::Kernel k, const std::set<std::string>& constants) {
+    return lower_kernel(std::move(k), constants, schedules);
+  });
   std::erase_if(known_, [&](const auto& k) { return k.second.used + kKept <= programs_; });
   return lowered;
 }
@@ -64,9 +75,9 @@ Result<std::unique_ptr<Session>> ModelCompiler::session(
   return Session::create(std::move(executable), {.threads = threads_, .pool = pool_, .seed = 1});
 }
 
-Result<std::unique_ptr<Session>> ModelCompiler::compile(const ir::Graph& fused,
+Result<std::unique_ptr<Session>> ModelCompiler::compile(const Plan& plan,
                                                         const Schedules& schedules) const {
-  TW_ASSIGN(ir::Program lowered, program(fused, schedules));
+  TW_ASSIGN(ir::Program lowered, program(plan, schedules));
   TW_ASSIGN(std::shared_ptr<Executable> executable, assemble(std::move(lowered)));
   return session(std::move(executable));
 }

@@ -1,6 +1,7 @@
-// A model's graph to a session, with whatever schedules are to be tried.
+// A model's graph, or a kernel, to a session, with whatever schedules are to be tried.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -14,6 +15,11 @@
 namespace tilewright::autotune {
 
 using Schedules = std::map<std::string, passes::Trace>;  // by task_key
+// A program of kernels that somebody lowers.
+using Plan =
+    std::function<Result<ir::Program>(const passes::LowerOptions&, const passes::LowerKernel&)>;
+Plan plan_of(const ir::Graph& fused);  // borrowed: what lower_graph leaves
+Plan plan_of(ir::Kernel kernel, std::map<std::string, ir::ConstantRef> constants);  // plan_kernel
 
 // Used by one thread at a time.
 class ModelCompiler {
@@ -22,13 +28,12 @@ class ModelCompiler {
   ModelCompiler(const passes::LowerOptions& lower, const codegen::AssembleOptions& assemble,
                 int threads);
 
-  // `fused`: what lower_graph leaves. Tasks without a schedule here have their usual one.
-  Result<ir::Program> program(const ir::Graph& fused, const Schedules& schedules) const;
+  // Tasks without a schedule here have their usual one.
+  Result<ir::Program> program(const Plan& plan, const Schedules& schedules) const;
   Result<std::shared_ptr<Executable>> assemble(ir::Program program) const;
   Result<std::unique_ptr<Session>> session(std::shared_ptr<const Executable> executable) const;
   // All three.
-  Result<std::unique_ptr<Session>> compile(const ir::Graph& fused,
-                                           const Schedules& schedules) const;
+  Result<std::unique_ptr<Session>> compile(const Plan& plan, const Schedules& schedules) const;
 
   const passes::LowerOptions& lower() const { return lower_; }
   const codegen::AssembleOptions& assemble_options() const { return assemble_; }

@@ -56,7 +56,7 @@ class GraphTuner {
     TW_ASSIGN(usual_, form({}));
     best_ = usual_;
     if (auto known = form(known_answers()); known.ok()) best_ = std::move(*known);
-    TW_ASSIGN(best_session_, compiler_.compile(best_.graph, {}));
+    TW_ASSIGN(best_session_, compiler_.compile(plan_of(best_.graph), {}));
     list_candidates();
     while (!waiting_.empty() && !(options_.stop && options_.stop())) TW_RETURN_IF_ERROR(round());
     return finish();
@@ -138,7 +138,7 @@ class GraphTuner {
     Answers answers = best_.answers;
     for (const Candidate& c : together) answers = merged(std::move(answers), c.answers);
     const auto all = form(std::move(answers));
-    const auto session = all.ok() ? compiler_.compile(all->graph, {})
+    const auto session = all.ok() ? compiler_.compile(plan_of(all->graph), {})
                                   : Result<std::unique_ptr<Session>>(all.error());
     const PairedOptions pairs{.seconds = 0.4, .least = 8, .most = 40, .stop = options_.stop};
     const auto times = session.ok()
@@ -167,7 +167,7 @@ class GraphTuner {
     if (options_.progress) options_.progress(trials_.size());
     if (accepted == best_.answers) return {};
     TW_ASSIGN(best_, form(std::move(accepted)));
-    TW_ASSIGN(best_session_, compiler_.compile(best_.graph, {}));
+    TW_ASSIGN(best_session_, compiler_.compile(plan_of(best_.graph), {}));
     ++accepted_;
     return {};
   }
@@ -179,7 +179,7 @@ class GraphTuner {
     if (!best_.answers.empty()) {
       const PairedOptions pairs{.seconds = 0.15, .least = 4, .most = 40};
       const auto of = [&](const GraphForm& f) {
-        return [this, &f] { return compiler_.compile(f.graph, {}); };
+        return [this, &f] { return compiler_.compile(plan_of(f.graph), {}); };
       };
       TW_ASSIGN(const Placements times,
                 run_at_placements(of(usual_), of(best_), inputs_, pairs, random_));

@@ -20,7 +20,7 @@ constexpr size_t kEnough = 12, kRounds = 3;
 }  // namespace
 
 Status KernelTuner::start() {
-  TW_ASSIGN(entries_, find_kernels(fused_, compiler_, options_.known,
+  TW_ASSIGN(entries_, find_kernels(plan_, compiler_, options_.known,
                                    {.same_bits = options_.same_bits,
                                     .seed = options_.seed,
                                     .from = {},
@@ -36,7 +36,7 @@ Status KernelTuner::start() {
 
 // Also keeps a call of each kernel at each size, for candidates to be checked on.
 Status KernelTuner::compile_usual() {
-  TW_ASSIGN(const ir::Program program, compiler_.program(fused_, {}));
+  TW_ASSIGN(const ir::Program program, compiler_.program(plan_, {}));
   TW_ASSIGN(const std::shared_ptr<Executable> executable, compiler_.assemble(program));
   for (const std::vector<Tensor>& inputs : inputs_) {
     TW_ASSIGN(CapturedCalls calls, capture_calls(program, executable, inputs, compiler_.pool()));
@@ -52,7 +52,7 @@ Status KernelTuner::drop_wrong_known() {
   for (const KernelEntry& e : entries_)
     if (e.search.improved()) known.insert(e.kernel.name);
   if (known.empty()) return {};
-  TW_ASSIGN(const ir::Program program, compiler_.program(fused_, best_schedules(entries_)));
+  TW_ASSIGN(const ir::Program program, compiler_.program(plan_, best_schedules(entries_)));
   TW_ASSIGN(const auto refused, check(program, known));
   for (KernelEntry& e : entries_) {
     const auto it = refused.find(e.kernel.name);
@@ -103,7 +103,7 @@ Result<bool> KernelTuner::round() {
   weigh(entries_);
   Schedules schedules = best_schedules(entries_);
   if (choose_trials(schedules) == 0) return false;
-  TW_ASSIGN(ir::Program program, compiler_.program(fused_, schedules));
+  TW_ASSIGN(ir::Program program, compiler_.program(plan_, schedules));
   TW_ASSIGN(const bool dropped, drop_wrong(program));
   if (dropped) return true;  // the others wait for the next round
   TW_ASSIGN(const std::shared_ptr<Executable> executable, compiler_.assemble(std::move(program)));
@@ -213,7 +213,7 @@ double KernelTuner::gap() {
 // here before has held up once, and is given up where it is not faster at all.
 Result<Comparison> KernelTuner::finish() {
   const PairedOptions pairs{.seconds = 0.25, .least = kSome, .most = kAll};
-  const auto usual = [&] { return compiler_.compile(fused_, {}); };
+  const auto usual = [&] { return compiler_.compile(plan_, {}); };
   TW_ASSIGN(const Placements times,
             run_at_placements(usual, [&] { return compile(); }, inputs_, pairs, random_));
   const Comparison runs = times.runs();

@@ -33,10 +33,14 @@ struct KernelTuneOptions {
 
 class KernelTuner {
  public:
-  // `fused`: what lower_graph leaves. All are borrowed.
-  KernelTuner(const ModelCompiler& compiler, const ir::Graph& fused, InputSets inputs,
+  // All but the plan are borrowed.
+  KernelTuner(const ModelCompiler& compiler, Plan plan, InputSets inputs,
               const KernelTuneOptions& options, std::mt19937& random)
-      : compiler_(compiler), fused_(fused), inputs_(inputs), options_(options), random_(random) {}
+      : compiler_(compiler),
+        plan_(std::move(plan)),
+        inputs_(inputs),
+        options_(options),
+        random_(random) {}
 
   // Finds and times the kernels.
   Status start();
@@ -48,7 +52,7 @@ class KernelTuner {
 
   // A session of all best forms, at another place each time.
   Result<std::unique_ptr<Session>> compile() const {
-    return compiler_.compile(fused_, best_schedules(entries_));
+    return compiler_.compile(plan_, best_schedules(entries_));
   }
   size_t trials() const { return trials_; }
   size_t kernels() const { return entries_.size(); }
@@ -78,7 +82,7 @@ class KernelTuner {
   Status accept(KernelEntry& e, const Comparison& measured);
 
   const ModelCompiler& compiler_;
-  const ir::Graph& fused_;
+  const Plan plan_;
   const InputSets inputs_;
   const KernelTuneOptions& options_;
   std::mt19937& random_;

@@ -25,6 +25,9 @@ class ModelTuner {
 
   Result<TuneResult> run(const ir::Graph& graph) {
     TW_RETURN_IF_ERROR(decide_graph(graph));
+    return run(plan_of(graph_.form.graph));
+  }
+  Result<TuneResult> run(Plan plan) {
     KernelTuneOptions how{.same_bits = options_.same_bits,
                           .gap = options_.gap,
                           .seed = options_.seed,
@@ -33,7 +36,7 @@ class ModelTuner {
                           .found = options_.found,
                           .stop = options_.stop};
     how.seconds = [this] { return seconds(); };
-    kernels_.emplace(compiler_, graph_.form.graph, inputs_, how, random_);
+    kernels_.emplace(compiler_, std::move(plan), inputs_, how, random_);
     TW_RETURN_IF_ERROR(kernels_->start());
     while (!is_over() && seconds() + reserve() < options_.seconds) {
       TW_ASSIGN(const bool more, kernels_->round());
@@ -110,7 +113,7 @@ class ModelTuner {
     TW_ASSIGN(result.runs, kernels_->finish());
     if (before_) {
       const PairedOptions pairs{.seconds = 0.25, .least = 4, .most = 40};
-      const auto usual = [&] { return compiler_.compile(before_->graph, {}); };
+      const auto usual = [&] { return compiler_.compile(plan_of(before_->graph), {}); };
       const auto best = [&] { return kernels_->compile(); };
       TW_ASSIGN(const Placements whole, run_at_placements(usual, best, inputs_, pairs, random_));
       result.runs = whole.runs();
@@ -154,6 +157,14 @@ Result<TuneResult> tune_model(const ir::Graph& graph, const passes::LowerOptions
                               const codegen::AssembleOptions& assemble, InputSets inputs,
                               const TuneOptions& options) {
   return ModelTuner(lower, assemble, inputs, options).run(graph);
+}
+
+Result<TuneResult> tune_kernel(ir::Kernel kernel, std::map<std::string, ir::ConstantRef> constants,
+                               const passes::LowerOptions& lower,
+                               const codegen::AssembleOptions& assemble, InputSets inputs,
+                               const TuneOptions& options) {
+  return ModelTuner(lower, assemble, inputs, options)
+      .run(plan_of(std::move(kernel), std::move(constants)));
 }
 
 }  // namespace tilewright::autotune

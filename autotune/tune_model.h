@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -66,5 +67,10 @@ struct TuneResult {
 Result<TuneResult> tune_model(const ir::Graph& graph, const passes::LowerOptions& lower,
                               const codegen::AssembleOptions& assemble, InputSets inputs,
                               const TuneOptions& options);
+// A kernel with blocks by itself, as plan_kernel has it.
+Result<TuneResult> tune_kernel(ir::Kernel kernel, std::map<std::string, ir::ConstantRef> constants,
+                               const passes::LowerOptions& lower,
+                               const codegen::AssembleOptions& assemble, InputSets inputs,
+                               const TuneOptions& options);
 
 }  // namespace tilewright::autotune

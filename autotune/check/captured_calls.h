@@ -19,7 +19,7 @@ struct CapturedOperand {
   bool constant = false;  // its contents are the program's, in the layout that a schedule wants
   bool written = false;
   // What it holds before and after the call: where in CapturedCalls::contents. -1: nothing is kept, of
-  // constants; of what is only read, afterwards. What the kernel writes and never reads holds ones in
+  // constants; of what is only read, or what nobody knows, afterwards. What is written and never read holds ones in
   // all bits before (NaN for floats), so that an element left out shows.
   int64_t bytes = 0, before = -1, after = -1;
 };

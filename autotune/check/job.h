@@ -38,6 +38,7 @@ struct CheckOperand {
   int64_t before = -1, after = -1;
   int32_t dtype = 0;
   int32_t constant = -1;  // in Variant::buffers
+  int32_t unknown = 0;    // it is written, and nobody knows what it must hold then
 };
 
 struct CheckHeader {

@@ -18,7 +18,8 @@ CheckOperand operand(const CapturedOperand& o, const ir::ProgramBuffer& buffer, 
     return {.bytes = o.bytes,
             .before = o.before,
             .after = o.after,
-            .dtype = static_cast<int32_t>(o.dtype)};
+            .dtype = static_cast<int32_t>(o.dtype),
+            .unknown = o.written && o.after < 0};
   const ir::BufferNode stored{"", buffer.constant->dtype, {}, buffer.layout, ir::Scope::kParam};
   return {.bytes = ir::storage_elements(stored, buffer.constant->shape) *
                    byte_size(buffer.constant->dtype),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "frontends/compiler/compiler.h"
+#include "frontends/compiler/text_model.h"
 #include "frontends/tensor_files/host_value.h"
 #include "runtime/session.h"
 
@@ -23,7 +24,7 @@ int report_usage(const std::string& message);
 
 // The options of the command line that all commands which open a model share.
 struct ModelOptions {
-  // The model's path: an ONNX file, or a compiled one (is_compiled).
+  // The model's path: an ONNX file, a text (is_text_model), or a compiled one (is_compiled).
   std::string model;
   std::vector<std::string> shapes;  // --shape options as given (shapes.cpp)
   // What to compile for: "native" is the CPU of this machine, else a name in codegen/target.
@@ -55,6 +56,7 @@ struct InputInfo {
 // caller may override.
 std::vector<InputInfo> inputs_of(const OnnxModel& model);
 std::vector<InputInfo> inputs_of(const std::vector<ValueInfo>& values);
+std::vector<InputInfo> inputs_of(const TextModel& model);
 
 // The sets of shapes that the --shape options make up (explained in kShapeHelp). No option: one
 // empty set.
@@ -78,8 +80,11 @@ Result<BoundModel> open_bound(const ModelOptions& options, const std::string& in
 
 // A model with inputs at every size that --shape states. One set: bound to it. Several, with the set
 // `any` among them: its extents stay symbolic.
+// Extents of a text are as it has them, and sets are sizes.
 struct SizedModel {
+  // One of both.
   std::unique_ptr<OnnxModel> model;
+  std::optional<TextModel> text;
   std::vector<InputInfo> infos;
   Binding binding;
   std::vector<std::vector<Tensor>> inputs;

@@ -70,17 +70,22 @@ bool is_wanted(const std::string& name, const std::string& only) {
 }
 
 // What the model calls the operands of a kernel's first call: "# in0: x, in1: fc1.weight, out0: y".
+// And which of them are constants: "# constants: in1", as files of text say it (text_model.h).
 std::string name_operands(const ir::Program& program, size_t kernel) {
-  std::string line;
+  std::string line, constants;
   for (const auto& block : program.blocks)
     for (const ir::ProgramInstruction& i : block) {
       const auto* call = std::get_if<ir::CallInstruction>(&i);
       if (!call || call->kernel != static_cast<int32_t>(kernel) || !line.empty()) continue;
-      for (size_t p = 0; p < call->buffers.size(); ++p)
-        line += (p == 0 ? "# " : ", ") + program.kernels[kernel].params[p]->name + ": " +
-                program.buffers[static_cast<size_t>(call->buffers[p])].name;
+      for (size_t p = 0; p < call->buffers.size(); ++p) {
+        const ir::ProgramBuffer& b = program.buffers[static_cast<size_t>(call->buffers[p])];
+        const std::string& name = program.kernels[kernel].params[p]->name;
+        line += (p == 0 ? "# " : ", ") + name + ": " + b.name;
+        if (b.kind == ir::StorageKind::kConstant)
+          constants += (constants.empty() ? "# constants: " : ", ") + name;
+      }
     }
-  return line.empty() ? line : line + "\n";
+  return line.empty() ? line : line + "\n" + constants + (constants.empty() ? "" : "\n");
 }
 
 Result<std::string> print_kernels(ir::Graph graph, const std::string& form, const std::string& only,

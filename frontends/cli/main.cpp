@@ -67,7 +67,8 @@ void add_seed(CLI::App* app, uint64_t& seed) {
 void add_pass_times(CLI::App* app, bool& wanted) {
   app->add_flag("--pass-times", wanted, "print what each pass took, the longest first");
 }
-constexpr const char* kEither = "an .onnx file, or an .so made by `tilewright compile`";
+constexpr const char* kEither =
+    "an .onnx file, an .so made by `tilewright compile`, or an .ir as `lower` prints";
 constexpr const char* kInputs =
     "an .npz keyed by input names, or a folder of input_0.pb, ...; default: random ones";
 
@@ -145,7 +146,9 @@ void add_tune(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("tune",
                                "look for better schedules of a model's kernels, by measuring "
                                "them inside the model");
-  add_model_options(c, a.model, "an .onnx file");
+  add_model_options(
+      c, a.model,
+      "an .onnx file, or an .ir: the text of a graph or kernel, as `tilewright lower` prints it");
   c->add_option("--db", a.model.database,
                 "the tuning database to add to; made where there is none. Give it to compile, run, "
                 "bench or lower afterwards")

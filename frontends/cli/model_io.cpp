@@ -9,6 +9,8 @@
 #include "frontends/cli/progress.h"
 #include "frontends/tensor_files/npz.h"
 #include "frontends/tensor_files/tensor_pb.h"
+#include "ir/text/printer_loops.h"
+#include "passes/plan_kernel.h"
 
 namespace tilewright::cli {
 
@@ -64,6 +66,29 @@ std::vector<InputInfo> inputs_of(const std::vector<ValueInfo>& values) {
   std::vector<InputInfo> infos;
   for (const ValueInfo& v : values)
     infos.push_back({v.name, v.dtype, v.extents, v.dim_names, true});
+  return infos;
+}
+
+std::vector<InputInfo> inputs_of(const TextModel& model) {
+  std::vector<InputInfo> infos;
+  const auto add = [&](const std::string& name, DType dtype, const std::vector<ir::Expr>& dims) {
+    InputInfo info{name, dtype, {}, {}, true};
+    for (const ir::Expr& d : dims) {
+      const auto extent = ir::as_int(d);
+      info.extents.push_back(extent.value_or(-1));
+      info.symbols.push_back(extent ? "" : ir::to_text(d));
+    }
+    infos.push_back(std::move(info));
+  };
+  if (model.graph) {
+    for (const ir::ValueId v : model.graph->inputs) {
+      const ir::Value& value = model.graph->value(v);
+      add(value.name, value.type.dtype, value.type.dims);
+    }
+    return infos;
+  }
+  for (const ir::Buffer& p : passes::inputs_of(*model.kernel))
+    if (!model.constants.count(p->name)) add(p->name, p->dtype, p->shape);
   return infos;
 }
 
@@ -237,37 +262,60 @@ Result<BoundModel> open_bound(const ModelOptions& options, const std::string& in
   return m;
 }
 
+namespace {
+
+Result<std::vector<Tensor>> inputs_for(const Binding& set, const std::string& inputs,
+                                       const OnnxModel* model,
+                                       const std::vector<InputInfo>& infos) {
+  NamedTensors tensors;
+  if (inputs.empty()) {
+    TW_ASSIGN(tensors, random_inputs(infos, set));
+  } else {
+    TW_ASSIGN(tensors, read_inputs(inputs, model, infos));
+  }
+  TW_ASSIGN(std::vector<Tensor> ordered, order_inputs(std::move(tensors), infos));
+  TW_RETURN_IF_ERROR(check_types(infos, ordered));
+  return ordered;
+}
+
+Result<TextModel> open_text(const std::string& path) {
+  TW_ASSIGN(TextModel text, read_text_model(path));
+  if (text.made_up)
+    std::cerr << "tilewright: note: constants whose contents the text does not hold are random\n";
+  return text;
+}
+
+}  // namespace
+
 Result<SizedModel> open_sized(const ModelOptions& options, const std::string& inputs) {
   SizedModel sized;
-  TW_ASSIGN(sized.model, open_model(options.model));
-  sized.infos = inputs_of(*sized.model);
+  if (is_text_model(options.model)) {
+    TW_ASSIGN(sized.text, open_text(options.model));
+    sized.infos = inputs_of(*sized.text);
+  } else {
+    TW_ASSIGN(sized.model, open_model(options.model));
+    sized.infos = inputs_of(*sized.model);
+  }
   TW_ASSIGN(std::vector<Binding> sets, parse_shapes(sized.infos, options.shapes));
-  const bool symbolic =
+  const bool any =
       sets.back().shapes.empty() && sets.back().symbols.empty() && !options.shapes.empty();
-  if (!symbolic && sets.size() > 1)
+  if (!any && !sized.text && sets.size() > 1)
     return invalid(
-        "--shape: an extent is given twice; with --shape any, too, kernels for any "
-        "extents are measured at each of these");
-  if (!symbolic) {
+        "--shape: an extent is given twice; with --shape any, too, kernels for any extents are "
+        "measured at each of these");
+  if (!any && !sized.text) {
     TW_ASSIGN(BoundModel bound, open_bound(options, inputs));
     sized.binding = std::move(bound.binding);
     sized.inputs.push_back(std::move(bound.inputs));
     return sized;
   }
   sized.binding = sets.back();
-  if (sets.size() > 1) sets.pop_back();
+  if (any && sets.size() > 1) sets.pop_back();
   if (sets.size() > 1 && !inputs.empty())
     return invalid("--inputs is of one size, and --shape states several");
   for (const Binding& set : sets) {
-    NamedTensors tensors;
-    if (inputs.empty()) {
-      TW_ASSIGN(tensors, random_inputs(sized.infos, set));
-    } else {
-      TW_ASSIGN(tensors, read_inputs(inputs, sized.model.get(), sized.infos));
-    }
-    TW_ASSIGN(std::vector<Tensor> ordered, order_inputs(std::move(tensors), sized.infos));
-    TW_RETURN_IF_ERROR(check_types(sized.infos, ordered));
-    sized.inputs.push_back(std::move(ordered));
+    TW_ASSIGN(std::vector<Tensor> of_set, inputs_for(set, inputs, sized.model.get(), sized.infos));
+    sized.inputs.push_back(std::move(of_set));
   }
   return sized;
 }
@@ -291,6 +339,12 @@ Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& 
       TW_ASSIGN(tensors, read_inputs(inputs, nullptr, infos));
     }
     TW_ASSIGN(opened.inputs, order_inputs(std::move(tensors), infos));
+  } else if (is_text_model(options.model)) {
+    TW_ASSIGN(const TextModel text, open_text(options.model));
+    infos = inputs_of(text);
+    TW_ASSIGN(const Binding binding, parse_one_set(infos, options.shapes));
+    TW_ASSIGN(opened.inputs, inputs_for(binding, inputs, nullptr, infos));
+    TW_ASSIGN(opened.executable, compile_in_memory(text, opened.inputs, compile_options(options)));
   } else {
     TW_ASSIGN(BoundModel bound, open_bound(options, inputs));
     infos = std::move(bound.infos);

@@ -180,7 +180,8 @@ int tune_command(const ModelOptions& options, const std::string& inputs,
                   p.improved, p.kernels, 100 * p.gap, p.trials, p.seconds_left);
     progress.show(line);
   };
-  auto result = tune(*bound->model, bound->binding, bound->inputs, compile, tuning);
+  auto result = bound->text ? tune(*bound->text, bound->inputs, compile, tuning)
+                            : tune(*bound->model, bound->binding, bound->inputs, compile, tuning);
   progress.clear();
   if (!result.ok()) return report(result.error());
   print_table(*result);

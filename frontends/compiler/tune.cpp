@@ -66,15 +66,14 @@ class Findings {
   const std::string device_;
 };
 
-}  // namespace
-
-Result<autotune::TuneResult> tune(const OnnxModel& model, const Binding& binding,
-                                  autotune::InputSets inputs, const CompileOptions& options,
-                                  const autotune::TuneOptions& tuning) {
+// With what the database knows; `run` tunes.
+using Tune = std::function<Result<autotune::TuneResult>(
+    const passes::LowerOptions&, const codegen::AssembleOptions&, const autotune::TuneOptions&)>;
+Result<autotune::TuneResult> tune_into(const CompileOptions& options, const std::string& name,
+                                       const autotune::TuneOptions& tuning, const Tune& run) {
   return catch_failures([&]() -> Result<autotune::TuneResult> {
     TW_ASSIGN(autotune::Database db, autotune::Database::open(options.database));
     TW_RETURN_IF_ERROR(db.check_writable());
-    TW_ASSIGN(const ir::Graph graph, build_graph(model, binding));
     TW_ASSIGN(const passes::LowerOptions lower, lower_options(options));
     TW_RETURN_IF_ERROR(check_cpu_features(lower.machine.features));
     Findings findings(std::move(db), autotune::device_key(lower.machine, options.numerics));
@@ -84,11 +83,45 @@ Result<autotune::TuneResult> tune(const OnnxModel& model, const Binding& binding
     };
     how.found = [&](const Finding& f) { return findings.write(f, State::kProvisional); };
     TW_ASSIGN(autotune::TuneResult result,
-              autotune::tune_model(
-                  graph, lower, assemble_options(options, lower.machine, graph.name), inputs, how));
+              run(lower, assemble_options(options, lower.machine, name), how));
     TW_RETURN_IF_ERROR(findings.write(result));
     return result;
   });
+}
+
+}  // namespace
+
+Result<autotune::TuneResult> tune(const ir::Graph& graph, autotune::InputSets inputs,
+                                  const CompileOptions& options,
+                                  const autotune::TuneOptions& tuning) {
+  const auto run = [&](const auto& lower, const auto& assemble, const auto& how) {
+    return autotune::tune_model(graph, lower, assemble, inputs, how);
+  };
+  return tune_into(options, graph.name, tuning, run);
+}
+
+Result<autotune::TuneResult> tune(const OnnxModel& model, const Binding& binding,
+                                  autotune::InputSets inputs, const CompileOptions& options,
+                                  const autotune::TuneOptions& tuning) {
+  const auto run = [&](const auto& lower, const auto& assemble,
+                       const auto& how) -> Result<autotune::TuneResult> {
+    TW_ASSIGN(const ir::Graph graph, build_graph(model, binding));
+    return autotune::tune_model(graph, lower, assemble, inputs, how);
+  };
+  return tune_into(options, model.graph.name, tuning, run);
+}
+
+Result<autotune::TuneResult> tune(const TextModel& model, autotune::InputSets inputs,
+                                  const CompileOptions& options,
+                                  const autotune::TuneOptions& tuning) {
+  if (model.graph) return tune(*model.graph, inputs, options, tuning);
+  const auto run = [&](const auto& lower, const auto& assemble,
+                       const auto& how) -> Result<autotune::TuneResult> {
+    for (const std::vector<Tensor>& set : inputs)
+      TW_RETURN_IF_ERROR(check_usual(model, set, lower, assemble));
+    return autotune::tune_kernel(*model.kernel, model.constants, lower, assemble, inputs, how);
+  };
+  return tune_into(options, model.name, tuning, run);
 }
 
 }  // namespace tilewright

@@ -3,6 +3,7 @@
 
 #include "autotune/tune_model.h"
 #include "frontends/compiler/compiler.h"
+#include "frontends/compiler/text_model.h"
 
 namespace tilewright {
 
@@ -12,6 +13,13 @@ namespace tilewright {
 // compilation and runs, and kIo where the database cannot be written, which is tried first.
 Result<autotune::TuneResult> tune(const OnnxModel& model, const Binding& binding,
                                   autotune::InputSets inputs, const CompileOptions& options,
+                                  const autotune::TuneOptions& tuning);
+// The same of a graph that was built in C++, which is typed, or of a text's graph or kernel.
+Result<autotune::TuneResult> tune(const ir::Graph& graph, autotune::InputSets inputs,
+                                  const CompileOptions& options,
+                                  const autotune::TuneOptions& tuning);
+Result<autotune::TuneResult> tune(const TextModel& model, autotune::InputSets inputs,
+                                  const CompileOptions& options,
                                   const autotune::TuneOptions& tuning);
 
 }  // namespace tilewright

@@ -15,8 +15,8 @@ namespace {
 
 class GraphParser {
  public:
-  GraphParser(Cursor& cursor, Names& symbols, const std::vector<ConstantRef>& constants)
-      : c_(cursor), exprs_(cursor, symbols), symbols_(symbols), constants_(constants) {}
+  GraphParser(Cursor& cursor, Names& symbols, const FindConstant& find)
+      : c_(cursor), exprs_(cursor, symbols), symbols_(symbols), find_(find) {}
 
   Graph graph();
 
@@ -47,7 +47,7 @@ class GraphParser {
   Cursor& c_;
   ExprParser exprs_;
   Names& symbols_;
-  const std::vector<ConstantRef>& constants_;
+  const FindConstant& find_;
   Graph g_;
   std::unordered_map<std::string, ValueId> values_;
 };
@@ -160,12 +160,11 @@ ConstantRef GraphParser::elements(const Token& at, const TensorType& type) {
     const Token which = c_.peek();
     const int64_t n = c_.integer("the number of a constant");
     if (!c_.ok()) return nullptr;
-    if (n >= static_cast<int64_t>(constants_.size()) || !constants_[static_cast<size_t>(n)]) {
-      c_.fail(which, "constant #" + which.text + " is not given: there are " +
-                         std::to_string(constants_.size()));
+    const ConstantRef c = find_(n, type.dtype, *shape);
+    if (!c) {
+      c_.fail(which, "constant #" + which.text + " is not given");
       return nullptr;
     }
-    ConstantRef c = constants_[static_cast<size_t>(n)];
     if (c->dtype != type.dtype || c->shape != *shape)
       c_.fail(which, "constant #" + which.text + " is " + std::string(name(c->dtype)) +
                          tilewright::to_string(c->shape) + ", expected " + to_text(type));
@@ -240,8 +239,7 @@ void GraphParser::trailer(Node& n) {
     c_.expect_symbol("[");
     while (c_.ok() && !c_.at_symbol("]")) {
       if (!c_.enter()) return;
-      n.regions.push_back(
-          std::make_shared<const Graph>(GraphParser(c_, symbols_, constants_).graph()));
+      n.regions.push_back(std::make_shared<const Graph>(GraphParser(c_, symbols_, find_).graph()));
       c_.leave();
     }
     c_.expect_symbol("]");
@@ -360,11 +358,17 @@ Graph GraphParser::graph() {
 }  // namespace
 
 Result<Graph> parse_graph(std::string_view text, const std::vector<ConstantRef>& constants) {
+  return parse_graph(text, [&](int64_t n, DType, const Shape&) {
+    return n < static_cast<int64_t>(constants.size()) ? constants[static_cast<size_t>(n)] : nullptr;
+  });
+}
+
+Result<Graph> parse_graph(std::string_view text, const FindConstant& find) {
   TW_ASSIGN(std::vector<Token> tokens, lex(text));
   Cursor cursor(std::move(tokens));
   Names symbols;
   symbols.create_symbols = true;
-  Graph g = GraphParser(cursor, symbols, constants).graph();
+  Graph g = GraphParser(cursor, symbols, find).graph();
   if (cursor.ok() && !cursor.at_end()) cursor.expected("the end");
   if (!cursor.ok()) return cursor.error();
   return g;

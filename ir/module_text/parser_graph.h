@@ -3,6 +3,7 @@
 // verify_graph.h.
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -13,5 +14,8 @@ namespace tilewright::ir {
 
 // constants: what #0, #1, ... in the text refer to.
 Result<Graph> parse_graph(std::string_view text, const std::vector<ConstantRef>& constants = {});
+// Gives what #n stands for; null: it is not known.
+using FindConstant = std::function<ConstantRef(int64_t n, DType dtype, const Shape& shape)>;
+Result<Graph> parse_graph(std::string_view text, const FindConstant& find);
 
 }  // namespace tilewright::ir

@@ -45,7 +45,7 @@ class CaptureCalls : public testing::Test {
         std::make_unique<ModelCompiler>(*lower, assemble_options(options, lower->machine, "g"), 2);
     auto fused = passes::lower_graph(std::move(*graph), *lower);
     ASSERT_TRUE(fused.ok()) << fused.error().to_string();
-    auto program = compiler_->program(*fused, {});
+    auto program = compiler_->program(plan_of(*fused), {});
     ASSERT_TRUE(program.ok()) << program.error().to_string();
     program_ = std::move(*program);
     auto executable = compiler_->assemble(program_);

@@ -53,7 +53,7 @@ class CheckAlone : public testing::Test {
     compiler_ = std::make_unique<ModelCompiler>(*lower, autotune_options(*lower), 2);
     const auto fused = passes::lower_graph(graph(), *lower);
     ASSERT_TRUE(fused.ok()) << fused.error().to_string();
-    auto program = compiler_->program(*fused, {});
+    auto program = compiler_->program(plan_of(*fused), {});
     ASSERT_TRUE(program.ok()) << program.error().to_string();
     program_ = std::move(*program);
     const auto executable = compiler_->assemble(program_);

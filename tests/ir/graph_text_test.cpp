@@ -112,7 +112,7 @@ TEST(GraphText, ErrorsNamePlaceFoundAndExpected) {
       {"graph g {\n  y: f32[2] = relu(x)\n}", "2:20: value 'x' is not defined"},
       {"graph g { input x: f32[2] y: f32[2] = frob(x) }", "1:39: unknown operator 'frob'"},
       {"graph g { input x: f32[2] input x: f32[2] }", "1:33: value 'x' is defined twice"},
-      {"graph g { const x: f32[2] = #5 }", "1:30: constant #5 is not given: there are 0"},
+      {"graph g { const x: f32[2] = #5 }", "1:30: constant #5 is not given"},
       {"graph g { const x: f32[2] = [1.0] }", "1:17: expected 2 elements, found 1"},
       {"graph g { const x: f32[n] = [1.0] }", "expected constant extents"},
       {"graph g { const x: i8[1] = [300] }", "300 is outside the range of i8"},
