@@ -78,8 +78,11 @@ Result<std::unique_ptr<Session>> ModelCompiler::session(
 Result<std::unique_ptr<Session>> ModelCompiler::compile(const Plan& plan,
                                                         const Schedules& schedules) const {
   TW_ASSIGN(ir::Program lowered, program(plan, schedules));
-  TW_ASSIGN(std::shared_ptr<Executable> executable, assemble(std::move(lowered)));
-  return session(std::move(executable));
+  return session(std::move(lowered));
+}
+Result<std::unique_ptr<Session>> ModelCompiler::session(ir::Program program) const {
+  TW_ASSIGN(std::shared_ptr<Executable> executable, assemble(std::move(program)));
+  return session(std::shared_ptr<const Executable>(std::move(executable)));
 }
 
 }  // namespace tilewright::autotune

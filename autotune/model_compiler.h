@@ -32,6 +32,7 @@ class ModelCompiler {
   Result<ir::Program> program(const Plan& plan, const Schedules& schedules) const;
   Result<std::shared_ptr<Executable>> assemble(ir::Program program) const;
   Result<std::unique_ptr<Session>> session(std::shared_ptr<const Executable> executable) const;
+  Result<std::unique_ptr<Session>> session(ir::Program program) const;
   // All three.
   Result<std::unique_ptr<Session>> compile(const Plan& plan, const Schedules& schedules) const;
 

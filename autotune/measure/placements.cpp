@@ -37,8 +37,8 @@ Comparison Placements::nodes(const std::set<std::string>& of_a,
   return over_placements(each, [&](const PairedTimes& t) { return t.nodes(of_a, of_b); });
 }
 
-// The sessions before are there until the next are made, and a piece of memory of some size with them:
-// else these would get the very places that were given back.
+// Sessions get the places that those before gave back: pieces of memory of some size in between shift
+// them, and who is made first is drawn, since the first one gets the better or the worse of them.
 Result<Placements> run_at_placements(const MakeSession& a, const MakeSession& b, InputSets inputs,
                                      const PairedOptions& options, std::mt19937& random) {
   constexpr size_t kShift = 1 << 16;  // bytes, at most
@@ -46,9 +46,12 @@ Result<Placements> run_at_placements(const MakeSession& a, const MakeSession& b,
   std::unique_ptr<Session> of_a, of_b;
   std::vector<std::vector<char>> shifts;
   for (size_t p = 0; p < kPlacements && !(p > 0 && options.stop && options.stop()); ++p) {
+    of_a.reset(), of_b.reset();
     shifts.emplace_back(random() % kShift);
-    TW_ASSIGN(of_a, a());
-    TW_ASSIGN(of_b, b());
+    const bool a_first = random() % 2 == 0;
+    for (const bool is_a : {a_first, !a_first}) {
+      TW_ASSIGN((is_a ? of_a : of_b), (is_a ? a : b)());
+    }
     TW_ASSIGN(PairedTimes times, run_in_turn(*of_a, *of_b, inputs, options, random));
     all.each.push_back(std::move(times));
   }
