@@ -1,9 +1,11 @@
 // A model's usual form raced against itself, as tuning confirms what it found: how many kernels would be
 // taken for faster, and how far apart two runs of one form seem to be. Another load makes it harder.
-#include <CLI/CLI.hpp>
+// usage: race_default MODEL.onnx INPUTS.npz THREADS RACES [--load]
 #include <atomic>
 #include <cmath>
-#include <iostream>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "autotune/measure/placements.h"
@@ -87,14 +89,15 @@ Status race(const Arguments& a) {
 }  // namespace tilewright
 
 int main(int argc, char** argv) {
-  CLI::App app{"Races a model's usual form against itself, as tuning confirms what it found."};
   tilewright::Arguments a;
-  app.add_option("MODEL", a.model.model, "an .onnx file")->required();
-  app.add_option("--inputs", a.inputs, "as of `tilewright run`");
-  app.add_option("--threads", a.model.threads, "0: one per available CPU")->capture_default_str();
-  app.add_option("--races", a.races, "of all its kernels together")->capture_default_str();
-  app.add_flag("--load", a.load, "with another load on one CPU");
-  CLI11_PARSE(app, argc, argv);
+  a.load = argc == 6 && std::string(argv[5]) == "--load";
+  if (argc < 5 || (argc > 5 && !a.load))
+    return tilewright::cli::report_usage(
+        "race_default MODEL.onnx INPUTS.npz THREADS RACES [--load]");
+  a.model.model = argv[1];
+  a.inputs = argv[2];
+  a.model.threads = std::atoi(argv[3]);
+  a.races = static_cast<size_t>(std::max(1, std::atoi(argv[4])));
   const tilewright::Status status = tilewright::race(a);
   return status.ok() ? 0 : tilewright::cli::report(status.error());
 }
