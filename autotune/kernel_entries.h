@@ -2,7 +2,8 @@
 #pragma once
 
 #include <optional>
-#include <random>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "autotune/measure/paired_runs.h"
@@ -20,7 +21,9 @@ struct KernelEntry {
   PairedSums times;
   size_t rounds = 0;
   bool checked = false;  // it was called alone
-  double ratio = 1;      // of the best form's time to the usual one's, by the rounds
+  std::set<std::string>
+      timed;         // in this round: the kernel, and who may pay for it; empty: it waits
+  double ratio = 1;  // of the best form's time to the usual one's, by the rounds
 };
 using KernelEntries = std::vector<KernelEntry>;
 

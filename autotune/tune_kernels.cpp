@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "autotune/check/check_alone.h"
-#include "autotune/measure/placements.h"
+#include "autotune/confirm_kernels.h"
 
 namespace tilewright::autotune {
 
@@ -16,6 +16,16 @@ constexpr size_t kSome = 4, kAll = 40;
 constexpr double kAllowance = 0.12;
 // One that is faster must be so in so many pairs, at several placements in memory (placements.h).
 constexpr size_t kEnough = 12, kRounds = 3;
+
+// Whether the trial answers otherwise than the best form what decides on streaming stores.
+bool changes_stream(const KernelEntry& e) {
+  const auto streams = [](const passes::Answers& answers) {
+    passes::Answers found = answers;
+    std::erase_if(found, [](const auto& a) { return !a.first.ends_with(".stream"); });
+    return found;
+  };
+  return streams(e.trial->answers) != streams(e.search.best().answers);
+}
 
 }  // namespace
 
@@ -37,6 +47,7 @@ Status KernelTuner::start() {
 // Also keeps a call of each kernel at each size, for candidates to be checked on.
 Status KernelTuner::compile_usual() {
   TW_ASSIGN(const ir::Program program, compiler_.program(plan_, {}));
+  readers_ = kernel_readers(program);
   TW_ASSIGN(const std::shared_ptr<Executable> executable, compiler_.assemble(program));
   for (const std::vector<Tensor>& inputs : inputs_) {
     TW_ASSIGN(CapturedCalls calls, capture_calls(program, executable, inputs, compiler_.pool()));
@@ -82,21 +93,35 @@ Status KernelTuner::time_known() {
   return {};
 }
 
-// Of each kernel that has one: into the schedules. How many.
+// Into the schedules, of each kernel that has one; how many. Where results are to go past the caches or
+// not, readers pay: they stay as they are meanwhile, and are timed with their writer.
 size_t KernelTuner::choose_trials(Schedules& schedules) {
-  size_t chosen = 0;
-  for (KernelEntry& e : entries_) {
-    if (!e.trial && !is_close(e)) {
-      e.trial = e.search.next();
-      e.times.clear();
-      e.rounds = 0;
-      e.checked = false;
+  std::set<std::string> tried, kept;
+  for (KernelEntry& e : entries_)
+    if (!e.trial && !is_close(e)) begin(e);
+  for (const bool for_readers : {true, false})
+    for (KernelEntry& e : entries_) {
+      const std::string& name = e.kernel.name;
+      if (for_readers) e.timed.clear();
+      if (!e.trial || changes_stream(e) != for_readers || kept.count(name)) continue;
+      std::set<std::string> timed{name};
+      if (for_readers) timed.insert(readers_[name].begin(), readers_[name].end());
+      const auto is_tried = [&](const std::string& n) { return tried.count(n) != 0; };
+      if (std::any_of(timed.begin(), timed.end(), is_tried)) continue;
+      kept.insert(timed.begin(), timed.end());
+      kept.erase(name);
+      tried.insert(name);
+      e.timed = std::move(timed);
+      schedules[e.kernel.task] = e.trial->schedule;
     }
-    if (!e.trial) continue;
-    ++chosen;
-    schedules[e.kernel.task] = e.trial->schedule;
-  }
-  return chosen;
+  return tried.size();
+}
+
+void KernelTuner::begin(KernelEntry& e) {
+  e.trial = e.search.next();
+  e.times.clear();
+  e.rounds = 0;
+  e.checked = false;
 }
 
 Result<bool> KernelTuner::round() {
@@ -118,13 +143,13 @@ Result<bool> KernelTuner::round() {
   seconds_to_finish_ = kPlacements * (options_.seconds() - since);
   if (!times.ok() && refused_++ == 0) refusal_ = times.error().to_string();
   for (KernelEntry& e : entries_) {
-    if (!e.trial) continue;
+    if (e.timed.empty()) continue;
     if (!times.ok()) {
       add_trial(e, *e.trial).refused = times.error().to_string();
       e.trial.reset();
       continue;
     }
-    e.times.add(times->pairs(e.kernel.name));
+    e.times.add(times->pairs(e.timed));
     ++e.rounds;
     TW_RETURN_IF_ERROR(judge(e));
   }
@@ -142,12 +167,12 @@ Trial& KernelTuner::add_trial(KernelEntry& e, const Candidate& c) {
 Result<bool> KernelTuner::drop_wrong(const ir::Program& program) {
   std::set<std::string> unchecked;
   for (const KernelEntry& e : entries_)
-    if (e.trial && !e.checked) unchecked.insert(e.kernel.name);
+    if (!e.timed.empty() && !e.checked) unchecked.insert(e.kernel.name);
   TW_ASSIGN(const auto refused, check(program, unchecked));
   for (KernelEntry& e : entries_) {
-    e.checked = e.trial.has_value();
+    e.checked |= !e.timed.empty();
     const auto it = refused.find(e.kernel.name);
-    if (!e.trial || it == refused.end()) continue;
+    if (e.timed.empty() || it == refused.end()) continue;
     refuse(e, *e.trial, it->second);
     e.trial.reset();
     e.checked = false;
@@ -211,27 +236,8 @@ double KernelTuner::gap() {
   return all > 0 ? open / all : 1;
 }
 
-// What was found round by round is a choice of the luckiest of many measurements (the winner's curse):
-// all of it is measured once more, together, and what does not hold up is given up. What was confirmed
-// here before has held up once, and is given up where it is not faster at all.
 Result<Comparison> KernelTuner::finish() {
-  const PairedOptions pairs{.seconds = 0.25, .least = kSome, .most = kAll};
-  const auto usual = [&] { return compiler_.compile(plan_, {}); };
-  TW_ASSIGN(const Placements times,
-            run_at_placements(usual, [&] { return compile(); }, inputs_, pairs, random_));
-  const Comparison runs = times.runs();
-  for (KernelEntry& e : entries_) {
-    TunedKernel& k = e.kernel;
-    k.gain = times.kernel(k.name);
-    k.best = e.search.best();
-    k.gap = e.search.gap();
-    const bool holds = runs.ratio < 1 && k.gain.b_is_faster() && k.gain.ratio < kWorthwhile;
-    const bool held = k.recorded && runs.low <= 1 && k.gain.ratio < 1;
-    k.improved = e.search.improved() && (holds || held);
-    k.withdrawn = k.recorded && !k.improved && (!e.search.improved() || k.gain.low > 0);
-    if (k.improved) k.changes = e.search.changes();
-  }
-  return runs;
+  return confirm_kernels(entries_, compiler_, plan_, inputs_, readers_, random_);
 }
 
 std::vector<TunedKernel> KernelTuner::take_kernels() {

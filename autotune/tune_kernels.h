@@ -14,6 +14,7 @@
 
 #include "autotune/check/captured_calls.h"
 #include "autotune/kernel_entries.h"
+#include "autotune/kernel_readers.h"
 #include "autotune/measure/comparison.h"
 #include "autotune/measure/paired_runs.h"
 #include "autotune/model_compiler.h"
@@ -46,8 +47,7 @@ class KernelTuner {
   Status start();
   // Candidates against the best forms, until the first of them are decided. False: there is none left.
   Result<bool> round();
-  // The best forms together (b) against the usual ones (a), at several placements: whole runs. Kernels that do
-  // not hold up are given up; where whole runs are not faster, all are.
+  // confirm_kernels: the best forms that hold up together (b) against the usual ones (a), whole runs.
   Result<Comparison> finish();
 
   // A session of all best forms, at another place each time.
@@ -71,6 +71,7 @@ class KernelTuner {
   Status drop_wrong_known();
   Status time_known();
   size_t choose_trials(Schedules& schedules);
+  void begin(KernelEntry& e);
   Result<bool> drop_wrong(const ir::Program& program);
   // check_alone, of what this tunes.
   Result<std::map<std::string, std::string>> check(const ir::Program& program,
@@ -88,6 +89,7 @@ class KernelTuner {
   std::mt19937& random_;
   KernelEntries entries_;
   std::unique_ptr<Session> usual_;
+  KernelReaders readers_;
   std::vector<CapturedCalls> calls_;  // at each size
   size_t trials_ = 0, refused_ = 0;
   double run_us_ = 0;  // with the usual schedules

@@ -165,12 +165,14 @@ Comparison PairedTimes::runs() const {
   return compare_all(std::move(all));
 }
 
-std::vector<PairedSums::OfSize> PairedTimes::pairs(const std::string& kernel) const {
-  const auto is_it = [&](const RunTimes::Row& r) { return r.kernel == kernel; };
-  return sums(*this, is_it, is_it);
+std::vector<PairedSums::OfSize> PairedTimes::pairs(const std::set<std::string>& kernels) const {
+  const auto is_one = [&](const RunTimes::Row& r) { return kernels.count(r.kernel) != 0; };
+  return sums(*this, is_one, is_one);
 }
 
-Comparison PairedTimes::kernel(const std::string& name) const { return compare_all(pairs(name)); }
+Comparison PairedTimes::kernels(const std::set<std::string>& names) const {
+  return compare_all(pairs(names));
+}
 
 Comparison PairedTimes::nodes(const std::set<std::string>& of_a,
                               const std::set<std::string>& of_b) const {

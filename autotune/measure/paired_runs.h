@@ -32,9 +32,10 @@ struct PairedTimes {
   };
   std::vector<OfSize> sizes;
   Comparison runs() const;
-  // Of all calls of a kernel, by its name; also pair by pair.
-  Comparison kernel(const std::string& name) const;
-  std::vector<PairedSums::OfSize> pairs(const std::string& kernel) const;
+  // Of all calls of these kernels together, by name; also pair by pair.
+  Comparison kernels(const std::set<std::string>& names) const;
+  Comparison kernel(const std::string& name) const { return kernels({name}); }
+  std::vector<PairedSums::OfSize> pairs(const std::set<std::string>& kernels) const;
   // Of all kernels of these nodes: what a graph's other form changes.
   Comparison nodes(const std::set<std::string>& of_a, const std::set<std::string>& of_b) const;
 };

@@ -29,8 +29,8 @@ Comparison over_placements(const std::vector<PairedTimes>& each, Compare&& compa
 Comparison Placements::runs() const {
   return over_placements(each, [](const PairedTimes& t) { return t.runs(); });
 }
-Comparison Placements::kernel(const std::string& name) const {
-  return over_placements(each, [&](const PairedTimes& t) { return t.kernel(name); });
+Comparison Placements::kernels(const std::set<std::string>& names) const {
+  return over_placements(each, [&](const PairedTimes& t) { return t.kernels(names); });
 }
 Comparison Placements::nodes(const std::set<std::string>& of_a,
                              const std::set<std::string>& of_b) const {

@@ -19,7 +19,8 @@ namespace tilewright::autotune {
 struct Placements {
   std::vector<PairedTimes> each;
   Comparison runs() const;
-  Comparison kernel(const std::string& name) const;
+  Comparison kernel(const std::string& name) const { return kernels({name}); }
+  Comparison kernels(const std::set<std::string>& names) const;
   Comparison nodes(const std::set<std::string>& of_a, const std::set<std::string>& of_b) const;
 };
 // As many as a sign test needs to forgive one that says otherwise.

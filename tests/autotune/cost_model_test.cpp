@@ -55,8 +55,7 @@ bool is_loaded(const std::string& library) {
 // Runs before what opens the library: in a process of its own, as all tests of this program do.
 TEST(Boosting, IsLoadedByTuningAlone) {
   auto graph = ir::parse_graph(
-      "graph g {\n  input x: f32[16, 64]\n  y: f32[16, 64] = relu(x)\n  output y as \"y\"\n}\n",
-      {});
+      "graph g {\n  input x: f32[16, 64]\n  y: f32[16, 64] = relu(x)\n  output y as \"y\"\n}\n");
   ASSERT_TRUE(graph.ok()) << graph.error().to_string();
   auto executable = compile_in_memory(*graph, {});
   ASSERT_TRUE(executable.ok()) << executable.error().to_string();
