@@ -160,8 +160,9 @@ std::optional<Taken> take_split(ScheduleState& s, const Work& work) {
   size_t axis = b.axes.size();
   int64_t furthest = 0;
   for (size_t i = 0; i < b.axes.size(); ++i) {
-    if (b.axes[i].kind != AxisKind::kReduce || as_int(b.axes[i].extent).value_or(0) < kRuns * kRuns)
-      continue;
+    const int64_t extent = as_int(b.axes[i].extent).value_or(0);
+    const bool even = extent >= kRuns / 2 && extent % even_runs(extent, kRuns) == 0;
+    if (b.axes[i].kind != AxisKind::kReduce || (!even && extent < kRuns * kRuns)) continue;
     for (const BlockAccess& a : accesses) {
       const int64_t stride = a.stride(i).value_or(0);
       if (!a.write && stride > furthest) {
