@@ -1,6 +1,7 @@
 // The kernels of a model while they are tuned, each with its search.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,7 +23,10 @@ struct KernelEntry {
   size_t rounds = 0;
   bool checked = false;  // it was called alone
   std::set<std::string>
-      timed;         // in this round: the kernel, and who may pay for it; empty: it waits
+      timed;  // in this round: the kernel, and who may pay for it; empty: it waits
+  // The trial's loops (content_symbol), and times of all that were measured, to those of the usual form.
+  std::string code;
+  std::map<std::string, double> codes;
   double ratio = 1;  // of the best form's time to the usual one's, by the rounds
 };
 using KernelEntries = std::vector<KernelEntry>;

@@ -72,6 +72,7 @@ class KernelTuner {
   Status time_known();
   size_t choose_trials(Schedules& schedules);
   void begin(KernelEntry& e);
+  bool drop_same(const ir::Program& program);
   Result<bool> drop_wrong(const ir::Program& program);
   // check_alone, of what this tunes.
   Result<std::map<std::string, std::string>> check(const ir::Program& program,

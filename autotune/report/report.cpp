@@ -66,8 +66,8 @@ std::string gain(const TuneResult& result) {
   return "<div class=\"main\"><dt>Saved of the time of a whole run</dt><dd>" + percent(c.ratio) +
          " <small>with 95 % confidence between " +
          (std::isfinite(c.high) ? percent(c.high) : "-\u221e") + " and " + percent(c.low) +
-         printed("; %s ms usual, %s ms tuned, %zu pairs of runs", number(c.a * 1e-3).c_str(),
-                 number(c.b * 1e-3).c_str(), c.pairs) +
+         printed("; %s ms usual, %s ms tuned, both compiled anew %zu times",
+                 number(c.a * 1e-3).c_str(), number(c.b * 1e-3).c_str(), c.pairs) +
          (c.ratio < 1 ? "" : "; no gain: all kernels keep their usual schedules") +
          "</small></dd></div>\n";
 }
@@ -90,8 +90,9 @@ std::string page(const TuneResult& r, const Facts& f) {
   return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>" +
          escape(f.model) + ": tuned</title>\n" + kStyle + "</head>\n<body>\n" + header(r, f) +
-         gain_by_kernel(r) + gain_over_time(r) + changed_decisions(r) + roofline(r, f) +
-         expected_and_measured(r) + all_kernels(r) + refused_candidates(r) + "</body></html>\n";
+         gain_by_kernel(r) + gain_over_time(r) + changed_decisions(r) + graph_decisions(r) +
+         roofline(r, f) + expected_and_measured(r) + all_kernels(r) + refused_candidates(r) +
+         "</body></html>\n";
 }
 
 Status check_writable(const std::string& path) {

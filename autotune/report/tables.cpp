@@ -87,6 +87,40 @@ std::string changed_decisions(const TuneResult& result) {
             rows));
 }
 
+std::string graph_decisions(const TuneResult& result) {
+  const TunedGraph& g = result.graph;
+  if (g.trials.empty()) return "";
+  std::string rows;
+  for (size_t i = 0; i < std::min(g.trials.size(), kMostShown); ++i) {
+    const GraphTrial& t = g.trials[i];
+    const std::string kept = !t.refused.empty() ? "refused: " + escape(shorten(t.refused, 300))
+                             : !t.confirmed     ? ""
+                             : g.improved()     ? "<strong>kept</strong>"
+                                                : "given up in the last runs";
+    rows += "<tr>" + cell(escape(shorten(t.alike, 200)), "name") + cell(escape(t.answer)) +
+            figure(std::to_string(t.decisions)) +
+            figure(t.refused.empty() ? ratio(t.measured.ratio, t.measured.low, t.measured.high)
+                                     : "\u2013") +
+            cell(kept) + "</tr>\n";
+  }
+  if (g.trials.size() > kMostShown)
+    rows += "<tr><td colspan=\"5\">" + printed("others (%zu)", g.trials.size() - kMostShown) +
+            "</td></tr>\n";
+  const std::string gained =
+      g.improved()
+          ? printed(" All that is kept together: %s of the time of the kernels that it changes.",
+                    ratio(g.gain.ratio, g.gain.low, g.gain.high).c_str())
+          : "";
+  return section(
+      "Decisions on the graph",
+      "Algorithms, layouts and blocks that graph passes decide; nodes that a model repeats "
+      "are answered alike. Measured: the time of the kernels that an answer changes to "
+      "theirs before, with 95 % bounds." +
+          gained,
+      table({{"asked"}, {"answer"}, {"times", true}, {"measured ratio", true}, {"what came of it"}},
+            rows));
+}
+
 std::string refused_candidates(const TuneResult& result) {
   std::string rows;
   size_t refused = 0;

@@ -3,9 +3,11 @@
 #include "autotune/database/database.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -123,6 +125,25 @@ TEST_F(Databases, SeveralProcessesWriteAtOnce) {
   const Database db = opened();
   EXPECT_TRUE(db.damaged().empty()) << db.damaged()[0];
   EXPECT_EQ(db.records().size(), static_cast<size_t>(kProcesses * kRecords));
+}
+// A full disk, by way of a limit on the file: no part of a line stays.
+TEST_F(Databases, WhatDoesNotFitIsNotWritten) {
+  Database db = opened();
+  ASSERT_TRUE(db.append(record("a-1")).ok());
+  const std::string whole = text();
+  if (fork() == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{whole.size() + 20, whole.size() + 20};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(2);
+    const Status full = db.append(record("b-2"));
+    _exit(!full.ok() && full.error().kind == ErrorKind::kIo ? 0 : 1);
+  }
+  int status = 0;
+  wait(&status);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(text(), whole);
+  ASSERT_TRUE(opened().append(record("c-3")).ok());
+  EXPECT_TRUE(opened().damaged().empty());
 }
 TEST_F(Databases, PruningKeepsTheNewest) {
   Database db = opened();

@@ -116,6 +116,26 @@ TEST(Report, HasWhatWasFound) {
   EXPECT_EQ(text.find("others ("), std::string::npos);
 }
 
+TEST(Report, TellsWhatBecameOfTheGraph) {
+  TuneResult r = some_result(3);
+  EXPECT_EQ(page(r, some_facts()).find("Decisions on the graph"), std::string::npos);
+  r.graph.trials = {
+      {.alike = "conv <3x3>", .answer = "F4", .decisions = 7, .measured = faster(90, 0.7)},
+      {.alike = "layout", .answer = "rows", .decisions = 1, .refused = "it crashed"}};
+  r.graph.trials[0].confirmed = true;
+  for (const bool kept : {true, false}) {
+    if (kept) r.graph.form.answers = {{"a.winograd", 4}};
+    r.graph.gain = faster(90, 0.71);
+    const std::string text = page(r, some_facts());
+    EXPECT_NE(text.find("Decisions on the graph"), std::string::npos);
+    EXPECT_NE(text.find("conv &lt;3x3&gt;"), std::string::npos);
+    EXPECT_NE(text.find(ratio(0.7, 0.68, 0.72)), std::string::npos);
+    EXPECT_NE(text.find("refused: it crashed"), std::string::npos);
+    EXPECT_EQ(text.find("<strong>kept</strong>") != std::string::npos, kept);
+    EXPECT_EQ(text.find("given up in the last runs") != std::string::npos, !kept);
+    r.graph.form.answers.clear();
+  }
+}
 TEST(Report, SumsUpWhatIsTooMuch) {
   TuneResult r = some_result(130);
   for (TunedKernel& k : r.kernels) k.trials[0].refused = "other results";

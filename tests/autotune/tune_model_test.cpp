@@ -8,8 +8,10 @@
 
 #include "autotune/database/database.h"
 #include "autotune/database/task.h"
+#include "codegen/compile_cached.h"
 #include "frontends/compiler/tune.h"
 #include "ir/module_text/parser_graph.h"
+#include "passes/schedule/rules/choose_trace.h"
 #include "runtime/session.h"
 
 namespace tilewright {
@@ -88,6 +90,41 @@ TEST(TuneModel, KeepsTheHistoryOfItsTrials) {
   EXPECT_EQ(trials, result->progress.trials);
   for (size_t r = 1; r < result->rounds.size(); ++r)
     EXPECT_GE(result->rounds[r].saved, result->rounds[r - 1].saved);
+}
+// Answers differ, loops may not: of those that come out alike one is measured.
+TEST(TuneModel, MeasuresNoLoopsTwice) {
+  const auto lower = lower_options({});
+  ASSERT_TRUE(lower.ok());
+  const auto result = tuned({}, {.seconds = 60, .trials = 40});
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  auto fused = passes::lower_graph(model(), *lower);
+  ASSERT_TRUE(fused.ok());
+  size_t forms = 0;
+  const auto compare =
+      [&](ir::Kernel k, const std::set<std::string>& constants) -> Result<passes::LoweredKernel> {
+    std::set<std::string> codes;
+    for (const autotune::TunedKernel& t : result->kernels) {
+      if (t.name != k.name) continue;
+      for (const autotune::Trial& trial : t.trials) {
+        passes::LowerOptions as_tried = *lower;
+        as_tried.find_schedule = [&](const ir::Kernel& same, const std::set<std::string>& known) {
+          return std::optional(
+              passes::choose_trace(
+                  same, {.machine = &lower->machine, .constants = known, .answers = trial.answers})
+                  .value()
+                  .trace);
+        };
+        TW_ASSIGN(const passes::LoweredKernel lowered,
+                  passes::lower_kernel(k, constants, as_tried));
+        EXPECT_TRUE(codes.insert(codegen::content_symbol(lowered.kernel)).second) << t.name;
+        ++forms;
+      }
+    }
+    return passes::lower_kernel(std::move(k), constants, *lower);
+  };
+  const auto program = passes::lower_fused(*fused, *lower, compare);
+  ASSERT_TRUE(program.ok()) << program.error().to_string();
+  EXPECT_GE(forms, 40u);
 }
 // What was confirmed before and is slower now is given up, and so said; what nobody confirmed is not.
 TEST(TuneModel, WithdrawsWhatIsNotFaster) {
