@@ -67,6 +67,11 @@ Result<Binding> parse_one_set(const std::vector<InputInfo>& inputs,
                               const std::vector<std::string>& shapes);
 extern const char* const kShapeHelp;
 
+// Inputs in the model's order, from `path` (.npz or a folder; empty: seeded random ones, said on standard
+// error). One that is missing, too many or of another type is an error. `model`: an ONNX one's, else null.
+Result<std::vector<Tensor>> inputs_for(const std::string& path, const std::vector<InputInfo>& infos,
+                                       const Binding& binding, const OnnxModel* model = nullptr);
+
 // An ONNX model, with the inputs of a run and what they say of its shapes.
 struct BoundModel {
   // Inputs are in the model's order, which is that of `infos`.
@@ -75,7 +80,7 @@ struct BoundModel {
   Binding binding;
   std::vector<Tensor> inputs;
 };
-// inputs: as open_to_run takes them.
+// inputs: a path, as inputs_for takes it.
 Result<BoundModel> open_bound(const ModelOptions& options, const std::string& inputs);
 
 // A model with inputs at every size that --shape states. One set: bound to it. Several, with the set
@@ -101,7 +106,7 @@ struct OpenedModel {
   // Of `inputs`, and of what a run returns, in the model's order.
   std::vector<std::string> input_names, output_names;
 };
-// inputs: a path (.npz or folder) or empty: seeded random ones, said on standard error.
+// inputs: a path, as inputs_for takes it.
 Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& inputs,
                                 bool profile);
 

@@ -1,14 +1,14 @@
-// Channels innermost around convolutions: results lie side by side along the axis that vectors run
-// over. Values that exchange their elements one to one share a layout. Graph inputs, results and
+// Channels innermost around convolutions, as a rule (layout_cost): results lie side by side along the
+// axis that vectors run over. Values that exchange their elements one to one share a layout. Graph inputs, results and
 // views are row-major; between them and the others stands a copy, so that no kernel writes or reads
 // across its vectors.
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
 
 #include "ir/graph/op.h"
 #include "passes/analysis/view_layouts.h"
+#include "passes/graph/layout_cost.h"
 #include "passes/graph/pack_operands.h"
 #include "passes/graph/rewrite_graph.h"
 
@@ -54,7 +54,8 @@ Layout channels_last(int rank) {
 
 // The values that shall have their channels innermost. Asked once for each set of values that share
 // a layout, under the name of the first of them.
-std::vector<bool> chosen_values(const Graph& graph, Decisions& decisions) {
+std::vector<bool> chosen_values(const Graph& graph, const MachineDescription& machine,
+                                Decisions& decisions) {
   Components components(graph.values.size());
   auto eligible = [&](ValueId v) {
     return v != kNone && !graph.value(v).constant && graph.value(v).type.rank() >= 3;
@@ -67,22 +68,30 @@ std::vector<bool> chosen_values(const Graph& graph, Decisions& decisions) {
             graph.value(in).type.rank() == graph.value(out).type.rank())
           components.join(static_cast<size_t>(in), static_cast<size_t>(out));
   }
-  std::set<size_t> roots;
+  std::map<size_t, LayoutCost> roots;
   for (const Node& n : graph.nodes)
     if (wants_channels_last(n) && eligible(n.outputs[0])) {
-      roots.insert(components.find(static_cast<size_t>(n.outputs[0])));
-      if (eligible(n.inputs[0])) roots.insert(components.find(static_cast<size_t>(n.inputs[0])));
+      roots[components.find(static_cast<size_t>(n.outputs[0]))] += layout_cost(graph, n, machine);
+      if (eligible(n.inputs[0])) roots[components.find(static_cast<size_t>(n.inputs[0]))];
     }
+  // What the graph takes and gives is row-major.
+  for (const auto* given : {&graph.inputs, &graph.outputs})
+    for (ValueId v : *given)
+      if (const auto root = roots.find(components.find(static_cast<size_t>(v)));
+          root != roots.end())
+        root->second.channels_innermost += copy_cost(graph.value(v).type);
   std::vector<bool> chosen(graph.values.size());
   std::map<size_t, bool> innermost;  // by root
   for (size_t v = 0; v < chosen.size(); ++v) {
     const size_t root = components.find(v);
-    if (!eligible(static_cast<ValueId>(v)) || !roots.count(root)) continue;
+    const auto cost = roots.find(root);
+    if (!eligible(static_cast<ValueId>(v)) || cost == roots.end()) continue;
     const auto [known, is_new] = innermost.try_emplace(root, true);
     if (is_new)
       known->second =
           decisions.decide_which(decision_name(graph, static_cast<ValueId>(v), "layout"),
-                                 {"row_major", "channels_innermost"}, 1, Bits::kKept) == 1;
+                                 {"row_major", "channels_innermost"},
+                                 cost->second.prefers_rows() ? 0 : 1, Bits::kKept) == 1;
     chosen[v] = known->second;
   }
   return chosen;
@@ -122,8 +131,6 @@ class ChooseLayouts : public GraphRewriter {
   }
 
  private:
-  static constexpr int64_t kFewChannels = 4;  // are read where they lie
-
   // The results of transposes lie where their operands do, as long as the innermost dimension
   // stays: forwards for consumers that take any layout, else the operand is made as it is wanted.
   void place_transpose(const Node& n) {
@@ -223,7 +230,7 @@ class ChooseLayouts : public GraphRewriter {
 
 Graph choose_layouts(Graph graph, const MachineDescription& machine, Decisions* decisions) {
   Decisions usual;
-  const std::vector<bool> chosen = chosen_values(graph, decisions ? *decisions : usual);
+  const std::vector<bool> chosen = chosen_values(graph, machine, decisions ? *decisions : usual);
   return ChooseLayouts(std::move(graph), chosen, machine, decisions).run();
 }
 

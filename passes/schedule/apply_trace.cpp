@@ -12,11 +12,12 @@
 namespace tilewright::passes {
 
 namespace {
-constexpr std::array<Primitive, 22> kPrimitives{{
+constexpr std::array<Primitive, 23> kPrimitives{{
     {"split", "names: loop, outer, inner; numbers: factor", 3, 1, split},
     {"reorder", "names: loops, outermost first", kAny, 0, reorder},
     {"collapse", "names: outer, inner, joined", 3, 0, collapse},
     {"join_axes", "names: block; numbers: outer axis, inner axis", 1, 2, join_axes},
+    {"split_axis", "names: block, outer loop, inner loop; numbers: axis, factor", 3, 2, split_axis},
     {"inline", "names: block", 1, 0, inline_block},
     {"fuse_loops", "names: block, loop", 2, 0, fuse_loops},
     {"compute_at", "names: block, loop", 2, 0, compute_at},

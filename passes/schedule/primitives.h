@@ -17,6 +17,9 @@ Result<ir::Kernel> collapse(const ir::Kernel& k, const Step& step);  // names: o
 // Two axes of one kind that one loop runs over, as quotient and remainder, become one axis.
 Result<ir::Kernel> join_axes(const ir::Kernel& k,
                              const Step& step);  // names: block; numbers: outer axis, inner axis
+// An axis that one loop runs over becomes two, the inner one the block's last; `factor` divides its extent.
+Result<ir::Kernel> split_axis(const ir::Kernel& k, const Step& step);  // names: block, outer, inner
+// loops; numbers: axis, factor
 // The body of a pointwise block replaces the loads of its result; the block and its buffer go.
 Result<ir::Kernel> inline_block(const ir::Kernel& k, const Step& step);  // names: block
 // Loop fusion: the nest of `block` moves into loop `loop` of another nest; the loops around must

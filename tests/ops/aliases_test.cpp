@@ -85,7 +85,7 @@ TEST_F(Aliases, ConvolutionsWriteTheirPartOfAConcat) {
 }
 // The next layer then reads no border of its own; a kernel writes the zeros.
 TEST_F(Aliases, PaddingIsWrittenAroundWhatAConvolutionStores) {
-  const ir::ValueId x = input({1, 8, 9, 11});
+  const ir::ValueId x = input({1, 8, 9, 17});
   const ir::ValueId a = call_.op("relu", {call_.op("conv", {x, weights({24, 8, 1, 1})})});
   call_.output(call_.op("conv", {a, weights({24, 1, 3, 3})},
                         {{"pads", std::vector<int64_t>{1, 0, 2, 1}}, {"group", int64_t{24}}}));

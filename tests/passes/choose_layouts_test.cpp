@@ -5,6 +5,7 @@
 
 #include "passes/analysis/view_layouts.h"
 #include "passes/build_loops.h"
+#include "passes/decisions/decisions.h"
 #include "tests/passes/graph_check.h"
 
 namespace tilewright::passes {
@@ -17,6 +18,17 @@ ir::ConstantRef weights(const Shape& shape) {
   return ir::make_constant_of<float>(DType::kFloat32, shape, values);
 }
 
+// Channels innermost, whatever that costs for graphs as small as these.
+ir::Graph innermost(const ir::Graph& g) {
+  Decisions asked;
+  choose_layouts(g, {}, &asked);
+  Answers answers;
+  for (const Decision& d : asked.made())
+    if (d.name.ends_with(".layout")) answers[d.name] = 1;
+  Decisions given(answers);
+  return choose_layouts(g, {}, &given);
+}
+
 TEST(ChooseLayouts, ChannelsInnermostAroundConvolutions) {
   const ir::Graph g = parsed_graph(R"(  input x: f32[1, 2, 5, 5]
   const w: f32[3, 2, 3, 3] = #0
@@ -27,7 +39,7 @@ TEST(ChooseLayouts, ChannelsInnermostAroundConvolutions) {
   output c as "c"
 )",
                                    {weights({3, 2, 3, 3}), weights({4, 3, 3, 3})});
-  expect_graph(g, choose_layouts(g), R"(  input x: f32[1, 2, 5, 5]
+  expect_graph(g, innermost(g), R"(  input x: f32[1, 2, 5, 5]
   const w: f32[3, 2, 3, 3] = #0
   const v: f32[4, 3, 3, 3] = #1
   a: f32[1, 3, 3, 3] layout(d0, d2, d3, d1) = conv(x, w)
@@ -47,7 +59,7 @@ TEST(ChooseLayouts, PoolsLieAsTheConvolutionBeforeThem) {
   output c as "c"
 )",
                                      {weights({8, 2, 3, 3})});
-    const ir::Graph after = choose_layouts(g);
+    const ir::Graph after = innermost(g);
     expect_same_graph_results(g, after);
     for (const ir::Node& n : after.nodes)
       if (n.op->name == pool)
@@ -67,7 +79,7 @@ TEST(ChooseLayouts, CopiesStandBetweenRowMajorValuesAndTheOthers) {
   output f as "f"
 )",
                                    {weights({3, 6, 3, 3})});
-  expect_graph(g, choose_layouts(g), R"(  input x: f32[1, 6, 5, 5]
+  expect_graph(g, innermost(g), R"(  input x: f32[1, 6, 5, 5]
   const w: f32[3, 6, 3, 3] = #0
   const shape: i64[2] = [1, 27]
   a: f32[1, 6, 5, 5] layout(d0, d2, d3, d1) = identity(x)
@@ -82,7 +94,7 @@ TEST(ChooseLayouts, CopiesStandBetweenRowMajorValuesAndTheOthers) {
 )");
 }
 TEST(ChooseLayouts, AViewBetweenConvolutionsIsNoDetour) {
-  const ir::Graph after = choose_layouts(parsed_graph(R"(  input x: f32[1, 6, 4, 4]
+  const ir::Graph after = innermost(parsed_graph(R"(  input x: f32[1, 6, 4, 4]
   const w: f32[8, 6, 1, 1] = #0
   const v: f32[8, 8, 3] = #1
   a: f32[1, 8, 4, 4] = conv(x, w)
@@ -91,7 +103,7 @@ TEST(ChooseLayouts, AViewBetweenConvolutionsIsNoDetour) {
   c: f32[1, 8, 14] = conv(b, v)
   output c as "c"
 )",
-                                                      {weights({8, 6, 1, 1}), weights({8, 8, 3})}));
+                                                 {weights({8, 6, 1, 1}), weights({8, 8, 3})}));
   int copies = 0;
   for (const ir::Node& n : after.nodes) copies += n.op->name == "identity";
   EXPECT_EQ(copies, 2) << ir::to_text(after);  // of the input and of the result
@@ -111,7 +123,7 @@ TEST(ChooseLayouts, PacksOperandsOfProducts) {
   output z as "z"
   output v as "v"
 )");
-  const ir::Graph after = choose_layouts(g);
+  const ir::Graph after = innermost(g);
   expect_same_graph_results(g, after);
   const std::string text = ir::to_text(after);
   for (const char* copy :
@@ -134,7 +146,7 @@ TEST(ChooseLayouts, PacksOperandsOfDotProducts) {
   output z as "z"
   output v as "v"
 )");
-  const ir::Graph after = fuse_operators(choose_layouts(g));
+  const ir::Graph after = fuse_operators(innermost(g));
   expect_same_graph_results(g, after);
   const std::string text = ir::to_text(after);
   for (const char* copy : {"i8[16, 20] layout(d1/8, d0/4, d1%8, d0%4) = identity(b)",
@@ -151,7 +163,7 @@ TEST(ChooseLayouts, FewRowsPackNothing) {
   y: f32[1, 5] = matmul(a, b) {trans_b = 1}
   output y as "y"
 )";
-  expect_graph(parsed_graph(lines), choose_layouts(parsed_graph(lines)), lines);
+  expect_graph(parsed_graph(lines), innermost(parsed_graph(lines)), lines);
 }
 // Nodes that move their elements in memory.
 int moves(const ir::Graph& g) {
@@ -165,7 +177,7 @@ int moves(const ir::Graph& g) {
 void expect_moves(const std::string& lines, int count,
                   const std::vector<ir::ConstantRef>& constants = {}) {
   SCOPED_TRACE(lines);
-  const ir::Graph before = parsed_graph(lines, constants), after = choose_layouts(before);
+  const ir::Graph before = parsed_graph(lines, constants), after = innermost(before);
   expect_same_graph_results(before, after);
   EXPECT_EQ(moves(after), count) << ir::to_text(after);
 }
@@ -232,7 +244,45 @@ TEST(ChooseLayouts, WithoutConvolutionsAllStays) {
   y: f32[2, 4, 3] = transpose(a) {perm = [0, 2, 1]}
   output y as "y"
 )";
-  expect_graph(parsed_graph(lines), choose_layouts(parsed_graph(lines)), lines);
+  expect_graph(parsed_graph(lines), innermost(parsed_graph(lines)), lines);
+}
+
+// Are the channels of the only convolution or pool of a graph innermost?
+bool chosen_innermost(const std::string& x, const std::string& y, const std::string& node,
+                      const Shape& w) {
+  const bool conv = !w.empty();
+  const ir::Graph g =
+      parsed_graph("  input x: f32" + x + "\n" +
+                       (conv ? "  const w: f32" + tilewright::to_string(w) + " = #0\n" : "") +
+                       "  y: f32" + y + " = " + node + "\n  output y as \"y\"\n",
+                   conv ? std::vector{weights(w)} : std::vector<ir::ConstantRef>{});
+  ir::MachineDescription machine;
+  machine.vector_bytes = 64;
+  Decisions asked;
+  choose_layouts(g, machine, &asked);
+  return asked.made().front().answer == 1;
+}
+TEST(ChooseLayouts, RowMajorWhereChannelsFillNoVector) {
+  EXPECT_TRUE(chosen_innermost("[1, 64, 40, 40]", "[1, 64, 38, 38]", "conv(x, w)", {64, 64, 3, 3}));
+  EXPECT_FALSE(chosen_innermost("[1, 64, 40, 40]", "[1, 3, 38, 38]", "conv(x, w)", {3, 64, 3, 3}));
+  // Rows as short as that fill none either.
+  EXPECT_TRUE(chosen_innermost("[1, 64, 40, 4]", "[1, 3, 38, 2]", "conv(x, w)", {3, 64, 3, 3}));
+  // Side by side lie the pixels of all rows, for windows of one.
+  EXPECT_FALSE(chosen_innermost("[1, 64, 40, 4]", "[1, 3, 40, 4]", "conv(x, w)", {3, 64, 1, 1}));
+  // Pixels that are read with strides are gathered.
+  EXPECT_TRUE(chosen_innermost("[1, 64, 40, 40]", "[1, 6, 13, 13]", "conv(x, w) {strides = [3, 3]}",
+                               {6, 64, 3, 3}));
+}
+TEST(ChooseLayouts, RowMajorForGroupsThatFillNoVector) {
+  const std::string of_3 = "conv(x, w) {group = 12}", of_16 = "conv(x, w) {group = 4}";
+  EXPECT_FALSE(chosen_innermost("[1, 36, 40, 40]", "[1, 36, 38, 38]", of_3, {36, 3, 3, 3}));
+  EXPECT_TRUE(chosen_innermost("[1, 64, 40, 40]", "[1, 64, 38, 38]", of_16, {64, 16, 3, 3}));
+}
+TEST(ChooseLayouts, PoolsOfFewChannelsAreRowMajorUnlessGuarded) {
+  EXPECT_FALSE(chosen_innermost("[1, 3, 40, 40]", "[1, 3, 38, 38]",
+                                "max_pool(x) {kernel_shape = [3, 3]}", {}));
+  EXPECT_TRUE(chosen_innermost("[1, 3, 40, 40]", "[1, 3, 40, 40]",
+                               "max_pool(x) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}", {}));
 }
 
 }  // namespace

@@ -206,34 +206,4 @@ bool schedule_rows(ScheduleState& s, const std::vector<std::string>& blocks) {
   return s.all_or_nothing([&] { return take_steps(s, blocks, rows); });
 }
 
-bool rows_pay(const ScheduleState& s, const Work& work) {
-  if (const SumOrder* sums = s.sum_order(work.block)) return sums->in_parts;
-  const BlockPlace p = s.place(work.block);
-  return reduces_along_rows(*p.block) &&
-         (!worth_a_tile(s, *p.block) || gathers_for_nothing(s, *p.block));
-}
-
-std::optional<Taken> take_rows(ScheduleState& s, const Work& work) {
-  return schedule_rows(s, {work.block}) ? std::optional(Taken{}) : std::nullopt;
-}
-
-// Softmax, normalisations: all blocks over the same leading axes, at least one reduction along the
-// rest.
-std::optional<Taken> take_shared_rows(ScheduleState& s, const Work&) {
-  const std::vector<std::string> names = block_names(s);
-  if (names.size() < 2) return std::nullopt;
-  bool reduction = false;
-  for (const std::string& n : names) {
-    const BlockPlace p = s.place(n);
-    if (!is_simple(*p.block)) return std::nullopt;
-    if (!is_reduction(*p.block)) continue;
-    reduction = true;
-    // One term after the other, an exact sum leaves the lanes to its results.
-    const SumOrder* sums = s.sum_order(n);
-    if (sums && !sums->in_parts) return std::nullopt;
-    if (worth_a_tile(s, *p.block) || !reduces_along_rows(*p.block)) return std::nullopt;
-  }
-  return reduction && schedule_rows(s, names) ? std::optional(Taken{.all = true}) : std::nullopt;
-}
-
 }  // namespace tilewright::passes

@@ -1,12 +1,71 @@
 // The tile rule: which axes are rows and columns of the tile, and its size.
 #include <algorithm>
 
+#include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
+#include "passes/loops/vector_width.h"
 #include "passes/schedule/rules/tile_rule.h"
 
 namespace tilewright::passes {
 
 using namespace ir;
+
+namespace {
+
+// Channels in groups, whose axis is divided in the index of a load: groups of `size`, read `apart`
+// from each other. `shared`: all results of a group read the same channels, over which they add.
+struct Groups {
+  int64_t size = 0, apart = 0;  // 0: there are none
+  bool shared = false;
+};
+Groups groups_of(const Block& b, const BlockAxis& axis) {
+  Groups g;
+  for_each_expr(b.body, [&](const Expr& e) {
+    const auto* l = e.as<Load>();
+    if (!l) return;
+    for (const Expr& index : l->indices) {
+      const Linear sum = to_linear(index);
+      for (const LinearTerm& t : sum.terms) {
+        const auto* q = t.factors.size() == 1 ? t.factors[0].as<Binary>() : nullptr;
+        if (q && q->op == BinaryOp::kFloorDiv && q->a.same_as(axis.var))
+          g = {as_int(q->b).value_or(0), t.coefficient, sum.terms.size() > 1};
+      }
+    }
+  });
+  return g.size > 1 && is_multiple(axis.extent, g.size) ? g : Groups{};
+}
+
+// A vector over several groups is put together of one that is read, where these lie as close as
+// their results; it is else gathered, which is worth no more than a vector of one group.
+bool is_one_vector(const Groups& g, int64_t lanes) {
+  return g.size < lanes && lanes % g.size == 0 && g.apart <= g.size;
+}
+
+}  // namespace
+
+void TileRule::part_groups() {
+  const Block e = *s_.place(e_).block;
+  size_t position = 0;  // among the parallel axes, which are the epilogue's
+  for (size_t n = 0; n < block_.axes.size(); ++n) {
+    if (block_.axes[n].kind != AxisKind::kParallel) continue;
+    const size_t of_epilogue = position++;
+    const Groups g = groups_of(block_, block_.axes[n]);
+    if (g.size == 0 || of_epilogue >= e.axes.size() ||
+        !can_prove_equal(e.axes[of_epilogue].extent, block_.axes[n].extent))
+      continue;
+    const int64_t lanes = s_.machine().lanes(byte_size(block_.body.as<Store>()->buffer->dtype));
+    const bool usual = g.shared ? !is_one_vector(g, lanes) : g.size >= kFewestLanes;
+    if (!s_.decide_whether(loop("groups"), usual, Bits::kKept)) return;
+    const auto split = [&](const std::string& block, size_t axis) {
+      return s_.apply("split_axis", {block, name(block, "g"), name(block, "gc")},
+                      {static_cast<int64_t>(axis), g.size});
+    };
+    if (s_.all_or_nothing([&] { return split(name_, n) && split(e_, of_epilogue); }))
+      s_.note(name_ + ": groups of " + std::to_string(g.size) + " columns, each for itself");
+    block_ = *s_.place(name_).block;
+    return;
+  }
+}
 
 // Columns: the axis along which results are contiguous, so that accumulators are vectors. Rows:
 // axes along which the columns' operand is not read anew (stride 0), so that one load serves all

@@ -27,14 +27,16 @@ void TileRule::pack_operands() {
     size_t j_dim = a.indices.size();
     std::vector<int64_t> numbers, inner;
     bool plain = true;
+    int64_t groups = 0;
     for (size_t d = 0; d < a.indices.size(); ++d)
-      if (a.indices[d].same_as(block_.axes[parallel_[j_]].var))
-        j_dim = j_dim == a.indices.size() ? d : j_dim;
+      if (const auto group = columns_from(a.indices[d]))
+        j_dim = j_dim == a.indices.size() ? (groups = *group, d) : j_dim;
       else
         plain &= !uses_var(a.indices[d], block_.axes[parallel_[j_]].var);
     if (!plain || j_dim == a.indices.size()) continue;
     const auto dim = static_cast<int64_t>(j_dim);
-    const int64_t width = tile_.vectors * lanes_;
+    int64_t width = tile_.vectors * lanes_;
+    if (groups % width != 0) width = groups;  // panels as wide as a group, that none crosses
     std::vector<bool> used(a.indices.size());
     used[j_dim] = true;
     const size_t last = reduce_.empty() ? 0 : reduce_in_order().back();
@@ -56,6 +58,19 @@ void TileRule::pack_operands() {
     s_.attempt("transform_layout", {a.buffer->name}, numbers);
     s_.note(name_ + ": the constant '" + a.buffer->name + "' is packed in the order of the tile");
   }
+}
+
+// Columns from the start on: 0. From the start of a group of them: how many it has.
+std::optional<int64_t> TileRule::columns_from(const Expr& index) const {
+  const BlockAxis& columns = block_.axes[parallel_[j_]];
+  const Linear l = to_linear(index);
+  const auto step = l.coefficient_of(columns.var);
+  if (!step || !step->is_constant() || step->constant != 1) return std::nullopt;
+  const Expr start = to_expr(l.without(columns.var));
+  if (is_zero(start)) return 0;
+  const auto group = as_int(columns.extent);
+  return group && !uses_var(start, columns.var) && is_multiple(start, *group) ? group
+                                                                              : std::nullopt;
 }
 
 bool TileRule::runs_along(const Expr& index, const Var& axis) const {

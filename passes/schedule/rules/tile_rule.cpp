@@ -20,6 +20,7 @@ bool TileRule::applies() {
     e_ = name_ + "_out";
     if (!s_.apply("cache_write", {name_, name_ + "_acc", e_})) return false;
   }
+  part_groups();
   return find_axes();
 }
 

@@ -26,6 +26,9 @@ class TileRule : public BlockRule {
   bool write() override;
   static std::string name(const std::string& block, const char* part) { return block + "." + part; }
 
+  // Channels in groups that read channels of their own are two axes then: groups, and the channels of
+  // one. No vector crosses groups, and the channels of one share what they read.
+  void part_groups();
   // j: the results' innermost axis; i: the next one, joined with those it runs on from.
   bool find_axes();
   // Does what moves with the columns stay when this axis moves?
@@ -59,6 +62,7 @@ class TileRule : public BlockRule {
 
   // Constants that move with j are laid out in the order in which the tile reads them.
   void pack_operands();
+  std::optional<int64_t> columns_from(const ir::Expr& index) const;
   // Is an index the axis itself, or that beyond the start of a run of terms?
   bool runs_along(const ir::Expr& index, const ir::Var& axis) const;
   // Reduction axes: the window outside, channels (that run along memory) inside.
