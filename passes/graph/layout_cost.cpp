@@ -35,14 +35,14 @@ double per_channel(double results, double operands, int64_t lanes) {
   return one_vector ? std::min(of_one, kShuffled / vector) : of_one;
 }
 
-// Vectors of pixels do not start where cache lines do, and with strides they are put together. The
-// windows of pooling, whose padding is no copy, are guarded pixel by pixel then.
+// Vectors of pixels do not start where cache lines do, and with strides they are put together. Those of
+// pooling, whose padding is no copy, are guarded at borders, and with strides pixel by pixel.
 double of_a_load(const WindowGeometry& g, bool guarded) {
-  constexpr double kUnaligned = 1.3, kEverySecond = 2.6, kApart = 16;
+  constexpr double kUnaligned = 1.3, kEverySecond = 2.6, kApart = 24;
   const int64_t stride = g.strides.back();
   const bool padded = !is_zero(g.pads_begin.back()) || !is_zero(g.pads_end.back());
-  if (guarded && (stride > 1 || padded)) return kApart;
-  return stride == 1 ? kUnaligned : stride == 2 ? kEverySecond : kApart;
+  if (stride > 2 || (guarded && stride > 1)) return kApart;
+  return stride == 2 || (guarded && padded) ? kEverySecond : kUnaligned;
 }
 
 // Pixels that a window of one meets side by side; else those of the innermost dimension.
@@ -60,7 +60,7 @@ double pixels_in_a_row(const TensorType& y, const WindowGeometry& g) {
 }  // namespace
 
 // Close calls stay with the layout that all parts of a network can share.
-bool LayoutCost::prefers_rows() const { return row_major < 0.7 * channels_innermost; }
+bool LayoutCost::prefers_rows() const { return row_major < 0.9 * channels_innermost; }
 
 double copy_cost(const TensorType& type) {
   if (type.rank() < 3 || as_int(type.dims[1]).value_or(kFewChannels + 1) <= kFewChannels) return 0;

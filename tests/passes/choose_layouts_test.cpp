@@ -281,8 +281,9 @@ TEST(ChooseLayouts, RowMajorForGroupsThatFillNoVector) {
 TEST(ChooseLayouts, PoolsOfFewChannelsAreRowMajorUnlessGuarded) {
   EXPECT_FALSE(chosen_innermost("[1, 3, 40, 40]", "[1, 3, 38, 38]",
                                 "max_pool(x) {kernel_shape = [3, 3]}", {}));
-  EXPECT_TRUE(chosen_innermost("[1, 3, 40, 40]", "[1, 3, 40, 40]",
-                               "max_pool(x) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}", {}));
+  EXPECT_TRUE(chosen_innermost(
+      "[1, 3, 40, 40]", "[1, 3, 20, 20]",
+      "max_pool(x) {kernel_shape = [3, 3], pads = [1, 1, 1, 1], strides = [2, 2]}", {}));
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ class TileRule : public BlockRule {
 
   // Constants that move with j are laid out in the order in which the tile reads them.
   void pack_operands();
+  bool starts_at_panels(const ir::Buffer& buffer, size_t dim, int64_t width) const;
   std::optional<int64_t> columns_from(const ir::Expr& index) const;
   // Is an index the axis itself, or that beyond the start of a run of terms?
   bool runs_along(const ir::Expr& index, const ir::Var& axis) const;

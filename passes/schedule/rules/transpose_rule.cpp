@@ -58,13 +58,10 @@ class TransposeRule : public BlockRule {
     const int64_t tall = elements(down_axes_), wide = elements(across_axes_),
                   widest = s_.machine().lanes(bytes);
     int64_t side = widest;
-    while (side > tall || side > wide) side /= 2;
-    // 24 channels are three squares of 8, not two of 16 of which one is half empty.
-    constexpr double kFull = 0.8;
-    const auto filled = [&](int64_t by) { return part_used(tall, by) * part_used(wide, by); };
-    if (side > kFewest && filled(side) < kFull && filled(side / 2) > filled(side)) side /= 2;
+    for (int64_t n = widest / 2; n >= kFewest; n /= 2)
+      if (cost(n, tall, wide, widest) < cost(side, tall, wide, widest)) side = n;
     side_ = s_.decide(loop("side"), with(powers_of_two(kFewest, widest), side), side, Bits::kKept);
-    const Together usual = squares_at_a_time(bytes, side_, wide / side_, tall / side_);
+    const Together usual = squares_at_a_time(bytes, side_, wide, tall);
     const int64_t most = 2 * kTogether;
     together_.along_result =
         s_.decide(loop("along_result"), with({1, 2, 4, 8, 16, most}, usual.along_result),
@@ -118,9 +115,22 @@ class TransposeRule : public BlockRule {
     return true;
   }
 
-  // Of squares along n elements.
-  static double part_used(int64_t n, int64_t side) {
-    return static_cast<double>(n) / static_cast<double>((n + side - 1) / side * side);
+  // Squares of a side, each in terms of one of the widest. Halves of a vector take more instructions, and
+  // a square costs the more the more of it is masked off; measured (Zen 5): 20 columns are five squares
+  // of 4, 26 and 105 are squares of 8, 178 of 16.
+  static double cost(int64_t side, int64_t tall, int64_t wide, int64_t widest) {
+    constexpr double kMasked = 4, kHalves = 1.15, kQuarters = 1.5;
+    const auto length = static_cast<double>(side);
+    const auto squares = [&](int64_t n) {
+      const int64_t rest = n % side;
+      return static_cast<double>(n / side) +
+             (rest ? 1 + kMasked * static_cast<double>(rest) / length : 0);
+    };
+    const double part = length / static_cast<double>(widest);
+    return squares(tall) * squares(wide) * part * part *
+           (part == 1     ? 1
+            : part == 0.5 ? kHalves
+                          : kQuarters);
   }
 
   // How many squares along a row of results are made one after the other, and how many along the
@@ -128,19 +138,32 @@ class TransposeRule : public BlockRule {
   struct Together {
     int64_t along_result, along_rows;
   };
-  // `wide`, `tall`: squares along a row of results, and along a row that is read.
+  static int64_t squares_of(int64_t n, int64_t side) { return (n + side - 1) / side; }
+  // `wide`, `tall`: elements of a row of results, and of a row that is read.
   Together squares_at_a_time(int bytes, int64_t side, int64_t wide, int64_t tall) const {
     const BlockAccess& store = accesses_.back();
     const auto pitch = store.stride(down_);
-    auto at_most = [&](int64_t n) { return std::min(n, std::max<int64_t>(wide, 1)); };
-    // Where rows of results share pages, the fewer rows are read at a time, the better.
-    if (!pitch || *pitch * bytes < kPageBytes) return {1, 0};
+    auto at_most = [&](int64_t n) {
+      return std::min(n, std::max<int64_t>(squares_of(wide, side), 1));
+    };
+    // In the second cache, and where rows of results share pages: two lines of each row, or all of it,
+    // as long as that leaves no rest.
+    const bool near = bytes_of(*store.buffer) <= s_.machine().l2_bytes;
+    if (!pitch || *pitch * bytes < kPageBytes || (near && rows_in_a_stretch() > 0)) {
+      const int64_t lines = std::max<int64_t>(2 * kLineBytes / (side * bytes), 1),
+                    all = squares_of(wide, side);
+      return {all <= 2 * lines             ? std::max<int64_t>(all, 1)
+              : wide % (lines * side) == 0 ? lines
+                                           : 1,
+              tall % (2 * side) == 0 ? 2 : 0};
+    }
     if (const int64_t rows = rows_in_a_stretch(); rows > 0)
       return {at_most(std::clamp<int64_t>(rows / side, 2, kTogether)), 0};
     // Where each row of results has pages of its own, some lines of a row are stored together, so
     // that pages change less often. From memory, few columns are read at a time: the rows are then
     // read in order, and what is stored soon fills lines that lie side by side.
-    if (!exceeds_caches(s_, *store.buffer) || *pitch * bytes % kLineBytes != 0 || tall <= kColumns)
+    if (!exceeds_caches(s_, *store.buffer) || *pitch * bytes % kLineBytes != 0 ||
+        squares_of(tall, side) <= kColumns)
       return {at_most(kTogether), 0};
     return {at_most(2 * kTogether), kColumns};
   }
