@@ -30,6 +30,7 @@ double fma_latency(const ir::MachineDescription& m) {
   return std::clamp(std::round(m.speed.fma_latency_cycles), 2.0, 12.0);
 }
 constexpr double kLoadPorts = 2;
+constexpr double kSpilled = 0.4;      // of the speed: sums are stored and loaded on the way
 constexpr double kLoadOverlap = 0.1;  // part of the loads that multiply-adds do not hide
 
 double part_used(int64_t n, int64_t by) {
@@ -70,8 +71,12 @@ TileCost tile_cost(const ir::MachineDescription& machine, const TileSizes& sizes
     t.balance = part_used(sizes.outer * panels * (sizes.rows % rows ? 1 : sizes.rows / rows),
                           machine.threads);
   }
-  const bool fits = sums + vectors + 1 <= machine.vector_registers;
-  t.score = fits ? t.multiply / cycles(t) * t.row_use * t.column_use * t.balance : 0;
+  const int64_t registers = sums + vectors + 1;
+  t.fits = registers <= machine.vector_registers;
+  // What is said of the machine may be wrong: tuners may try twice as many, below all that fit.
+  if (registers <= 2 * machine.vector_registers)
+    t.score =
+        (t.fits ? 1 : kSpilled) * t.multiply / cycles(t) * t.row_use * t.column_use * t.balance;
   return t;
 }
 
@@ -100,8 +105,8 @@ std::vector<TileCost> best_tiles(const ir::MachineDescription& machine, const Ti
   for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors) {
     TileCost most;
     for (const TileCost& t : tiles_of(machine, sizes, vectors))
-      if (t.score > most.score * kBetter) most = t;
-    if (most.score > 0) best.push_back(most);
+      if (t.fits && t.score > most.score * kBetter) most = t;
+    if (most.fits) best.push_back(most);
   }
   return best;
 }
@@ -110,6 +115,7 @@ TileChoice choose_tile(const ir::MachineDescription& machine, const TileSizes& s
   TileChoice choice;
   for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors)
     for (const TileCost& t : tiles_of(machine, sizes, vectors)) {
+      if (!t.fits) continue;
       if (t.score > choice.best.score * kBetter) {
         choice.next = choice.best;
         choice.best = t;
@@ -118,7 +124,7 @@ TileChoice choose_tile(const ir::MachineDescription& machine, const TileSizes& s
       }
     }
   for (const TileCost& t : tiles_of(machine, sizes, choice.best.vectors))
-    if (with_conflicts(t) > with_conflicts(choice.best) * kBetter) {
+    if (t.fits && with_conflicts(t) > with_conflicts(choice.best) * kBetter) {
       choice.next = choice.best;
       choice.best = t;
     }

@@ -25,7 +25,8 @@ struct TileCost {
   double row_use = 0;    // part of the rows that is no padding; leftover rows count half
   double column_use = 0;  // part of the lanes that is no padding
   double balance = 1;     // part of the time that all threads have a task
-  double score = 0;       // estimated part of the multiply-add peak; 0: does not fit the registers
+  bool fits = false;      // the registers
+  double score = 0;       // estimated part of the multiply-add peak; 0: not worth a trial
 };
 // Of a product: rows and columns of results, lanes of its vectors.
 struct TileSizes {
@@ -36,10 +37,11 @@ struct TileSizes {
                       // say
   int64_t row_bytes = 0;  // from a row of the left operand to the next; 0: not known
 };
-// The tiles of so many vectors that fit the registers, by their rows.
+// The tiles of so many vectors, by their rows: those that fit the registers, and some that may yet be
+// faster.
 std::vector<TileCost> tiles_of(const ir::MachineDescription& machine, const TileSizes& sizes,
                                int64_t vectors);
-// The best one for each number of vectors that has one.
+// The best one that fits for each number of vectors that has one.
 std::vector<TileCost> best_tiles(const ir::MachineDescription& machine, const TileSizes& sizes);
 // `next`: the best one of another shape.
 struct TileChoice {

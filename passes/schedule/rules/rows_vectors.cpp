@@ -50,12 +50,20 @@ void join_reduction(ScheduleState& s, const std::string& name) {
 int64_t decide_partials(ScheduleState& s, const std::string& name, int64_t extent, int64_t lanes) {
   constexpr int64_t kFewVectors = 8, kMostVectors = 4;
   const bool all_at_once = extent % lanes == 0 && extent <= kFewVectors * lanes;
-  const int64_t usual = all_at_once ? kAllAtOnce : extent >= kFewVectors * lanes ? kMostVectors : 1;
+  // Many short rows in one sum: each is one step, of which the end is masked off.
+  const Block& b = *s.place(name).block;
+  const auto sums = std::count_if(b.axes.begin(), b.axes.end(), [](const BlockAxis& a) {
+    return a.kind == AxisKind::kReduce && !is_one(a.extent);
+  });
+  const int64_t of_a_row = (extent + lanes - 1) / lanes;
+  const int64_t usual = all_at_once                            ? kAllAtOnce
+                        : sums > 1 && of_a_row <= kMostVectors ? of_a_row
+                        : extent >= kFewVectors * lanes        ? kMostVectors
+                                                               : 1;
   // The order of an exact sum is no choice.
-  const std::vector<int64_t> values = s.sum_order(name)
-                                          ? std::vector{usual}
-                                          : std::vector<int64_t>{kAllAtOnce, 0, 1, 2, kMostVectors};
-  return s.decide(name + ".partial_vectors", values, usual, bits_of_order(*s.place(name).block));
+  const std::vector<int64_t> values =
+      s.sum_order(name) ? std::vector{usual} : with({kAllAtOnce, 0, 1, 2, kMostVectors}, usual);
+  return s.decide(name + ".partial_vectors", values, usual, bits_of_order(b));
 }
 
 }  // namespace
