@@ -27,7 +27,7 @@ class SimplifyQuotients : public Rewriter {
   Expr rewrite(const Expr& e) override {
     const Expr x = Rewriter::rewrite(e);
     const auto* q = x.as<Binary>();
-    const auto n = q ? as_int(q->b) : std::nullopt;
+    const auto n = q && x.dtype() == DType::kInt64 ? as_int(q->b) : std::nullopt;
     if (!n || (q->op != BinaryOp::kFloorDiv && q->op != BinaryOp::kFloorMod)) return x;
     for (const Bounded& b : known_) {
       if (b.bound > *n) continue;
