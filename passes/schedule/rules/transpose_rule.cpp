@@ -108,7 +108,7 @@ class TransposeRule : public BlockRule {
             " elements, read along their rows and stored along their columns");
     std::vector<std::string> tasks;
     for (size_t i : outer_) tasks.push_back(loop_of_axis(block_, i));
-    tasks.push_back(loop("ab"));
+    tasks.insert(tasks.end(), {order[0], order[1]});
     share_out(tasks);
     store_past_caches(s_, name_);
     prefetch(columns_read * side_);
