@@ -108,7 +108,8 @@ class TransposeRule : public BlockRule {
             " elements, read along their rows and stored along their columns");
     std::vector<std::string> tasks;
     for (size_t i : outer_) tasks.push_back(loop_of_axis(block_, i));
-    tasks.insert(tasks.end(), {order[0], order[1]});
+    tasks.push_back(order[0]);
+    if (s_.machine().threads > 1) tasks.push_back(order[1]);  // one task has no need of divisions
     share_out(tasks);
     store_past_caches(s_, name_);
     prefetch(columns_read * side_);
