@@ -274,8 +274,8 @@ TEST(ChooseLayouts, RowMajorWhereChannelsFillNoVector) {
                                {6, 64, 3, 3}));
 }
 TEST(ChooseLayouts, RowMajorForGroupsThatFillNoVector) {
-  const std::string of_3 = "conv(x, w) {group = 12}", of_16 = "conv(x, w) {group = 4}";
-  EXPECT_FALSE(chosen_innermost("[1, 36, 40, 40]", "[1, 36, 38, 38]", of_3, {36, 3, 3, 3}));
+  const std::string of_6 = "conv(x, w) {group = 16}", of_16 = "conv(x, w) {group = 4}";
+  EXPECT_FALSE(chosen_innermost("[1, 96, 40, 40]", "[1, 96, 38, 38]", of_6, {96, 6, 3, 3}));
   EXPECT_TRUE(chosen_innermost("[1, 64, 40, 40]", "[1, 64, 38, 38]", of_16, {64, 16, 3, 3}));
 }
 TEST(ChooseLayouts, PoolsOfFewChannelsAreRowMajorUnlessGuarded) {
