@@ -176,12 +176,12 @@ TEST_F(Aliases, InterleavedPartsAreFinishedAndWrittenApart) {
 // Its elements differ from part to part.
 TEST_F(Aliases, ARowIsAddedToInterleavedPartsTogether) {
   const ir::ValueId x = input({1, 16, 5, 7});
-  auto part = [&] { return call_.op("conv", {x, weights({24, 16, 1, 1})}); };
+  auto part = [&] { return call_.op("conv", {x, weights({64, 16, 1, 1})}); };
   const ir::ValueId both =
       call_.op("concat", {part(), part()}, {{"axis", int64_t{3}}, {"interleave", int64_t{1}}});
-  for (const Shape& shape : {Shape{14}, Shape{5, 1}, Shape{24, 1, 1}})
+  for (const Shape& shape : {Shape{14}, Shape{5, 1}, Shape{64, 1, 1}})
     call_.output(
-        call_.op("conv", {call_.op("add", {both, weights(shape)}), weights({8, 24, 1, 1})}));
+        call_.op("conv", {call_.op("add", {both, weights(shape)}), weights({32, 64, 1, 1})}));
   expect_copies(0);
 }
 TEST_F(Aliases, InterleavedColumnsAreCopied) {
