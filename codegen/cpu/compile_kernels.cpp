@@ -188,7 +188,8 @@ Result<std::vector<uint8_t>> emit_function_table(const std::vector<std::string>&
       llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
   std::vector<llvm::Constant*> entries;
   for (const std::string& f : functions) {
-    auto* fn = llvm::Function::Create(type, llvm::Function::ExternalLinkage, f, *module);
+    llvm::Function* fn = module->getFunction(f);  // equal kernels are one function
+    if (!fn) fn = llvm::Function::Create(type, llvm::Function::ExternalLinkage, f, *module);
     fn->setVisibility(llvm::GlobalValue::HiddenVisibility);
     entries.push_back(fn);
   }

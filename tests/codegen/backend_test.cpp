@@ -131,6 +131,19 @@ TEST(Backend, ASecondOneIsOneClass) {
   const std::vector<float> expected = run(*cpu);
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-6) << i;
 }
+// Kernels whose loops come out alike, as both directions of a recurrence over one step, are one.
+TEST(Backend, ATableNamesEqualFunctionsTwice) {
+  const auto backend = open_backend();
+  ASSERT_TRUE(backend.ok()) << backend.error().to_string();
+  const auto machine = (*backend)->describe("native");
+  ASSERT_TRUE(machine.ok()) << machine.error().to_string();
+  const auto table =
+      (*backend)->emit_function_table({"one_kernel", "one_kernel"}, "table", "count", *machine);
+  ASSERT_TRUE(table.ok()) << table.error().to_string();
+  const std::string bytes(table->begin(), table->end());
+  EXPECT_NE(bytes.find("one_kernel"), std::string::npos);
+  EXPECT_EQ(bytes.find("one_kernel."), std::string::npos);
+}
 TEST(Backend, IsOpenedByName) {
   Result<const Backend*> none = open_backend("abacus");
   ASSERT_FALSE(none.ok());
