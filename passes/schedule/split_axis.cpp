@@ -5,30 +5,13 @@
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 #include "passes/analysis/accesses.h"
+#include "passes/loops/loop_passes.h"
 #include "passes/schedule/primitives.h"
 #include "passes/schedule/tree.h"
 
 namespace tilewright::passes {
 
 using namespace ir;
-
-namespace {
-
-// Simplifies where the ranges of the axes say more than the expression.
-class SimplifyIndices : public Rewriter {
- public:
-  explicit SimplifyIndices(const Ranges& ranges) : ranges_(ranges) {}
-  using Rewriter::rewrite;
-  Expr rewrite(const Expr& e) override {
-    const Expr inside = Rewriter::rewrite(e);
-    return inside.dtype() == DType::kInt64 ? simplify(inside, ranges_) : inside;
-  }
-
- private:
-  const Ranges& ranges_;
-};
-
-}  // namespace
 
 Result<Kernel> split_axis(const Kernel& k, const Step& step) {
   TW_ASSIGN(BlockPlace place, find_block(k.body, step.names[0]));
@@ -53,8 +36,8 @@ Result<Kernel> split_axis(const Kernel& k, const Step& step) {
   Ranges ranges;
   for (const BlockAxis& a : parted.axes) ranges.set(a.var, a.extent);
   const VarMap values{{whole.var.get(), first * Expr(factor) + second}};
-  parted.body = SimplifyIndices(ranges).rewrite(substitute(b.body, values));
-  if (b.init) parted.init = SimplifyIndices(ranges).rewrite(substitute(b.init, values));
+  parted.body = simplify_loops(substitute(b.body, values), ranges);
+  if (b.init) parted.init = simplify_loops(substitute(b.init, values), ranges);
   const Stmt body = replace_stmt(k.body, place.stmt, block(std::move(parted)));
 
   TW_ASSIGN(const For* split, find_loop(body, name));
