@@ -1,6 +1,7 @@
 #include "autotune/graph_form.h"
 
 #include "autotune/database/task.h"
+#include "autotune/search/priced_form.h"
 #include "ir/module_text/printer_graph.h"
 #include "passes/decisions/decisions.h"
 #include "passes/plan_program.h"
@@ -8,12 +9,13 @@
 
 namespace tilewright::autotune {
 
+using passes::Answers;
 using passes::LoweredKernel;
 
 // Kernels are known by their tasks before anything is scheduled, which takes milliseconds: forms can be
 // told apart, and their differences be found, without compiling them.
 Result<GraphForm> graph_form(const ir::Graph& graph, const passes::LowerOptions& options,
-                             passes::Answers answers) {
+                             Answers answers, const FindKnown& known) {
   passes::Decisions decisions(answers, options.numerics != Numerics::kExact);
   passes::LowerOptions lower = options;
   lower.decisions = &decisions;
@@ -28,6 +30,10 @@ Result<GraphForm> graph_form(const ir::Graph& graph, const passes::LowerOptions&
                 form.graph, options,
                 [&](ir::Kernel k, const std::set<std::string>& constants) -> Result<LoweredKernel> {
                   tasks.push_back(task_key(k, constants));
+                  const Known before = known ? known(tasks.back(), "") : Known{};
+                  if (before.recorded && !before.answers.empty())
+                    if (auto s = schedule_of(k, constants, options, before.answers); s.ok())
+                      form.schedules[tasks.back()] = std::move(*s);
                   return LoweredKernel{std::move(k), ""};
                 }));
   for (const auto& block : program.blocks)
@@ -39,6 +45,13 @@ Result<GraphForm> graph_form(const ir::Graph& graph, const passes::LowerOptions&
         form.tasks[nodes].insert(tasks[static_cast<size_t>(call->kernel)]);
       }
   return form;
+}
+
+Answers unusual_answers(const GraphForm& form) {
+  Answers answers = form.answers;
+  for (const passes::Decision& d : form.decisions)
+    if (d.answer == d.usual) answers.erase(d.name);
+  return answers;
 }
 
 std::set<std::string> differing_nodes(const GraphForm& a, const GraphForm& b) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "autotune/model_compiler.h"
+#include "autotune/tuned_kernel.h"
 #include "ir/graph/graph.h"
 #include "passes/decisions/decision.h"
 #include "passes/lower.h"
@@ -20,11 +22,17 @@ struct GraphForm {
   ir::Graph graph;
   // The tasks of its kernels, by the nodes of the model that they are of (Profiler::Row).
   std::map<std::string, std::multiset<std::string>> tasks;
+  // Of kernels that were tuned here before: answers may have been taken for the sake of these.
+  Schedules schedules;
 };
 
-// `graph` is typed. Errors: those of the passes, and kInvalid for answers that nobody asks for.
+// `graph` is typed. `known`: of kernels; null: nothing is. Errors: those of the passes, and kInvalid for
+// answers that nobody asks for.
 Result<GraphForm> graph_form(const ir::Graph& graph, const passes::LowerOptions& options,
-                             passes::Answers answers);
+                             passes::Answers answers, const FindKnown& known = nullptr);
+
+// Its answers without those that are the usual ones where all others are given.
+passes::Answers unusual_answers(const GraphForm& form);
 
 // The nodes of `a` whose kernels are not those of the same nodes in `b`.
 std::set<std::string> differing_nodes(const GraphForm& a, const GraphForm& b);

@@ -9,29 +9,59 @@
 
 namespace tilewright::autotune {
 
+namespace {
+
+Result<KernelEntry> started(const ir::Kernel& k, const std::set<std::string>& constants,
+                            const ModelCompiler& compiler, const FindKnown& known,
+                            SearchOptions search) {
+  TunedKernel kernel{
+      .name = k.name, .task = task_key(k, constants), .family = family_key(k, constants)};
+  if (known) {
+    Known from = known(kernel.task, kernel.family);
+    kernel.recorded = from.recorded;
+    search.from = std::move(from.answers);
+  }
+  TW_ASSIGN(Search begun, Search::start(k, constants, compiler.lower(), std::move(search)));
+  kernel.expected_us = begun.usual().expected_us;
+  return KernelEntry{std::move(kernel), std::move(begun), std::nullopt};
+}
+
+KernelEntry rested(const KernelEntry& other, std::string name) {
+  const TunedKernel& k = other.kernel;
+  KernelEntry e{{.name = std::move(name),
+                 .task = k.task,
+                 .family = k.family,
+                 .expected_us = k.expected_us,
+                 .trials = k.trials,
+                 .recorded = k.recorded},
+                other.search,
+                std::nullopt};
+  e.codes = other.codes;
+  e.ratio = other.ratio;
+  e.rests = true;
+  return e;
+}
+
+}  // namespace
+
 Result<KernelEntries> find_kernels(const Plan& plan, const ModelCompiler& compiler,
-                                   const FindKnown& known, const SearchOptions& search) {
+                                   const FindKnown& known, const SearchOptions& search,
+                                   const KernelEntries& others) {
   KernelEntries entries;
   const auto begin = [&](ir::Kernel k,
                          const std::set<std::string>& constants) -> Result<passes::LoweredKernel> {
-    TunedKernel kernel{
-        .name = k.name, .task = task_key(k, constants), .family = family_key(k, constants)};
     SearchOptions how = search;
     how.seed += static_cast<uint32_t>(entries.size());
-    if (known) {
-      Known from = known(kernel.task, kernel.family);
-      kernel.recorded = from.recorded;
-      how.from = std::move(from.answers);
+    const std::string task = task_key(k, constants);
+    const auto other = std::find_if(others.begin(), others.end(),
+                                    [&](const KernelEntry& e) { return e.kernel.task == task; });
+    if (other != others.end()) {
+      entries.push_back(rested(*other, k.name));
+    } else {
+      TW_ASSIGN(KernelEntry e, started(k, constants, compiler, known, std::move(how)));
+      entries.push_back(std::move(e));
     }
-    TW_ASSIGN(Search started, Search::start(k, constants, compiler.lower(), std::move(how)));
-    kernel.expected_us = started.usual().expected_us;
-    passes::LowerOptions lower = compiler.lower();
-    lower.find_schedule = [&](const ir::Kernel&, const std::set<std::string>&) {
-      return std::optional(started.usual().schedule);
-    };
-    TW_ASSIGN(passes::LoweredKernel lowered, passes::lower_kernel(std::move(k), constants, lower));
-    entries.push_back({std::move(kernel), std::move(started), std::nullopt});
-    return lowered;
+    return compiler.lower_kernel(std::move(k), constants, {});
   };
   TW_ASSIGN(const ir::Program program, plan(compiler.lower(), begin));
   (void)program;
@@ -61,7 +91,7 @@ void weigh(KernelEntries& entries) {
   std::atomic<size_t> next{0};
   const auto work = [&] {
     for (size_t i = next++; i < entries.size(); i = next++)
-      if (!entries[i].trial)
+      if (!entries[i].trial && !entries[i].rests)
         (void)catch_failures([&] { return entries[i].search.weigh(kForms), Status(); });
   };
   std::vector<std::thread> helpers;

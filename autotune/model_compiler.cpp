@@ -5,9 +5,10 @@
 
 namespace tilewright::autotune {
 
-Plan plan_of(const ir::Graph& fused) {
-  return [&fused](const passes::LowerOptions& options, const passes::LowerKernel& lower) {
-    return passes::lower_fused(fused, options, lower);
+Plan plan_of(ir::Graph fused) {
+  const auto graph = std::make_shared<const ir::Graph>(std::move(fused));
+  return [graph](const passes::LowerOptions& options, const passes::LowerKernel& lower) {
+    return passes::lower_fused(*graph, options, lower);
   };
 }
 Plan plan_of(ir::Kernel kernel, std::map<std::string, ir::ConstantRef> constants) {
@@ -19,11 +20,15 @@ Plan plan_of(ir::Kernel kernel, std::map<std::string, ir::ConstantRef> constants
 
 ModelCompiler::ModelCompiler(const passes::LowerOptions& lower,
                              const codegen::AssembleOptions& assemble, int threads)
-    : lower_(lower),
+    : codes_(std::make_shared<std::map<std::string, std::string>>()),
+      lower_(lower),
       assemble_(assemble),
       threads_(threads),
       pool_(std::make_shared<ThreadPool>(threads)) {
   assemble_.progress = nullptr;
+  assemble_.on_code = [codes = codes_](const std::string& symbol, const std::string& code) {
+    (*codes)[symbol] = code;
+  };
   lower_.on_kernel = nullptr;
   lower_.find_schedule = nullptr;
   lower_.find_answers = nullptr;
@@ -73,6 +78,11 @@ Result<std::shared_ptr<Executable>> ModelCompiler::assemble(ir::Program program)
 Result<std::unique_ptr<Session>> ModelCompiler::session(
     std::shared_ptr<const Executable> executable) const {
   return Session::create(std::move(executable), {.threads = threads_, .pool = pool_, .seed = 1});
+}
+
+std::string ModelCompiler::object_code(const std::string& symbol) const {
+  const auto it = codes_->find(symbol);
+  return it == codes_->end() ? symbol : it->second;
 }
 
 Result<std::unique_ptr<Session>> ModelCompiler::compile(const Plan& plan,

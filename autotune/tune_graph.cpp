@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <deque>
 #include <iterator>
-#include <map>
 
+#include "autotune/graph_candidates.h"
 #include "autotune/measure/placements.h"
 
 namespace tilewright::autotune {
@@ -16,28 +16,7 @@ namespace {
 
 constexpr size_t kAtOnce = 6;         // candidates in one compiled model
 constexpr double kWorthwhile = 0.99;  // of the time of what changes: what is less is no gain
-constexpr double kHopeless = 1.6;     // as much as usual, by the passes' own costs
 
-// Decisions that are alike, answered with one value.
-struct Candidate {
-  std::string alike, answer;  // as in GraphTrial
-  Answers answers;
-  bool alone = false;     // together with others its results were not those of the usual form
-  bool confirms = false;  // it was faster once
-  // The best form's nodes that it changes, and what they are in its own form.
-  std::set<std::string> here, there;
-  size_t of_best = 0;  // for which best form these were found; 0: for none yet
-};
-
-std::string label(const Decision& d, int64_t value) {
-  for (size_t i = 0; i < d.labels.size(); ++i)
-    if (d.values[i] == value) return d.labels[i];
-  return std::to_string(value);
-}
-Answers merged(Answers a, const Answers& b) {
-  for (const auto& [name, value] : b) a[name] = value;
-  return a;
-}
 bool have_common(const std::set<std::string>& a, const std::set<std::string>& b) {
   return std::any_of(a.begin(), a.end(), [&](const std::string& n) { return b.count(n) != 0; });
 }
@@ -56,15 +35,18 @@ class GraphTuner {
     TW_ASSIGN(usual_, form({}));
     best_ = usual_;
     if (auto known = form(known_answers()); known.ok()) best_ = std::move(*known);
-    TW_ASSIGN(best_session_, compiler_.compile(plan_of(best_.graph), {}));
-    list_candidates();
+    TW_ASSIGN(best_session_, compile(best_));
+    waiting_ = graph_candidates(best_, options_.same_bits);
     while (!waiting_.empty() && !(options_.stop && options_.stop())) TW_RETURN_IF_ERROR(round());
     return finish();
   }
 
  private:
   Result<GraphForm> form(Answers answers) const {
-    return graph_form(graph_, compiler_.lower(), std::move(answers));
+    return graph_form(graph_, compiler_.lower(), std::move(answers), options_.known);
+  }
+  Result<std::unique_ptr<Session>> compile(const GraphForm& f) const {
+    return compiler_.compile(plan_of(f.graph), f.schedules);
   }
   Answers known_answers() const {
     Answers known;
@@ -74,30 +56,8 @@ class GraphTuner {
     return known;
   }
 
-  // Each value of all decisions that are alike, the cheapest first where passes know costs.
-  void list_candidates() {
-    std::map<std::string, std::vector<const Decision*>> alike;
-    for (const Decision& d : best_.decisions)
-      if (!options_.same_bits || d.bits == passes::Bits::kKept)
-        alike[d.alike.empty() ? d.name : d.alike].push_back(&d);
-    for (const auto& [what, decisions] : alike) {
-      const Decision& first = *decisions[0];
-      const auto cost = [&](int64_t value) {
-        const auto at = std::find(first.values.begin(), first.values.end(), value);
-        const auto n = static_cast<size_t>(at - first.values.begin());
-        return n < first.microseconds.size() ? first.microseconds[n] : 0;
-      };
-      for (const int64_t value : first.values) {
-        if (value == first.answer || cost(value) > kHopeless * cost(first.answer)) continue;
-        Candidate c{.alike = what, .answer = label(first, value)};
-        for (const Decision* d : decisions) c.answers[d->name] = value;
-        waiting_.push_back(std::move(c));
-      }
-    }
-  }
-
   // Where the candidate and the best form differ; false: nowhere, or the candidate is no form.
-  bool locate(Candidate& c) const {
+  bool locate(GraphCandidate& c) const {
     if (c.of_best == accepted_) return true;
     const auto alone = form(merged(best_.answers, c.answers));
     if (!alone.ok()) return false;
@@ -108,16 +68,16 @@ class GraphTuner {
   }
 
   // Candidates that change other kernels each.
-  std::vector<Candidate> gather() {
-    std::vector<Candidate> together;
-    std::deque<Candidate> later;
+  std::vector<GraphCandidate> gather() {
+    std::vector<GraphCandidate> together;
+    std::deque<GraphCandidate> later;
     std::set<std::string> taken;
     const auto is_full = [&] {
       return together.size() == kAtOnce || (!together.empty() && together[0].alone) ||
              (options_.stop && options_.stop());
     };
     while (!waiting_.empty() && !is_full()) {
-      Candidate c = std::move(waiting_.front());
+      GraphCandidate c = std::move(waiting_.front());
       waiting_.pop_front();
       if (!locate(c)) continue;
       if ((c.alone && !together.empty()) || have_common(c.here, taken)) {
@@ -133,20 +93,20 @@ class GraphTuner {
   }
 
   Status round() {
-    std::vector<Candidate> together = gather();
+    std::vector<GraphCandidate> together = gather();
     if (together.empty()) return {};
     Answers answers = best_.answers;
-    for (const Candidate& c : together) answers = merged(std::move(answers), c.answers);
+    for (const GraphCandidate& c : together) answers = merged(std::move(answers), c.answers);
     const auto all = form(std::move(answers));
-    const auto session = all.ok() ? compiler_.compile(plan_of(all->graph), {})
-                                  : Result<std::unique_ptr<Session>>(all.error());
+    const auto session = all.ok() ? compile(*all) : Result<std::unique_ptr<Session>>(all.error());
     const PairedOptions pairs{.seconds = 0.4, .least = 8, .most = 40, .stop = options_.stop};
     const auto times = session.ok()
                            ? run_in_turn(*best_session_, **session, inputs_, pairs, random_)
                            : Result<PairedTimes>(session.error());
     Answers accepted = best_.answers;
-    for (Candidate& c : together) {
-      trials_.push_back({.alike = c.alike, .answer = c.answer, .decisions = c.answers.size()});
+    for (GraphCandidate& c : together) {
+      trials_.push_back(
+          {.alike = c.alike, .answer = c.answer, .answers = c.answers, .before = c.before});
       GraphTrial& trial = trials_.back();
       if (!times.ok()) {  // one of them is to blame
         trial.refused = times.error().to_string();
@@ -167,7 +127,7 @@ class GraphTuner {
     if (options_.progress) options_.progress(trials_.size());
     if (accepted == best_.answers) return {};
     TW_ASSIGN(best_, form(std::move(accepted)));
-    TW_ASSIGN(best_session_, compiler_.compile(plan_of(best_.graph), {}));
+    TW_ASSIGN(best_session_, compile(best_));
     ++accepted_;
     return {};
   }
@@ -178,9 +138,7 @@ class GraphTuner {
     TunedGraph tuned;
     if (!best_.answers.empty()) {
       const PairedOptions pairs{.seconds = 0.15, .least = 4, .most = 40};
-      const auto of = [&](const GraphForm& f) {
-        return [this, &f] { return compiler_.compile(plan_of(f.graph), {}); };
-      };
+      const auto of = [&](const GraphForm& f) { return [this, &f] { return compile(f); }; };
       TW_ASSIGN(const Placements times,
                 run_at_placements(of(usual_), of(best_), inputs_, pairs, random_));
       tuned.gain = times.nodes(differing_nodes(usual_, best_), differing_nodes(best_, usual_));
@@ -200,7 +158,7 @@ class GraphTuner {
   std::mt19937& random_;
   GraphForm usual_, best_;
   std::unique_ptr<Session> best_session_;
-  std::deque<Candidate> waiting_;
+  std::deque<GraphCandidate> waiting_;
   std::vector<GraphTrial> trials_;
   size_t accepted_ = 1;
 };

@@ -20,15 +20,17 @@ namespace tilewright::autotune {
 struct GraphTuneOptions {
   bool same_bits = false;  // only answers that keep every bit of the results
   Known from;              // to start from; answers that nobody asks for are left out
+  FindKnown known;         // of kernels; null: none
   std::function<bool()> stop;
   std::function<void(size_t trials)> progress;
 };
 
 // An answer that was tried on all decisions that are alike.
 struct GraphTrial {
-  std::string alike, answer;  // Decision::alike, and the value's label
-  size_t decisions = 0;
+  std::string alike, answer;        // Decision::alike, and the value's label
+  passes::Answers answers, before;  // of each decision, and the best form's own
   Comparison measured;  // of the kernels that it changes: itself (b) against the best form then (a)
+  bool tuned = false;   // its kernels were (second_chances.h), else they had usual schedules
   bool confirmed = false;  // it became part of the best form
   std::string refused;     // why it was not compared; empty: it was
 };
@@ -43,7 +45,7 @@ struct TunedGraph {
   bool improved() const { return !form.answers.empty(); }
 };
 
-// `graph` is typed. Each form is compiled with usual schedules.
+// `graph` is typed. Each form is compiled with usual schedules, but for what is known of its kernels.
 Result<TunedGraph> tune_graph(const ir::Graph& graph, const ModelCompiler& compiler,
                               InputSets inputs, const GraphTuneOptions& options,
                               std::mt19937& random);

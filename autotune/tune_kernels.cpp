@@ -7,12 +7,11 @@
 
 namespace tilewright::autotune {
 
-Status KernelTuner::start() {
-  TW_ASSIGN(entries_, find_kernels(plan_, compiler_, options_.known,
-                                   {.same_bits = options_.same_bits,
-                                    .seed = options_.seed,
-                                    .from = {},
-                                    .model = options_.model}));
+Status KernelTuner::start(const KernelTuner* other) {
+  const SearchOptions search{
+      .same_bits = options_.same_bits, .seed = options_.seed, .from = {}, .model = options_.model};
+  TW_ASSIGN(entries_, find_kernels(plan_, compiler_, options_.known, search,
+                                   other ? other->entries_ : KernelEntries{}));
   TW_RETURN_IF_ERROR(compile_usual());
   const PairedOptions pairs{.seconds = 0.2, .least = 3, .most = 32, .stop = options_.stop};
   TW_ASSIGN(const PairedTimes times, run_in_turn(*usual_, *usual_, inputs_, pairs, random_));
@@ -26,10 +25,13 @@ Status KernelTuner::start() {
 Status KernelTuner::compile_usual() {
   TW_ASSIGN(const ir::Program program, compiler_.program(plan_, {}));
   readers_ = kernel_readers(program);
-  for (const ir::Kernel& k : program.kernels)
-    for (KernelEntry& e : entries_)
-      if (e.kernel.name == k.name) e.codes[codegen::content_symbol(k)] = 1;
   TW_ASSIGN(const std::shared_ptr<Executable> executable, compiler_.assemble(program));
+  for (const ir::Kernel& k : program.kernels)
+    for (KernelEntry& e : entries_) {
+      if (e.kernel.name != k.name) continue;
+      const std::string loops = codegen::content_symbol(k);
+      e.codes[loops] = e.codes[compiler_.object_code(loops)] = 1;
+    }
   for (const std::vector<Tensor>& inputs : inputs_) {
     TW_ASSIGN(CapturedCalls calls, capture_calls(program, executable, inputs, compiler_.pool()));
     calls_.push_back(std::move(calls));
@@ -42,7 +44,7 @@ Status KernelTuner::compile_usual() {
 Status KernelTuner::drop_wrong_known() {
   std::set<std::string> known;
   for (const KernelEntry& e : entries_)
-    if (e.search.improved()) known.insert(e.kernel.name);
+    if (e.search.improved() && !e.rests) known.insert(e.kernel.name);
   if (known.empty()) return {};
   TW_ASSIGN(const ir::Program program, compiler_.program(plan_, best_schedules(entries_)));
   TW_ASSIGN(const auto refused, check(program, known));
@@ -63,7 +65,7 @@ Status KernelTuner::time_known() {
   TW_ASSIGN(const std::unique_ptr<Session> best, compile());
   TW_ASSIGN(const PairedTimes times, run_in_turn(*usual_, *best, inputs_, pairs, random_));
   for (KernelEntry& e : entries_) {
-    if (!e.search.improved()) continue;
+    if (!e.search.improved() || e.rests) continue;
     const Comparison c = times.kernel(e.kernel.name);
     e.search.report_best(c.ratio);
     e.ratio = c.ratio;

@@ -43,8 +43,11 @@ class KernelTuner {
         options_(options),
         random_(random) {}
 
-  // Finds and times the kernels.
-  Status start();
+  // Finds and times the kernels. Those that `other` has are left as they are there.
+  Status start(const KernelTuner* other = nullptr);
+  void tune_all() {  // from here on
+    for (KernelEntry& e : entries_) e.rests = false;
+  }
   // Candidates against the best forms, until the first of them are decided. False: there is none left.
   Result<bool> round();
   // confirm_kernels: the best forms that hold up together (b) against the usual ones (a), whole runs.
@@ -72,14 +75,18 @@ class KernelTuner {
   Status time_known();
   size_t choose_trials(Schedules& schedules);
   void begin(KernelEntry& e);
-  bool drop_same(const ir::Program& program);
+  bool drop_same_loops(const ir::Program& program);
+  bool drop_same_code();
+  static bool drop_same(KernelEntry& e, const std::string& code);
   Result<bool> drop_wrong(const ir::Program& program);
   // check_alone, of what this tunes.
   Result<std::map<std::string, std::string>> check(const ir::Program& program,
                                                    const std::set<std::string>& kernels) const;
   void refuse(KernelEntry& e, const Candidate& c, const std::string& why);
   Trial& add_trial(KernelEntry& e, const Candidate& c);
-  bool is_close(KernelEntry& e) const { return options_.gap > 0 && e.search.gap() <= options_.gap; }
+  bool is_done(KernelEntry& e) const {
+    return e.rests || (options_.gap > 0 && e.search.gap() <= options_.gap);
+  }
   Status judge(KernelEntry& e);
   Status accept(KernelEntry& e, const Comparison& measured);
 

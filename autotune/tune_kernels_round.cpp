@@ -35,7 +35,7 @@ bool changes_stream(const KernelEntry& e) {
 size_t KernelTuner::choose_trials(Schedules& schedules) {
   std::set<std::string> tried, kept;
   for (KernelEntry& e : entries_)
-    if (!e.trial && !is_close(e)) begin(e);
+    if (!e.trial && !is_done(e)) begin(e);
   for (const bool for_readers : {true, false})
     for (KernelEntry& e : entries_) {
       const std::string& name = e.kernel.name;
@@ -62,20 +62,33 @@ void KernelTuner::begin(KernelEntry& e) {
 }
 
 // Forms whose loops come out as those of another one are as fast: they are not measured.
-bool KernelTuner::drop_same(const ir::Program& program) {
+bool KernelTuner::drop_same_loops(const ir::Program& program) {
   bool dropped = false;
   for (const ir::Kernel& k : program.kernels)
     for (KernelEntry& e : entries_) {
       if (e.kernel.name != k.name || e.timed.empty() || e.rounds > 0) continue;
-      e.code = codegen::content_symbol(k);
-      const auto known = e.codes.find(e.code);
-      if (known == e.codes.end()) continue;
-      e.search.report(*e.trial, known->second);
-      e.trial.reset();
-      e.timed.clear();
-      dropped = true;
+      e.loops = codegen::content_symbol(k);
+      dropped |= drop_same(e, e.loops);
     }
   return dropped;
+}
+// The same of machine code, once there is some. Whether others are left.
+bool KernelTuner::drop_same_code() {
+  bool left = false;
+  for (KernelEntry& e : entries_) {
+    if (e.timed.empty()) continue;
+    e.code = compiler_.object_code(e.loops);
+    left |= e.rounds > 0 || !drop_same(e, e.code);
+  }
+  return left;
+}
+bool KernelTuner::drop_same(KernelEntry& e, const std::string& code) {
+  const auto known = e.codes.find(code);
+  if (known == e.codes.end()) return false;
+  e.search.report(*e.trial, known->second);
+  e.trial.reset();
+  e.timed.clear();
+  return true;
 }
 
 Result<bool> KernelTuner::round() {
@@ -85,9 +98,9 @@ Result<bool> KernelTuner::round() {
     Schedules schedules = best_schedules(entries_);
     if (choose_trials(schedules) == 0) return false;
     TW_ASSIGN(program, compiler_.program(plan_, schedules));
-  } while (drop_same(program));
+  } while (drop_same_loops(program));
   TW_ASSIGN(const bool dropped, drop_wrong(program));
-  if (dropped) return true;  // the others wait for the next round
+  if (dropped || !drop_same_code()) return true;  // the others wait for the next round
   const double since = options_.seconds();
   std::unique_ptr<Session> candidates, best;
   const bool best_first = random_() % 2 == 0;  // of two, the places in memory differ
@@ -160,7 +173,7 @@ Status KernelTuner::judge(KernelEntry& e) {
   Trial& trial = add_trial(e, *e.trial);
   trial.measured = c;
   trial.confirmed = accepted;
-  e.codes[e.code] = c.ratio * e.search.best().ratio;
+  e.codes[e.loops] = e.codes[e.code] = c.ratio * e.search.best().ratio;
   e.search.report(*e.trial, e.codes[e.code]);
   if (accepted) TW_RETURN_IF_ERROR(accept(e, c));
   e.trial.reset();
@@ -168,11 +181,8 @@ Status KernelTuner::judge(KernelEntry& e) {
 }
 
 Status KernelTuner::accept(KernelEntry& e, const Comparison& measured) {
-  Comparison gain = measured;  // against the usual form
-  gain.a = e.kernel.us;
-  for (double* x : {&gain.ratio, &gain.low, &gain.high, &gain.worst}) *x *= e.ratio;
+  const Comparison gain = against(measured, e.kernel.us, e.ratio);
   e.ratio = gain.ratio;
-  gain.b = gain.a * e.ratio;
   e.search.accept(Candidate(*e.trial));
   const Candidate& best = e.search.best();
   if (!options_.found) return {};

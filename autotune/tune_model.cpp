@@ -4,12 +4,17 @@
 #include <optional>
 #include <random>
 
+#include "autotune/graph_candidates.h"
+#include "autotune/learn/shipped_model.h"
 #include "autotune/measure/placements.h"
+#include "autotune/second_chances.h"
 #include "runtime/profiler.h"
 
 namespace tilewright::autotune {
 
 namespace {
+
+constexpr double kFirst = 0.7;  // of the time is over when other graphs get a second chance
 
 class ModelTuner {
  public:
@@ -20,60 +25,92 @@ class ModelTuner {
         options_(options),
         random_(options.seed),
         start_(now_nanoseconds()) {
-    learn_costs();
+    model_ = shipped_model(options_.seed, unlearned_);
+    how_ = {.same_bits = options_.same_bits,
+            .gap = options_.gap,
+            .seed = options_.seed,
+            .model = model_,
+            .known = options_.known,
+            .found = options_.found,
+            .stop = options_.stop,
+            .seconds = [this] { return seconds(); }};
   }
 
   Result<TuneResult> run(const ir::Graph& graph) {
     TW_RETURN_IF_ERROR(decide_graph(graph));
-    return run(plan_of(graph_.form.graph));
+    TW_RETURN_IF_ERROR(start(plan_of(graph_.form.graph)));
+    const auto chances = second_chances(graph_, kernels_->run_us());
+    TW_RETURN_IF_ERROR(tune(*kernels_, options_.seconds * (chances.empty() ? 1 : kFirst)));
+    for (size_t i = 0; i < chances.size() && !is_over(); ++i) {
+      const double left = options_.seconds - reserve() - seconds();
+      const double until = seconds() + left / static_cast<double>(chances.size() - i);
+      if (left > 0) TW_RETURN_IF_ERROR(give_chance(graph, chances[i], until + reserve()));
+    }
+    TW_RETURN_IF_ERROR(tune(*kernels_, options_.seconds));
+    return finish();
   }
   Result<TuneResult> run(Plan plan) {
-    KernelTuneOptions how{.same_bits = options_.same_bits,
-                          .gap = options_.gap,
-                          .seed = options_.seed,
-                          .model = model_,
-                          .known = options_.known,
-                          .found = options_.found,
-                          .stop = options_.stop};
-    how.seconds = [this] { return seconds(); };
-    kernels_.emplace(compiler_, std::move(plan), inputs_, how, random_);
-    TW_RETURN_IF_ERROR(kernels_->start());
-    while (!is_over() && seconds() + reserve() < options_.seconds) {
-      TW_ASSIGN(const bool more, kernels_->round());
-      if (!more) break;
-      history_.push_back(progress());
-      if (options_.progress) options_.progress(history_.back());
-    }
+    TW_RETURN_IF_ERROR(start(std::move(plan)));
+    TW_RETURN_IF_ERROR(tune(*kernels_, options_.seconds));
     return finish();
   }
 
  private:
-  // Where trees cannot be had, or the shipped ones are of other features, tuning goes on with less.
-  void learn_costs() {
-    const auto boosting = open_boosting();
-    std::shared_ptr<const Ensemble> base;
-    if (boosting.ok()) {
-      auto shipped = load_base_model(**boosting, (*boosting)->base_model());
-      if (shipped.ok()) base = std::make_shared<const Ensemble>(std::move(*shipped));
-    } else {
-      unlearned_ = boosting.error().to_string();
-    }
-    model_ = std::make_shared<CostModel>(boosting.ok() ? *boosting : nullptr, std::move(base),
-                                         options_.seed);
-  }
-
   // In a third of the time at most.
   Status decide_graph(const ir::Graph& graph) {
     graph_task_ = graph_key(graph);
     GraphTuneOptions how{.same_bits = options_.same_bits};
     if (options_.known) how.from = options_.known(graph_task_, "");
+    how.known = options_.known;
     how.stop = [this] { return seconds() > options_.seconds / 3 || is_over(); };
     how.progress = [this](size_t trials) {
       graph_trials_ = trials;
       if (options_.progress) options_.progress(progress());
     };
     TW_ASSIGN(graph_, tune_graph(graph, compiler_, inputs_, how, random_));
-    if (!graph_.improved()) return {};
+    return graph_.improved() ? keep_graph(graph) : Status();
+  }
+
+  Status start(Plan plan) {
+    kernels_ = std::make_unique<KernelTuner>(compiler_, std::move(plan), inputs_, how_, random_);
+    return kernels_->start();
+  }
+  Status tune(KernelTuner& kernels, double until) {
+    while (!is_over() && seconds() + reserve() < until) {
+      TW_ASSIGN(const bool more, kernels.round());
+      if (!more) break;
+      history_.push_back(progress());
+      if (options_.progress) options_.progress(history_.back());
+    }
+    return {};
+  }
+
+  // Tunes the kernels that only this form has, and takes it where it is faster then.
+  Status give_chance(const ir::Graph& graph, const GraphTrial& trial, double until) {
+    auto form = graph_form(graph, compiler_.lower(), merged(graph_.form.answers, trial.answers));
+    if (form.ok()) form = graph_form(graph, compiler_.lower(), unusual_answers(*form));
+    if (!form.ok() || differing_nodes(graph_.form, *form).empty()) return {};
+    auto kernels =
+        std::make_unique<KernelTuner>(compiler_, plan_of(form->graph), inputs_, how_, random_);
+    TW_RETURN_IF_ERROR(kernels->start(kernels_.get()));
+    TW_RETURN_IF_ERROR(tune(*kernels, until));
+    const auto again =
+        try_again(trial, {graph_.form, *kernels_}, {*form, *kernels}, inputs_, random_);
+    if (again.ok()) graph_.trials.push_back(*again);
+    const bool taken = again.ok() && again->confirmed;
+    if (taken) std::swap(kernels_, kernels);
+    other_trials_ += kernels->trials();
+    if (!taken) return {};
+    kernels_->tune_all();
+    const bool first = !graph_.improved();
+    graph_.gain =
+        first ? again->measured : against(again->measured, graph_.gain.a, graph_.gain.ratio);
+    graph_.form = std::move(*form);
+    return keep_graph(graph);
+  }
+
+  // Its form is not the usual one.
+  Status keep_graph(const ir::Graph& graph) {
     if (options_.found)
       TW_RETURN_IF_ERROR(options_.found({graph_task_, "", graph_.form.answers, {}, graph_.gain}));
     TW_ASSIGN(before_, graph_form(graph, compiler_.lower(), {}));
@@ -91,7 +128,9 @@ class ModelTuner {
     const double needed = kernels_->seconds_to_finish() * (before_ ? 2 : 1);
     return std::min(needed, options_.seconds / 3);
   }
-  size_t trials() const { return graph_trials_ + (kernels_ ? kernels_->trials() : 0); }
+  size_t trials() const {
+    return graph_trials_ + other_trials_ + (kernels_ ? kernels_->trials() : 0);
+  }
 
   TuneProgress progress() {
     TuneProgress p{.rounds = history_.size() + 1, .trials = trials()};
@@ -145,10 +184,11 @@ class ModelTuner {
   TunedGraph graph_;
   std::string graph_task_, unlearned_;
   std::shared_ptr<CostModel> model_;
-  std::optional<KernelTuner> kernels_;
+  KernelTuneOptions how_;
+  std::unique_ptr<KernelTuner> kernels_;
   std::optional<GraphForm> before_;  // the usual one, where the tuned one is another
   std::vector<TuneProgress> history_;
-  size_t graph_trials_ = 0;
+  size_t graph_trials_ = 0, other_trials_ = 0;  // of graphs, and of kernels of forms not taken
 };
 
 }  // namespace

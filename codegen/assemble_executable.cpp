@@ -58,6 +58,8 @@ Result<Parts> make_parts(std::vector<ir::Program> programs, const AssembleOption
   TW_ASSIGN(std::vector<CompiledKernel> code,
             compile_cached(*parts.backend, distinct, options.machine, options.compile_threads,
                            options.progress, options.cache));
+  for (size_t i = 0; options.on_code && i < code.size(); ++i)
+    options.on_code(distinct[i]->name, object_code(code[i], distinct[i]->name));
   std::set<std::string> used;
   for (CompiledKernel& c : code) {
     used.insert(c.features.begin(), c.features.end());

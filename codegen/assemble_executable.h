@@ -22,8 +22,10 @@ struct AssembleOptions {
   int compile_threads = 1;  // that compile kernels at once; no influence on the bytes
   std::string model_name;   // what tw_model_name and `info` print
   std::function<void(size_t done, size_t total)> progress;  // kernels compiled; from any thread
-  const Backend* backend = nullptr;                         // null: the CPU's
-  cache::FileCache* cache = nullptr;                        // of compiled kernels; null: none
+  // Told of each kernel: content_symbol and object_code. Null: nobody wants to know.
+  std::function<void(const std::string& symbol, const std::string& code)> on_code;
+  const Backend* backend = nullptr;   // null: the CPU's
+  cache::FileCache* cache = nullptr;  // of compiled kernels; null: none
 };
 
 // One variant per program, in the order in which a session tries them.

@@ -53,6 +53,14 @@ std::string content_symbol(const ir::Kernel& kernel) {
          cache::ContentHash().add(ir::to_text(unnamed)).hex();
 }
 
+// Symbols of one kernel's forms are of one length, so that objects of the same code differ in them alone.
+std::string object_code(const CompiledKernel& compiled, const std::string& symbol) {
+  std::string object(compiled.object.begin(), compiled.object.end());
+  for (size_t at = 0; (at = object.find(symbol, at)) != std::string::npos; at += symbol.size())
+    std::fill_n(object.begin() + static_cast<std::ptrdiff_t>(at), symbol.size(), '?');
+  return cache::ContentHash().add("object").add(object).hex();
+}
+
 Result<std::vector<CompiledKernel>> compile_cached(
     const Backend& backend, const std::vector<const ir::Kernel*>& kernels,
     const ir::MachineDescription& machine, int threads,

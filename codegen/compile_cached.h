@@ -16,6 +16,9 @@ namespace tilewright::codegen {
 // code, whatever their numbers in their programs.
 std::string content_symbol(const ir::Kernel& kernel);
 
+// A name for the code of a kernel that was compiled as `symbol`: loops that differ may have the same.
+std::string object_code(const CompiledKernel& compiled, const std::string& symbol);
+
 // Backend::compile for kernels whose names are content_symbol's. `cache`: null: all are compiled.
 Result<std::vector<CompiledKernel>> compile_cached(
     const Backend& backend, const std::vector<const ir::Kernel*>& kernels,

@@ -63,6 +63,13 @@ Comparison PairedSums::compare() const {
   return over_sizes(all);
 }
 
+Comparison against(Comparison c, double us, double ratio) {
+  for (double* x : {&c.ratio, &c.low, &c.high, &c.worst}) *x *= ratio;
+  c.a = us;
+  c.b = us * c.ratio;
+  return c;
+}
+
 Comparison over_sizes(std::span<const Comparison> sizes) {
   Comparison all{.ratio = 0, .low = 0, .high = 0, .worst = 0};  // logarithms, for now
   double n = 0;

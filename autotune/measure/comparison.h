@@ -25,6 +25,9 @@ struct Comparison {
 // Pair k are a[k] and b[k], measured one right after the other; all positive, as many of each.
 Comparison compare(std::span<const double> a, std::span<const double> b);
 
+// c, but with a third form for a: one that takes `us`, of which a takes the part `ratio`.
+Comparison against(Comparison c, double us, double ratio);
+
 // The same two forms at several sizes, each of which counts alike: geometric means of ratios and bounds,
 // means of the times. Where nothing was measured does not count.
 Comparison over_sizes(std::span<const Comparison> sizes);

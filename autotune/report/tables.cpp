@@ -98,10 +98,10 @@ std::string graph_decisions(const TuneResult& result) {
                              : g.improved()     ? "<strong>kept</strong>"
                                                 : "given up in the last runs";
     rows += "<tr>" + cell(escape(shorten(t.alike, 200)), "name") + cell(escape(t.answer)) +
-            figure(std::to_string(t.decisions)) +
+            figure(std::to_string(t.answers.size())) +
             figure(t.refused.empty() ? ratio(t.measured.ratio, t.measured.low, t.measured.high)
                                      : "\u2013") +
-            cell(kept) + "</tr>\n";
+            cell((t.tuned ? "with tuned kernels " : "") + kept) + "</tr>\n";
   }
   if (g.trials.size() > kMostShown)
     rows += "<tr><td colspan=\"5\">" + printed("others (%zu)", g.trials.size() - kMostShown) +

@@ -23,6 +23,8 @@ constexpr double kHopeless = 1.5;
 constexpr double kHopelessIfLearned = 3;
 constexpr int kMixtures = 16;
 constexpr size_t kParents = 4;
+constexpr double kNear = 1.05;  // of the best form's time: its neighbours may be faster
+constexpr size_t kMostNear = 6;
 
 }  // namespace
 
@@ -49,7 +51,7 @@ Result<Search> Search::start(ir::Kernel kernel, std::set<std::string> constants,
   s.seen_.insert(passes::to_string(s.usual_.schedule));
   if (!s.search_.from.empty())
     if (auto known = s.form(s.search_.from)) s.best_ = std::move(*known);
-  s.add_neighbours();
+  s.add_neighbours(s.best_.answers);
   return s;
 }
 
@@ -60,8 +62,7 @@ void Search::weigh(size_t forms) {
 
 std::optional<Candidate> Search::next() {
   while (waiting_.empty()) {
-    if (unweighed_.empty() && !mixed_) add_mixtures();
-    if (unweighed_.empty()) return std::nullopt;
+    if (unweighed_.empty() && !add_more()) return std::nullopt;
     weigh_one();
   }
   const auto id = prospects_.take(std::log(best_.ratio));
@@ -83,11 +84,12 @@ void Search::report(Candidate& candidate, double ratio) {
 void Search::accept(Candidate candidate) {
   best_ = std::move(candidate);
   mixed_ = false;
-  add_neighbours();
+  near_ = 0;
+  add_neighbours(best_.answers);
 }
 
 double Search::gap() {
-  if (waiting_.empty() && unweighed_.empty() && !mixed_) add_mixtures();
+  if (waiting_.empty() && unweighed_.empty()) (void)add_more();
   return unweighed_.empty() ? prospects_.gap(std::log(best_.ratio)) : 1;
 }
 
@@ -107,9 +109,9 @@ std::optional<Candidate> Search::form(Answers answers) {
                    relative_features(priced->features, usual_features_)};
 }
 
-std::vector<Decision> Search::open_decisions() const {
+std::vector<Decision> Search::open_decisions(const Answers& answers) const {
   auto choice = passes::choose_trace(
-      kernel_, {.machine = &options_.machine, .constants = constants_, .answers = best_.answers});
+      kernel_, {.machine = &options_.machine, .constants = constants_, .answers = answers});
   if (!choice.ok()) return {};
   std::erase_if(choice->decisions, [&](const Decision& d) {
     return d.values.size() < 2 || (search_.same_bits && d.bits != passes::Bits::kKept);
@@ -153,22 +155,45 @@ void Search::weigh_one() {
   waiting_.emplace(forms_++, std::move(*c));
 }
 
+bool Search::add_more() {
+  while (unweighed_.empty())
+    if (!mixed_)
+      add_mixtures();
+    else if (!add_neighbours_of_near())
+      return false;
+  return true;
+}
+
 // In random order, so that the first ones say something of all decisions.
-void Search::add_neighbours() {
+void Search::add_neighbours(const Answers& answers) {
+  expanded_.insert(answers);
   std::vector<Answers> neighbours;
-  for (const Decision& d : open_decisions())
+  for (const Decision& d : open_decisions(answers))
     for (const int64_t value : d.values) {
       if (value == d.answer) continue;
-      neighbours.push_back(best_.answers);
+      neighbours.push_back(answers);
       neighbours.back()[d.name] = value;
     }
   std::shuffle(neighbours.begin(), neighbours.end(), random_);
   unweighed_.insert(unweighed_.begin(), neighbours.begin(), neighbours.end());
 }
 
+// Two answers may be worth something together and nothing each: where one alone does no harm, the
+// other is tried from there.
+bool Search::add_neighbours_of_near() {
+  if (near_ == kMostNear) return false;
+  for (const Candidate& c : measured_)
+    if (c.ratio < kNear * best_.ratio && !expanded_.count(c.answers)) {
+      ++near_;
+      add_neighbours(Answers(c.answers));
+      return true;
+    }
+  return false;
+}
+
 void Search::add_mixtures() {
   mixed_ = true;
-  const std::vector<Decision> open = open_decisions();
+  const std::vector<Decision> open = open_decisions(best_.answers);
   if (open.size() < 2) return;
   for (int i = 0; i < kMixtures; ++i) {
     Answers answers = best_.answers;
@@ -186,7 +211,7 @@ void Search::add_descendant() {
   Answers answers = a.answers;
   for (const auto& [name, value] : b.answers)
     if (below(2) == 0) answers[name] = value;
-  const std::vector<Decision> open = open_decisions();
+  const std::vector<Decision> open = open_decisions(best_.answers);
   if (open.empty()) return;
   const Decision& d = open[below(open.size())];
   answers[d.name] = d.values[below(d.values.size())];

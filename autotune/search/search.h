@@ -1,8 +1,8 @@
 // The search for a better schedule of one kernel. From the best form known, one decision at a time is
 // answered otherwise; the best few that were measured have descendants, with answers of both and some
-// changed (an evolutionary search); when nothing is left, several answers change at once. The
-// analytic cost of the loops that follow, and what was learned from measurements, say which of these
-// forms is measured next (prospects.h).
+// changed (an evolutionary search); when nothing is left, several answers change at once, and then one
+// at a time of the forms that are about as fast as the best. The analytic cost of the loops that follow,
+// and what was learned from measurements, say which of these forms is measured next (prospects.h).
 #pragma once
 
 #include <deque>
@@ -74,9 +74,12 @@ class Search {
          SearchOptions search);
   std::optional<Candidate> form(passes::Answers answers);
   double log_expected(const Candidate& c) const;
-  // Of the best form: those that may be answered otherwise.
-  std::vector<passes::Decision> open_decisions() const;
-  void add_neighbours();
+  // Those that may be answered otherwise where these answers are given.
+  std::vector<passes::Decision> open_decisions(const passes::Answers& answers) const;
+  // Others when all that were added are weighed; false: there are none.
+  bool add_more();
+  void add_neighbours(const passes::Answers& answers);
+  bool add_neighbours_of_near();
   void add_mixtures();
   void add_descendant();
   void weigh_one();
@@ -96,7 +99,9 @@ class Search {
   size_t forms_ = 0;
   std::vector<Candidate> measured_;       // the best few, the fastest first
   std::unordered_set<std::string> seen_;  // schedules as text
-  bool mixed_ = false;                    // several answers at once, from this best form
+  std::set<passes::Answers> expanded_;    // whose neighbours were added
+  size_t near_ = 0;     // of those: that were not the best, since the last that was
+  bool mixed_ = false;  // several answers at once, from this best form
 };
 
 }  // namespace tilewright::autotune

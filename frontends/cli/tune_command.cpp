@@ -82,7 +82,7 @@ void print_graph(const autotune::TunedGraph& g) {
     if (!t.confirmed || !g.improved()) continue;
     std::printf("%10.1f %10.1f %7.3f %8.3f %8.3f %7s  graph: %s, %zu times: %s\n", t.measured.a,
                 t.measured.b, t.measured.ratio, t.measured.low, t.measured.high, "",
-                t.alike.c_str(), t.decisions, t.answer.c_str());
+                t.alike.c_str(), t.answers.size(), t.answer.c_str());
   }
   if (!g.improved() && !g.trials.empty())
     std::printf("graph: %zu other answers tried, none faster\n", g.trials.size());
@@ -95,7 +95,7 @@ nlohmann::ordered_json to_json(const autotune::TuneResult& r) {
   for (const autotune::GraphTrial& t : r.graph.trials)
     graph.push_back({{"asked", t.alike},
                      {"answer", t.answer},
-                     {"decisions", t.decisions},
+                     {"decisions", t.answers.size()},
                      {"ratio", t.measured.ratio},
                      {"low", t.measured.low},
                      {"high", t.measured.high},

@@ -120,8 +120,8 @@ TEST(Report, TellsWhatBecameOfTheGraph) {
   TuneResult r = some_result(3);
   EXPECT_EQ(page(r, some_facts()).find("Decisions on the graph"), std::string::npos);
   r.graph.trials = {
-      {.alike = "conv <3x3>", .answer = "F4", .decisions = 7, .measured = faster(90, 0.7)},
-      {.alike = "layout", .answer = "rows", .decisions = 1, .refused = "it crashed"}};
+      {.alike = "conv <3x3>", .answer = "F4", .answers = {}, .measured = faster(90, 0.7)},
+      {.alike = "layout", .answer = "rows", .answers = {}, .refused = "it crashed"}};
   r.graph.trials[0].confirmed = true;
   for (const bool kept : {true, false}) {
     if (kept) r.graph.form.answers = {{"a.winograd", 4}};

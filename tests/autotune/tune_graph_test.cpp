@@ -3,11 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include "autotune/database/task.h"
 #include "frontends/compiler/compiler.h"
 #include "ir/module_text/parser_graph.h"
+#include "passes/schedule/rules/choose_trace.h"
 
 namespace tilewright::autotune {
 namespace {
+
+using passes::Answers;
+using passes::Decision;
 
 // Two convolutions that are alike and one that is not.
 ir::Graph graph() {
@@ -68,6 +73,41 @@ TEST(GraphForm, NodesThatAModelRepeatsAreAlike) {
   EXPECT_NE(decision(*form, "a.winograd").alike, decision(*form, "e.winograd").alike);
 }
 
+// Another answer of each kernel than the usual one, by its task.
+std::map<std::string, Answers> other_answers(const ir::Graph& fused) {
+  std::map<std::string, Answers> found;
+  const auto options = lower();
+  const auto ask = [&](ir::Kernel k, const std::set<std::string>& constants) {
+    const auto choice =
+        passes::choose_trace(k, {.machine = &options.machine, .constants = constants});
+    EXPECT_TRUE(choice.ok()) << choice.error().to_string();
+    for (const Decision& d : choice->decisions)
+      for (const int64_t value : d.values)
+        if (value != d.answer) found[task_key(k, constants)] = {{d.name, value}};
+    return passes::lower_kernel(std::move(k), constants, options);
+  };
+  EXPECT_TRUE(passes::lower_fused(fused, options, ask).ok());
+  return found;
+}
+
+// Of kernels, what was confirmed here alone.
+TEST(GraphForm, HasTheSchedulesOfKernelsThatWereTuned) {
+  const ir::Graph g = graph();
+  const auto usual = graph_form(g, lower(), {});
+  ASSERT_TRUE(usual.ok()) << usual.error().to_string();
+  const auto answers = other_answers(usual->graph);
+  ASSERT_GE(answers.size(), 2u);
+  for (const bool recorded : {true, false}) {
+    const auto form = graph_form(g, lower(), {}, [&](const std::string& task, const std::string&) {
+      return Known{.answers = answers.at(task),
+                   .recorded = recorded && task == answers.begin()->first};
+    });
+    ASSERT_TRUE(form.ok()) << form.error().to_string();
+    ASSERT_EQ(form->schedules.size(), recorded ? 1u : 0u);
+    EXPECT_TRUE(!recorded || form->schedules.count(answers.begin()->first));
+  }
+}
+
 TEST(GraphForm, KeysKnowTheGraph) {
   ir::Graph other = graph();
   EXPECT_EQ(graph_key(other), graph_key(graph()));
@@ -110,7 +150,7 @@ TEST(TuneGraph, TriesWhatElseThereIs) {
   for (const GraphTrial& t : tuned->trials) {
     EXPECT_EQ(t.refused, "");
     EXPECT_GT(t.measured.pairs, 0u);
-    both += t.decisions == 2;
+    both += t.answers.size() == 2;
   }
   EXPECT_GT(both, 0u);
   for (const auto& [name, value] : tuned->form.answers)
