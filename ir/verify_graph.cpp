@@ -115,7 +115,7 @@ class GraphVerifier {
       });
     }
     for (const LayoutAxis& a : v.layout)
-      require(a.dim >= 0 && a.dim < v.type.rank() && a.divisor >= 1 && a.modulus >= 0,
+      require(a.fits(v.type.rank()),
               "the layout of " + who + " does not fit its rank");
     const auto shape = constant_shape(v.type);
     if (v.known && shape)

@@ -131,7 +131,7 @@ void LoopsVerifier::buffer_shape(const Buffer& b) {
                                             text(e) + "', expected a constant");
   }
   for (const LayoutAxis& a : b->layout)
-    TW_REQUIRE(a.dim >= 0 && a.dim < b->rank() && a.divisor >= 1 && a.modulus >= 0,
+    TW_REQUIRE(a.fits(b->rank()),
                "the layout of buffer '" + names_.of(b) + "' does not fit its rank");
 }
 void LoopsVerifier::check(const Allocate& n) {

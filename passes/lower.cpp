@@ -54,7 +54,7 @@ Result<Kernel> choose(Kernel k, const KernelContext& c) {
   const LowerOptions& o = c.options;
   if (o.find_schedule)
     if (auto found = o.find_schedule(k, c.constants)) {
-      *c.trace = std::move(*found);
+      *c.trace = std::move(found->schedule);
       return k;
     }
   TW_ASSIGN(Choice choice, choose_trace(k, {.machine = &o.machine,

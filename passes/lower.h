@@ -18,9 +18,16 @@
 
 namespace tilewright::passes {
 
+// A schedule from elsewhere, and the answers to the rules' decisions that it follows from, where known.
+struct FoundSchedule {
+  FoundSchedule(Trace found = {}, Answers of = {})
+      : schedule(std::move(found)), answers(std::move(of)) {}
+  Trace schedule;
+  Answers answers;
+};
 // A kernel, and which of its parameters are known at compile time.
-using FindSchedule =
-    std::function<std::optional<Trace>(const ir::Kernel&, const std::set<std::string>& constants)>;
+using FindSchedule = std::function<std::optional<FoundSchedule>(
+    const ir::Kernel&, const std::set<std::string>& constants)>;
 
 // Answers that are known to be good for a typed graph's decisions; empty: none are.
 using FindAnswers = std::function<Answers(const ir::Graph&)>;

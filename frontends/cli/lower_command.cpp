@@ -46,22 +46,36 @@ Result<std::string> print_kernel(ir::Kernel kernel, const std::set<std::string>&
                         form == "llvm" ? codegen::CodeForm::kLlvm : codegen::CodeForm::kAssembly);
 }
 
-// Why the kernel is scheduled as it is: notes of the rules, their decisions, the steps.
+std::string found_in_database(const passes::FoundSchedule& found, const passes::Trace& follows) {
+  std::string text = "as tuned:";
+  for (const auto& [name, value] : found.answers)
+    text += " " + name + " = " + std::to_string(value);
+  if (passes::to_string(found.schedule) != passes::to_string(follows))
+    text += "; these answers would lead to another schedule by now, what was measured is used";
+  return text;
+}
+
+// Why the kernel is scheduled as it is: notes of the rules, their decisions, the steps. Where a database
+// has answers, with these.
 Result<std::string> explain_kernel(const ir::Kernel& kernel, const std::set<std::string>& constants,
                                    const passes::LowerOptions& options) {
+  std::optional<passes::FoundSchedule> found;
+  if (options.find_schedule) found = options.find_schedule(kernel, constants);
+  const passes::Answers answers = found ? found->answers : passes::Answers{};
   TW_ASSIGN(passes::Choice choice, passes::choose_trace(kernel, {.machine = &options.machine,
                                                                  .constants = constants,
-                                                                 .answers = {},
+                                                                 .answers = answers,
                                                                  .explain = true}));
   passes::price_decisions(choice.decisions, kernel, constants, options);
   std::string text = kernel.name + ", for " + options.machine.cpu + " (" +
                      std::to_string(8 * options.machine.vector_bytes) + "-bit vectors, " +
                      std::to_string(options.machine.l2_bytes >> 10) + " KiB L2)\n";
-  TW_ASSIGN(const passes::LoopCost cost, passes::cost_of(kernel, constants, options));
+  TW_ASSIGN(const passes::LoopCost cost, passes::cost_of(kernel, constants, options, answers));
   text += passes::explain(cost) + "\n";
+  if (found) text += found_in_database(*found, choice.trace) + "\n";
   for (const std::string& n : choice.notes) text += n + "\n";
   return text + "decisions:\n" + passes::to_string(choice.decisions) + "schedule:\n" +
-         passes::to_string(choice.trace);
+         passes::to_string(found ? found->schedule : choice.trace);
 }
 
 // `only`: a kernel's name or its number, "k3".
@@ -90,13 +104,19 @@ std::string name_operands(const ir::Program& program, size_t kernel) {
 
 Result<std::string> print_kernels(ir::Graph graph, const std::string& form, const std::string& only,
                                   passes::LowerOptions options) {
-  passes::Decisions decisions({}, options.numerics != Numerics::kExact);
+  const passes::Answers known =
+      options.find_answers ? options.find_answers(graph) : passes::Answers{};
+  passes::Decisions decisions(known, options.numerics != Numerics::kExact);
   options.decisions = &decisions;
   std::string text, names;
   std::vector<std::string> texts;  // by kernel; empty for those that are not wanted
   Progress progress;
   const ir::Graph imported = graph;
   TW_ASSIGN(graph, passes::lower_graph(std::move(graph), options));
+  if (!known.empty() && !decisions.check_answers("graph").ok()) {  // as passes::lower does
+    options.find_answers = nullptr;
+    return print_kernels(imported, form, only, options);
+  }
   if (form == "explain" && only.empty()) {
     std::vector<passes::Decision> made = decisions.made();
     passes::LowerOptions priced = options;

@@ -78,18 +78,19 @@ passes::FindSchedule find_in(std::shared_ptr<const autotune::Database> db, std::
                              const passes::LowerOptions& lower, bool guess) {
   return [db = std::move(db), device = std::move(device), machine = lower.machine, guess](
              const ir::Kernel& k,
-             const std::set<std::string>& constants) -> std::optional<passes::Trace> {
+             const std::set<std::string>& constants) -> std::optional<passes::FoundSchedule> {
     const std::string task = autotune::task_key(k, constants);
     if (const autotune::Record* r = db->find(task, device)) {
       if (!passes::apply_trace(k, r->schedule).ok()) return std::nullopt;
-      return r->schedule;
+      return passes::FoundSchedule{r->schedule, r->answers};
     }
     const autotune::Record* r =
         guess ? db->find_like(task, autotune::family_key(k, constants), device) : nullptr;
     if (!r) return std::nullopt;
     auto choice = passes::choose_trace(
         k, {.machine = &machine, .constants = constants, .answers = r->answers});
-    return choice.ok() ? std::optional(std::move(choice->trace)) : std::nullopt;
+    if (!choice.ok()) return std::nullopt;
+    return passes::FoundSchedule{std::move(choice->trace), r->answers};
   };
 }
 

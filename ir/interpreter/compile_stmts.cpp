@@ -129,7 +129,7 @@ void Compiler::bring_up(const Buffer& buffer, bool param, const Expr& offset) {
   live.dtype = buffer->dtype;
   live.layout = buffer->layout;
   for (const LayoutAxis& a : buffer->layout)
-    if (a.dim < 0 || a.dim >= buffer->rank() || a.divisor < 1 || a.modulus < 0)
+    if (!a.fits(buffer->rank()))
       return fail("buffer '" + buffer->name + "' has a layout that does not fit its rank");
   program_.buffers.push_back(std::move(live));
   program_.shapes.emplace_back(static_cast<uint32_t>(program_.shape_regs.size()),

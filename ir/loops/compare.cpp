@@ -141,7 +141,7 @@ class Walk {
     row.push_back(b->layout.size());
     for (const LayoutAxis& a : b->layout)
       row.insert(row.end(), {static_cast<uint64_t>(a.dim), static_cast<uint64_t>(a.divisor),
-                             static_cast<uint64_t>(a.modulus)});
+                             static_cast<uint64_t>(a.modulus), static_cast<uint64_t>(a.padded)});
     add(row, b->scope);
     return buffers_[b.get()] = digest_(row);
   }

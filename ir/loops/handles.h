@@ -106,11 +106,18 @@ class Var : public Expr {
 };
 
 // One physical axis of a layout: (index[dim] / divisor) % modulus; modulus 0 means no remainder is
-// taken.
+// taken. `padded`: its extent, where that is more than the modulus; else 0.
 struct LayoutAxis {
   int dim = 0;
   int64_t divisor = 1;
   int64_t modulus = 0;
+  int64_t padded = 0;
+  bool fits(int rank) const {
+    return dim >= 0 && dim < rank && divisor >= 1 && modulus >= 0 &&
+           (padded == 0 || (modulus > 0 && padded > modulus));
+  }
+  // With a modulus.
+  int64_t extent() const { return padded ? padded : modulus; }
   bool operator==(const LayoutAxis&) const = default;
 };
 // How a logical tensor lies in memory: physical axes, outermost first; empty means row-major.

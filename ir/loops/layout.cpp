@@ -4,6 +4,7 @@
 //    f32[5, 7] layout(d1/4, d0, d1%4)      storage [2, 5, 4]: 40 elements for 35
 //    element (i, j) lies at  (j/4)*20 + i*4 + j%4
 //
+// d1%3:4 has the extent 4 for a remainder of 3, so that rows of three begin at multiples of four.
 // The forms that matter are channels last (NHWC), channel blocks (NCHWc) and GEMM panels.
 #include "ir/loops/layout.h"
 
@@ -20,11 +21,10 @@ std::vector<PhysicalAxis> physical_axes(const Layout& layout, const Shape& shape
       axes.push_back({static_cast<int>(d), 1, 0, shape[d], 0});
   } else {
     for (const LayoutAxis& a : layout) {
-      TW_CHECK(a.dim >= 0 && static_cast<size_t>(a.dim) < shape.size() && a.divisor >= 1 &&
-               a.modulus >= 0);
+      TW_CHECK(a.fits(static_cast<int>(shape.size())));
       const int64_t n = shape[static_cast<size_t>(a.dim)];
       const int64_t blocks = n / a.divisor + (n % a.divisor > 0);
-      axes.push_back({a.dim, a.divisor, a.modulus, a.modulus ? a.modulus : blocks, 0});
+      axes.push_back({a.dim, a.divisor, a.modulus, a.modulus ? a.extent() : blocks, 0});
     }
   }
   uint64_t stride = 1;  // wraps for absurd extents; who allocates checks the size

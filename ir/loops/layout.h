@@ -17,7 +17,7 @@ struct PhysicalAxis {
   int64_t extent = 0, stride = 0;
 };
 
-// Outermost first; row-major when the layout is empty. An axis with a modulus has that extent, any
+// Outermost first; row-major when the layout is empty. An axis with a modulus has LayoutAxis::extent, any
 // other has ceil(shape[dim] / divisor).
 std::vector<PhysicalAxis> physical_axes(const Layout& layout, const Shape& shape);
 

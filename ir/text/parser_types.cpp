@@ -64,6 +64,11 @@ Layout ExprParser::layout(size_t rank) {
     if (c_.accept_symbol("%")) {
       axis.modulus = c_.integer("a modulus");
       if (axis.modulus < 1) c_.fail(at, "a layout's modulus must be at least 1");
+      if (c_.accept_symbol(":")) {
+        axis.padded = c_.integer("an extent");
+        if (axis.padded <= axis.modulus)
+          c_.fail(at, "a layout's padded extent must be more than its modulus");
+      }
     }
     if (axis.divisor < 1) c_.fail(at, "a layout's divisor must be at least 1");
     layout.push_back(axis);

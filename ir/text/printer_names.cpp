@@ -60,6 +60,7 @@ std::string to_text(const Layout& layout) {
     s += (s.empty() ? "layout(d" : ", d") + std::to_string(a.dim);
     if (a.divisor != 1) s += "/" + std::to_string(a.divisor);
     if (a.modulus != 0) s += "%" + std::to_string(a.modulus);
+    if (a.padded != 0) s += ":" + std::to_string(a.padded);
   }
   return s + ")";
 }

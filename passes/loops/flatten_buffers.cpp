@@ -18,7 +18,7 @@ Layout layout_of(const BufferNode& b) {
   return permuted_layout(order);
 }
 Expr axis_extent(const BufferNode& b, const LayoutAxis& a) {
-  if (a.modulus) return Expr(a.modulus);
+  if (a.modulus) return Expr(a.extent());
   return a.divisor == 1 ? b.shape[static_cast<size_t>(a.dim)]
                         : ceildiv(b.shape[static_cast<size_t>(a.dim)], a.divisor);
 }

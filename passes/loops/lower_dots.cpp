@@ -223,7 +223,7 @@ class LowerDots : public Rewriter {
   // reads, others are as good.
   static Expr inside(const BufferNode& b, const Expr& index, int terms) {
     int64_t least = 1;  // elements of any buffer of this layout
-    for (const LayoutAxis& a : b.layout) least *= a.modulus ? a.modulus : 1;
+    for (const LayoutAxis& a : b.layout) least *= a.modulus ? a.extent() : 1;
     const Expr size = simplify(storage_elements(b));
     if (as_int(size).value_or(least) < terms) return nullptr;
     return min(index, simplify(size - Expr(terms)));

@@ -117,15 +117,22 @@ Result<Kernel> cache_read(const Kernel& k, const Step& step) {
 
 Result<Kernel> transform_layout(const Kernel& k, const Step& step) {
   TW_ASSIGN(Buffer old, find_buffer(k, step.names[0]));
-  if (step.numbers.size() % 3)
+  if (step.numbers.size() < 3 || step.numbers.size() % 3 == 2)
     return invalid("a layout takes three numbers for each physical axis");
   auto changed = std::make_shared<BufferNode>(*old);
   changed->layout.clear();
-  for (size_t i = 0; i < step.numbers.size(); i += 3) {
+  for (size_t i = 0; i + 2 < step.numbers.size(); i += 3) {
     const int64_t dim = step.numbers[i];
     if (dim < 0 || dim >= old->rank() || step.numbers[i + 1] < 1 || step.numbers[i + 2] < 0)
       return invalid("physical axis of dimension " + std::to_string(dim));
     changed->layout.push_back({static_cast<int>(dim), step.numbers[i + 1], step.numbers[i + 2]});
+  }
+  if (step.numbers.size() % 3) {
+    LayoutAxis& innermost = changed->layout.back();
+    innermost.padded = step.numbers.back();
+    if (innermost.padded <= innermost.modulus || !innermost.fits(old->rank()))
+      return invalid("the innermost physical axis cannot be padded to " +
+                     std::to_string(innermost.padded));
   }
   for (int dim = 0; dim < old->rank(); ++dim)
     if (!holds_every_digit(changed->layout, dim))

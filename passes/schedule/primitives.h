@@ -42,7 +42,8 @@ Result<ir::Kernel> cache_read(const ir::Kernel& k,
 // `block` writes a new buffer; a copy block `new block` writes the old one.
 Result<ir::Kernel> cache_write(const ir::Kernel& k,
                                const Step& step);  // names: block, new buffer, new block
-// A buffer's memory layout. numbers: dim, divisor, modulus for each physical axis, outermost first.
+// A buffer's memory layout. numbers: dim, divisor, modulus for each physical axis, outermost first; then
+// the extent of the last one, where that is padded.
 Result<ir::Kernel> transform_layout(const ir::Kernel& k, const Step& step);  // names: buffer
 // The init of a reduction becomes a nest of its own before loop `loop`.
 Result<ir::Kernel> decompose_reduction(const ir::Kernel& k,

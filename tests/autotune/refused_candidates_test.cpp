@@ -137,7 +137,7 @@ TEST_F(RefusedCandidates, HaveWrongCode) {
   expect_all_refused(FaultyBackend::kWrongCode, "wrong: ", {});
 }
 TEST_F(RefusedCandidates, AreKnownFromADatabase) {
-  const auto usual = tuned(nullptr, 2, {});
+  const auto usual = tuned(nullptr, 8, {});
   ASSERT_TRUE(usual.ok()) << usual.error().to_string();
   std::map<std::string, passes::Answers> known;
   for (const TunedKernel& k : usual->kernels) {

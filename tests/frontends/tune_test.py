@@ -88,6 +88,13 @@ class Tune(unittest.TestCase):
         for record in records:
             for step in record["schedule"].splitlines():
                 self.assertIn(step, schedules)
+        explained = self.run_cli("lower", self.model, "--db", self.db, "--threads", "1", "--shape", "batch=1",
+                                 "--explain", "all").stdout
+        confirmed = {r["task"]: r for r in self.records() if r["state"] == "confirmed" and r["schedule"]}
+        self.assertEqual(explained.count("as tuned:"), len(confirmed))
+        for record in confirmed.values():
+            answers = "".join(f" {name} = {value}" for name, value in sorted(record["answers"].items()))
+            self.assertIn("as tuned:" + answers, explained)
         ran = self.run_cli("bench", self.model, "--db", self.db, "--threads", "1", "--seconds", "0.1")
         self.assertEqual(ran.returncode, 0, ran.stderr)
 

@@ -25,10 +25,26 @@ TEST(Layout, TwoLevelsOfBlocksPad) {
   EXPECT_EQ(storage_offset(physical_axes(layout, shape), index), ((1 * 3 + 2) * 4 + 1) * 2 + 0);
 }
 
+// Rows of 3 begin at multiples of 4.
+TEST(Layout, RemaindersPad) {
+  const Layout layout{{0, 3, 0}, {1, 1, 0}, {0, 1, 3, 4}};
+  const Shape shape{6, 5};
+  EXPECT_EQ(storage_elements(layout, shape), 2 * 5 * 4);
+  const int64_t index[] = {5, 2};
+  EXPECT_EQ(storage_offset(physical_axes(layout, shape), index), (1 * 5 + 2) * 4 + 2);
+}
+TEST(Layout, OnlyRemaindersPadAndOnlyUpwards) {
+  EXPECT_TRUE((LayoutAxis{0, 1, 3, 4}.fits(1)));
+  EXPECT_FALSE((LayoutAxis{0, 1, 3, 3}.fits(1)));
+  EXPECT_FALSE((LayoutAxis{0, 1, 0, 4}.fits(1)));
+  EXPECT_FALSE((LayoutAxis{0, 1, 3, -4}.fits(1)));
+}
+
 // And gaps are zero: kernels may compute with them.
 TEST(Layout, PackAndUnpackAreInverse) {
   for (const Layout& layout :
-       {Layout{}, permuted_layout({2, 0, 1}), Layout{{1, 4, 0}, {2, 1, 0}, {0, 1, 0}, {1, 1, 4}}}) {
+       {Layout{}, permuted_layout({2, 0, 1}), Layout{{1, 4, 0}, {2, 1, 0}, {0, 1, 0}, {1, 1, 4}},
+        Layout{{1, 3, 0}, {2, 1, 0}, {0, 1, 0}, {1, 1, 3, 8}}}) {
     const Shape shape{3, 6, 5};
     std::vector<uint16_t> values(90);
     std::iota(values.begin(), values.end(), uint16_t{1});

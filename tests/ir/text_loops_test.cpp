@@ -53,7 +53,7 @@ TEST(TextLoops, MatmulLooksLikeThis) {
 
 TEST(TextLoops, EveryStatementIsReadAndPrintedAlike) {
   const std::string text =
-      R"(kernel 'all of it'(A: f32[n, 4] layout(d1/2, d0, d1%2), B: i32[]) scalars(n, s: i32) {
+      R"(kernel 'all of it'(A: f32[n, 4] layout(d1/2, d0, d1%2:4), B: i32[]) scalars(n, s: i32) {
   local t: f32[8]
   let a: f32 = t[0] + 1.5
   {
@@ -249,6 +249,8 @@ TEST(TextLoops, ErrorsNamePlaceFoundAndExpected) {
       {"kernel k(A: f32[2]) { if 1 {} }", "1:26: expected a condition of type bool, found i64"},
       {"kernel k(A: f32[2] layout(d2)) {}",
        "1:27: expected a dimension of the buffer, d0 to d0, found 'd2'"},
+      {"kernel k(A: f32[2] layout(d0/2, d0%2:2)) {}",
+       "1:35: a layout's padded extent must be more than its modulus"},
       {"kernel k(A: i8[2]) { A[0] = 300:i8 }", "1:29: 300 is outside the range of i8"},
       {"kernel k(A: i8[2]) { A[0] = 99999999999999999999 }", "outside the range of i64"},
       {"kernel k(A: bool[2]) { A[0] = 1 < 2 < 3 }", "comparisons do not chain"},

@@ -51,6 +51,9 @@ void TileRule::pack_operands() {
     if (panels) numbers.insert(numbers.end(), {dim, width, 0});
     numbers.insert(numbers.end(), inner.begin(), inner.end());
     numbers.insert(numbers.end(), {dim, 1, panels ? width : 0});
+    // Rows of a panel begin where vectors do.
+    if (panels && !dot_ && width % lanes_ != 0)
+      numbers.push_back((width + lanes_ - 1) / lanes_ * lanes_);
     if (dot_ && last_dim >= 0) numbers.insert(numbers.end(), {last_dim, 1, dot_});
     s_.attempt("transform_layout", {a.buffer->name}, numbers);
     s_.note(name_ + ": the constant '" + a.buffer->name + "' is packed in the order of the tile");
