@@ -21,10 +21,7 @@ namespace {
 constexpr double kHopeless = 1.5;
 // Where trees learn how good: they say which of these are worth it.
 constexpr double kHopelessIfLearned = 3;
-constexpr int kMixtures = 16;
 constexpr size_t kParents = 4;
-constexpr double kNear = 1.05;  // of the best form's time: its neighbours may be faster
-constexpr size_t kMostNear = 6;
 
 }  // namespace
 
@@ -109,16 +106,6 @@ std::optional<Candidate> Search::form(Answers answers) {
                    relative_features(priced->features, usual_features_)};
 }
 
-std::vector<Decision> Search::open_decisions(const Answers& answers) const {
-  auto choice = passes::choose_trace(
-      kernel_, {.machine = &options_.machine, .constants = constants_, .answers = answers});
-  if (!choice.ok()) return {};
-  std::erase_if(choice->decisions, [&](const Decision& d) {
-    return d.values.size() < 2 || (search_.same_bits && d.bits != passes::Bits::kKept);
-  });
-  return std::move(choice->decisions);
-}
-
 std::vector<Decision> Search::changes() const {
   const auto made = [&](const Answers& answers) {
     auto choice = passes::choose_trace(
@@ -153,69 +140,6 @@ void Search::weigh_one() {
   if (!c) return;
   prospects_.add({.id = forms_, .log_expected = log_expected(*c), .features = c->features});
   waiting_.emplace(forms_++, std::move(*c));
-}
-
-bool Search::add_more() {
-  while (unweighed_.empty())
-    if (!mixed_)
-      add_mixtures();
-    else if (!add_neighbours_of_near())
-      return false;
-  return true;
-}
-
-// In random order, so that the first ones say something of all decisions.
-void Search::add_neighbours(const Answers& answers) {
-  expanded_.insert(answers);
-  std::vector<Answers> neighbours;
-  for (const Decision& d : open_decisions(answers))
-    for (const int64_t value : d.values) {
-      if (value == d.answer) continue;
-      neighbours.push_back(answers);
-      neighbours.back()[d.name] = value;
-    }
-  std::shuffle(neighbours.begin(), neighbours.end(), random_);
-  unweighed_.insert(unweighed_.begin(), neighbours.begin(), neighbours.end());
-}
-
-// Two answers may be worth something together and nothing each: where one alone does no harm, the
-// other is tried from there.
-bool Search::add_neighbours_of_near() {
-  if (near_ == kMostNear) return false;
-  for (const Candidate& c : measured_)
-    if (c.ratio < kNear * best_.ratio && !expanded_.count(c.answers)) {
-      ++near_;
-      add_neighbours(Answers(c.answers));
-      return true;
-    }
-  return false;
-}
-
-void Search::add_mixtures() {
-  mixed_ = true;
-  const std::vector<Decision> open = open_decisions(best_.answers);
-  if (open.size() < 2) return;
-  for (int i = 0; i < kMixtures; ++i) {
-    Answers answers = best_.answers;
-    for (int changed = 0; changed < 2; ++changed) {
-      const Decision& d = open[below(open.size())];
-      answers[d.name] = d.values[below(d.values.size())];
-    }
-    unweighed_.push_back(std::move(answers));
-  }
-}
-
-// Answers of two of the best forms, one of them changed.
-void Search::add_descendant() {
-  const Candidate &a = measured_[below(measured_.size())], &b = measured_[below(measured_.size())];
-  Answers answers = a.answers;
-  for (const auto& [name, value] : b.answers)
-    if (below(2) == 0) answers[name] = value;
-  const std::vector<Decision> open = open_decisions(best_.answers);
-  if (open.empty()) return;
-  const Decision& d = open[below(open.size())];
-  answers[d.name] = d.values[below(d.values.size())];
-  unweighed_.push_front(std::move(answers));
 }
 
 }  // namespace tilewright::autotune

@@ -59,6 +59,22 @@ TEST(Search, GoesOnFromTheBestForm) {
   }
   EXPECT_TRUE(builds_on_it);
 }
+// An answer that does no harm may be worth something with another one.
+TEST(Search, LooksAroundFormsThatAreAsFast) {
+  const auto alone = started().next();
+  ASSERT_TRUE(alone.has_value());
+  ASSERT_EQ(alone->answers.size(), 1u);
+  const auto pairs_with_it = [&](double ratio) {
+    Search s = started();
+    size_t pairs = 0;
+    while (auto c = s.next()) {
+      pairs += c->answers.size() == 2 && c->answers.count(alone->answers.begin()->first);
+      s.report(*c, c->answers == alone->answers ? ratio : 1.3);
+    }
+    return pairs;
+  };
+  EXPECT_GT(pairs_with_it(1.01), pairs_with_it(1.3) + 5);
+}
 TEST(Search, SaysWhatItsBestFormChanged) {
   EXPECT_TRUE(started().changes().empty());
   const passes::LowerOptions options;
