@@ -35,14 +35,19 @@ double per_channel(double results, double operands, int64_t lanes) {
   return one_vector ? std::min(of_one, kShuffled / vector) : of_one;
 }
 
-// Vectors of pixels do not start where cache lines do, and with strides they are put together. Those of
-// pooling, whose padding is no copy, are guarded at borders, and with strides pixel by pixel.
-double of_a_load(const WindowGeometry& g, bool guarded) {
-  constexpr double kUnaligned = 1.3, kEverySecond = 2.6, kApart = 24;
+// Vectors of pixels do not start where cache lines do, and with strides they are put together. Where
+// padding is no copy, as in pooling, they are guarded at borders, and with strides pixel by pixel.
+double of_a_load(const WindowGeometry& g, bool pool) {
+  constexpr double kUnaligned = 1.3, kEverySecond = 2.6, kEveryFourth = 8, kApart = 24;
   const int64_t stride = g.strides.back();
-  const bool padded = !is_zero(g.pads_begin.back()) || !is_zero(g.pads_end.back());
-  if (stride > 2 || (guarded && stride > 1)) return kApart;
-  return stride == 2 || (guarded && padded) ? kEverySecond : kUnaligned;
+  bool padded = false, padded_rows = false;
+  for (size_t d = 0; d < g.strides.size(); ++d) {
+    padded_rows = !is_zero(g.pads_begin[d]) || !is_zero(g.pads_end[d]);
+    padded |= padded_rows;
+  }
+  if (stride > 4 || (pool && padded && stride > 1)) return kApart;
+  if (stride > 2) return kEveryFourth;
+  return stride == 2 || (pool && padded_rows) ? kEverySecond : kUnaligned;
 }
 
 // Pixels that a window of one meets side by side; else those of the innermost dimension.

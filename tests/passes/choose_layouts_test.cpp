@@ -278,6 +278,14 @@ TEST(ChooseLayouts, RowMajorForGroupsThatFillNoVector) {
   EXPECT_FALSE(chosen_innermost("[1, 96, 40, 40]", "[1, 96, 38, 38]", of_6, {96, 6, 3, 3}));
   EXPECT_TRUE(chosen_innermost("[1, 64, 40, 40]", "[1, 64, 38, 38]", of_16, {64, 16, 3, 3}));
 }
+// Copies of both operands would take longer than to put vectors of pixels together.
+TEST(ChooseLayouts, RowMajorWhereAWindowIsLittleWork) {
+  EXPECT_FALSE(chosen_innermost("[1, 30, 3761]", "[1, 30, 1880]",
+                                "average_pool(x) {kernel_shape = [2], strides = [2]}", {}));
+  EXPECT_FALSE(chosen_innermost("[1, 73, 531]", "[1, 73, 177]",
+                                "conv(x, w) {group = 73, strides = [3], pads = [1, 1]}",
+                                {73, 1, 3}));
+}
 TEST(ChooseLayouts, PoolsOfFewChannelsAreRowMajorUnlessGuarded) {
   EXPECT_FALSE(chosen_innermost("[1, 3, 40, 40]", "[1, 3, 38, 38]",
                                 "max_pool(x) {kernel_shape = [3, 3]}", {}));

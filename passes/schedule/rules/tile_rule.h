@@ -95,6 +95,7 @@ class TileRule : public BlockRule {
   // is not known of its extents may be 1.
   bool is_large_step() const;
   void parallelize_step();
+  bool share_out_rows();
   void parallelize();
 
   std::string e_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
+#include "passes/cost/cache_room.h"
 #include "passes/schedule/rules/share_out.h"
 #include "passes/schedule/rules/tile_rule.h"
 
@@ -35,10 +36,39 @@ void TileRule::parallelize_step() {
   if (s_.decide_whether(loop("fork"), true, Bits::kKept)) s_.attempt("parallelize", {tasks});
 }
 
+// Each thread takes rows of its own, and all panels for them: then it reads what it wrote itself, or may
+// have, and no thread all that the others wrote. Panels stream from L2 for each tile of rows.
+bool TileRule::share_out_rows() {
+  const auto rows = as_int(row_extent_);
+  const int64_t threads = std::max(s_.machine().threads, 1);
+  if (threads == 1 || columns_first_ || !hoisted_.empty() || rows_.empty() || !rows ||
+      *rows % tile_.rows != 0)
+    return false;
+  const int64_t tiles = *rows / tile_.rows;
+  const bool fits = operand_bytes().weights <= bytes_of_a_panel(s_.machine());
+  if (tiles < threads || panels() < 2 || !s_.decide_whether(loop("rows_first"), fits, Bits::kKept))
+    return false;
+  return s_.all_or_nothing([&] {
+    if (!s_.apply("reorder", {loop("io"), loop("jo")})) return false;
+    const BlockPlace p = s_.place(name_);
+    std::vector<std::string> loops;
+    for (const For* f : p.loops) {
+      const std::string name = f->var.name();
+      if (name == loop("jo") && tiles >= 4 * threads) break;
+      loops.push_back(name);
+      if (name == loop("jo")) break;
+    }
+    const std::string tasks = collapse_loops(s_, loops, [&](size_t i) {
+      return loop("par") + loops[i].substr(loops[i].rfind('.') + 1);
+    });
+    return s_.apply("parallelize", {tasks});
+  });
+}
+
 // Tasks are outer axes and panels; row tiles too where these are too few (2-d partition).
 void TileRule::parallelize() {
   if (outer_loops_ > 0) return parallelize_step();
-  if (!forks(s_, name_)) return;
+  if (!forks(s_, name_) || share_out_rows()) return;
   const BlockPlace p = s_.place(name_);
   std::vector<std::string> loops{p.loops[0]->var.name()};
   for (size_t i = 1; i <= outer_count_ && i < p.loops.size(); ++i)
