@@ -75,7 +75,8 @@ class Confirmation {
   }
   // What was confirmed here before has held up once, and is given up where it is not faster at all.
   bool holds_up(const TunedKernel& k, const std::set<std::string>& slower) const {
-    const bool faster = k.gain.b_is_faster() && k.gain.ratio < kWorthwhile;
+    const double us = k.us / static_cast<double>(std::max<int64_t>(k.calls, 1));
+    const bool faster = k.gain.b_is_faster() && k.gain.ratio < worth_keeping(us);
     if (!faster && !(k.recorded && k.gain.ratio < 1)) return false;
     std::set<std::string> paying{k.name};
     if (const auto it = readers_.find(k.name); it != readers_.end())

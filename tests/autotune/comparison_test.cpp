@@ -10,6 +10,10 @@
 namespace tilewright::autotune {
 namespace {
 
+TEST(Comparison, ShortKernelsHaveToGainMore) {
+  EXPECT_LT(worth_keeping(20), worth_keeping(2000));
+  EXPECT_LT(worth_keeping(2000), 1);
+}
 TEST(Comparison, FewPairsSayNothing) {
   const std::vector<double> a(5, 2.0), b(5, 1.0);
   const Comparison c = compare(a, b);
