@@ -12,7 +12,6 @@ namespace tilewright::autotune {
 
 namespace {
 
-constexpr double kWorthwhile = 0.99;  // of the usual form's time: what is less is no gain
 constexpr int kMeasurements = 4;
 
 class Confirmation {

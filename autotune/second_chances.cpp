@@ -9,9 +9,8 @@ namespace tilewright::autotune {
 
 namespace {
 
-constexpr double kWorthwhile = 0.99;  // of the time of what changes: what is less is no gain
-constexpr double kNear = 1.4;         // of that time: what tuning kernels may make up for
-constexpr double kShort = 0.02;       // of a run's time: kernels below are left alone
+constexpr double kNear = 1.4;    // of that time: what tuning kernels may make up for
+constexpr double kShort = 0.02;  // of a run's time: kernels below are left alone
 constexpr size_t kMost = 4;
 
 // What would be saved, were its kernels tuned as far as any.

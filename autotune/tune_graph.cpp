@@ -14,8 +14,7 @@ using passes::Decision;
 
 namespace {
 
-constexpr size_t kAtOnce = 6;         // candidates in one compiled model
-constexpr double kWorthwhile = 0.99;  // of the time of what changes: what is less is no gain
+constexpr size_t kAtOnce = 6;  // candidates in one compiled model
 
 bool have_common(const std::set<std::string>& a, const std::set<std::string>& b) {
   return std::any_of(a.begin(), a.end(), [&](const std::string& n) { return b.count(n) != 0; });

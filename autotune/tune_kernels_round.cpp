@@ -6,7 +6,6 @@ namespace tilewright::autotune {
 
 namespace {
 
-constexpr double kWorthwhile = 0.99;  // of the best form's time: what is less is no gain
 // A candidate goes when it is not worthwhile, but for an allowance that shrinks as pairs grow more (2 % at
 // the least number of them), or when this many leave it open.
 constexpr size_t kSome = 4, kAll = 40;

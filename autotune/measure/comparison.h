@@ -25,10 +25,12 @@ struct Comparison {
 // Pair k are a[k] and b[k], measured one right after the other; all positive, as many of each.
 Comparison compare(std::span<const double> a, std::span<const double> b);
 
+// Of the time of what a form replaces: what is less is no gain.
+inline constexpr double kWorthwhile = 0.99;
 // The ratio below which a form is kept, for a kernel of which a call takes so many microseconds. One of
 // 20 us takes 5 % more or less from process to process, wherever its operands happen to lie: what gained
 // 2 % at all placements of one, beside other work, lost 6 % in another.
-constexpr double worth_keeping(double us) { return us < 50 ? 0.97 : 0.99; }
+constexpr double worth_keeping(double us) { return us < 50 ? 0.97 : kWorthwhile; }
 
 // c, but with a third form for a: one that takes `us`, of which a takes the part `ratio`.
 Comparison against(Comparison c, double us, double ratio);

@@ -151,7 +151,7 @@ void ValueEmitter::store_if(Value* condition, const Store& s, Value* stored) {
 // Brings the lines `ahead` of contiguous lanes of a load that start at p into the caches. Into all: what
 // is to pass by the outer ones (prefetchnta) is in the first cache alone on processors whose outer
 // ones hold nothing else's lines, in one of its ways, and gone before it is read: layer_norm of 3 MB
-// took 3.2 times as long so (Sapphire Rapids), and on others nothing was gained (Zen 5).
+// took 3.2 times as long so (Sapphire Rapids), and what others gained was no more than noise (Zen 5).
 void ValueEmitter::prefetch(const Load& l, int lanes, Value* p) {
   if (!l.ahead) return;
   constexpr int64_t kLine = 64;
