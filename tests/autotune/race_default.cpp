@@ -62,7 +62,7 @@ Status race(const Arguments& a) {
     TW_ASSIGN(const autotune::Placements times,
               autotune::run_at_placements(usual, usual, {&bound.inputs, 1}, pairs, random));
     const auto is_accepted = [](const autotune::Comparison& c) {
-      return c.b_is_faster() && c.ratio < 0.99;
+      return c.b_is_faster() && c.ratio < autotune::worth_keeping(c.a);
     };
     runs_accepted += is_accepted(times.runs());
     sum += std::log(times.runs().ratio);
