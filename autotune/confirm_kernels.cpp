@@ -1,18 +1,20 @@
 // What was found round by round is a choice of the luckiest of many measurements (the winner's curse), of
 // each kernel by itself. So all of it is measured once more, together; what does not hold up goes, and
 // the rest is measured again, for forms lean on each other: one that leaves its results in memory makes
-// its readers slower, unless these have a form that does not mind.
+// its readers slower, unless these have a form that does not mind. Short kernels have to hold up twice.
 #include "autotune/confirm_kernels.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 namespace tilewright::autotune {
 
 namespace {
 
-constexpr int kMeasurements = 4;
+constexpr int kMeasurements = 5;
 
 class Confirmation {
  public:
@@ -29,8 +31,8 @@ class Confirmation {
     for (KernelEntry& e : entries_) e.kernel.improved = e.search.improved();
     for (int n = 1;; ++n) {
       TW_RETURN_IF_ERROR(measure());
-      const bool in_vain = times_.runs().ratio >= 1;
-      if (!(in_vain ? drop_all() : n < kMeasurements && drop_some())) break;
+      const bool in_vain = times_.runs().ratio >= 1, last = n == kMeasurements;
+      if (!(in_vain ? drop_all() : !last && (drop_some() || is_open()))) break;
     }
     for (KernelEntry& e : entries_) {
       TunedKernel& k = e.kernel;
@@ -68,14 +70,28 @@ class Confirmation {
       if (!e.kernel.improved && e.kernel.gain.low > 1 && e.kernel.gain.ratio > 1 / kWorthwhile)
         slower.insert(e.kernel.name);
     bool dropped = false;
-    for (KernelEntry& e : entries_)
-      if (e.kernel.improved && !holds_up(e.kernel, slower)) dropped |= drop(e);
+    for (KernelEntry& e : entries_) {
+      if (!e.kernel.improved) continue;
+      if (holds_up(e.kernel, slower))
+        ++held_up_[e.kernel.name];
+      else
+        dropped |= drop(e);
+    }
     return dropped;
+  }
+  bool is_open() const {
+    return std::any_of(entries_.begin(), entries_.end(), [&](const KernelEntry& e) {
+      const auto it = held_up_.find(e.kernel.name);
+      return e.kernel.improved &&
+             (it == held_up_.end() ? 0 : it->second) < confirmations(us(e.kernel));
+    });
+  }
+  static double us(const TunedKernel& k) {  // of a call
+    return k.us / static_cast<double>(std::max<int64_t>(k.calls, 1));
   }
   // What was confirmed here before has held up once, and is given up where it is not faster at all.
   bool holds_up(const TunedKernel& k, const std::set<std::string>& slower) const {
-    const double us = k.us / static_cast<double>(std::max<int64_t>(k.calls, 1));
-    const bool faster = k.gain.b_is_faster() && k.gain.ratio < worth_keeping(us);
+    const bool faster = k.gain.b_is_faster() && k.gain.ratio < worth_keeping(us(k));
     if (!faster && !(k.recorded && k.gain.ratio < 1)) return false;
     std::set<std::string> paying{k.name};
     if (const auto it = readers_.find(k.name); it != readers_.end())
@@ -91,6 +107,7 @@ class Confirmation {
   const KernelReaders& readers_;
   std::mt19937& random_;
   Placements times_;
+  std::map<std::string, int> held_up_;  // how often, by kernel
 };
 
 }  // namespace
