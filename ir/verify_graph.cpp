@@ -115,8 +115,7 @@ class GraphVerifier {
       });
     }
     for (const LayoutAxis& a : v.layout)
-      require(a.fits(v.type.rank()),
-              "the layout of " + who + " does not fit its rank");
+      require(a.fits(v.type.rank()), "the layout of " + who + " does not fit its rank");
     const auto shape = constant_shape(v.type);
     if (v.known && shape)
       require(tilewright::element_count(*shape) == static_cast<int64_t>(v.known->size()),
@@ -169,10 +168,8 @@ class GraphVerifier {
   void attribute(const Node& n, const std::string& key, const Attribute& value) {
     static constexpr const char* kKinds[] = {"an int", "a float", "a string", "ints",
                                              "floats", "strings", "a tensor", "extents"};
-    const auto& defs = n.op->attributes;
-    const auto def = std::find_if(defs.begin(), defs.end(),
-                                  [&](const AttributeDef& d) { return d.name == key; });
-    if (!require(def != defs.end(), "attribute '" + key + "' is not one of the operator's")) return;
+    const AttributeDef* def = find_attribute_def(n, key);
+    if (!require(def != nullptr, "attribute '" + key + "' is not one of the operator's")) return;
     const bool plain_extents =
         def->kind == AttributeKind::kExtents && std::holds_alternative<std::vector<int64_t>>(value);
     require(plain_extents || value.index() == static_cast<size_t>(def->kind),

@@ -7,7 +7,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(g++ cmake ninja-build ccache mold pkg-config llvm-22-dev liblld-22-dev zlib1g-dev libzstd-dev
-          protobuf-compiler libprotobuf-dev nlohmann-json3-dev libcli11-dev libzip-dev libxxhash-dev libxgboost-dev)
+          protobuf-compiler libprotobuf-dev nlohmann-json3-dev libcli11-dev libzip-dev libxxhash-dev libxgboost-dev
+          libtomlplusplus-dev)
 python_packages=()
 case "${1:-}" in
   "") ;;

@@ -144,6 +144,15 @@ struct TuneArguments {
 };
 int tune_command(const ModelOptions& options, const std::string& inputs,
                  const TuneArguments& arguments);
+// Trains a model as a job file says (frontends/train/job.h).
+struct TrainArguments {
+  std::string job;
+  // Steps are timed for so many seconds, and nothing is written; the result as JSON.
+  bool bench = false, json = false;
+  double seconds = 3;
+  std::string trace;  // with bench: where time goes, node by node, and a trace of a step to this file
+};
+int train_command(const ModelOptions& options, const TrainArguments& arguments);
 // action: show, check, merge, prune or export.
 int db_command(const std::string& action, const std::vector<std::string>& files);
 int compile_command(const ModelOptions& options, const std::string& output);

@@ -14,6 +14,7 @@ struct Arguments {
   std::string inputs, outputs, trace, form = "loops", only, explain, file;
   double seconds = 3;
   TuneArguments tune;
+  TrainArguments train;
   std::string action;
   std::vector<std::string> files;
   bool json = false, measure = false, pass_times = false, schedules = false;
@@ -172,6 +173,42 @@ void add_tune(CLI::App& app, Arguments& a) {
             "Example:\n  tilewright tune model.onnx --db tuned.jsonl --shape batch=1 --time 4m\n"
             "  tilewright compile model.onnx --db tuned.jsonl --shape batch=1 -o model.so");
 }
+void add_train(CLI::App& app, Arguments& a) {
+  auto* c = app.add_subcommand("train", "train an ONNX model, as a job file says");
+  c->add_option("JOB", a.train.job, "a job file (TOML): model, data, loss, optimiser, outputs")
+      ->required();
+  add_machine(c, a.model);
+  c->add_option("--threads", a.model.threads, "threads to run with; 0: one per available CPU")
+      ->check(CLI::Range(0, 1024));
+  c->add_flag("--bench", a.train.bench,
+              "time steps on the job's data for --seconds, and write nothing");
+  c->add_option("--seconds", a.train.seconds, "how long to measure")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  c->add_flag("--json", a.train.json, "with --bench: the last line is one JSON object");
+  c->add_option(
+      "--profile", a.train.trace,
+      "with --bench: run for as long again, print what each node takes of all these steps "
+      "together, and write a trace of the first of them to this file");
+  c->footer(
+      "A job file; paths are relative to it:\n"
+      "  model = \"model.onnx\"          # its float initialisers are what is trained\n"
+      "  loss = \"cross_entropy\"        # or mean_squares, logistic, output\n"
+      "  steps = 300\n"
+      "  batch = 64\n"
+      "  [data]\n"
+      "  kind = \"arrays\"               # or tokens: bytes of a text\n"
+      "  file = \"data.npz\"\n"
+      "  inputs = { x = \"images\" }     # the array of each input of the model\n"
+      "  targets = \"labels\"\n"
+      "  [optimizer]\n"
+      "  name = \"adam\"                 # or sgd, adagrad, rmsprop, adamw\n"
+      "  lr = 0.001\n"
+      "  [output]\n"
+      "  log = \"log.jsonl\"\n"
+      "  model = \"trained.onnx\"\n"
+      "Example:\n  tilewright train job.toml --threads 2");
+}
 void add_db(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("db", "show a tuning database, and keep it in order");
   c->add_option("ACTION", a.action,
@@ -219,6 +256,7 @@ int dispatch(const CLI::App& app, const Arguments& a) {
                ? lower_command(a.model, a.form, a.only)
                : lower_command(a.model, "explain", a.explain == "all" ? "" : a.explain);
   if (is("tune")) return tune_command(a.model, a.inputs, a.tune);
+  if (is("train")) return train_command(a.model, a.train);
   if (is("db")) return db_command(a.action, a.files);
   if (is("info")) return info_command(a.model.model, a.schedules);
   if (is("reproduce")) return reproduce_command(a.file);
@@ -242,6 +280,7 @@ int main(int argc, char** argv) {
   add_bench(app, arguments);
   add_lower(app, arguments);
   add_tune(app, arguments);
+  add_train(app, arguments);
   add_db(app, arguments);
   add_others(app, arguments);
   std::string names;

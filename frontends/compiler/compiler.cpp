@@ -146,7 +146,12 @@ Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path) {
 static Result<ir::Graph> import_bound(const OnnxModel& model, const Binding& binding,
                                       std::vector<std::string>* specialised,
                                       std::vector<std::string>* notes) {
-  ImportOptions options{binding.shapes, binding.symbols, {}, binding.names_apart, notes};
+  ImportOptions options{.input_shapes = binding.shapes,
+                        .symbols = binding.symbols,
+                        .input_values = {},
+                        .names_apart = binding.names_apart,
+                        .bind_initializers = {},
+                        .notes = notes};
   Result<ir::Graph> graph = import_graph(model, options);
   if (graph.ok() || binding.values.empty() || graph.error().by_inputs == Cure::kNone) return graph;
   options.input_values = binding.values;

@@ -83,6 +83,7 @@ void GraphImport::import_initializers(const OnnxGraph& graph, ImportScope& scope
                                          std::to_string(tensor.onnx_code)));
       continue;
     }
+    if (scope.values.count(name) && current_ == &graph_ && !scope.parent) continue;  // bound
     scope.values[name] = current_->add_constant(name, to_constant(tensor));
   }
 }
@@ -213,6 +214,8 @@ Result<ir::Graph> GraphImport::run() {
   ImportScope scope;
   try {
     import_inputs(model_.graph, scope);
+    if (options_.bind_initializers)
+      for (const auto& [name, value] : options_.bind_initializers(graph_)) scope.values[name] = value;
     if (draws_numbers(model_.graph))
       scope.values[kRunKey] = ir::add_node(graph_, "run_key", {}, {}, 1, "", {}).value()[0];
     std::vector<ValueId> outputs = import_body(model_.graph, scope);

@@ -1,6 +1,7 @@
 // From a checked ONNX model to the graph IR.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -16,6 +17,9 @@ struct ImportOptions {
   std::map<std::string, ir::ConstantRef>
       input_values;          // small integer inputs whose value is fixed (shape operands)
   bool names_apart = false;  // every extent of an input is a symbol of its own, whatever its name
+  // Values that stand for initialisers of the main graph, by name, so that these are no constants: added
+  // to a graph that has the model's inputs. Null: there are none.
+  std::function<std::map<std::string, ir::ValueId>(ir::Graph&)> bind_initializers;
   std::vector<std::string>* notes = nullptr;  // what the user should know of a model that is read
 };
 

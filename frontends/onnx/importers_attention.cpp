@@ -2,8 +2,8 @@
 #include <array>
 #include <cmath>
 
-#include "frontends/onnx/formula.h"
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/node_import.h"
 #include "ir/loops/simplify.h"
 
 namespace tilewright::onnx {

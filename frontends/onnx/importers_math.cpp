@@ -2,8 +2,8 @@
 #include <array>
 #include <limits>
 
-#include "frontends/onnx/formula.h"
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/node_import.h"
 
 namespace tilewright::onnx {
 namespace {

@@ -78,7 +78,9 @@ void layer_norm(NodeImport& n) {
   ValueId x = n.required(0);
   Attributes a{{"axis", n.int_attr("axis", -1)}, {"epsilon", n.float_attr("epsilon", 1e-5)}};
   auto y = n.ops("layer_norm", {x, n.in(1), n.in(2)}, a, n.wants(1) || n.wants(2) ? 3 : 1);
-  for (size_t i = 0; i < y.size(); ++i) n.out(static_cast<int>(i), y[i]);
+  n.out(0, y[0]);
+  for (size_t i = 1; i < y.size(); ++i)
+    n.out(static_cast<int>(i), n.cast(y[i], DType::kFloat32));  // stash_type
 }
 void rms_norm(NodeImport& n) {
   n.out(0, n.op("layer_norm", {n.required(0), n.in(1)},

@@ -1,8 +1,8 @@
 // Normalisations other than softmax and layer norm, and losses.
 #include <array>
 
-#include "frontends/onnx/formula.h"
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/node_import.h"
 #include "ir/loops/simplify.h"
 
 namespace tilewright::onnx {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 
-#include "frontends/onnx/formula.h"
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/node_import.h"
 #include "frontends/onnx/windows.h"
 #include "ir/loops/simplify.h"
 

@@ -6,9 +6,9 @@
 #include <bit>
 #include <cmath>
 
-#include "frontends/onnx/formula.h"
 #include "frontends/onnx/graph_import.h"
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/node_import.h"
 
 namespace tilewright::onnx {
 namespace {

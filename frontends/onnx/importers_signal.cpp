@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "frontends/onnx/formula.h"
 #include "frontends/onnx/importers.h"
+#include "frontends/onnx/node_import.h"
 #include "ir/loops/simplify.h"
 
 namespace tilewright::onnx {

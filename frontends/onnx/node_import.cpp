@@ -3,8 +3,6 @@
 // once.
 #include "frontends/onnx/node_import.h"
 
-#include <cstring>
-
 #include "frontends/onnx/graph_import.h"
 #include "ir/graph/op.h"
 #include "ir/loops/simplify.h"
@@ -21,6 +19,7 @@ ValueId ImportScope::find(const std::string& name) {
 }
 
 ir::Graph& NodeImport::graph() { return owner_.graph(); }
+const ir::Graph& NodeImport::graph() const { return owner_.graph(); }
 
 namespace {
 bool is_half(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16; }
@@ -54,17 +53,6 @@ std::vector<ValueId> NodeImport::all_inputs() {
   return r;
 }
 
-const ir::TensorType& NodeImport::type(ValueId v) const { return owner_.graph().value(v).type; }
-std::optional<std::vector<ir::Expr>> NodeImport::known(ValueId v) const {
-  ir::Node probe;
-  probe.inputs = {v};
-  return ir::NodeView(owner_.graph(), probe).known(0);
-}
-std::optional<std::vector<int64_t>> NodeImport::known_ints(ValueId v) const {
-  ir::Node probe;
-  probe.inputs = {v};
-  return ir::NodeView(owner_.graph(), probe).known_ints(0);
-}
 std::vector<int64_t> NodeImport::must_know_ints(ValueId v, const char* what) const {
   auto r = known_ints(v);
   if (!r) needs_value(std::string(what) + " is not known at compile time");
@@ -164,51 +152,6 @@ std::vector<ValueId> NodeImport::control(std::string_view name, std::vector<Valu
                         owner_.sources(), std::move(regions));
   if (!r.ok()) throw ImportFailure{std::move(r.error())};
   return std::move(r).value();
-}
-ValueId NodeImport::op(std::string_view name, std::vector<ValueId> inputs,
-                       ir::Attributes attributes) {
-  return ops(name, std::move(inputs), std::move(attributes), 1)[0];
-}
-ValueId NodeImport::constant(ir::ConstantRef c) { return graph().add_constant("", std::move(c)); }
-ValueId NodeImport::ints(const std::vector<int64_t>& values) {
-  return constant(
-      ir::make_constant_of(DType::kInt64, {static_cast<int64_t>(values.size())}, values));
-}
-ValueId NodeImport::scalar(double value, DType dtype) {
-  std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(dtype)));
-  auto put = [&](auto v) { std::memcpy(bytes.data(), &v, bytes.size()); };
-  const auto i = static_cast<int64_t>(value);
-  switch (dtype) {
-    case DType::kFloat32: put(static_cast<float>(value)); break;
-    case DType::kFloat64: put(value); break;
-    case DType::kFloat16:
-    case DType::kBFloat16: return cast(scalar(value, DType::kFloat32), dtype);
-    default: put(i); break;  // little-endian: the low bytes
-  }
-  return constant(ir::make_constant(dtype, {}, std::move(bytes)));
-}
-ValueId NodeImport::cast(ValueId v, DType to) {
-  if (dtype(v) == to) return v;
-  return op("cast", {v}, {{"to", std::string(name(to))}});
-}
-ValueId NodeImport::dims(const std::vector<ir::Expr>& extents) {
-  std::vector<int64_t> numbers;
-  for (const ir::Expr& e : extents)
-    if (auto n = ir::as_int(e)) numbers.push_back(*n);
-  return numbers.size() == extents.size() ? ints(numbers)
-                                          : op("extents", {}, {{"extents", ir::Extents{extents}}});
-}
-ValueId NodeImport::reshape(ValueId v, const std::vector<ir::Expr>& shape) {
-  return op("reshape", {v, dims(shape)}, {{"allowzero", int64_t{1}}});
-}
-ValueId NodeImport::reshape(ValueId v, const std::vector<int64_t>& dims) {
-  return op("reshape", {v, ints(dims)}, {{"allowzero", int64_t{1}}});
-}
-ValueId NodeImport::transpose(ValueId v, const std::vector<int64_t>& perm) {
-  return op("transpose", {v}, {{"perm", perm}});
-}
-ValueId NodeImport::slice(ValueId v, int axis, int64_t start, int64_t end, int64_t step) {
-  return op("slice", {v, ints({start}), ints({end}), ints({axis}), ints({step})});
 }
 ValueId NodeImport::product(std::string_view name, std::vector<ValueId> inputs,
                             ir::Attributes attributes) {

@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "frontends/onnx/import_graph.h"
+#include "ir/formula/formula.h"
 #include "ir/graph/infer.h"
 
 namespace tilewright::onnx {
 
 using ir::kNone;
+using ir::V;
 
 // Thrown by importers and caught where the node's import began.
 struct ImportFailure {
@@ -36,7 +38,7 @@ class GraphImport;
 
 // One node while it is imported, handed to its importer by reference. Its methods either succeed or
 // throw ImportFailure with the node's name, so that importers need no checks of their own.
-class NodeImport {
+class NodeImport final : public ir::NodeBuilder {
  public:
   // formula: see OpMapping.
   NodeImport(GraphImport& owner, const OnnxNode& node, std::string where, bool formula = false)
@@ -59,12 +61,6 @@ class NodeImport {
   int64_t opset() const { return node.opset; }
 
   // --- types and known elements of any value
-  const ir::TensorType& type(ir::ValueId v) const;
-  DType dtype(ir::ValueId v) const { return type(v).dtype; }
-  int rank(ir::ValueId v) const { return type(v).rank(); }
-  ir::Expr dim(ir::ValueId v, int d) const { return type(v).dims[static_cast<size_t>(d)]; }
-  std::optional<std::vector<ir::Expr>> known(ir::ValueId v) const;
-  std::optional<std::vector<int64_t>> known_ints(ir::ValueId v) const;
   std::vector<int64_t> must_know_ints(
       ir::ValueId v, const char* what) const;  // needs_value("... is not known at compile time")
   std::optional<std::vector<double>> known_floats(ir::ValueId v) const;
@@ -83,21 +79,8 @@ class NodeImport {
   std::optional<std::vector<int64_t>> axes(int input, int64_t input_since) const;
 
   // --- building
-  ir::ValueId op(std::string_view name, std::vector<ir::ValueId> inputs,
-                 ir::Attributes attributes = {});
   std::vector<ir::ValueId> ops(std::string_view name, std::vector<ir::ValueId> inputs,
-                               ir::Attributes attributes, int outputs);
-  ir::ValueId ints(const std::vector<int64_t>& values);  // i64[n]
-  // i64[n] of extents that may be symbolic.
-  ir::ValueId dims(const std::vector<ir::Expr>& extents);
-  ir::ValueId scalar(double value, DType dtype);  // dtype[]
-  ir::ValueId scalar_like(double value, ir::ValueId like) { return scalar(value, dtype(like)); }
-  ir::ValueId constant(ir::ConstantRef c);
-  ir::ValueId cast(ir::ValueId v, DType to);
-  ir::ValueId reshape(ir::ValueId v, const std::vector<ir::Expr>& dims);
-  ir::ValueId reshape(ir::ValueId v, const std::vector<int64_t>& dims);
-  ir::ValueId transpose(ir::ValueId v, const std::vector<int64_t>& perm);
-  ir::ValueId slice(ir::ValueId v, int axis, int64_t start, int64_t end, int64_t step = 1);
+                               ir::Attributes attributes, int outputs) override;
   std::vector<ir::ValueId> control(std::string_view name, std::vector<ir::ValueId> inputs,
                                    ir::Attributes attributes, int outputs,
                                    std::vector<std::shared_ptr<const ir::Graph>> regions);
@@ -111,13 +94,14 @@ class NodeImport {
   std::vector<ir::ValueId> inline_graph(const OnnxGraph& graph,
                                         const std::map<std::string, ir::ValueId>& inputs = {});
 
-  [[noreturn]] void fail(const std::string& message) const;  // the model breaks a rule
+  [[noreturn]] void fail(const std::string& message) const override;  // the model breaks a rule
   [[noreturn]] void unsupported(
       const std::string& message) const;  // it is legal, but not supported
   [[noreturn]] void needs_value(
       const std::string& message) const;  // nor is it where that is not known
   // The graph that nodes are added to, and the import it is part of.
-  ir::Graph& graph();
+  ir::Graph& graph() override;
+  const ir::Graph& graph() const override;
   GraphImport& owner() { return owner_; }
 
  private:

@@ -15,24 +15,12 @@ const std::map<Key, std::vector<const OpMapping*>>& table() {
   static const auto* const rows = [] {
     auto* t = new std::map<Key, std::vector<const OpMapping*>>;
     for (auto family : {
-             math_mappings(),
-             activation_mappings(),
-             nn_mappings(),
-             reduction_mappings(),
-             shape_mappings(),
-             recurrent_mappings(),
-             quantization_mappings(),
-             normalization_mappings(),
-             attention_mappings(),
-             einsum_mappings(),
-             signal_mappings(),
-             movement_mappings(),
-             generator_mappings(),
-             conv_transpose_mappings(),
-             vision_mappings(),
-             selection_mappings(),
-             resize_mappings(),
-             random_mappings(),
+             math_mappings(),         activation_mappings(),     nn_mappings(),
+             reduction_mappings(),    shape_mappings(),          recurrent_mappings(),
+             quantization_mappings(), normalization_mappings(),  attention_mappings(),
+             einsum_mappings(),       signal_mappings(),         movement_mappings(),
+             generator_mappings(),    conv_transpose_mappings(), vision_mappings(),
+             selection_mappings(),    resize_mappings(),         random_mappings(),
              control_flow_mappings(),
          })
       for (const OpMapping& m : family) (*t)[{m.domain, m.op_type}].push_back(&m);

@@ -1,5 +1,7 @@
 #include "ir/graph/compute.h"
 
+#include <utility>
+
 namespace tilewright::ir {
 
 // The identity element of the monoid: where a reduction starts, and what padding may hold.
@@ -156,6 +158,12 @@ void LoopsBuilder::opaque_over(const std::vector<Expr>& extents,
   Nest nest = begin(name, extents, {}, axes, none);
   nest.block.body = body(axes);
   finish(std::move(nest));
+}
+std::vector<Stmt> LoopsBuilder::collect(const std::function<void()>& build) {
+  std::vector<Stmt> outer = std::move(stmts_);
+  stmts_.clear();
+  build();
+  return std::exchange(stmts_, std::move(outer));
 }
 Buffer LoopsBuilder::temp(const std::string& name, DType dtype, std::vector<Expr> shape,
                           Layout layout) {

@@ -64,6 +64,10 @@ class LoopsBuilder {
   // The same for each point of `extents` independently (parallel axes).
   void opaque_over(const std::vector<Expr>& extents, const std::function<Stmt(const Axes&)>& body,
                    const std::string& name = "opaque");
+  // What `build` would add, in its order; it is not added.
+  std::vector<Stmt> collect(const std::function<void()>& build);
+  // A statement that was collected here.
+  void add(Stmt s) { stmts_.push_back(std::move(s)); }
   // A buffer for intermediate results.
   Buffer temp(const std::string& name, DType dtype, std::vector<Expr> shape, Layout layout = {});
 

@@ -17,6 +17,21 @@ const OpDef* find_op(std::string_view name) {
   return it == index->end() ? nullptr : it->second;
 }
 
+const AttributeDef* find_attribute_def(const Node& node, std::string_view attribute) {
+  const auto among = [&](const OpDef& op) -> const AttributeDef* {
+    for (const AttributeDef& d : op.attributes)
+      if (d.name == attribute) return &d;
+    return nullptr;
+  };
+  const AttributeDef* own = among(*node.op);
+  if (own || !node.op->takes_others_attributes) return own;
+  const auto other = node.attributes.find(kTransposedOp);
+  const auto* name =
+      other == node.attributes.end() ? nullptr : std::get_if<std::string>(&other->second);
+  const OpDef* op = name ? find_op(*name) : nullptr;
+  return op ? among(*op) : nullptr;
+}
+
 std::optional<std::vector<Expr>> NodeView::known(int i) const {
   if (!has(i)) return std::nullopt;
   const Value& v = value(i);

@@ -11,6 +11,7 @@ namespace tilewright::ir {
 class NodeView;
 class InferContext;
 class ComputeContext;
+class GradientContext;
 
 // One operand of an operator's signature, as errors and the operator reference name it.
 struct OperandDef {
@@ -100,6 +101,11 @@ struct OpDef {
   Status (*infer_type)(InferContext&) = nullptr;
   // Writes the loops of one call: the operator's single meaning. Null only for control flow.
   void (*compute)(ComputeContext&) = nullptr;
+  // Adds the derivatives by operands (ir/formula/gradient.h). Null: there is no rule, and a loss that depends on
+  // the results is not differentiated. Operands that are no floats have none anyway.
+  void (*gradient)(GradientContext&) = nullptr;
+  // Takes the attributes of the operator that attribute `transposed_op` names, beside its own.
+  bool takes_others_attributes = false;
   // For extents that depend on data: writes the value of each of the node's defined symbols into an
   // int64 buffer.
   void (*compute_symbols)(ComputeContext&) = nullptr;
@@ -117,6 +123,14 @@ struct OpDef {
 const std::vector<const OpDef*>& all_ops();
 // Null when there is none of this name.
 const OpDef* find_op(std::string_view name);
+
+// Attributes of `transposed` (ir/ops/transposed.cpp): the operator, which of its operands, and the
+// extents of that.
+inline constexpr const char *kTransposedOp = "transposed_op",
+                            *kTransposedOperand = "transposed_operand",
+                            *kTransposedExtents = "transposed_extents";
+// What the node's operator says of the attribute; null: it has none of that name.
+const AttributeDef* find_attribute_def(const Node& node, std::string_view attribute);
 
 // Access to attributes, shared by inference and compute.
 class NodeView {

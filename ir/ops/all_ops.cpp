@@ -6,15 +6,16 @@ const std::vector<const OpDef*>& all_ops() {
   static const auto* const ops = [] {
     auto* list = new std::vector<const OpDef*>;
     for (const auto* family : {
-             &pointwise_ops(),    &contraction_ops(),    &window_ops(),
-             &reduction_ops(),    &normalization_ops(),  &shaping_ops(),
-             &movement_ops(),     &recurrent_ops(),      &quantization_ops(),
-             &control_flow_ops(), &linear_algebra_ops(), &padding_ops(),
-             &generator_ops(),    &indexing_ops(),       &pooling_ops(),
-             &sampling_ops(),     &sorting_ops(),        &selection_ops(),
-             &resize_ops(),       &attention_ops(),      &winograd_ops(),
-             &box_ops(),          &region_ops(),         &index_check_ops(),
-             &random_ops(),       &conv_transpose_ops(),
+             &pointwise_ops(),    &contraction_ops(),      &window_ops(),
+             &reduction_ops(),    &normalization_ops(),    &shaping_ops(),
+             &movement_ops(),     &recurrent_ops(),        &quantization_ops(),
+             &control_flow_ops(), &linear_algebra_ops(),   &padding_ops(),
+             &generator_ops(),    &indexing_ops(),         &pooling_ops(),
+             &sampling_ops(),     &sorting_ops(),          &selection_ops(),
+             &resize_ops(),       &attention_ops(),        &winograd_ops(),
+             &box_ops(),          &region_ops(),           &index_check_ops(),
+             &random_ops(),       &conv_transpose_ops(),   &conv_gradient_ops(),
+             &transposed_ops(),   &pooling_gradient_ops(), &recurrent_gradient_ops(),
          })
       for (const OpDef& op : *family) list->push_back(&op);
     return list;

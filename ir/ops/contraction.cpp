@@ -6,6 +6,7 @@
 // here.
 #include <map>
 
+#include "ir/formula/gradient.h"
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
@@ -108,6 +109,52 @@ void compute_matmul(ComputeContext& c) {
   if (half) c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(sum, i)); }, "round");
 }
 
+// da = dy b^T, db = a^T dy, each as its operand lies. Where b is one matrix for all of a's, the rows
+// of all of them are those of one product.
+void gradient_of_matmul(GradientContext& c) {
+  const NodeView node = c.view();
+  if (node.has(2) || node.has(3)) c.fail("zero points have no gradient");
+  V a = c.in(0), b = c.in(1), dy = c.dy().to(a.dtype());
+  int64_t ta = node.attr_int("trans_a") != 0, tb = node.attr_int("trans_b") != 0;
+  const auto shaped = [&](V v, const std::vector<Expr>& dims) {
+    return V{c, c.reshape(v.id, dims)};
+  };
+  const auto product = [](V x, int64_t tx, V y, int64_t ty) {
+    return x.make("matmul", {x.id, y.id}, {{"trans_a", tx}, {"trans_b", ty}});
+  };
+  const MatmulDims d = matmul_dims(node).value();
+  std::vector<Expr> full = d.batch;
+  full.push_back(d.m);
+  full.push_back(d.n);
+  const bool one_row = a.rank() == 1, one_column = b.rank() == 1;
+  if (one_row) ta = 0, a = shaped(a, {Expr(1), d.k});
+  if (one_column) tb = 0, b = shaped(b, {d.k, Expr(1)});
+  if (one_row || one_column) dy = shaped(dy, full);
+  if (b.rank() == 2 && a.rank() > 2 && !ta) {
+    Expr rows = d.m;
+    for (const Expr& e : d.batch) rows = rows * e;
+    rows = simplify(rows);
+    a = shaped(a, {rows, d.k});
+    dy = shaped(dy, {rows, d.n});
+  }
+  // Of a vector the extent of 1 goes, behind what is still to be summed over batches.
+  const auto as_vector = [&](V v) {
+    std::vector<Expr> dims(c.type(v.id).dims.begin(), c.type(v.id).dims.end() - 2);
+    dims.push_back(d.k);
+    return shaped(v, dims);
+  };
+  if (c.wants(0)) {
+    const V da = ta ? product(b, tb, dy, 1) : product(dy, 0, b, !tb);
+    c.add(0, one_row                      ? as_vector(da)
+             : da.rank() < c.in(0).rank() ? shaped(da, node.type(0).dims)
+                                          : da);
+  }
+  if (c.wants(1)) {
+    const V db = tb ? product(dy, 1, a, ta) : product(a, !ta, dy, 0);
+    c.add(1, one_column ? as_vector(db) : db);
+  }
+}
+
 // "ab,bc->ac": one letter per dimension; letters absent from the result are summed over.
 struct EinsumTerms {
   std::vector<std::string> inputs;
@@ -195,6 +242,10 @@ void compute_einsum(ComputeContext& c) {
   if (half) c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(sum, i)); }, "round");
 }
 
+void gradient_of_einsum(GradientContext& c) {
+  for (int k = 0; k < c.view().num_inputs(); ++k) c.add_transposed(k);
+}
+
 }  // namespace
 
 const std::vector<OpDef>& contraction_ops() {
@@ -215,6 +266,7 @@ const std::vector<OpDef>& contraction_ops() {
        .reads_stored = true,
        .infer_type = infer_matmul,
        .compute = compute_matmul,
+       .gradient = gradient_of_matmul,
        .example = {.inputs = {{DType::kFloat32, {2, 17, 23}}, {DType::kFloat32, {23, 33}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__MatMul.html"},
       {.name = "einsum",
@@ -225,6 +277,7 @@ const std::vector<OpDef>& contraction_ops() {
        .fusion = FusionKind::kContraction,
        .infer_type = infer_einsum,
        .compute = compute_einsum,
+       .gradient = gradient_of_einsum,
        .example = {.inputs = {{DType::kFloat32, {5, 5, 7}}, {DType::kFloat32, {7, 3}}},
                    .attributes = {{"equation", std::string("iij,jk->ik")}}},
        .source = "https://onnx.ai/onnx/operators/onnx__Einsum.html"},

@@ -7,6 +7,7 @@
 // meaning; what is computed are the phases of open_conv_transpose, a pass over graphs. (Dumoulin and
 // Visin, "A guide to convolution arithmetic for deep learning", 2016.)
 #include "ir/ops/conv_transpose.h"
+#include "ir/formula/gradient.h"
 
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
@@ -121,6 +122,33 @@ void compute_conv_transpose(ComputeContext& c) {
   if (half) c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(sum, i)); }, "round");
 }
 
+// By x: the convolution that this one is the transpose of; both take the same weights.
+void gradient_of_conv_transpose(GradientContext& c) {
+  const NodeView node = c.view();
+  const WindowGeometry g = transposed_geometry(node).value();
+  std::vector<Expr> pads = g.pads_begin;
+  pads.insert(pads.end(), g.pads_end.begin(), g.pads_end.end());
+  V dy = c.dy();
+  bool negative = false;
+  for (const Expr& p : pads) negative |= as_int(p).value_or(0) < 0;
+  if (c.wants(0) && negative) {  // results that no element of x adds to
+    std::vector<Expr> cut(static_cast<size_t>(2 * dy.rank()), Expr(0));
+    for (size_t d = 0; d < pads.size(); ++d) {
+      if (as_int(pads[d]).value_or(0) >= 0) continue;
+      const size_t n = g.kernel.size();
+      cut[d < n ? d + 2 : d + 4] = pads[d];
+      pads[d] = 0;
+    }
+    dy = dy.make("pad", {dy.id, c.dims(cut)});
+  }
+  Attributes a{{"strides", g.strides},
+               {"dilations", g.dilations},
+               {"pads", Extents{pads}},
+               {"group", node.attr_int("group", 1)}};
+  if (c.wants(0)) c.add(0, dy.make("conv", {dy.id, c.in(1).id}, std::move(a)));
+  c.add_transposed(1);
+}
+
 }  // namespace
 
 const std::vector<OpDef>& conv_transpose_ops() {
@@ -144,6 +172,7 @@ const std::vector<OpDef>& conv_transpose_ops() {
        .reads_stored = true,
        .infer_type = infer_conv_transpose,
        .compute = compute_conv_transpose,
+       .gradient = gradient_of_conv_transpose,
        .example = {.inputs = {{DType::kFloat32, {2, 5, 4, 6}}, {DType::kFloat32, {5, 7, 3, 4}}},
                    .attributes = {{"pads", std::vector<int64_t>{1, 1, 0, 1}},
                                   {"strides", std::vector<int64_t>{2, 3}}}},

@@ -36,5 +36,9 @@ const std::vector<OpDef>& resize_ops();
 const std::vector<OpDef>& attention_ops();
 const std::vector<OpDef>& winograd_ops();
 const std::vector<OpDef>& random_ops();
+const std::vector<OpDef>& conv_gradient_ops();
+const std::vector<OpDef>& transposed_ops();
+const std::vector<OpDef>& recurrent_gradient_ops();
+const std::vector<OpDef>& pooling_gradient_ops();
 
 }  // namespace tilewright::ir

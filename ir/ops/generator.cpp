@@ -1,6 +1,7 @@
 // Tensors made from positions: ranges, masks, one-hot codes, grids.
 #include <cmath>
 
+#include "ir/formula/gradient.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
@@ -215,6 +216,7 @@ const std::vector<OpDef>& generator_ops() {
        .fusion = FusionKind::kInjective,
        .infer_type = infer_trilu,
        .compute = compute_trilu,
+       .gradient = [](GradientContext& c) { c.add_transposed(0); },
        .example = {.inputs = {{DType::kFloat32, {2, 4, 5}}, i0}, .values = {{}, {1}}},
        .source = kOnnx},
       {.name = "one_hot",
@@ -224,6 +226,7 @@ const std::vector<OpDef>& generator_ops() {
        .fusion = FusionKind::kInjective,
        .infer_type = infer_one_hot,
        .compute = compute_one_hot,
+       .gradient = [](GradientContext& c) { c.add_transposed(2); },
        .example = {.inputs = {{DType::kInt64, {3}}, i1, {DType::kFloat32, {2}}},
                    .values = {{1, -1, 9}, {5}, {0, 1}}},
        .source = kOnnx},
@@ -234,6 +237,7 @@ const std::vector<OpDef>& generator_ops() {
        .fusion = FusionKind::kInjective,
        .infer_type = infer_affine_grid,
        .compute = compute_affine_grid,
+       .gradient = [](GradientContext& c) { c.add_transposed(0); },
        .example = {.inputs = {{DType::kFloat32, {2, 2, 3}}, {DType::kInt64, {4}}},
                    .values = {{}, {2, 3, 4, 5}}},
        .source = "https://onnx.ai/onnx/operators/onnx__AffineGrid.html"},

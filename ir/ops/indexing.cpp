@@ -3,6 +3,7 @@
 // gather and scatter in ONNX's four forms. Indices are checked before (index_checks), so the loops
 // wrap negative ones and read. A scatter is serial, as two updates may meet in one element and
 // then, without a reduction, the later one wins.
+#include "ir/formula/gradient.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
@@ -268,6 +269,7 @@ const std::vector<OpDef>& indexing_ops() {
        .fusion = FusionKind::kInjective,
        .infer_type = infer_gather_elements,
        .compute = compute_gather_elements,
+       .gradient = [](GradientContext& c) { c.add_transposed(0); },
        .index_operand = 1,
        .indexed_dims = indexed_axis,
        .example = {.inputs = {x2, i2}, .values = {{}, {0, 3, -1, 2}}},
@@ -280,6 +282,7 @@ const std::vector<OpDef>& indexing_ops() {
        .fusion = FusionKind::kInjective,
        .infer_type = infer_gather_nd,
        .compute = compute_gather_nd,
+       .gradient = [](GradientContext& c) { c.add_transposed(0); },
        .index_operand = 1,
        .indexed_dims =
            [](const NodeView& c) {

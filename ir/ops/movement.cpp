@@ -1,4 +1,5 @@
 // Operators that move elements: permutations, broadcasts, joins, lookups.
+#include "ir/formula/gradient.h"
 #include "ir/graph/compute.h"
 #include "ir/loops/linear.h"
 #include "ir/loops/simplify.h"
@@ -41,6 +42,14 @@ void compute_transpose(ComputeContext& c) {
         return load(c.in(0), at);
       },
       "transpose");
+}
+
+void gradient_of_transpose(GradientContext& c) {
+  const std::vector<int64_t> perm = c.view().attr_ints("perm");
+  std::vector<int64_t> inverse(perm.size());
+  for (size_t d = 0; d < perm.size(); ++d)
+    inverse[static_cast<size_t>(perm[d])] = static_cast<int64_t>(d);
+  c.add(0, {c, c.transpose(c.dy().id, inverse)});
 }
 
 // Number of dimensions of x behind the first `d` of the result; below 0: x has none there.
@@ -143,6 +152,22 @@ void compute_concat(ComputeContext& c) {
   }
 }
 
+// To each operand its part.
+void gradient_of_concat(GradientContext& c) {
+  const NodeView node = c.view();
+  const int axis = node.axis(node.rank(0)), count = node.num_inputs();
+  const bool interleave = node.attr_int("interleave") != 0;
+  const int64_t step = interleave ? count : 1;
+  Expr start = 0;
+  for (int k = 0; k < count; ++k) {
+    const Expr end =
+        simplify(interleave ? node.dim(0, axis) * Expr(count) : start + node.dim(k, axis));
+    c.add(k, c.dy().make("slice", {c.dy().id, c.dims({start}), c.dims({end}), c.ints({axis}),
+                                   c.ints({step})}));
+    start = interleave ? Expr(k + 1) : end;
+  }
+}
+
 // --- gather
 // ----------------------------------------------------------------------------------------------------------
 
@@ -190,6 +215,7 @@ const std::vector<OpDef>& movement_ops() {
        .fusion = FusionKind::kInjective,
        .infer_type = infer_transpose,
        .compute = compute_transpose,
+       .gradient = gradient_of_transpose,
        .example = {.inputs = {x3}, .attributes = {{"perm", std::vector<int64_t>{2, 0, 1}}}},
        .source = kOnnx},
       {.name = "expand",
@@ -199,6 +225,7 @@ const std::vector<OpDef>& movement_ops() {
        .retypes = true,
        .infer_type = infer_expand,
        .compute = compute_expand,
+       .gradient = [](GradientContext& c) { c.add(0, c.dy()); },
        .compute_symbols = expand_symbols,
        .example = {.inputs = {{DType::kFloat32, {5, 1}}, i1}, .values = {{}, {5, 3}}},
        .source = kOnnx},
@@ -215,6 +242,7 @@ const std::vector<OpDef>& movement_ops() {
        .has_parts = true,
        .infer_type = infer_concat,
        .compute = compute_concat,
+       .gradient = gradient_of_concat,
        .example = {.inputs = {x3, x3}, .attributes = {{"axis", int64_t{1}}}},
        .source = kOnnx},
       slice_op(),
@@ -229,6 +257,7 @@ const std::vector<OpDef>& movement_ops() {
        .fusion = FusionKind::kInjective,
        .infer_type = infer_gather,
        .compute = compute_gather,
+       .gradient = [](GradientContext& c) { c.add_transposed(0); },
        .index_operand = 1,
        .indexed_dims = gathered_dim,
        .example = {.inputs = {x3, {DType::kInt64, {3, 2}}},

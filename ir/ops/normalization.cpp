@@ -1,4 +1,5 @@
 // Softmax and normalisations: several blocks over one row, fused into one kernel by their schedule.
+#include "ir/formula/gradient.h"
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
@@ -98,8 +99,9 @@ Status infer_layer_norm(InferContext& c) {
       return c.error((k == 1 ? "scale is " : "bias is ") + to_string(t) +
                      ", which does not fit x: " + to_string(x));
   }
-  c.set_output(1, DType::kFloat32, rows);
-  c.set_output(2, DType::kFloat32, rows);
+  const DType of_rows = accumulator(x.dtype);
+  c.set_output(1, of_rows, rows);
+  c.set_output(2, of_rows, rows);
   return {};
 }
 void compute_layer_norm(ComputeContext& c) {
@@ -156,14 +158,38 @@ void compute_layer_norm(ComputeContext& c) {
   auto row_output = [&](int k, const Buffer& from, const char* label) {
     if (!c.wants(k)) return;
     c.b.compute(
-        c.out(k),
-        [&](const Axes& i) {
-          return from ? cast(DType::kFloat32, load(from, row_of(i))) : float_imm(0);
-        },
+        c.out(k), [&](const Axes& i) { return from ? load(from, row_of(i)) : constant(0, acc); },
         label);
   };
   row_output(1, rms ? nullptr : mean, "mean_output");
   row_output(2, inv, "inv_std_output");
+}
+
+V sum_along(GradientContext& c, V v) {
+  return reduce("reduce_sum", v, {c.view().axis(c.view().rank(0), -1)});
+}
+void gradient_of_softmax(GradientContext& c) {
+  const V y = c.out(), part = c.dy() * y;
+  c.add(0, part - y * sum_along(c, part));
+}
+void gradient_of_log_softmax(GradientContext& c) {
+  c.add(0, c.dy() - apply("exp", c.out()) * sum_along(c, c.dy()));
+}
+// With n = (x - mean) / std, y = n * scale + bias and g = dy * scale:
+// dx = (g - mean(g) - n * mean(g * n)) / std; no mean is taken off by rms.
+void gradient_of_layer_norm(GradientContext& c) {
+  if (c.has_dy(1) || c.has_dy(2)) c.fail("mean and deviation have no gradient as results");
+  const NodeView node = c.view();
+  const bool rms = node.attr_int("rms") != 0;
+  std::vector<int64_t> axes;
+  for (int d = node.axis(node.rank(0), -1); d < node.rank(0); ++d) axes.push_back(d);
+  const V inverse = c.out(2), x = c.in(0).to(inverse.dtype()), dy = c.dy().to(inverse.dtype());
+  const V n = (rms ? x : x - c.out(1)) * inverse;
+  const V g = c.has(1) ? dy * c.in(1).to(dy.dtype()) : dy;
+  const V along = n * reduce("reduce_mean", g * n, axes);
+  c.add(0, (rms ? g - along : g - reduce("reduce_mean", g, axes) - along) * inverse);
+  c.add(1, dy * n);
+  c.add(2, dy);
 }
 
 // x: [b, h, q, k] scores, offset: i64[] or i64[1] or i64[b], lengths: i64[b].
@@ -212,6 +238,7 @@ const std::vector<OpDef>& normalization_ops() {
        .fusion = FusionKind::kReduction,
        .infer_type = infer_same,
        .compute = compute_softmax<false>,
+       .gradient = gradient_of_softmax,
        .example = {.inputs = {{DType::kFloat32, {3, 4, 37}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__Softmax.html"},
       {.name = "log_softmax",
@@ -221,6 +248,7 @@ const std::vector<OpDef>& normalization_ops() {
        .fusion = FusionKind::kReduction,
        .infer_type = infer_same,
        .compute = compute_softmax<true>,
+       .gradient = gradient_of_log_softmax,
        .example = {.inputs = {{DType::kFloat32, {3, 37, 4}}}, .attributes = {{"axis", int64_t{1}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__LogSoftmax.html"},
       {.name = "mask_window",
@@ -232,6 +260,7 @@ const std::vector<OpDef>& normalization_ops() {
        .fusion = FusionKind::kPointwise,
        .infer_type = infer_mask_window,
        .compute = compute_mask_window,
+       .gradient = [](GradientContext& c) { c.add_transposed(0); },
        .example = {.inputs = {{DType::kFloat32, {2, 3, 5, 7}}, {DType::kInt64, {2}}},
                    .attributes = {{"right", int64_t{0}}},
                    .values = {{}, {2, 0}}},
@@ -247,6 +276,7 @@ const std::vector<OpDef>& normalization_ops() {
        .fusion = FusionKind::kReduction,
        .infer_type = infer_layer_norm,
        .compute = compute_layer_norm,
+       .gradient = gradient_of_layer_norm,
        .example = {.inputs = {{DType::kFloat32, {3, 4, 37}},
                               {DType::kFloat32, {37}},
                               {DType::kFloat32, {37}}}},

@@ -1,4 +1,5 @@
 // Operators that repeat, surround and reverse elements.
+#include "ir/formula/gradient.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
@@ -121,6 +122,21 @@ void compute_pad(ComputeContext& c) {
       "pad");
 }
 
+// Padding with a value is undone by a slice, or by a pad where elements were removed.
+void gradient_of_pad(GradientContext& c) {
+  const NodeView node = c.view();
+  if (node.attr_string("mode", "constant") == "constant") {
+    const PadAmounts pads = pad_amounts(node).value();
+    std::vector<Expr> back;
+    for (const auto* side : {&pads.begin, &pads.end})
+      for (const Expr& e : *side) back.push_back(simplify(Expr(0) - e));
+    c.add(0, c.dy().make("pad", {c.dy().id, c.dims(back)}));
+  } else {
+    c.add_transposed(0);
+  }
+  c.add_transposed(2);
+}
+
 // --- tile, repeat ------------------------------------------------------------------------------
 
 Status infer_tile(InferContext& c) {
@@ -220,6 +236,7 @@ const std::vector<OpDef>& padding_ops() {
        .channels = Channels::kAlong,
        .infer_type = infer_pad,
        .compute = compute_pad,
+       .gradient = gradient_of_pad,
        .example = {.inputs = {x2, i4},
                    .attributes = {{"mode", std::string("reflect")}},
                    .values = {{}, {1, -1, 2, 3}}},
@@ -230,6 +247,7 @@ const std::vector<OpDef>& padding_ops() {
        .fusion = FusionKind::kInjective,
        .infer_type = infer_tile,
        .compute = compute_tile,
+       .gradient = [](GradientContext& c) { c.add_transposed(0); },
        .example = {.inputs = {x2, i2}, .values = {{}, {2, 3}}},
        .source = kOnnx},
       {.name = "repeat",
@@ -239,6 +257,7 @@ const std::vector<OpDef>& padding_ops() {
        .fusion = FusionKind::kInjective,
        .infer_type = infer_repeat,
        .compute = compute_repeat,
+       .gradient = [](GradientContext& c) { c.add_transposed(0); },
        .example = {.inputs = {x2}, .attributes = {{"factors", std::vector<int64_t>{1, 2}}}},
        .source = kOnnx},
       {.name = "reverse_sequence",
@@ -249,6 +268,7 @@ const std::vector<OpDef>& padding_ops() {
        .fusion = FusionKind::kInjective,
        .infer_type = infer_reverse_sequence,
        .compute = compute_reverse_sequence,
+       .gradient = [](GradientContext& c) { c.add_transposed(0); },
        .example = {.inputs = {{DType::kFloat32, {4, 3}}, {DType::kInt64, {3}}},
                    .values = {{}, {4, 1, 2}}},
        .source = "https://onnx.ai/onnx/operators/onnx__ReverseSequence.html"},

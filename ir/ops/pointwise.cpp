@@ -1,7 +1,11 @@
 // Operators that work element by element, with numpy broadcasting.
+#include <cmath>
+#include <numbers>
+
+#include "ir/formula/gradient.h"
 #include "ir/graph/compute.h"
-#include "ir/graph/op.h"
 #include "ir/ops/families.h"
+#include "ir/ops/pointwise_gradient.h"
 
 namespace tilewright::ir {
 namespace {
@@ -56,8 +60,13 @@ void compute_binary(ComputeContext& c) {
       c.out(), [&](const Axes& i) { return binary(op, c.read(0, i), c.read(1, i)); }, "binary");
 }
 
+using Gradient = void (*)(GradientContext&);
+using Context = GradientContext;
+constexpr DType kFloat = DType::kFloat32;
+constexpr Gradient kZero = [](Context&) {};  // constant but for steps
+
 template <UnaryOp op>
-OpDef unary_op(std::string_view op_name, std::string_view summary) {
+OpDef unary_op(std::string_view op_name, std::string_view summary, Gradient gradient = nullptr) {
   const bool test = op == UnaryOp::kIsNan || op == UnaryOp::kIsInf;
   return {.name = op_name,
           .summary = summary,
@@ -66,13 +75,14 @@ OpDef unary_op(std::string_view op_name, std::string_view summary) {
           .costly = is_costly(op),
           .infer_type = test ? infer_test : infer_unary,
           .compute = compute_unary<op>,
+          .gradient = gradient,
           .example = {.inputs = {op == UnaryOp::kNot ? TensorType{DType::kBool, {3, 37}}
                                                      : f32({3, 37})}},
           .source = kOnnx};
 }
 template <BinaryOp op>
-OpDef binary_op(std::string_view op_name, std::string_view summary,
-                DType example = DType::kFloat32) {
+OpDef binary_op(std::string_view op_name, std::string_view summary, DType example = DType::kFloat32,
+                Gradient gradient = nullptr) {
   return {.name = op_name,
           .summary = summary,
           .operands = {{"a"}, {"b"}},
@@ -80,6 +90,7 @@ OpDef binary_op(std::string_view op_name, std::string_view summary,
           .costly = op == BinaryOp::kDiv || op == BinaryOp::kPow,
           .infer_type = op >= BinaryOp::kEq ? infer_comparison : infer_binary,
           .compute = compute_binary<op>,
+          .gradient = gradient,
           .example = {.inputs = {{example, {3, 17}}, {example, {3, 1}}}},
           .source = kOnnx};
 }
@@ -185,42 +196,83 @@ void compute_identity(ComputeContext& c) {
   c.b.compute(c.out(), [&](const Axes& i) { return load(c.in(0), i); }, "identity");
 }
 
+void pass_on(GradientContext& c) { c.add(0, c.dy().to(c.in(0).dtype())); }
+
 std::vector<OpDef> unary_family() {
   return {
-      unary_op<UnaryOp::kNeg>("neg", "-x"),
+      unary_op<UnaryOp::kNeg>("neg", "-x", [](Context& c) { c.add(0, c.dy() * -1.0); }),
       unary_op<UnaryOp::kNot>("not", "logical not; bitwise for integers"),
-      unary_op<UnaryOp::kAbs>("abs", "|x|"),
-      unary_op<UnaryOp::kSqrt>("sqrt", "square root"),
-      unary_op<UnaryOp::kExp>("exp", "e to the x"),
-      unary_op<UnaryOp::kLog>("log", "natural logarithm"),
-      unary_op<UnaryOp::kSin>("sin", "sine of radians"),
-      unary_op<UnaryOp::kCos>("cos", "cosine of radians"),
-      unary_op<UnaryOp::kTan>("tan", "tangent of radians"),
-      unary_op<UnaryOp::kAsin>("asin", "arc sine"),
-      unary_op<UnaryOp::kAcos>("acos", "arc cosine"),
-      unary_op<UnaryOp::kAtan>("atan", "arc tangent"),
-      unary_op<UnaryOp::kSinh>("sinh", "hyperbolic sine"),
-      unary_op<UnaryOp::kCosh>("cosh", "hyperbolic cosine"),
-      unary_op<UnaryOp::kTanh>("tanh", "hyperbolic tangent"),
-      unary_op<UnaryOp::kAsinh>("asinh", "inverse hyperbolic sine"),
-      unary_op<UnaryOp::kAcosh>("acosh", "inverse hyperbolic cosine"),
-      unary_op<UnaryOp::kAtanh>("atanh", "inverse hyperbolic tangent"),
-      unary_op<UnaryOp::kErf>("erf", "Gauss error function"),
-      unary_op<UnaryOp::kExpm1>("expm1", "exp(x) - 1, without cancellation near 0"),
-      unary_op<UnaryOp::kLog1p>("log1p", "log(1 + x), without rounding 1 + x"),
-      unary_op<UnaryOp::kSigmoid>("sigmoid", "1 / (1 + exp(-x))"),
-      unary_op<UnaryOp::kFloor>("floor", "largest integer not above x"),
-      unary_op<UnaryOp::kCeil>("ceil", "smallest integer not below x"),
-      unary_op<UnaryOp::kRoundEven>("round", "nearest integer, halves to even"),
-      unary_op<UnaryOp::kTrunc>("trunc", "integer part"),
+      unary_op<UnaryOp::kAbs>("abs", "|x|",
+                              [](Context& c) {
+                                c.add(0,
+                                      where(less(c.in(0), 0), apply("neg", c.dy()),
+                                            where(greater(c.in(0), 0), c.dy(), c.dy().number(0))));
+                              }),
+      unary_op<UnaryOp::kSqrt>("sqrt", "square root",
+                               [](Context& c) { c.add(0, c.dy() * 0.5 / c.out()); }),
+      unary_op<UnaryOp::kExp>("exp", "e to the x", [](Context& c) { c.add(0, c.dy() * c.out()); }),
+      unary_op<UnaryOp::kLog>("log", "natural logarithm",
+                              [](Context& c) { c.add(0, c.dy() / c.in(0)); }),
+      unary_op<UnaryOp::kSin>("sin", "sine of radians",
+                              [](Context& c) { c.add(0, c.dy() * apply("cos", c.in(0))); }),
+      unary_op<UnaryOp::kCos>(
+          "cos", "cosine of radians",
+          [](Context& c) { c.add(0, apply("neg", c.dy() * apply("sin", c.in(0)))); }),
+      unary_op<UnaryOp::kTan>("tan", "tangent of radians",
+                              [](Context& c) { c.add(0, c.dy() * (1.0 + c.out() * c.out())); }),
+      unary_op<UnaryOp::kAsin>(
+          "asin", "arc sine",
+          [](Context& c) { c.add(0, c.dy() / apply("sqrt", 1.0 - c.in(0) * c.in(0))); }),
+      unary_op<UnaryOp::kAcos>("acos", "arc cosine",
+                               [](Context& c) {
+                                 c.add(0, apply("neg",
+                                                c.dy() / apply("sqrt", 1.0 - c.in(0) * c.in(0))));
+                               }),
+      unary_op<UnaryOp::kAtan>("atan", "arc tangent",
+                               [](Context& c) { c.add(0, c.dy() / (1.0 + c.in(0) * c.in(0))); }),
+      unary_op<UnaryOp::kSinh>("sinh", "hyperbolic sine",
+                               [](Context& c) { c.add(0, c.dy() * apply("cosh", c.in(0))); }),
+      unary_op<UnaryOp::kCosh>("cosh", "hyperbolic cosine",
+                               [](Context& c) { c.add(0, c.dy() * apply("sinh", c.in(0))); }),
+      unary_op<UnaryOp::kTanh>("tanh", "hyperbolic tangent",
+                               [](Context& c) { c.add(0, c.dy() * (1.0 - c.out() * c.out())); }),
+      unary_op<UnaryOp::kAsinh>(
+          "asinh", "inverse hyperbolic sine",
+          [](Context& c) { c.add(0, c.dy() / apply("sqrt", 1.0 + c.in(0) * c.in(0))); }),
+      unary_op<UnaryOp::kAcosh>(
+          "acosh", "inverse hyperbolic cosine",
+          [](Context& c) { c.add(0, c.dy() / apply("sqrt", c.in(0) * c.in(0) - 1.0)); }),
+      unary_op<UnaryOp::kAtanh>("atanh", "inverse hyperbolic tangent",
+                                [](Context& c) { c.add(0, c.dy() / (1.0 - c.in(0) * c.in(0))); }),
+      unary_op<UnaryOp::kErf>("erf", "Gauss error function",
+                              [](Context& c) {
+                                c.add(0, c.dy() * (2 / std::sqrt(std::numbers::pi)) *
+                                             apply("exp", apply("neg", c.in(0) * c.in(0))));
+                              }),
+      unary_op<UnaryOp::kExpm1>("expm1", "exp(x) - 1, without cancellation near 0",
+                                [](Context& c) { c.add(0, c.dy() * (c.out() + 1.0)); }),
+      unary_op<UnaryOp::kLog1p>("log1p", "log(1 + x), without rounding 1 + x",
+                                [](Context& c) { c.add(0, c.dy() / (1.0 + c.in(0))); }),
+      unary_op<UnaryOp::kSigmoid>("sigmoid", "1 / (1 + exp(-x))",
+                                  [](Context& c) { c.add(0, c.dy() * c.out() * (1.0 - c.out())); }),
+      unary_op<UnaryOp::kFloor>("floor", "largest integer not above x", kZero),
+      unary_op<UnaryOp::kCeil>("ceil", "smallest integer not below x", kZero),
+      unary_op<UnaryOp::kRoundEven>("round", "nearest integer, halves to even", kZero),
+      unary_op<UnaryOp::kTrunc>("trunc", "integer part", kZero),
       unary_op<UnaryOp::kIsNan>("is_nan", "x is NaN"),
       unary_op<UnaryOp::kIsInf>("is_inf", "x is an infinity"),
+  };
+}
+// Piecewise linear ones.
+std::vector<OpDef> limiting_family() {
+  return {
       {.name = "relu",
        .summary = "max(x, 0), NaN kept",
        .operands = {{"x"}},
        .fusion = FusionKind::kPointwise,
        .infer_type = infer_unary,
        .compute = compute_relu,
+       .gradient = gradient_of_relu,
        .example = {.inputs = {f32({5, 7})}},
        .source = kOnnx},
       {.name = "clip",
@@ -231,6 +283,7 @@ std::vector<OpDef> unary_family() {
        .fusion = FusionKind::kPointwise,
        .infer_type = infer_clip,
        .compute = compute_clip,
+       .gradient = gradient_of_clip,
        .example = {.inputs = {f32({5, 7}), f32({}), f32({})}, .values = {{}, {-0.5}, {0.5}}},
        .source = kOnnx},
   };
@@ -248,6 +301,7 @@ std::vector<OpDef> conversion_family() {
        .retypes = true,
        .infer_type = infer_cast,
        .compute = compute_cast,
+       .gradient = pass_on,
        .example = {.inputs = {f32({5, 7})}, .attributes = {{"to", std::string("i32")}}},
        .source = kOnnx},
       {.name = "bit_cast",
@@ -266,21 +320,51 @@ std::vector<OpDef> conversion_family() {
        .retypes = true,
        .infer_type = infer_unary,
        .compute = compute_identity,
+       .gradient = pass_on,
        .example = {.inputs = {f32({5, 7})}},
        .source = kOnnx},
   };
 }
 std::vector<OpDef> binary_family() {
   return {
-      binary_op<BinaryOp::kAdd>("add", "a + b"),
-      binary_op<BinaryOp::kSub>("sub", "a - b"),
-      binary_op<BinaryOp::kMul>("mul", "a * b"),
-      binary_op<BinaryOp::kDiv>("div", "a / b; integers towards zero"),
-      binary_op<BinaryOp::kFloorMod>("mod", "remainder with the sign of b"),
-      binary_op<BinaryOp::kTruncMod>("fmod", "remainder with the sign of a"),
-      binary_op<BinaryOp::kPow>("pow", "a to the b"),
-      binary_op<BinaryOp::kMin>("min", "smaller of a and b, NaN when either is"),
-      binary_op<BinaryOp::kMax>("max", "larger of a and b, NaN when either is"),
+      binary_op<BinaryOp::kAdd>("add", "a + b", kFloat,
+                                [](Context& c) {
+                                  c.add(0, c.dy());
+                                  c.add(1, c.dy());
+                                }),
+      binary_op<BinaryOp::kSub>("sub", "a - b", kFloat,
+                                [](Context& c) {
+                                  c.add(0, c.dy());
+                                  c.add(1, apply("neg", c.dy()));
+                                }),
+      binary_op<BinaryOp::kMul>("mul", "a * b", kFloat,
+                                [](Context& c) {
+                                  c.add(0, c.dy() * c.in(1));
+                                  c.add(1, c.dy() * c.in(0));
+                                }),
+      binary_op<BinaryOp::kDiv>("div", "a / b; integers towards zero", kFloat,
+                                [](Context& c) {
+                                  c.add(0, c.dy() / c.in(1));
+                                  c.add(1, apply("neg", c.dy() * c.out() / c.in(1)));
+                                }),
+      binary_op<BinaryOp::kFloorMod>("mod", "remainder with the sign of b", kFloat,
+                                     [](Context& c) {
+                                       c.add(0, c.dy());
+                                       c.add(1, apply("neg",
+                                                      c.dy() * apply("floor", c.in(0) / c.in(1))));
+                                     }),
+      binary_op<BinaryOp::kTruncMod>("fmod", "remainder with the sign of a", kFloat,
+                                     [](Context& c) {
+                                       c.add(0, c.dy());
+                                       c.add(1, apply("neg",
+                                                      c.dy() * apply("trunc", c.in(0) / c.in(1))));
+                                     }),
+      binary_op<BinaryOp::kPow>("pow", "a to the b", kFloat,
+                                [](Context& c) { gradient_of_pow(c); }),
+      binary_op<BinaryOp::kMin>("min", "smaller of a and b, NaN when either is", kFloat,
+                                [](Context& c) { gradient_of_extreme(c, "less"); }),
+      binary_op<BinaryOp::kMax>("max", "larger of a and b, NaN when either is", kFloat,
+                                [](Context& c) { gradient_of_extreme(c, "greater"); }),
       binary_op<BinaryOp::kAnd>("and", "logical and; bitwise for integers", DType::kBool),
       binary_op<BinaryOp::kOr>("or", "logical or; bitwise for integers", DType::kBool),
       binary_op<BinaryOp::kXor>("xor", "exclusive or; bitwise for integers", DType::kBool),
@@ -302,6 +386,7 @@ std::vector<OpDef> binary_family() {
        .fusion = FusionKind::kPointwise,
        .infer_type = infer_where,
        .compute = compute_where,
+       .gradient = gradient_of_where,
        .example = {.inputs = {{DType::kBool, {3, 1}}, f32({3, 5}), f32({5})}},
        .source = kOnnx},
   };
@@ -312,7 +397,7 @@ std::vector<OpDef> binary_family() {
 const std::vector<OpDef>& pointwise_ops() {
   static const auto* const ops = [] {
     auto* all = new std::vector<OpDef>(unary_family());
-    for (auto* family : {conversion_family, binary_family})
+    for (auto* family : {limiting_family, conversion_family, binary_family})
       for (OpDef& op : family()) all->push_back(std::move(op));
     return all;
   }();

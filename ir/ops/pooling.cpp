@@ -1,4 +1,5 @@
 // Pooling beyond max and mean: indices of the largest elements, sums.
+#include "ir/formula/gradient.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
@@ -136,6 +137,7 @@ const std::vector<OpDef>& pooling_ops() {
        .reads_stored = true,
        .infer_type = infer_pool,
        .compute = compute_sum_pool,
+       .gradient = [](GradientContext& c) { c.add_transposed(0); },
        .example = {.inputs = {x4}, .attributes = window},
        .source = "https://onnx.ai/onnx/operators/onnx__LpPool.html"},
       {.name = "max_unpool",

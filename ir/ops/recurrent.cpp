@@ -15,6 +15,8 @@
 #include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
 #include "ir/ops/recurrent_activations.h"
+#include "ir/ops/recurrent_gradient.h"
+#include "ir/ops/recurrent_steps.h"
 
 namespace tilewright::ir {
 namespace {
@@ -52,6 +54,8 @@ Status infer_steps(InferContext& c) {
   c.set_output(0, x.dtype, {x.dims[0], x.dims[1], h});
   c.set_output(1, x.dtype, {x.dims[1], h});
   if (cell) c.set_output(2, x.dtype, {x.dims[1], h});
+  c.set_output(cell ? 3 : 2, x.dtype, x.dims);
+  if (gates > 1) c.set_output(cell ? 4 : 3, x.dtype, {x.dims[0], x.dims[1], h});
   return {};
 }
 
@@ -66,7 +70,7 @@ class Steps {
         batch(c.dim(kProjected, 1)),
         hidden(c.dim(kRecurrent, 0)),
         h(c.b.temp("h", acc, {batch, hidden})),
-        reverse_(c.attr_int("reverse") != 0) {
+        order_(c, seq, kLens) {
     start(h, kInitialH, "initial_h");
   }
   void start(const Buffer& state, int operand, const char* name) {
@@ -172,10 +176,28 @@ class Steps {
   Expr projected(const Expr& t, const Axes& i, int gate) {
     return cast(acc, load(c.in(kProjected), {position(t, i[0]), i[0], i[1] + Expr(gate) * hidden}));
   }
-  Expr clipped(const Expr& x) const {
-    if (!c.has_attribute("clip")) return x;
-    const double bound = c.attr_float("clip");
-    return clamp(x, constant(-bound, acc), constant(bound, acc));
+  Expr clipped(const Expr& x) const { return ir::clipped(c, x); }
+  // What a gradient asks for, of each step, where it lies: [s, b, width of value].
+  void keep(const Expr& t, int output, const Expr& width,
+            const std::function<Expr(const Axes&)>& value, const char* name) {
+    if (!c.wants(output)) return;
+    c.b.compute_at(
+        c.out(output), {batch, width},
+        [&](const Axes& i) {
+          return LoopsBuilder::Write{{position(t, i[0]), i[0], i[1]}, cast(dtype, value(i))};
+        },
+        name);
+  }
+  // Gate k of what enters activations.
+  void keep_gate(const Expr& t, int output, int k, const std::function<Expr(const Axes&)>& value) {
+    if (!c.wants(output)) return;
+    c.b.compute_at(
+        c.out(output), {batch, hidden},
+        [&](const Axes& i) {
+          return LoopsBuilder::Write{{position(t, i[0]), i[0], simplify(i[1] + Expr(k) * hidden)},
+                                     cast(dtype, value(i))};
+        },
+        "entering");
   }
   // The state after step t: what ended before keeps its state.
   Expr updated(const Expr& t, const Axes& i, const Buffer& state, const Expr& value) {
@@ -188,17 +210,9 @@ class Steps {
   const Buffer h;
 
  private:
-  Expr length(const Expr& b) { return clamp(cast(DType::kInt64, load(c.in(kLens), {b})), 0, seq); }
-  Expr active(const Expr& t, const Expr& b) {
-    return c.has(kLens) ? t < length(b) : bool_imm(true);
-  }
-  // Where step t of sequence b lies; a sequence in reverse starts at its own end, and what lies
-  // behind it stays there.
-  Expr position(const Expr& t, const Expr& b) {
-    if (!reverse_) return t;
-    return c.has(kLens) ? select(active(t, b), length(b) - 1 - t, t) : seq - 1 - t;
-  }
-  const bool reverse_;
+  Expr active(const Expr& t, const Expr& b) const { return order_.is_active(t, b); }
+  Expr position(const Expr& t, const Expr& b) const { return order_.position(t, b); }
+  const StepOrder order_;
   Buffer low_, high_, scale_, zero_, rounded_, bytes_, products_;
 };
 
@@ -207,6 +221,9 @@ void compute_rnn(ComputeContext& c) {
   Buffer sums = c.b.temp("sums", s.acc, {s.batch, s.hidden});
   s.run([&](const Expr& t) {
     s.multiply(sums, s.h, 0, "recurrent");
+    s.keep(
+        t, 2, s.hidden, [&](const Axes& i) { return load(sums, i) + s.projected(t, i, 0); },
+        "entering");
     c.b.compute(
         s.h,
         [&](const Axes& i) {
@@ -229,18 +246,29 @@ void compute_gru(ComputeContext& c) {
   auto blend = [&](const Expr& t, const Axes& i, const Expr& z, const Expr& n) {
     return s.updated(t, i, s.h, (constant(1, s.acc) - z) * n + z * load(s.h, i));
   };
+  auto keep_gates = [&](const Buffer& sums, const Expr& t, const auto& entering) {
+    for (int k = 0; k < 3; ++k)
+      s.keep_gate(t, 2, k, [&](const Axes& i) {
+        return k == 2 ? entering(i) : load(sums, {i[0], i[1] + Expr(k) * h}) + s.projected(t, i, k);
+      });
+  };
   if (reset_after) {
     Buffer sums = c.b.temp("sums", s.acc, {s.batch, simplify(Expr(3) * h)});
+    auto inner = [&](const Axes& i) {
+      const Expr x = load(sums, {i[0], i[1] + Expr(2) * h});
+      return c.has(kRecurrentBias) ? x + cast(s.acc, load(c.in(kRecurrentBias), {i[1]})) : x;
+    };
     s.run([&](const Expr& t) {
       s.multiply(sums, s.h, 0, "recurrent");
+      auto entering = [&](const Axes& i) {
+        return s.projected(t, i, 2) + gate(sums, t, i, 1) * inner(i);
+      };
+      keep_gates(sums, t, entering);
+      s.keep(t, 3, h, inner, "inner");
       c.b.compute(
           s.h,
           [&](const Axes& i) {
-            Expr inner = load(sums, {i[0], i[1] + Expr(2) * h});
-            if (c.has(kRecurrentBias))
-              inner = inner + cast(s.acc, load(c.in(kRecurrentBias), {i[1]}));
-            Expr n =
-                activation(c, 1, s.clipped(s.projected(t, i, 2) + gate(sums, t, i, 1) * inner));
+            const Expr n = activation(c, 1, s.clipped(entering(i)));
             return blend(t, i, gate(sums, t, i, 0), n);
           },
           "h");
@@ -254,10 +282,13 @@ void compute_gru(ComputeContext& c) {
     s.multiply(sums, s.h, 0, "recurrent");
     c.b.compute(kept, [&](const Axes& i) { return gate(sums, t, i, 1) * load(s.h, i); }, "reset");
     s.multiply(inner, kept, Expr(2) * h, "recurrent_n");
+    auto entering = [&](const Axes& i) { return s.projected(t, i, 2) + load(inner, i); };
+    keep_gates(sums, t, entering);
+    s.keep(t, 3, h, [&](const Axes& i) { return load(kept, i); }, "kept_state");
     c.b.compute(
         s.h,
         [&](const Axes& i) {
-          Expr n = activation(c, 1, s.clipped(s.projected(t, i, 2) + load(inner, i)));
+          const Expr n = activation(c, 1, s.clipped(entering(i)));
           return blend(t, i, gate(sums, t, i, 0), n);
         },
         "h");
@@ -282,6 +313,10 @@ void compute_lstm(ComputeContext& c) {
       s.multiply_bytes(sums, "recurrent");
     else
       s.multiply(sums, s.rounded_state(), 0, "recurrent");
+    for (int k = 0; k < 4; ++k)
+      s.keep_gate(t, 3, k, [&](const Axes& i) {
+        return load(sums, {i[0], i[1] + Expr(k) * h}) + s.projected(t, i, k);
+      });
     c.b.compute(
         cell,
         [&](const Axes& i) {
@@ -291,6 +326,7 @@ void compute_lstm(ComputeContext& c) {
           return s.updated(t, i, cell, forget * load(cell, i) + in * value);
         },
         "c");
+    s.keep(t, 4, h, [&](const Axes& i) { return load(cell, i); }, "cells");
     c.b.compute(
         s.h,
         [&](const Axes& i) {
@@ -327,13 +363,14 @@ const std::vector<OpDef>& recurrent_ops() {
        .summary = "h = f(projected[t] + h * recurrent) for each step t",
        .operands = {projected, recurrent, initial_h, lens},
        .attributes = attributes,
-       .outputs = "y, y_h",
+       .outputs = "y, y_h, entering",
        .fusion = FusionKind::kOpaque,
        .infer_type = infer_steps<1, false>,
        .compute = compute_rnn,
+       .gradient = gradient_of_rnn,
        .example = {.inputs = {{f, {5, 2, 19}}, {f, {19, 19}}},
                    .attributes = {{"activations", S{"tanh"}}, {"alpha", F{0}}, {"beta", F{0}}},
-                   .outputs = 2},
+                   .outputs = 3},
        .source = "https://onnx.ai/onnx/operators/onnx__RNN.html"},
       {.name = "gru_steps",
        .summary = "gated recurrent unit; gates z, r, n lie side by side in the last dimension of "
@@ -342,15 +379,16 @@ const std::vector<OpDef>& recurrent_ops() {
            {projected, recurrent, initial_h, lens, {"recurrent_bias", OperandDef::kOptional}},
        .attributes =
            with({{"linear_before_reset", kInt, "r is applied to h * recurrent, not to h"}}),
-       .outputs = "y, y_h",
+       .outputs = "y, y_h, entering, inner",
        .fusion = FusionKind::kOpaque,
        .infer_type = infer_steps<3, false>,
        .compute = compute_gru,
+       .gradient = gradient_of_gru,
        .example = {.inputs = {{f, {5, 2, 57}}, {f, {19, 57}}},
                    .attributes = {{"activations", S{"sigmoid", "tanh"}},
                                   {"alpha", F{0, 0}},
                                   {"beta", F{0, 0}}},
-                   .outputs = 2},
+                   .outputs = 4},
        .source = "https://onnx.ai/onnx/operators/onnx__GRU.html"},
       {.name = "lstm_steps",
        .summary = "long short-term memory; gates i, o, f, g lie side by side in the last dimension "
@@ -366,15 +404,16 @@ const std::vector<OpDef>& recurrent_ops() {
                     {"recurrent_sums", OperandDef::kOptional}},
        .attributes = with({{"input_forget", kInt, "the forget gate is 1 - i"},
                            {"quantize_state", kInt, "h is rounded to 8 bits before its product"}}),
-       .outputs = "y, y_h, y_c",
+       .outputs = "y, y_h, y_c, entering, cells",
        .fusion = FusionKind::kOpaque,
        .infer_type = infer_steps<4, true>,
        .compute = compute_lstm,
+       .gradient = gradient_of_lstm,
        .example = {.inputs = {{f, {5, 2, 76}}, {f, {19, 76}}},
                    .attributes = {{"activations", S{"sigmoid", "tanh", "tanh"}},
                                   {"alpha", F{0, 0, 0}},
                                   {"beta", F{0, 0, 0}}},
-                   .outputs = 3},
+                   .outputs = 5},
        .source = "https://onnx.ai/onnx/operators/onnx__LSTM.html"},
   };
   return ops;

@@ -10,27 +10,52 @@ struct Call {
 struct Row {
   std::string_view name;
   Expr (*apply)(const Call&);
+  Expr (*slope)(const Call&);  // the derivative
 };
+Expr tanh(const Expr& x) { return unary(UnaryOp::kTanh, x); }
+Expr sigmoid(const Expr& x) { return unary(UnaryOp::kSigmoid, x); }
+Expr absolute(const Expr& x) { return unary(UnaryOp::kAbs, x); }
+Expr step(const Call& c, const Expr& condition) { return select(condition, c.one, c.zero); }
+Expr slope_of_tanh(const Call& c, const Expr& x) { return c.one - tanh(x) * tanh(x); }
+
 // https://onnx.ai/onnx/operators/onnx__LSTM.html, "Activation functions"
 const Row kRows[] = {
-    {"relu", [](const Call& c) { return max(c.x, c.zero); }},
-    {"tanh", [](const Call& c) { return unary(UnaryOp::kTanh, c.x); }},
-    {"sigmoid", [](const Call& c) { return unary(UnaryOp::kSigmoid, c.x); }},
-    {"affine", [](const Call& c) { return c.alpha * c.x + c.beta; }},
-    {"leakyrelu", [](const Call& c) { return select(c.x >= c.zero, c.x, c.alpha * c.x); }},
-    {"thresholdedrelu", [](const Call& c) { return select(c.x >= c.alpha, c.x, c.zero); }},
-    {"scaledtanh", [](const Call& c) { return c.alpha * unary(UnaryOp::kTanh, c.beta * c.x); }},
-    {"hardsigmoid", [](const Call& c) { return clamp(c.alpha * c.x + c.beta, c.zero, c.one); }},
+    {"relu", [](const Call& c) { return max(c.x, c.zero); },
+     [](const Call& c) { return step(c, c.x > c.zero); }},
+    {"tanh", [](const Call& c) { return tanh(c.x); },
+     [](const Call& c) { return slope_of_tanh(c, c.x); }},
+    {"sigmoid", [](const Call& c) { return sigmoid(c.x); },
+     [](const Call& c) { return sigmoid(c.x) * (c.one - sigmoid(c.x)); }},
+    {"affine", [](const Call& c) { return c.alpha * c.x + c.beta; },
+     [](const Call& c) { return c.alpha; }},
+    {"leakyrelu", [](const Call& c) { return select(c.x >= c.zero, c.x, c.alpha * c.x); },
+     [](const Call& c) { return select(c.x >= c.zero, c.one, c.alpha); }},
+    {"thresholdedrelu", [](const Call& c) { return select(c.x >= c.alpha, c.x, c.zero); },
+     [](const Call& c) { return step(c, c.x >= c.alpha); }},
+    {"scaledtanh", [](const Call& c) { return c.alpha * tanh(c.beta * c.x); },
+     [](const Call& c) { return c.alpha * c.beta * slope_of_tanh(c, c.beta * c.x); }},
+    {"hardsigmoid", [](const Call& c) { return clamp(c.alpha * c.x + c.beta, c.zero, c.one); },
+     [](const Call& c) {
+       const Expr y = c.alpha * c.x + c.beta;
+       return select(logical_and(y > c.zero, y < c.one), c.alpha, c.zero);
+     }},
     {"elu",
      [](const Call& c) {
        return select(c.x >= c.zero, c.x, c.alpha * unary(UnaryOp::kExpm1, c.x));
+     },
+     [](const Call& c) {
+       return select(c.x >= c.zero, c.one, c.alpha * unary(UnaryOp::kExp, c.x));
      }},
-    {"softsign", [](const Call& c) { return c.x / (c.one + unary(UnaryOp::kAbs, c.x)); }},
+    {"softsign", [](const Call& c) { return c.x / (c.one + absolute(c.x)); },
+     [](const Call& c) {
+       const Expr n = c.one + absolute(c.x);
+       return c.one / (n * n);
+     }},
     {"softplus",
      [](const Call& c) {  // log(1 + e^x) without overflow
-       return max(c.x, c.zero) +
-              unary(UnaryOp::kLog1p, unary(UnaryOp::kExp, -unary(UnaryOp::kAbs, c.x)));
-     }},
+       return max(c.x, c.zero) + unary(UnaryOp::kLog1p, unary(UnaryOp::kExp, -absolute(c.x)));
+     },
+     [](const Call& c) { return sigmoid(c.x); }},
 };
 
 template <typename T>
@@ -57,15 +82,28 @@ Status check_activations(const InferContext& c, size_t count) {
   return {};
 }
 
-Expr activation(const NodeView& c, size_t n, const Expr& x) {
+namespace {
+
+const Row& row_of(const NodeView& c, size_t n) {
   const std::string& name = list<std::vector<std::string>>(c, "activations")[n];
-  auto number = [&](double v) { return constant(v, x.dtype()); };
-  const Call call{x, number(list<std::vector<double>>(c, "alpha")[n]),
-                  number(list<std::vector<double>>(c, "beta")[n]), number(0), number(1)};
   for (const Row& r : kRows)
-    if (r.name == name) return r.apply(call);
+    if (r.name == name) return r;
   TW_CHECK(false);
-  return nullptr;
+  return kRows[0];
+}
+Expr apply_row(const NodeView& c, size_t n, const Expr& x, Expr (*function)(const Call&)) {
+  auto number = [&](double v) { return constant(v, x.dtype()); };
+  return function({x, number(list<std::vector<double>>(c, "alpha")[n]),
+                   number(list<std::vector<double>>(c, "beta")[n]), number(0), number(1)});
+}
+
+}  // namespace
+
+Expr activation(const NodeView& c, size_t n, const Expr& x) {
+  return apply_row(c, n, x, row_of(c, n).apply);
+}
+Expr activation_slope(const NodeView& c, size_t n, const Expr& x) {
+  return apply_row(c, n, x, row_of(c, n).slope);
 }
 
 }  // namespace tilewright::ir

@@ -4,6 +4,7 @@
 // splitting a reduction over lanes or workers is the schedule's (factor_reduction).
 #include <algorithm>
 
+#include "ir/formula/gradient.h"
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
@@ -190,11 +191,49 @@ Status infer_arg(InferContext& c) {
   return {};
 }
 
+// v, one for each result, with the reduced dimensions back as extents of 1.
+V kept(GradientContext& c, V v) {
+  std::vector<Expr> dims = c.type(c.in(0).id).dims;
+  for (int a : reduced_axes(c.view())) dims[static_cast<size_t>(a)] = 1;
+  return {c, c.reshape(v.id, dims)};
+}
+V repeated(GradientContext& c, V v) {
+  return v.make("expand", {kept(c, v).id, c.dims(c.type(c.in(0).id).dims)});
+}
+// v, one for each operand, summed up for each result and repeated.
+V sum_of(GradientContext& c, std::string_view op, V v) {
+  const std::vector<int> axes = reduced_axes(c.view());
+  return reduce(op, v, {axes.begin(), axes.end()});
+}
+void gradient_of_mean(GradientContext& c) {
+  Expr count = 1;
+  for (int a : reduced_axes(c.view())) count = count * c.view().dim(0, a);
+  const V n = V{c, c.reshape(c.dims({simplify(count)}), std::vector<int64_t>{})}.to(c.dy().dtype());
+  c.add(0, repeated(c, c.dy() / n));
+}
+// To all that are the extreme, in equal parts.
+void gradient_of_extreme(GradientContext& c) {
+  const V dy = kept(c, c.dy()), x = c.in(0);
+  const V taken = apply("equal", x, kept(c, c.out()));
+  const V parts = sum_of(c, "reduce_sum", where(taken, dy.number(1), dy.number(0)));
+  c.add(0, where(taken, dy / parts, dy.number(0)));
+}
+// dy times the product of the others: without a division by 0.
+void gradient_of_product(GradientContext& c) {
+  const V x = c.in(0), one = x.number(1), none = x.number(0);
+  const V is_zero = apply("equal", x, none), others = where(is_zero, one, x);
+  const V zeros = sum_of(c, "reduce_sum", where(is_zero, one, none));
+  const V product = sum_of(c, "reduce_prod", others);
+  const V all = where(apply("equal", zeros, none), product / others, none),
+          but_this = where(apply("equal", zeros, one), product, none);
+  c.add(0, kept(c, c.dy()) * where(is_zero, but_this, all));
+}
+
 const std::vector<AttributeDef> kReduceAttributes{
     {"axes", AttributeKind::kInts, "dimensions; absent: all"},
     {"keepdims", AttributeKind::kInt, "reduced dimensions stay with extent 1; default 1"}};
 OpDef reduce_op(std::string_view op_name, std::string_view summary,
-                void (*compute)(ComputeContext&)) {
+                void (*compute)(ComputeContext&), void (*gradient)(GradientContext&)) {
   return {.name = op_name,
           .summary = summary,
           .operands = {{"x"}},
@@ -203,6 +242,7 @@ OpDef reduce_op(std::string_view op_name, std::string_view summary,
           .channels = Channels::kAlong,
           .infer_type = infer_reduce,
           .compute = compute,
+          .gradient = gradient,
           .example = {.inputs = {{DType::kFloat32, {5, 37, 3}}},
                       .attributes = {{"axes", std::vector<int64_t>{1}}}},
           .source = "https://onnx.ai/onnx/operators/"};
@@ -225,13 +265,15 @@ OpDef arg_op(std::string_view op_name, std::string_view summary, void (*compute)
 
 const std::vector<OpDef>& reduction_ops() {
   static const std::vector<OpDef> ops{
-      reduce_op("reduce_sum", "sum over axes", compute_reduce<Combiner::kSum>),
-      reduce_op("reduce_prod", "product over axes", compute_reduce<Combiner::kProduct>),
+      reduce_op("reduce_sum", "sum over axes", compute_reduce<Combiner::kSum>,
+                [](GradientContext& c) { c.add(0, repeated(c, c.dy())); }),
+      reduce_op("reduce_prod", "product over axes", compute_reduce<Combiner::kProduct>,
+                gradient_of_product),
       reduce_op("reduce_max", "largest element over axes, NaN if there is one",
-                compute_reduce<Combiner::kMax>),
+                compute_reduce<Combiner::kMax>, gradient_of_extreme),
       reduce_op("reduce_min", "smallest element over axes, NaN if there is one",
-                compute_reduce<Combiner::kMin>),
-      reduce_op("reduce_mean", "mean over axes", compute_reduce_mean),
+                compute_reduce<Combiner::kMin>, gradient_of_extreme),
+      reduce_op("reduce_mean", "mean over axes", compute_reduce_mean, gradient_of_mean),
       arg_op("arg_max", "index of the largest element along an axis, or of NaN if there is one",
              compute_arg<true>),
       arg_op("arg_min", "index of the smallest element along an axis, or of NaN if there is one",

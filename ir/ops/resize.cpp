@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/formula/gradient.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
@@ -289,6 +290,7 @@ const std::vector<OpDef>& resize_ops() {
        .reads_stored = true,
        .infer_type = infer_resize,
        .compute = compute_resize,
+       .gradient = [](GradientContext& c) { c.add_transposed(0); },
        .example = {.inputs = {{DType::kFloat32, {1, 2, 40, 60}},
                               {DType::kFloat32, {0}},
                               {DType::kFloat32, {4}}},

@@ -5,6 +5,7 @@
 // the taps depend on the grid point alone, so they are tabled once and read by all channels.
 // deform_columns is the im2col of deformable convolution (Dai et al., 2017; the product with the
 // weights is a matmul behind it), and col2im its adjoint for ordinary windows.
+#include "ir/formula/gradient.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
@@ -371,6 +372,7 @@ const std::vector<OpDef>& sampling_ops() {
        .reads_stored = true,
        .infer_type = infer_col2im,
        .compute = compute_col2im,
+       .gradient = [](GradientContext& c) { c.add_transposed(0); },
        .example = {.inputs = {{DType::kFloat32, {1, 8, 9}}, i2, i2},
                    .values = {{}, {4, 4}, {2, 2}}},
        .source = "https://onnx.ai/onnx/operators/onnx__Col2Im.html"},

@@ -1,4 +1,5 @@
 // Operators on shapes: another shape for the same elements, and extents as values.
+#include "ir/formula/gradient.h"
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
@@ -148,6 +149,8 @@ const std::vector<OpDef>& shaping_ops() {
        .retypes = true,
        .infer_type = infer_reshape,
        .compute = compute_reshape,
+       .gradient =
+           [](GradientContext& c) { c.add(0, {c, c.reshape(c.dy().id, c.type(c.in(0).id).dims)}); },
        .compute_symbols = reshape_symbols,
        .example = {.inputs = {x3, i1}, .values = {{}, {14, -1}}},
        .source = kOnnx},

@@ -1,4 +1,5 @@
 #include "ir/ops/slicing.h"
+#include "ir/formula/gradient.h"
 
 #include <functional>
 
@@ -125,6 +126,7 @@ OpDef slice_op() {
           .channels = Channels::kAlong,
           .infer_type = infer_slice,
           .compute = compute_slice,
+          .gradient = [](GradientContext& c) { c.add_transposed(0); },
           .compute_symbols = slice_symbols,
           .example = {.inputs = {x3, i1, i1}, .values = {{}, {0, 1}, {2, -1}}},
           .source = "https://onnx.ai/onnx/operators/"};

@@ -1,4 +1,5 @@
 // Operators that sort, and running sums.
+#include "ir/formula/gradient.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
@@ -54,6 +55,14 @@ void compute_scan(ComputeContext& c) {
         return allocate(total, seq({store(total, {Expr(0)}, neutral(how, acc)), steps}));
       },
       "scan");
+}
+
+// What was summed up forwards is summed up backwards.
+void gradient_of_sum(GradientContext& c) {
+  const NodeView node = c.view();
+  Attributes a = node.node().attributes;
+  a["reverse"] = static_cast<int64_t>(node.attr_int("reverse") == 0);
+  c.add(0, c.dy().make("cumulative_sum", {c.dy().id, c.in(1).id}, std::move(a)));
 }
 
 // --- top_k -------------------------------------------------------------------------------------
@@ -280,6 +289,7 @@ const std::vector<OpDef>& sorting_ops() {
        .attributes = scan_attributes,
        .infer_type = infer_scan,
        .compute = compute_scan<Combiner::kSum>,
+       .gradient = gradient_of_sum,
        .example = {.inputs = {x2, i1}, .values = {{}, {1}}},
        .source = "https://onnx.ai/onnx/operators/onnx__CumSum.html"},
       {.name = "cumulative_product",

@@ -4,6 +4,7 @@
 // (padded_input); pooling reads through a guard instead. There is no im2col: the schedule tiles
 // these loops in registers as it does a GEMM's.
 #include "ir/ops/window.h"
+#include "ir/formula/gradient.h"
 
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
@@ -258,6 +259,40 @@ void compute_average_pool(ComputeContext& c) {
       "divide");
 }
 
+void gradient_of_max_pool(GradientContext& c) {
+  Attributes a = c.view().node().attributes;
+  const V taps = c.in(0).make("max_pool_taps", {c.in(0).id, c.out().id}, a);
+  a["extents"] = Extents{c.type(c.in(0).id).dims};
+  c.add(0, c.dy().make("max_pool_gradient", {c.dy().id, taps.id}, std::move(a)));
+}
+
+// By x: the transposed convolution, with as many zeros behind as x has elements that no window takes.
+void gradient_of_conv(GradientContext& c) {
+  const NodeView node = c.view();
+  if (node.has(2) || node.has(3) || node.has(4)) c.fail("zero points have no gradient");
+  if (c.wants(0)) {
+    const WindowGeometry g = conv_geometry(node).value();
+    std::vector<Expr> begin, end;
+    for (size_t d = 0; d < g.kernel.size(); ++d) {
+      const Expr reach = (g.kernel[d] - 1) * g.dilations[d] + 1;
+      const Expr taken = (g.out[d] - 1) * Expr(g.strides[d]) + reach;
+      begin.push_back(g.pads_begin[d]);
+      end.push_back(simplify(taken - g.pads_begin[d] - node.dim(0, static_cast<int>(d) + 2)));
+    }
+    begin.insert(begin.end(), end.begin(), end.end());
+    Attributes a{{"strides", g.strides},
+                 {"dilations", g.dilations},
+                 {"pads", Extents{begin}},
+                 {"group", node.attr_int("group", 1)}};
+    c.add(0, c.dy().make("conv_transpose", {c.dy().id, c.in(1).id}, std::move(a)));
+  }
+  Attributes a = node.node().attributes;
+  a.erase("out_dtype");
+  a["kernel_shape"] = kernel_of_weights(node).value();
+  if (c.wants(1))
+    c.add(1, c.dy().make("conv_weights_gradient", {c.dy().id, c.in(0).id}, std::move(a)));
+}
+
 }  // namespace
 
 const std::vector<OpDef>& window_ops() {
@@ -284,6 +319,7 @@ const std::vector<OpDef>& window_ops() {
        .reads_stored = true,
        .infer_type = infer_conv,
        .compute = compute_conv,
+       .gradient = gradient_of_conv,
        .example = {.inputs = {{DType::kFloat32, {2, 5, 9, 11}}, {DType::kFloat32, {7, 5, 3, 3}}},
                    .attributes = {{"pads", std::vector<int64_t>{1, 1, 1, 1}},
                                   {"strides", std::vector<int64_t>{2, 1}}}},
@@ -297,6 +333,7 @@ const std::vector<OpDef>& window_ops() {
        .reads_stored = true,
        .infer_type = infer_pool,
        .compute = compute_max_pool,
+       .gradient = gradient_of_max_pool,
        .example = {.inputs = {{DType::kFloat32, {1, 3, 9, 9}}},
                    .attributes = {{"kernel_shape", std::vector<int64_t>{3, 2}},
                                   {"pads", std::vector<int64_t>{1, 0, 1, 0}}}},
@@ -315,6 +352,7 @@ const std::vector<OpDef>& window_ops() {
        .reads_stored = true,
        .infer_type = infer_pool,
        .compute = compute_average_pool,
+       .gradient = [](GradientContext& c) { c.add_transposed(0); },
        .example = {.inputs = {{DType::kFloat32, {1, 3, 9, 9}}},
                    .attributes = {{"kernel_shape", std::vector<int64_t>{3, 2}},
                                   {"pads", std::vector<int64_t>{1, 0, 1, 0}}}},

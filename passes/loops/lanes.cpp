@@ -3,7 +3,9 @@
 #include "passes/loops/lanes.h"
 
 #include <algorithm>
+#include <unordered_map>
 
+#include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 
@@ -136,6 +138,23 @@ std::optional<LaneReduction> find_lane_reduction(const Store& st) {
 
 std::unordered_set<const BufferNode*> scratch_buffers(const Stmt& s) {
   return FindScratch().run(s);
+}
+
+// Told by the constant parts of indices: places that differ by variables are rows of their own.
+std::unordered_map<const BufferNode*, int64_t> buffers_in_pieces(const Stmt& s) {
+  std::unordered_map<const BufferNode*, int64_t> last;
+  std::unordered_set<const BufferNode*> several;
+  for_each_stmt(s, [&](const Stmt& inner) {
+    const auto* st = inner.as<Store>();
+    if (!st || st->buffer->scope != Scope::kLocal || st->indices.size() != 1) return;
+    const int64_t begin = to_linear(st->indices[0]).constant;
+    const auto [known, fresh] = last.emplace(st->buffer.get(), begin);
+    if (fresh || known->second == begin) return;
+    several.insert(st->buffer.get());
+    known->second = std::max(known->second, begin);
+  });
+  std::erase_if(last, [&](const auto& piece) { return !several.count(piece.first); });
+  return last;
 }
 
 }  // namespace tilewright::passes

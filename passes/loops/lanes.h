@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "ir/loops/nodes.h"
@@ -23,5 +24,9 @@ std::optional<LaneReduction> find_lane_reduction(const ir::Store& st);
 // Local buffers whose elements are set, before they are summed up, under a condition on the lane
 // alone: what lies beyond it is never read.
 std::unordered_set<const ir::BufferNode*> scratch_buffers(const ir::Stmt& s);
+
+// Local buffers that stores write in pieces, one behind the other, and where the last piece begins:
+// lanes beyond an earlier one are the next one's.
+std::unordered_map<const ir::BufferNode*, int64_t> buffers_in_pieces(const ir::Stmt& s);
 
 }  // namespace tilewright::passes

@@ -32,9 +32,12 @@ MAY_INCLUDE = {
         "runtime", "ir", "passes", "codegen", "codegen/cache", "codegen/measure", "autotune",
         "frontends/onnx", "frontends/tensor_files",
     ],
+    "frontends/train": [
+        "runtime", "ir", "passes", "frontends/compiler", "frontends/onnx", "frontends/tensor_files",
+    ],
     "frontends/cli": [  # shows every stage to the user, so it may see every stage
         "runtime", "ir", "passes", "codegen", "codegen/cache", "codegen/measure", "autotune", "frontends/compiler",
-        "frontends/onnx", "frontends/tensor_files",
+        "frontends/train", "frontends/onnx", "frontends/tensor_files",
     ],
     "tests": EVERYTHING,
     "tutorials": EVERYTHING,
@@ -50,7 +53,8 @@ THIRD_PARTY = {
     "zip.h": ["frontends/tensor_files", "tests/frontends"],
     "xgboost/": ["autotune/xgboost"],
     "CLI/": ["frontends/cli"],
-    "nlohmann/": ["autotune", "codegen/measure", "frontends/compiler", "frontends/cli", "tests"],
+    "toml++/": ["frontends/train"],
+    "nlohmann/": ["autotune", "codegen/measure", "frontends/compiler", "frontends/train", "frontends/cli", "tests"],
     "gtest/": ["tests"],
     "gmock/": ["tests"],
     "benchmark/": ["tests"],

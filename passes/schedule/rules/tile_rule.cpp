@@ -129,6 +129,7 @@ bool TileRule::annotate_init() {
 }
 
 std::optional<Taken> take_tile(ScheduleState& s, const Work& work) {
+  copy_operands(s, work.block);
   if (TileRule(s, work.block, work.epilogue).run())
     return Taken{.also = {work.epilogue}, .before = ""};
   const bool alone = !work.epilogue.empty() && TileRule(s, work.block, "").run();

@@ -120,4 +120,8 @@ class TileRule : public BlockRule {
   std::vector<std::string> hoisted_;  // reduction loops around the rows; the first of reduce_loops_
 };
 
+// What the block reads across rows of operands that are known at the run alone is copied first, where
+// that pays (tile_copies.cpp).
+void copy_operands(ScheduleState& s, const std::string& block);
+
 }  // namespace tilewright::passes

@@ -23,7 +23,9 @@ def through_bytes(h):
     return (np.clip(np.rint(h / scale) + zero, 0, 255) - zero) * scale
 
 
-def run(kind, x, r, a, h, lens, c=None, peep=None, bias=None):
+def run(kind, x, r, a, h, lens, c=None, peep=None, bias=None, keep=None):
+    """keep: gets what entered activations, the inner product of a GRU or the cells, by step."""
+    keep = {} if keep is None else keep
     steps, batch, n = x.shape[0], x.shape[1], r.shape[0]
     names = a.get("activations", DEFAULT[kind])
     alpha, beta = a.get("alpha", [0.0] * 3), a.get("beta", [0.0] * 3)
@@ -33,6 +35,7 @@ def run(kind, x, r, a, h, lens, c=None, peep=None, bias=None):
     c = np.zeros((batch, n)) if c is None else c.astype("f8")
     p = np.zeros((3, n)) if peep is None else peep.astype("f8").reshape(3, n)
     y = np.zeros((steps, batch, n))
+    keep.update(entered=np.zeros(x.shape), inner=np.zeros(y.shape), before=np.zeros(y.shape))
     for t in range(steps):
         entered = through_bytes(h) if a.get("quantize_state") else h
         h2, c2 = h.copy(), c.copy()
@@ -44,18 +47,23 @@ def run(kind, x, r, a, h, lens, c=None, peep=None, bias=None):
             g, s = x[at, b].astype("f8").reshape(-1, n), h[b]
             R = r.astype("f8").reshape(n, -1, n).transpose(1, 0, 2)
             e = entered[b]
+            keep["before"][at, b] = s
+            keep["entered"][at, b] = (g + np.stack([e @ k for k in R])).reshape(-1)
             if kind == "rnn":
                 h2[b] = act(0, g[0] + e @ R[0])
             elif kind == "gru":
                 z, q = act(0, g[0] + s @ R[0]), act(0, g[1] + s @ R[1])
                 inner = q * (s @ R[2] + (0 if bias is None else bias)) if a.get("linear_before_reset") else (q * s) @ R[2]
                 new = act(1, g[2] + inner)
+                keep["entered"][at, b, 2 * n:] = g[2] + inner
+                keep["inner"][at, b] = (s @ R[2] + (0 if bias is None else bias)) if a.get("linear_before_reset") else q * s
                 h2[b] = (1 - z) * new + z * s
             else:
                 i = act(0, g[0] + e @ R[0] + p[0] * c[b])
                 forget = 1 - i if a.get("input_forget") else act(0, g[2] + e @ R[2] + p[2] * c[b])
                 c2[b] = forget * c[b] + i * act(1, g[3] + e @ R[3])
                 h2[b] = act(0, g[1] + e @ R[1] + p[1] * c2[b]) * act(2, c2[b])
+                keep["inner"][at, b] = c2[b]
             y[at, b] = h2[b]
         h, c = h2, c2
     return y, h, c

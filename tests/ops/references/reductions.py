@@ -140,7 +140,8 @@ def layer_norms(f):
             n = int(np.prod([3, 8][-len(at):]))
             wants = [Want(y, t, terms=n + 8)]
             if not rms:
-                wants += [Want(mean, terms=n, magnitude=2), Want(inverse, terms=n + 8)]
+                wide = "f64" if t == "f64" else "f32"
+                wants += [Want(mean, wide, terms=n, magnitude=2), Want(inverse, wide, terms=n + 8)]
             f.op(f"layer_norm_{label}_{t}", "layer_norm", operands,
                  {"axis": axis, "epsilon": float(eps), **({"rms": 1} if rms else {})}, wants)
     x = f.random("norm_onnx", "f32", (2, 5))

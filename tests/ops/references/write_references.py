@@ -7,7 +7,7 @@ import importlib
 import pathlib
 import sys
 
-MODULES = ["movement", "pointwise", "products", "quantized", "random_numbers", "recurrent",
+MODULES = ["gradients", "movement", "pointwise", "products", "quantized", "random_numbers", "recurrent",
            "reductions", "regions", "sampling", "sorting", "transposed", "windows"]
 FOLDER = pathlib.Path(__file__).resolve().parent
 

@@ -1,27 +1,27 @@
-// Arithmetic on graph values, so that the formulas of importers read as formulas.
+// Arithmetic on graph values, so that the formulas of importers and gradients read as formulas.
 #pragma once
 
 #include <utility>
 #include <vector>
 
-#include "frontends/onnx/node_import.h"
+#include "ir/formula/node_builder.h"
 
-namespace tilewright::onnx {
+namespace tilewright::ir {
 
 // A graph value with operators: `a * x + b` adds three nodes to the graph and computes nothing now.
-// Values of one expression belong to one node.
+// Values of one expression belong to one builder.
 struct V {
   // Where nodes are added, and the value that stands for the expression so far.
-  NodeImport& n;
-  ir::ValueId id;
-  V(NodeImport& node, ir::ValueId value) : n(node), id(value) {}
+  NodeBuilder& n;
+  ValueId id;
+  V(NodeBuilder& builder, ValueId value) : n(builder), id(value) {}
   V(const V&) = default;
-  V& operator=(const V& other) {  // both of the same node
+  V& operator=(const V& other) {  // both of the same builder
     id = other.id;
     return *this;
   }
   // One operator of the graph with one result.
-  V make(std::string_view op, std::vector<ir::ValueId> in, ir::Attributes a = {}) const {
+  V make(std::string_view op, std::vector<ValueId> in, Attributes a = {}) const {
     return {n, n.op(op, std::move(in), std::move(a))};
   }
   // A constant of this value's element type.
@@ -59,4 +59,4 @@ inline V reduce(std::string_view op, V x, std::vector<int64_t> axes, bool keepdi
                 {{"axes", std::move(axes)}, {"keepdims", static_cast<int64_t>(keepdims)}});
 }
 
-}  // namespace tilewright::onnx
+}  // namespace tilewright::ir

@@ -1,0 +1,61 @@
+// Where samples come from: files that are mapped or held in memory, and rows of batches from them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "frontends/train/job.h"
+#include "runtime/core/host_tensor.h"
+#include "runtime/core/result.h"
+#include "runtime/tensor.h"
+
+namespace tilewright::train {
+
+// One input of a step, or its targets: element type, and extents of a sample.
+struct SampleInfo {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+};
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  // Samples are numbered from 0.
+  virtual int64_t size() const = 0;
+  // What a sample consists of: the inputs in the model's order, then the targets where there are any.
+  virtual const std::vector<SampleInfo>& columns() const = 0;
+  // Writes the samples into the rows of [ids.size(), columns()[k].shape...] for each column k.
+  virtual void read(std::span<const int64_t> ids, std::span<const Tensor> rows) const = 0;
+};
+
+// What the model wants: its inputs, and the targets of its loss (last), as types of one sample.
+struct Wanted {
+  std::vector<SampleInfo> inputs;
+  bool has_targets = false;
+  SampleInfo targets;
+  int64_t classes = 0;  // targets are numbers below it; 0: they are not
+};
+// Errors: a file that cannot be read, arrays that are missing, of another shape or type than the model
+// wants, or of different lengths; targets that are no class.
+Result<std::unique_ptr<Dataset>> open_dataset(const DataJob& job, const Wanted& wanted);
+
+// The samples of each step: from a file, or shuffled anew by the seed for each epoch. It depends on
+// seed, step and batch alone, whatever process asks.
+class Order {
+ public:
+  static Result<Order> create(const Job& job, int64_t samples);
+  // `batch` numbers of samples.
+  std::vector<int64_t> batch(int64_t step);
+
+ private:
+  int64_t samples_ = 0, batch_ = 0;
+  uint64_t seed_ = 0;
+  std::vector<int64_t> given_;
+  int64_t epoch_ = -1;
+  std::vector<int64_t> shuffled_;  // of that epoch
+};
+
+}  // namespace tilewright::train

@@ -1,0 +1,60 @@
+// What to train, on what, how, and where results go: a job file in TOML.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/core/result.h"
+
+namespace tilewright::train {
+
+// kArrays: arrays of an .npz, whose rows are samples. kTokens: bytes of a text; samples are pieces of
+// `length` bytes, each one's target the byte behind it.
+enum class DataKind { kArrays, kTokens };
+struct DataJob {
+  DataKind kind = DataKind::kArrays;
+  std::filesystem::path file;
+  // kArrays: the array of each input of the model, and that of the targets; empty: the loss needs none.
+  std::map<std::string, std::string> inputs;
+  std::string targets;
+  // kTokens: the input of the model, and how long its pieces are.
+  std::string input;
+  int64_t length = 0;
+  // i64 [steps, batch], numbers of samples; empty: shuffled anew for each epoch.
+  std::filesystem::path order;
+};
+
+// Names and meaning are those of PyTorch's optimisers (torch.optim).
+struct OptimizerJob {
+  std::string name;  // sgd, adagrad, rmsprop, adam or adamw
+  double lr = 0, momentum = 0, alpha = 0.99, eps = 0, weight_decay = 0;
+  double betas[2] = {0.9, 0.999};
+  bool nesterov = false;
+  // Bounds of the norm of all gradients together, and of each element; 0: none.
+  double clip_norm = 0, clip_value = 0;
+};
+
+// Paths are relative to the job file's folder.
+struct Job {
+  std::filesystem::path file, model;
+  std::string loss;  // cross_entropy, mean_squares, logistic, or output: the model's own
+  std::vector<std::string> parameters{"*"};  // patterns (* and ?) of initialisers to train
+  int64_t steps = 0, batch = 0;
+  uint64_t seed = 1;
+  DataJob data;
+  OptimizerJob optimizer;
+  // Files to write; empty: not written.
+  std::filesystem::path log, gradients, trained;
+};
+
+// Errors (kInvalid, with the line): a key that there is not, a missing one, a value of another kind
+// or out of its range.
+Result<Job> read_job(const std::filesystem::path& path);
+
+// Does the name match a pattern in which * is any text and ? any letter?
+bool matches(const std::string& pattern, const std::string& name);
+
+}  // namespace tilewright::train

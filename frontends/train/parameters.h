@@ -1,0 +1,37 @@
+// The tensors of a model that training changes, side by side in one flat buffer: an update is one
+// kernel over it, what is sent to other processes a range of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "frontends/onnx/model.h"
+#include "runtime/core/host_tensor.h"
+#include "runtime/core/result.h"
+
+namespace tilewright::train {
+
+struct Parameter {
+  std::string name;
+  Shape shape;
+  int64_t offset = 0;  // of its first element in the buffer
+  int64_t elements = 0;
+};
+struct Parameters {
+  // By offset, each at a multiple of 64 bytes; what lies between them is 0 and stays so.
+  std::vector<Parameter> members;
+  int64_t elements = 0;  // of the buffer, f32
+};
+
+// The float initialisers whose names match one of the patterns, in the order of names. Errors: a
+// pattern that matches none, one of another element type than f32.
+Result<Parameters> find_parameters(const OnnxModel& model,
+                                   const std::vector<std::string>& patterns);
+
+// The buffer as the model's initialisers say.
+HostTensor initial_values(const OnnxModel& model, const Parameters& parameters);
+
+// Each parameter's part of a flat buffer, as a tensor of its own.
+NamedTensors take_apart(const Parameters& parameters, const float* flat);
+
+}  // namespace tilewright::train

@@ -1,0 +1,55 @@
+// Runs the steps of a training job.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "frontends/compiler/compiler.h"
+#include "frontends/train/data.h"
+#include "frontends/train/job.h"
+#include "frontends/train/parameters.h"
+#include "runtime/session.h"
+
+namespace tilewright::train {
+
+class Trainer {
+ public:
+  // Reads model and data and compiles the step. Errors name what is wrong, before anything runs or is
+  // written.
+  static Result<std::unique_ptr<Trainer>> create(const Job& job, const CompileOptions& compile,
+                                                 int threads);
+  // The next step; its loss, before the update.
+  Result<double> step();
+  int64_t steps_done() const { return step_; }
+  // Of the last step, before they were clipped; and what parameters are now.
+  NamedTensors gradients() const;
+  NamedTensors parameters() const;
+  int64_t parameter_count() const;
+  double compile_seconds() const { return compile_seconds_; }
+  int threads() const { return session_->threads(); }
+  Session& session() { return *session_; }
+
+ private:
+  Trainer(const Job& job) : job_(job) {}
+  Status prepare(const CompileOptions& compile, int threads);
+  Status load_batch();
+
+  const Job job_;
+  Parameters parameters_;
+  std::unique_ptr<Dataset> data_;
+  std::unique_ptr<Order> order_;
+  std::unique_ptr<Session> session_;
+  // In the graph's order (step_graph.h). A step writes into `outputs_`, whose state then changes places
+  // with that of the inputs.
+  std::vector<Tensor> inputs_, outputs_;
+  size_t columns_ = 0;  // of the data: as many inputs come first
+  int64_t step_ = 0;
+  double compile_seconds_ = 0;
+};
+
+// All steps of a job, and what it wants written. `progress`: called after each step with its loss.
+Status train(Trainer& trainer, const Job& job,
+             const std::function<void(int64_t step, double loss)>& progress);
+
+}  // namespace tilewright::train

@@ -1,0 +1,61 @@
+#include "ir/formula/node_builder.h"
+
+#include <cstring>
+
+#include "ir/graph/op.h"
+#include "ir/loops/make.h"
+
+namespace tilewright::ir {
+
+std::optional<std::vector<Expr>> NodeBuilder::known(ValueId v) const {
+  Node probe;
+  probe.inputs = {v};
+  return NodeView(graph(), probe).known(0);
+}
+std::optional<std::vector<int64_t>> NodeBuilder::known_ints(ValueId v) const {
+  Node probe;
+  probe.inputs = {v};
+  return NodeView(graph(), probe).known_ints(0);
+}
+
+ValueId NodeBuilder::ints(const std::vector<int64_t>& values) {
+  return constant(make_constant_of(DType::kInt64, {static_cast<int64_t>(values.size())}, values));
+}
+ValueId NodeBuilder::dims(const std::vector<Expr>& extents) {
+  std::vector<int64_t> numbers;
+  for (const Expr& e : extents)
+    if (auto n = as_int(e)) numbers.push_back(*n);
+  return numbers.size() == extents.size() ? ints(numbers)
+                                          : op("extents", {}, {{"extents", Extents{extents}}});
+}
+ValueId NodeBuilder::scalar(double value, DType dtype) {
+  std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(dtype)));
+  auto put = [&](auto v) { std::memcpy(bytes.data(), &v, bytes.size()); };
+  const auto i = static_cast<int64_t>(value);
+  switch (dtype) {
+    case DType::kFloat32: put(static_cast<float>(value)); break;
+    case DType::kFloat64: put(value); break;
+    case DType::kFloat16:
+    case DType::kBFloat16: return cast(scalar(value, DType::kFloat32), dtype);
+    default: put(i); break;  // little-endian: the low bytes
+  }
+  return constant(make_constant(dtype, {}, std::move(bytes)));
+}
+ValueId NodeBuilder::cast(ValueId v, DType to) {
+  if (dtype(v) == to) return v;
+  return op("cast", {v}, {{"to", std::string(name(to))}});
+}
+ValueId NodeBuilder::reshape(ValueId v, const std::vector<Expr>& shape) {
+  return op("reshape", {v, dims(shape)}, {{"allowzero", int64_t{1}}});
+}
+ValueId NodeBuilder::reshape(ValueId v, const std::vector<int64_t>& dims) {
+  return op("reshape", {v, ints(dims)}, {{"allowzero", int64_t{1}}});
+}
+ValueId NodeBuilder::transpose(ValueId v, const std::vector<int64_t>& perm) {
+  return op("transpose", {v}, {{"perm", perm}});
+}
+ValueId NodeBuilder::slice(ValueId v, int axis, int64_t start, int64_t end, int64_t step) {
+  return op("slice", {v, ints({start}), ints({end}), ints({axis}), ints({step})});
+}
+
+}  // namespace tilewright::ir

@@ -1,0 +1,183 @@
+// The gradient of a convolution by its weights: for each place of the kernel a product of the pixels of
+// dy, transposed, with those of x.
+//
+// Written as what it is, the sum over all pixels of all images would pass over both operands once for
+// each tile of results, from memory. So pixels are cut into runs whose operands stay in cache while
+// every tile of results passes over them, each run with sums of its own that are added up behind: as
+// many as follow from the shape alone, so that results are the same for any number of threads, which
+// share out the runs. Sums lie with results' channels innermost, along which vectors run in both dy and
+// the sums. (The direct algorithm of Georganas et al., "Anatomy of High-Performance Deep Learning
+// Convolutions on SIMD Architectures", SC 2018, section on weight gradients.)
+#include "ir/graph/compute.h"
+#include "ir/loops/simplify.h"
+#include "ir/ops/accumulator.h"
+#include "ir/ops/families.h"
+#include "ir/ops/window.h"
+
+namespace tilewright::ir {
+namespace {
+
+constexpr const char* kKernel = "kernel_shape";
+// Pixels of a run, whose rows of 16 or 64 channels a second cache holds, and bytes of all sums.
+constexpr int64_t kRunPixels = 1536, kMostSumBytes = int64_t{8} << 20;
+
+struct Geometry {
+  WindowGeometry window;
+  Expr outs, ins;  // channels of results, and channels that each of them reads
+};
+// Operands: dy [n, o, out...], x [n, c, spatial...].
+Result<Geometry> geometry_of(const NodeView& c) {
+  TW_ASSIGN(WindowGeometry window, window_geometry(c, c.type(1).dims, c.attr_ints(kKernel)));
+  return Geometry{std::move(window), c.dim(0, 1),
+                  simplify(floordiv(c.dim(1, 1), Expr(c.attr_int("group", 1))))};
+}
+
+Status infer_weights_gradient(InferContext& c) {
+  const TensorType &dy = c.type(0), &x = c.type(1);
+  const int64_t group = c.attr_int("group", 1);
+  if (x.rank() < 3 || dy.rank() != x.rank() || dy.dtype != x.dtype || !is_float(x.dtype))
+    return c.error("dy is " + to_string(dy) + ", x is " + to_string(x) +
+                   ": expected floats of one type, [n, o, out...] and [n, c, spatial...]");
+  auto g = geometry_of(c);
+  if (!g.ok()) return c.at_node(g.error());
+  bool fits = group >= 1 && c.agree(dy.dims[0], x.dims[0]);
+  for (const Expr& channels : {dy.dims[1], x.dims[1]})
+    if (auto n = as_int(channels)) fits &= *n % group == 0;
+  for (size_t d = 0; fits && d < g->window.out.size(); ++d)
+    fits = c.agree(dy.dims[d + 2], g->window.out[d]);
+  if (!fits)
+    return c.error("dy is " + to_string(dy) + ", which is no result of x, " + to_string(x));
+  std::vector<Expr> dims{g->outs, g->ins};
+  for (const Expr& k : window_extents(g->window)) dims.push_back(k);
+  c.set_output(0, x.dtype, std::move(dims));
+  return {};
+}
+
+// How many runs of whole images, or of whole rows of one: a divisor of their number.
+struct Runs {
+  int64_t images = 1, rows = 1;  // runs that these are cut into
+};
+int64_t divisor_near(int64_t n, int64_t wanted) {
+  while (wanted > 1 && n % wanted != 0) --wanted;
+  return std::max<int64_t>(wanted, 1);
+}
+Runs runs_of(const ComputeContext& c, const Geometry& g, int64_t sum_bytes) {
+  const auto images = as_int(c.dim(0, 0)), rows = as_int(g.window.out[0]);
+  int64_t pixels = 1;
+  for (const Expr& e : g.window.out) pixels *= std::max<int64_t>(as_int(e).value_or(0), 0);
+  if (!images || *images < 1 || pixels < 1 || sum_bytes < 1) return {};
+  const int64_t most = std::max<int64_t>(kMostSumBytes / sum_bytes, 1);
+  const int64_t wanted = std::min(*images * pixels / kRunPixels, most);
+  if (wanted <= *images) return {divisor_near(*images, wanted), 1};
+  return {*images, divisor_near(*rows, wanted / *images)};
+}
+
+Buffer padded(ComputeContext& c, const WindowGeometry& g) {
+  const Buffer& x = c.in(1);
+  std::vector<Expr> shape{x->shape[0], x->shape[1]};
+  bool any = false;
+  for (size_t d = 0; d < g.out.size(); ++d) {
+    any |= !is_zero(g.pads_begin[d]) || !is_zero(g.pads_end[d]);
+    shape.push_back(simplify(x->shape[d + 2] + g.pads_begin[d] + g.pads_end[d]));
+  }
+  if (!any) return x;
+  const Buffer copy = c.b.temp("padded", x->dtype, shape);
+  c.b.compute(
+      copy,
+      [&](const Axes& i) {
+        Axes at{i[0], i[1]};
+        Expr inside = bool_imm(true);
+        for (size_t d = 0; d < g.out.size(); ++d) {
+          at.push_back(i[d + 2] - g.pads_begin[d]);
+          inside =
+              logical_and(inside, logical_and(at.back() >= Expr(0), at.back() < x->shape[d + 2]));
+        }
+        return select(inside, load(x, at), constant(0, x->dtype));
+      },
+      "pad");
+  return copy;
+}
+
+void compute_weights_gradient(ComputeContext& c) {
+  const Geometry g = geometry_of(c).value();
+  const Buffer x = padded(c, g.window), &dy = c.in(0), &dw = c.out();
+  const DType acc = accumulator(dw->dtype);
+  const int64_t group = c.attr_int("group", 1);
+  const size_t spatial = g.window.out.size();
+  int64_t bytes = byte_size(acc);
+  for (const Expr& e : dw->shape) bytes *= as_int(e).value_or(0);
+  const Runs runs = runs_of(c, g, bytes);
+  const Expr images = simplify(floordiv(dy->shape[0], Expr(runs.images))),
+             rows = simplify(floordiv(g.window.out[0], Expr(runs.rows)));
+  // sums[image run, row run, kernel..., c, o]
+  std::vector<Expr> shape{runs.images, runs.rows};
+  for (const Expr& k : window_extents(g.window)) shape.push_back(k);
+  shape.push_back(g.ins);
+  shape.push_back(g.outs);
+  std::vector<Expr> reduce{images, rows};
+  reduce.insert(reduce.end(), g.window.out.begin() + 1, g.window.out.end());
+  const Buffer sums = c.b.temp("sums", acc, shape);
+  const Expr per_group = simplify(floordiv(g.outs, Expr(group)));
+  c.b.reduce(
+      sums, reduce, Combiner::kSum,
+      [&](const Axes& i, const Axes& r) {
+        const Expr o = i.back(), ic = i[i.size() - 2], image = simplify(i[0] * images + r[0]);
+        const Expr channel = group == 1          ? ic
+                             : is_one(per_group) ? simplify(o * g.ins + ic)
+                                                 : simplify(floordiv(o, per_group) * g.ins + ic);
+        Axes at_x{image, channel}, at_dy{image, o};
+        for (size_t d = 0; d < spatial; ++d) {
+          const Expr p = d == 0 ? simplify(i[1] * rows + r[1]) : r[d + 1];
+          at_dy.push_back(p);
+          at_x.push_back(p * Expr(g.window.strides[d]) + i[d + 2] * Expr(g.window.dilations[d]));
+        }
+        return cast(acc, load(x, at_x)) * cast(acc, load(dy, at_dy));
+      },
+      "weights");
+  const auto at = [&](const Axes& i, const Expr& image_run, const Expr& row_run) {
+    Axes from{image_run, row_run};
+    from.insert(from.end(), i.begin() + 2, i.end());
+    from.push_back(i[1]);
+    from.push_back(i[0]);
+    return load(sums, from);
+  };
+  if (runs.images * runs.rows == 1) {
+    c.b.compute(dw, [&](const Axes& i) { return cast(dw->dtype, at(i, 0, 0)); }, "result");
+    return;
+  }
+  const Buffer total = acc == dw->dtype ? dw : c.b.temp("total", acc, dw->shape);
+  c.b.reduce(
+      total, {runs.images, runs.rows}, Combiner::kSum,
+      [&](const Axes& i, const Axes& r) { return at(i, r[0], r[1]); }, "runs");
+  if (total != dw)
+    c.b.compute(dw, [&](const Axes& i) { return cast(dw->dtype, load(total, i)); }, "round");
+}
+
+}  // namespace
+
+const std::vector<OpDef>& conv_gradient_ops() {
+  static const std::vector<OpDef> ops{
+      {.name = "conv_weights_gradient",
+       .summary = "the derivative by a convolution's weights, [o, c / group, kernel...], from that "
+                  "by its results and its operand",
+       .operands = {{"dy"}, {"x"}},
+       .attributes =
+           [] {
+             auto a = kWindowAttributes;
+             a.push_back({"group", AttributeKind::kInt, "default 1"});
+             return a;
+           }(),
+       .fusion = FusionKind::kOpaque,
+       .reads_stored = true,
+       .infer_type = infer_weights_gradient,
+       .compute = compute_weights_gradient,
+       .example = {.inputs = {{DType::kFloat32, {6, 19, 16, 17}},
+                              {DType::kFloat32, {6, 5, 16, 17}}},
+                   .attributes = {{kKernel, std::vector<int64_t>{3, 3}},
+                                  {"pads", std::vector<int64_t>{1, 1, 1, 1}}}},
+       .source = "Georganas et al., Anatomy of High-Performance Deep Learning Convolutions, 2018"},
+  };
+  return ops;
+}
+
+}  // namespace tilewright::ir

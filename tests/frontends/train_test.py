@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""Trains small models as a user would: each optimiser and loss against NumPy in f64, what is written, and
+what mistakes in a job cost."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+BATCH, STEPS, INS, OUTS = 7, 15, 5, 3
+MODEL = {"model": '"model.onnx"', "loss": '"mean_squares"', "steps": STEPS, "batch": BATCH}
+DATA = {"kind": '"arrays"', "file": '"data.npz"', "targets": '"t"', "order": '"order.npy"'}
+SGD = {"name": '"sgd"', "lr": 0.1}
+OUTPUT = {"log": '"log.jsonl"', "gradients": '"gradients.npz"', "model": '"trained.onnx"'}
+
+
+def job_text(top, data, optimizer, output):
+    tables = (("", top), ("data", data), ("optimizer", optimizer), ("output", output))
+    return "\n".join((f"[{name}]\n" if name else "") + "".join(f"{k} = {v}\n" for k, v in table.items())
+                     for name, table in tables)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def loss_and_slope(kind, y, t):
+    """Of a mean over a batch, and its derivative by y."""
+    if kind == "mean_squares":
+        return ((y - t) ** 2).mean(), 2 * (y - t) / y.size
+    if kind == "logistic":
+        return (np.logaddexp(0, y) - y * t).mean(), (1 / (1 + np.exp(-y)) - t) / y.size
+    if kind == "output":
+        return y.mean(), np.full(y.shape, 1 / y.size)
+    p, rows = softmax(y), np.arange(len(y))
+    return -np.log(p[rows, t]).mean(), (p - np.eye(y.shape[1])[t]) / len(y)
+
+
+def update(o, step, p, g, s):
+    """torch.optim, step by step; s: what the optimiser keeps."""
+    decay, lr, eps = o.get("weight_decay", 0), o["lr"], o.get("eps", 1e-10 if o["name"] == "adagrad" else 1e-8)
+    if o["name"] == "adamw":
+        p = p * (1 - lr * decay)
+    else:
+        g = g + decay * p
+    if o["name"] == "sgd":
+        s["m"] = o.get("momentum", 0) * s.get("m", 0) + g
+        return p - lr * (g + o.get("momentum", 0) * s["m"] if o.get("nesterov") else s["m"])
+    if o["name"] == "adagrad":
+        s["v"] = s.get("v", 0) + g * g
+        return p - lr * g / (np.sqrt(s["v"]) + eps)
+    if o["name"] == "rmsprop":
+        alpha = o.get("alpha", 0.99)
+        s["v"] = alpha * s.get("v", 0) + (1 - alpha) * g * g
+        s["m"] = o.get("momentum", 0) * s.get("m", 0) + g / (np.sqrt(s["v"]) + eps)
+        return p - lr * s["m"]
+    b1, b2 = o.get("betas", [0.9, 0.999])
+    s["m"] = b1 * s.get("m", 0) + (1 - b1) * g
+    s["v"] = b2 * s.get("v", 0) + (1 - b2) * g * g
+    mean, square = s["m"] / (1 - b1 ** (step + 1)), s["v"] / (1 - b2 ** (step + 1))
+    return p - lr * mean / (np.sqrt(square) + eps)
+
+
+# A linear layer in a file, with data for each loss beside it; each test writes the job that it wants.
+class Train(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        random = np.random.default_rng(3)
+        self.w = random.normal(size=(INS, OUTS)).astype("f4")
+        self.b = random.normal(size=OUTS).astype("f4")
+        self.x = random.normal(size=(40, INS)).astype("f4")
+        self.t = random.normal(size=(40, OUTS)).astype("f4")
+        self.classes = random.integers(0, OUTS, 40)
+        self.order = random.integers(0, 40, (STEPS, BATCH))
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph(
+            [helper.make_node("Gemm", ["x", "w", "b"], ["y"], name="fc")], "linear",
+            [value("x", TensorProto.FLOAT, ["batch", INS])], [value("y", TensorProto.FLOAT, ["batch", OUTS])],
+            [numpy_helper.from_array(self.w, "w"), numpy_helper.from_array(self.b, "b")])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+        model.doc_string = "kept"
+        onnx.save(model, self.path("model.onnx"))
+        np.savez(self.path("data.npz"), x=self.x, t=self.t, c=self.classes, p=(self.t > 0).astype("f4"))
+        np.save(self.path("order.npy"), self.order)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def train(self, text, *more):
+        with open(self.path("job.toml"), "w", encoding="utf-8") as file:
+            file.write(text)
+        return subprocess.run([OPTIONS.cli, "train", self.path("job.toml"), "--threads", "1", *more],
+                              capture_output=True, text=True, check=False)
+
+    def job(self, top=None, data=None, optimizer=None, output=None):
+        return job_text({**MODEL, **(top or {})}, {**DATA, **(data or {})}, {**SGD, **(optimizer or {})},
+                        OUTPUT if output is None else output)
+
+    # The same training in f64: losses, the first gradients, and what the parameters are at the end.
+    def reference(self, loss, targets, o):
+        w, b, kept, losses, first = self.w.astype("f8"), self.b.astype("f8"), ({}, {}), [], None
+        for step, ids in enumerate(self.order):
+            x = self.x[ids].astype("f8")
+            value, slope = loss_and_slope(loss, x @ w + b, targets[ids])
+            losses.append(value)
+            g = [x.T @ slope, slope.sum(0)]
+            first = first or g
+            if "clip_value" in o:
+                g = [np.clip(k, -o["clip_value"], o["clip_value"]) for k in g]
+            if "clip_norm" in o:
+                norm = np.sqrt(sum((k * k).sum() for k in g))
+                g = [k * min(1, o["clip_norm"] / (norm + 1e-6)) for k in g]
+            w, b = update(o, step, w, g[0], kept[0]), update(o, step, b, g[1], kept[1])
+        return losses, first, w, b
+
+    def check(self, o, loss="mean_squares", array="t"):
+        targets = {"t": self.t, "c": self.classes, "p": (self.t > 0).astype("f8")}[array]
+        done = self.train(self.job({"loss": f'"{loss}"'}, {"targets": f'"{array}"'},
+                                   {k: json.dumps(v) for k, v in o.items()}))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        losses, gradients, w, b = self.reference(loss, targets, o)
+        with open(self.path("log.jsonl"), encoding="utf-8") as file:
+            log = [json.loads(line) for line in file]
+        self.assertEqual([line["step"] for line in log], list(range(STEPS)))
+        np.testing.assert_allclose([line["loss"] for line in log], losses, rtol=2e-5, atol=1e-6)
+        with np.load(self.path("gradients.npz")) as found:
+            np.testing.assert_allclose(found["w"], gradients[0], rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(found["b"], gradients[1], rtol=1e-5, atol=1e-6)
+        trained = onnx.load(self.path("trained.onnx"))
+        self.assertEqual(trained.doc_string, "kept")
+        found = {i.name: numpy_helper.to_array(i) for i in trained.graph.initializer}
+        np.testing.assert_allclose(found["w"], w, rtol=1e-4, atol=2e-5)
+        np.testing.assert_allclose(found["b"], b, rtol=1e-4, atol=2e-5)
+
+    def test_optimisers_are_those_of_torch(self):
+        for o in ({"name": "sgd", "lr": 0.1},
+                  {"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0.01},
+                  {"name": "sgd", "lr": 0.05, "momentum": 0.8, "nesterov": True},
+                  {"name": "adagrad", "lr": 0.1, "weight_decay": 0.02},
+                  {"name": "rmsprop", "lr": 0.01, "alpha": 0.9},
+                  {"name": "rmsprop", "lr": 0.01, "momentum": 0.5, "weight_decay": 0.1},
+                  {"name": "adam", "lr": 0.05, "weight_decay": 0.1},
+                  {"name": "adam", "lr": 0.05, "betas": [0.5, 0.9], "eps": 1e-4},
+                  {"name": "adamw", "lr": 0.05, "weight_decay": 0.3},
+                  {"name": "sgd", "lr": 0.1, "clip_norm": 0.5},
+                  {"name": "adam", "lr": 0.1, "clip_value": 0.05}):
+            with self.subTest(**o):
+                self.check(o)
+
+    def test_losses(self):
+        for loss, array in (("mean_squares", "t"), ("cross_entropy", "c"), ("logistic", "p"), ("output", "t")):
+            with self.subTest(loss=loss):
+                self.check({"name": "sgd", "lr": 0.1}, loss, array)
+
+    def test_only_what_matches_is_trained(self):
+        done = self.train(self.job({"parameters": '["b*"]'}))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = {i.name: numpy_helper.to_array(i) for i in onnx.load(self.path("trained.onnx")).graph.initializer}
+        np.testing.assert_array_equal(found["w"], self.w)
+        self.assertFalse((found["b"] == self.b).any())
+
+    def test_without_an_order_epochs_are_shuffled_by_the_seed(self):
+        def losses(seed):
+            data = {k: v for k, v in DATA.items() if k != "order"}
+            done = self.train(job_text({**MODEL, "seed": seed}, data, SGD, OUTPUT))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(self.path("log.jsonl"), encoding="utf-8") as file:
+                return file.read()
+        self.assertEqual(losses(5), losses(5))
+        self.assertNotEqual(losses(5), losses(6))
+
+    def test_steps_are_timed(self):
+        done = self.train(self.job(), "--bench", "--seconds", "0.1", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        line = json.loads(done.stdout.splitlines()[-1])
+        for key in ("median_ms", "min_ms", "compile_s", "peak_rss_mib"):
+            self.assertGreater(line[key], 0)
+        self.assertFalse(os.path.exists(self.path("log.jsonl")))
+
+    def refused(self, text, message, status=1):
+        done = self.train(text)
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertIn(message, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        for name in ("log.jsonl", "trained.onnx", "gradients.npz"):
+            self.assertFalse(os.path.exists(self.path(name)))
+
+    def test_mistakes_are_one_clear_error(self):
+        for text, message in (
+                (self.job({"stepz": 3}), "'stepz' is no key here; there are: model, loss"),
+                (self.job({"steps": '"many"'}), "job.toml:3: 'steps' is not an integer"),
+                (self.job({"batch": 0}), "'batch' is 0, expected at least 1"),
+                (self.job({"loss": '"hinge"'}), "'loss' is 'hinge', expected one of cross_entropy"),
+                (self.job({"parameters": '["q*"]'}), "no float initialiser of the model matches 'q*'"),
+                (self.job({"model": '"none.onnx"'}), "none.onnx"),
+                (self.job(data={"targets": '"u"'}), "there is no array 'u'; there are: x, t, c, p"),
+                (self.job(data={"targets": '"x"'}), "array 'x' is f32[40, 5], 'targets' wants rows of f32[3]"),
+                (self.job(data={"inputs": '{ z = "x" }'}), "'z' of data.inputs is no input of the model"),
+                (self.job(data={"kind": '"tables"'}), "'data.kind' is 'tables', expected one of arrays, tokens"),
+                (self.job({"batch": 8}), "is i64[15, 7], expected i64[15, 8] (steps, batch)"),
+                (self.job(optimizer={"name": '"adamm"'}), "'optimizer.name' is 'adamm'"),
+                (self.job(optimizer={"momentum": 2}), "'optimizer.momentum' is 2.0"),
+                (self.job(optimizer={"betas": "[0.9, 0.9]"}), "'optimizer.betas' is no key here"),
+                (self.job({"loss": '"cross_entropy"'}), "'targets' wants rows of i64[]"),
+                (job_text(MODEL, DATA, {"name": '"sgd"'}, OUTPUT), "'optimizer.lr' is missing"),
+                ("steps = = 3", "job.toml:1")):
+            with self.subTest(message=message):
+                self.refused(text, message)
+
+    def test_a_class_that_there_is_not(self):
+        np.savez(self.path("data.npz"), x=self.x, t=np.where(np.arange(40) == 11, 3, self.classes))
+        self.refused(self.job({"loss": '"cross_entropy"'}),
+                     "element 11 of 't' is 3, the model has the classes 0 to 2")
+
+    def test_a_loss_that_is_no_number_ends_the_run(self):
+        done = self.train(self.job(optimizer={"lr": 1e5}, top={"steps": STEPS}))
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "the loss of step [0-9]+ is (inf|-?nan)")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cli", required=True)
+    OPTIONS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest])

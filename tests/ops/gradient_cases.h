@@ -1,0 +1,31 @@
+// Calls of operators whose gradients are tried.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "ir/graph/op.h"
+
+namespace tilewright {
+
+struct GradientCase {
+  // As an OpExample; floats are f64, drawn from [low, high] where they are not given.
+  std::string op, label;
+  std::vector<ir::TensorType> inputs;
+  ir::Attributes attributes = {};
+  std::vector<std::vector<double>> values = {};
+  double low = -1, high = 1;
+  int outputs = 1;
+  bool const_floats = false;  // those that are given
+
+  std::string name() const { return label.empty() ? op : op + "_" + label; }
+};
+inline std::ostream& operator<<(std::ostream& out, const GradientCase& c) {
+  return out << c.name();
+}
+
+// The example of each operator that has a rule, and shapes with extents of 1 and primes.
+std::vector<GradientCase> gradient_cases();
+
+}  // namespace tilewright

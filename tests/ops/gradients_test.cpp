@@ -1,0 +1,188 @@
+// Gradients of all operators that have a rule, against central differences of the interpreter in f64:
+// of the operator's example and of shapes with extents of 1 and primes; and compiled against
+// interpreted.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "ir/graph/infer.h"
+#include "ir/graph/op.h"
+#include "ir/ops/families.h"
+#include "passes/graph/differentiate.h"
+#include "tests/ops/gradient_cases.h"
+#include "tests/ops/graph_oracle.h"
+
+namespace tilewright {
+namespace {
+
+using ir::ValueId;
+
+// sum over the results of result * weight, with random weights: a loss to which each element of each
+// result matters in its own way.
+Result<ValueId> add_loss(ir::Graph& graph, const std::vector<ValueId>& results,
+                         std::mt19937_64& random) {
+  ValueId loss = ir::kNone;
+  for (ValueId result : results) {
+    const ir::TensorType type = graph.value(result).type;
+    if (!is_float(type.dtype)) continue;
+    // What masks put in the place of scores would drown the rest.
+    std::vector<ValueId> v{result};
+    for (double bound : {-1e3, 1e3})
+      v.push_back(
+          graph.add_constant("bound", ir::make_constant_of<double>(DType::kFloat64, {}, {bound})));
+    TW_ASSIGN(v, ir::add_node(graph, "clip", v, {}, 1, "bounded", {}));
+    const HostTensor w = random_tensor(type.dtype, *ir::constant_shape(type), random);
+    const ValueId weight = graph.add_constant(
+        "weight", ir::make_constant(type.dtype, w.shape, {w.bytes.begin(), w.bytes.end()}));
+    TW_ASSIGN(auto product, ir::add_node(graph, "mul", {v[0], weight}, {}, 1, "product", {}));
+    TW_ASSIGN(auto sum,
+              ir::add_node(graph, "reduce_sum", product, {{"keepdims", int64_t{0}}}, 1, "sum", {}));
+    if (loss != ir::kNone) {
+      TW_ASSIGN(sum, ir::add_node(graph, "add", {loss, sum[0]}, {}, 1, "loss", {}));
+    }
+    loss = sum[0];
+  }
+  if (loss == ir::kNone) return invalid("no result is a float");
+  return loss;
+}
+
+// Numbers from low to high in equal steps, in any order: no two so near to each other, and none so near
+// to 0, that a difference would reach across a bend.
+void spread(HostTensor& t, double low, double high, std::mt19937_64& random) {
+  double* x = t.data<double>();
+  const auto n = static_cast<double>(t.size());
+  for (int64_t k = 0; k < t.size(); ++k)
+    x[k] = low + (high - low) * (static_cast<double>(k) + 0.37) / n;
+  std::shuffle(x, x + t.size(), random);
+}
+
+// The call with its loss as its only output.
+struct Differentiable {
+  ir::Graph graph;
+  Tensors inputs;
+  std::vector<ValueId> of;  // floats among the inputs
+  ValueId loss = ir::kNone;
+};
+Result<Differentiable> build(const GradientCase& c) {
+  Differentiable d;
+  d.graph.name = c.name();
+  std::mt19937_64 random(7);
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    ir::TensorType type = c.inputs[i];
+    const auto shape = ir::constant_shape(type);
+    const bool given = i < c.values.size() && !c.values[i].empty();
+    const bool constant = (given || shape == Shape{0}) && type.rank() <= 1 &&
+                          (!is_float(type.dtype) || c.const_floats);
+    if (type.dtype == DType::kFloat32 && !constant) type.dtype = DType::kFloat64;
+    HostTensor t = given ? repeated(type.dtype, *shape, c.values[i])
+                         : random_tensor(type.dtype, *shape, random);
+    if (!given && !constant && is_float(type.dtype)) spread(t, c.low, c.high, random);
+    const std::string name = "operand" + std::to_string(i);
+    if (constant) {
+      operands.push_back(d.graph.add_constant(
+          name, ir::make_constant(type.dtype, *shape, {t.bytes.begin(), t.bytes.end()})));
+      continue;
+    }
+    operands.push_back(d.graph.add_value(name, type));
+    d.graph.inputs.push_back(operands.back());
+    d.inputs.push_back(std::move(t));
+    if (is_float(type.dtype)) d.of.push_back(operands.back());
+  }
+  TW_ASSIGN(auto results,
+            ir::add_node(d.graph, c.op, operands, c.attributes, c.outputs, "result", {"example"}));
+  TW_ASSIGN(d.loss, add_loss(d.graph, results, random));
+  return d;
+}
+void set_outputs(ir::Graph& graph, const std::vector<ValueId>& outputs) {
+  graph.outputs = outputs;
+  graph.output_names.clear();
+  for (size_t i = 0; i < outputs.size(); ++i) graph.output_names.push_back("y" + std::to_string(i));
+}
+
+// (loss(x + h) - loss(x - h)) / 2h of one element, by Richardson's extrapolation: errors of h^4.
+Result<double> difference_at(const ir::Graph& graph, Tensors inputs, size_t input, int64_t k) {
+  double* x = inputs[input].data<double>() + k;
+  const double at = *x;
+  const auto slope = [&](double h) -> Result<double> {
+    double sides[2];
+    for (int side : {0, 1}) {
+      *x = side ? at + h : at - h;
+      TW_ASSIGN(OracleRun run, interpret_graph(graph, inputs));
+      sides[side] = run.outputs[0].data<double>()[0];
+    }
+    return (sides[1] - sides[0]) / (2 * h);
+  };
+  constexpr double kStep = 1e-3;
+  TW_ASSIGN(const double wide, slope(kStep));
+  TW_ASSIGN(const double narrow, slope(kStep / 2));
+  return (4 * narrow - wide) / 3;
+}
+
+class Gradients : public testing::TestWithParam<GradientCase> {};
+
+TEST_P(Gradients, EqualCentralDifferences) {
+  auto d = build(GetParam());
+  ASSERT_TRUE(d.ok()) << d.error().to_string();
+  ir::Graph forward = d->graph;
+  set_outputs(forward, {d->loss});
+  auto gradients = passes::differentiate(d->graph, d->loss, d->of);
+  ASSERT_TRUE(gradients.ok()) << gradients.error().to_string();
+  set_outputs(d->graph, *gradients);
+  auto run = interpret_graph(d->graph, d->inputs);
+  ASSERT_TRUE(run.ok()) << run.error().to_string();
+  for (size_t g = 0; g < gradients->size(); ++g) {
+    const auto input =
+        static_cast<size_t>(std::find(d->graph.inputs.begin(), d->graph.inputs.end(), d->of[g]) -
+                            d->graph.inputs.begin());
+    const HostTensor& found = run->outputs[g];
+    ASSERT_EQ(found.shape, d->inputs[input].shape) << "operand " << g;
+    double largest = 1;
+    for (int64_t k = 0; k < found.size(); ++k)
+      largest = std::max(largest, std::abs(found.data<double>()[k]));
+    // Every element of small operands, some of large ones.
+    const int64_t step = std::max<int64_t>(1, found.size() / 40);
+    for (int64_t k = 0; k < found.size(); k += step) {
+      auto expected = difference_at(forward, d->inputs, input, k);
+      ASSERT_TRUE(expected.ok()) << expected.error().to_string();
+      EXPECT_NEAR(found.data<double>()[k], *expected, 1e-6 * largest)
+          << "operand " << g << ", element " << k;
+    }
+  }
+}
+
+TEST_P(Gradients, CompiledEqualInterpreted) {
+  auto d = build(GetParam());
+  ASSERT_TRUE(d.ok()) << d.error().to_string();
+  auto gradients = passes::differentiate(d->graph, d->loss, d->of);
+  ASSERT_TRUE(gradients.ok()) << gradients.error().to_string();
+  set_outputs(d->graph, *gradients);
+  auto oracle = interpret_graph(d->graph, d->inputs);
+  ASSERT_TRUE(oracle.ok()) << oracle.error().to_string();
+  auto runs = run_compiled(d->graph, d->inputs, {}, {1, 3});
+  ASSERT_TRUE(runs.ok()) << runs.error().to_string();
+  for (size_t i = 0; i < oracle->outputs.size(); ++i) {
+    const auto off = difference((*runs)[0][i], oracle->outputs[i]);
+    ASSERT_TRUE(off.has_value()) << "gradient " << i;
+    EXPECT_LE(*off,
+              epsilon(DType::kFloat64) * (16 + oracle->steps) * std::max(1.0, oracle->largest));
+    EXPECT_EQ((*runs)[1][i].bytes, (*runs)[0][i].bytes) << "depends on the number of threads";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Gradients, testing::ValuesIn(gradient_cases()),
+                         [](const auto& info) { return info.param.name(); });
+
+// Who adds a rule is asked for a case, and who adds an operator of floats for a rule or a reason.
+TEST(Gradients, EveryRuleHasACase) {
+  std::set<std::string> tried;
+  for (const GradientCase& c : gradient_cases()) tried.insert(c.op);
+  for (const ir::OpDef* op : ir::all_ops()) {
+    if (op->gradient) EXPECT_TRUE(tried.count(std::string(op->name))) << op->name;
+  }
+}
+
+}  // namespace
+}  // namespace tilewright

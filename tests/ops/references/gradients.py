@@ -1,0 +1,126 @@
+"""Operators that gradients are made of: adjoints by the matrices of what they transpose, others by central
+differences of the forward definitions."""
+import numpy as np
+
+import recurrent
+import windows
+from cases import Const, Family, Want
+
+
+def matrix(fn, shape):
+    """Of a linear map: column k is what it makes of element k."""
+    n = int(np.prod(shape))
+    return np.stack([fn(row.reshape(shape)).reshape(-1) for row in np.eye(n)], 1)
+
+
+def adjoint(f, name, op, fn, shape, dy, others, operand, attributes):
+    dx = (matrix(fn, shape).T @ dy.astype("f8").reshape(-1)).reshape(shape)
+    size = (np.abs(matrix(fn, shape)).T @ np.abs(dy.astype("f8")).reshape(-1)).max()
+    operands = [dy] + others
+    f.op(f"transposed_{name}", "transposed", operands,
+         {**attributes, "transposed_extents": list(shape), "transposed_op": op, "transposed_operand": operand},
+         Want(dx, "f32", terms=dy.size, magnitude=size))
+
+
+def adjoints(f):
+    ids = np.array([0, 4, 1, 1, 3, -1])
+    adjoint(f, "gather", "gather", lambda x: x[ids], (5, 3), f.random("gather", "f32", (6, 3)), [ids], 0, {})
+    adjoint(f, "gather_columns", "gather", lambda x: x[:, ids], (2, 5), f.random("columns", "f32", (2, 6)), [ids],
+            0, {"axis": 1})
+    adjoint(f, "slice", "slice", lambda x: x[6:0:-2, 1:4], (7, 5), f.random("slice", "f32", (3, 3)),
+            [Const([6, 1]), Const([0, 4]), Const([0, 1]), Const([-2, 1])], 0, {})
+    adjoint(f, "pad", "pad", lambda x: np.pad(x, ((1, 2), (2, 0)), "edge"), (3, 4), f.random("pad", "f32", (6, 6)),
+            [Const([1, 2, 2, 0])], 0, {"mode": "edge"})
+    adjoint(f, "tile", "tile", lambda x: np.tile(x, (2, 3)), (2, 3), f.random("tile", "f32", (4, 9)), [Const([2, 3])],
+            0, {})
+    a = {"kernel_shape": [3, 2], "pads": [1, 0, 0, 1], "strides": [2, 1]}
+    mean = lambda x: windows.pool(x, a["kernel_shape"], a, lambda v, _: np.mean(v))
+    adjoint(f, "average_pool", "average_pool", mean, (1, 2, 6, 4), f.random("pool", "f32", (1, 2, 3, 4)), [], 0, a)
+    x = f.random("conv_x", "f32", (2, 3, 7))
+    dy = f.random("conv_dy", "f32", (2, 4, 3))
+    conv = lambda w: np.stack([[np.sum(w[o] * x[n].astype("f8")[:, 2 * i:2 * i + 3]) for i in range(3)]
+                               for n in range(2) for o in range(4)]).reshape(2, 4, 3)
+    adjoint(f, "conv_weights", "conv", conv, (4, 3, 3), dy, [x], 1, {"strides": [2]})
+    dw = np.einsum("noi,ncik->ock", dy.astype("f8"), np.stack([x[:, :, 2 * i:2 * i + 3] for i in range(3)], 2))
+    f.op("weights_gradient", "conv_weights_gradient", [dy, x], {"kernel_shape": [3], "strides": [2]},
+         Want(dw, terms=6, magnitude=24))
+
+
+def largest(f):
+    """The first of equals; each passes on what its windows get."""
+    for label, xs, kernel, a in windows.POOLS:
+        extents, found = windows.windows(xs, kernel, a)
+        x = np.round(f.random(f"taps_{label}", "f32", xs))  # many are equal
+        taps = np.zeros(xs[:2] + tuple(extents), "i4")
+        dy = f.random(f"taps_dy_{label}", "f32", taps.shape)
+        y, dx = np.zeros(taps.shape, "f4"), np.zeros(xs)
+        for n, c in np.ndindex(*xs[:2]):
+            for o, places in found.items():
+                values = [-np.inf if p is None else x[(n, c) + p] for p, _ in places]
+                at = int(np.argmax(values))
+                taps[(n, c) + o] = at
+                y[(n, c) + o] = values[at]
+                dx[(n, c) + places[at][0]] += dy[(n, c) + o]
+        f.op(f"taps_{label}", "max_pool_taps", [x, y], {"kernel_shape": kernel, **a}, Want(taps, "i32"))
+        f.op(f"max_pool_gradient_{label}", "max_pool_gradient", [dy, taps],
+             {"extents": list(xs), "kernel_shape": kernel, **a}, Want(dx, terms=len(kernel) ** 2 + 9, magnitude=20))
+
+
+def slope(fn, x, k, h=1e-3):
+    """d fn / d x[k] by Richardson's extrapolation of central differences."""
+    def sides(step):
+        up, down = x.copy(), x.copy()
+        up[k] += step
+        down[k] -= step
+        return (fn(up) - fn(down)) / (2 * step)
+    return (4 * sides(h / 2) - sides(h)) / 3
+
+
+def all_slopes(fn, x):
+    return np.stack([slope(fn, x, k) for k in np.ndindex(*x.shape)]).reshape(x.shape)
+
+
+def steps_backwards(f):
+    for kind, gates, label, a in [("rnn", 1, "plain", {}), ("rnn", 1, "reverse", {"reverse": 1}),
+                                  ("gru", 3, "plain", {}), ("gru", 3, "after", {"linear_before_reset": 1}),
+                                  ("lstm", 4, "plain", {}), ("lstm", 4, "reverse", {"reverse": 1}),
+                                  ("lstm", 4, "coupled", {"input_forget": 1})]:
+        count = len(recurrent.DEFAULT[kind])
+        a = {"activations": recurrent.DEFAULT[kind], "alpha": [0.0] * count, "beta": [0.0] * count, **a}
+        shape = (3, 2, gates * 2)
+        r = f.random(f"{kind}_r", "f32", (2, gates * 2), -1, 1)
+        x = f.random(f"{kind}_x", "f64", shape, -1, 1)
+        h, c = (f.random(f"{kind}_{n}", "f32", (2, 2), -1, 1) for n in "hc")
+        peep = f.random(f"{kind}_p", "f32", (6,), -1, 1) if kind == "lstm" else None
+        lens = np.array([3, 2], "i8")
+        dy = f.random(f"{kind}_dy", "f32", (3, 2, 2), -1, 1)
+        dh, dc = (f.random(f"{kind}_d{n}", "f32", (2, 2), -1, 1) for n in "hc")
+
+        def loss(x=x, h=h.astype("f8"), c=c.astype("f8"), bias=None):
+            y, last, cell = recurrent.run(kind, x, r, a, h, lens, c, peep, bias)
+            return (y * dy).sum() + (last * dh).sum() + ((cell * dc).sum() if kind == "lstm" else 0)
+
+        kept = {}
+        recurrent.run(kind, x, r, a, h, lens, c, peep, keep=kept)
+        entered = kept["entered"].astype("f4")
+        operands = [entered, r, dy, dh, lens]
+        want = lambda v: Want(v, terms=200, magnitude=4)
+        wants = [want(all_slopes(lambda v: loss(x=v), x)), want(all_slopes(lambda v: loss(h=v), h.astype("f8")))]
+        if kind == "gru":
+            # What the product with the reset gate adds enters as x does; by it the gate, or nothing, weighs it.
+            dn = wants[0].array[..., 4:].astype("f8")
+            gate = 1 / (1 + np.exp(-kept["entered"][..., 2:4])) if a.get("linear_before_reset") else 1
+            wants.append(want(dn * gate))
+            operands += [kept["before"].astype("f4"), kept["inner"].astype("f4")]
+        if kind == "lstm":
+            wants.append(want(all_slopes(lambda v: loss(c=v), c.astype("f8"))))
+            operands += [kept["inner"].astype("f4"), dc, c, peep]
+        f.op(f"{kind}_backwards_{label}", f"{kind}_steps_gradient", operands, a, wants)
+
+
+def write():
+    f = Family("gradients")
+    adjoints(f)
+    largest(f)
+    steps_backwards(f)
+    return [f]
