@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "frontends/tensor_files/npy_file.h"
+#include "tests/frontends/scratch_folder.h"
+
 namespace tilewright {
 namespace {
 
@@ -89,6 +92,31 @@ TEST(Npy, HostileHeadersAreRefused) {
   std::string ranks = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
   for (int i = 0; i < 65; ++i) ranks += "1, ";
   EXPECT_EQ(parse(npy(ranks + "), }")).error().kind, ErrorKind::kLimit);
+}
+
+// A whole file: foreign byte order and layout come out as ours, and lengths that do not fit are refused.
+TEST(NpyFile, IsReadOrRefused) {
+  const ScratchFolder scratch;
+  const auto read = [&](const std::string& bytes) {
+    const auto path = scratch / "a.npy";
+    std::ofstream(path, std::ios::binary) << bytes;
+    return read_npy(path);
+  };
+  const std::string header = npy("{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }   \n");
+  const std::string data("\0\1\0\4\0\2\0\5\0\3\1\0", 12);
+  const auto t = read(header + data);
+  ASSERT_TRUE(t.ok()) << t.error().to_string();
+  EXPECT_EQ(t->shape, (Shape{2, 3}));
+  const int16_t expected[] = {1, 2, 3, 4, 5, 256};
+  for (int64_t k = 0; k < 6; ++k) EXPECT_EQ(t->data<int16_t>()[k], expected[k]) << k;
+  for (const std::string& bad : {std::string(), header.substr(0, 9), header.substr(0, 30), header,
+                                 header + data.substr(1), header + data + "x"}) {
+    const auto refused = read(bad);
+    ASSERT_FALSE(refused.ok()) << bad.size();
+    EXPECT_EQ(refused.error().kind, ErrorKind::kInvalid);
+    EXPECT_NE(refused.error().to_string().find("a.npy"), std::string::npos);
+  }
+  EXPECT_EQ(read_npy(scratch / "none.npy").error().kind, ErrorKind::kIo);
 }
 
 }  // namespace
