@@ -72,35 +72,11 @@ Runs runs_of(const ComputeContext& c, const Geometry& g, int64_t sum_bytes) {
   return {*images, divisor_near(*rows, wanted / *images)};
 }
 
-Buffer padded(ComputeContext& c, const WindowGeometry& g) {
-  const Buffer& x = c.in(1);
-  std::vector<Expr> shape{x->shape[0], x->shape[1]};
-  bool any = false;
-  for (size_t d = 0; d < g.out.size(); ++d) {
-    any |= !is_zero(g.pads_begin[d]) || !is_zero(g.pads_end[d]);
-    shape.push_back(simplify(x->shape[d + 2] + g.pads_begin[d] + g.pads_end[d]));
-  }
-  if (!any) return x;
-  const Buffer copy = c.b.temp("padded", x->dtype, shape);
-  c.b.compute(
-      copy,
-      [&](const Axes& i) {
-        Axes at{i[0], i[1]};
-        Expr inside = bool_imm(true);
-        for (size_t d = 0; d < g.out.size(); ++d) {
-          at.push_back(i[d + 2] - g.pads_begin[d]);
-          inside =
-              logical_and(inside, logical_and(at.back() >= Expr(0), at.back() < x->shape[d + 2]));
-        }
-        return select(inside, load(x, at), constant(0, x->dtype));
-      },
-      "pad");
-  return copy;
-}
-
 void compute_weights_gradient(ComputeContext& c) {
   const Geometry g = geometry_of(c).value();
-  const Buffer x = padded(c, g.window), &dy = c.in(0), &dw = c.out();
+  const Buffer &dy = c.in(0), &dw = c.out();
+  const Buffer x =
+      padded_copy(c, c.in(1), g.window, [&](const Axes&) { return constant(0, dw->dtype); });
   const DType acc = accumulator(dw->dtype);
   const int64_t group = c.attr_int("group", 1);
   const size_t spatial = g.window.out.size();

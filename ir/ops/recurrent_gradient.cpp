@@ -118,6 +118,16 @@ class Backwards {
         "recurrent");
     return back_;
   }
+  // dh before the step, of layers whose state acts through the product alone.
+  void step_back(const Expr& t) {
+    multiply(dz, width, 0);
+    c.b.compute(
+        dh,
+        [&](const Axes& i) {
+          return select(order.is_active(t, i[0]), load(back_, i), load(dh, i));
+        },
+        "dh");
+  }
   // What enters activations, before attribute clip.
   Expr entered(const Expr& t, const Axes& i, int k) const {
     return cast(acc, load(c.in(kEntered),
@@ -151,13 +161,7 @@ void compute_rnn_gradient(ComputeContext& c) {
   Backwards s(c);
   s.run([&](const Expr& t) {
     s.set_gate(t, 0, [&](const Axes& i) { return load(s.dh, i) * s.slope(0, s.entered(t, i, 0)); });
-    const Buffer& back = s.multiply(s.dz, s.width, 0);
-    c.b.compute(
-        s.dh,
-        [&](const Axes& i) {
-          return select(s.order.is_active(t, i[0]), load(back, i), load(s.dh, i));
-        },
-        "dh");
+    s.step_back(t);
   });
 }
 
@@ -263,13 +267,7 @@ void compute_lstm_gradient(ComputeContext& c) {
           return select(s.order.is_active(t, i[0]), d, load(dc, i));
         },
         "dc_before");
-    const Buffer& back = s.multiply(s.dz, s.width, 0);
-    c.b.compute(
-        s.dh,
-        [&](const Axes& i) {
-          return select(s.order.is_active(t, i[0]), load(back, i), load(s.dh, i));
-        },
-        "dh");
+    s.step_back(t);
   });
   s.finish(2, dc);
 }

@@ -94,6 +94,33 @@ std::vector<Expr> window_extents(const WindowGeometry& g) {
   return {g.kernel.begin(), g.kernel.end()};
 }
 
+Buffer padded_copy(ComputeContext& c, const Buffer& x, const WindowGeometry& g,
+                   const std::function<Expr(const Axes&)>& fill) {
+  std::vector<Expr> shape{x->shape[0], x->shape[1]};
+  bool any = false;
+  for (size_t d = 0; d < g.out.size(); ++d) {
+    any |= !is_zero(g.pads_begin[d]) || !is_zero(g.pads_end[d]);
+    shape.push_back(simplify(x->shape[d + 2] + g.pads_begin[d] + g.pads_end[d]));
+  }
+  if (!any) return x;
+  Buffer padded = c.b.temp("padded", x->dtype, shape);
+  c.b.compute(
+      padded,
+      [&](const Axes& i) {
+        Axes at{i[0], i[1]};
+        Expr inside = bool_imm(true);
+        for (size_t d = 0; d < g.out.size(); ++d) {
+          Expr p = i[d + 2] - g.pads_begin[d];
+          at.push_back(p);
+          if (!is_zero(g.pads_begin[d])) inside = logical_and(inside, p >= Expr(0));
+          if (!is_zero(g.pads_end[d])) inside = logical_and(inside, p < x->shape[d + 2]);
+        }
+        return select(inside, load(x, at), fill(i));
+      },
+      "pad");
+  return padded;
+}
+
 Status infer_pool(InferContext& c) {
   const auto& x = c.type(0);
   if (x.rank() < 3) return c.error("x is " + to_string(x) + ", expected [n, c, spatial...]");
@@ -147,38 +174,11 @@ Status infer_conv(InferContext& c) {
   return {};
 }
 
-bool any_padding(const WindowGeometry& g) {
-  for (size_t d = 0; d < g.out.size(); ++d)
-    if (!is_zero(g.pads_begin[d]) || !is_zero(g.pads_end[d])) return true;
-  return false;
-}
-
-// x with its padding written out, in x's type; x itself when there is none.
+// x with its padding written out, in x's type: its zero point, where it has one.
 Buffer padded_input(ComputeContext& c, const WindowGeometry& g) {
-  const Buffer& x = c.in(0);
-  if (!any_padding(g)) return x;
-  std::vector<Expr> shape{x->shape[0], x->shape[1]};
-  for (size_t d = 0; d < g.out.size(); ++d)
-    shape.push_back(simplify(x->shape[d + 2] + g.pads_begin[d] + g.pads_end[d]));
-  Buffer padded = c.b.temp("padded", x->dtype, shape);
-  c.b.compute(
-      padded,
-      [&](const Axes& i) {
-        Axes at{i[0], i[1]};
-        Expr inside = bool_imm(true);
-        for (size_t d = 0; d < g.out.size(); ++d) {
-          Expr p = i[d + 2] - g.pads_begin[d];
-          at.push_back(p);
-          if (!is_zero(g.pads_begin[d])) inside = logical_and(inside, p >= Expr(0));
-          if (!is_zero(g.pads_end[d])) inside = logical_and(inside, p < x->shape[d + 2]);
-        }
-        const Expr fill = c.has(4)   ? load(c.in(4), {})
-                          : c.has(2) ? c.read(2, i)
-                                     : constant(0, x->dtype);
-        return select(inside, load(x, at), fill);
-      },
-      "pad");
-  return padded;
+  return padded_copy(c, c.in(0), g, [&](const Axes& i) {
+    return c.has(4) ? load(c.in(4), {}) : c.has(2) ? c.read(2, i) : constant(0, c.in(0)->dtype);
+  });
 }
 
 void compute_conv(ComputeContext& c) {

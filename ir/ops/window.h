@@ -1,6 +1,7 @@
 // Geometry of sliding windows: convolution and pooling over the last rank - 2 dimensions.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "ir/graph/compute.h"
@@ -31,6 +32,9 @@ Axes window_position(const WindowGeometry& g, const Buffer& x, const Axes& i, co
                      Expr& inside);
 // The kernel's extents as expressions: those of the reduce axes.
 std::vector<Expr> window_extents(const WindowGeometry& g);
+// x with its padding written out, as `fill` gives it at an index of the copy; x itself when there is none.
+Buffer padded_copy(ComputeContext& c, const Buffer& x, const WindowGeometry& g,
+                   const std::function<Expr(const Axes&)>& fill);
 // One result of x's type per window.
 Status infer_pool(InferContext& c);
 // Of all operators that slide a window.
