@@ -139,6 +139,7 @@ class Flatten {
       d.constant_offset = constants_.add(b.constant, b.layout);
     d.alias_of = b.alias_of;
     d.dynamic = b.dynamic;
+    d.updated = b.updated;
     d.first_use = b.first_use;
     d.last_use = b.last_use;
     v_.buffers.push_back(std::move(d));

@@ -3,6 +3,7 @@
 #include "ir/verify_graph.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
 #include "ir/graph/op.h"
@@ -38,6 +39,7 @@ class GraphVerifier {
     require(g_.output_names.size() == g_.outputs.size(),
             std::to_string(g_.outputs.size()) + " outputs have " +
                 std::to_string(g_.output_names.size()) + " names");
+    updates();
   }
 
  private:
@@ -70,6 +72,25 @@ class GraphVerifier {
                                                   std::to_string(g_.value(v).producer) +
                                                   ", found " + std::to_string(producer));
     return true;
+  }
+
+  void updates() {
+    std::set<int32_t> inputs, outputs;
+    for (const Graph::Update& u : g_.updates) {
+      const bool known = u.input >= 0 && u.output >= 0 &&
+                         static_cast<size_t>(u.input) < g_.inputs.size() &&
+                         static_cast<size_t>(u.output) < g_.outputs.size();
+      if (!require(known, "an update names what is no input or output")) continue;
+      const ValueId from = g_.inputs[static_cast<size_t>(u.input)],
+                    to = g_.outputs[static_cast<size_t>(u.output)];
+      if (!in_range(from) || !in_range(to)) continue;
+      require(inputs.insert(u.input).second && outputs.insert(u.output).second,
+              name_of(from) + " and " + name_of(to) + " are not updated by one another alone");
+      const TensorType &a = g_.value(from).type, &b = g_.value(to).type;
+      require(a.dtype == b.dtype && to_text(a) == to_text(b) && g_.value(from).layout.empty(),
+              "input " + name_of(from) + ", " + to_text(a) + ", is updated by " + name_of(to) +
+                  ", " + to_text(b));
+    }
   }
 
   void input(ValueId v) {

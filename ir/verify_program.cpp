@@ -46,6 +46,7 @@ void ProgramVerifier::buffer(int32_t number) {
     if (b.kind == StorageKind::kInput || b.kind == StorageKind::kConstant || b.dynamic)
       report(who(number) + " is a view and an input, a constant or dynamic");
   }
+  if (b.updated && b.kind != StorageKind::kInput) report(who(number) + " is updated and no input");
   const bool is_constant = b.kind == StorageKind::kConstant;
   if (is_constant != (b.constant != nullptr))
     report(who(number) +
@@ -91,7 +92,7 @@ void ProgramVerifier::call(const CallInstruction& x) {
              std::string(name(k.params[p]->dtype)));
     const StorageKind kind = root < 0 ? StorageKind::kTemporary : at(root).kind;
     if (uses[p] == BufferUse::kWritten && kind != StorageKind::kTemporary &&
-        kind != StorageKind::kOutput)
+        kind != StorageKind::kOutput && !at(root).updated)
       report(k.name + " stores to " + who(root) + ", which cannot be written");
     Shape extents;
     for (const Expr& d : k.params[p]->shape) extents.push_back(as_int(d).value_or(-1));

@@ -14,6 +14,7 @@
 #include "passes/loops/loop_passes.h"
 #include "passes/lower.h"
 #include "passes/planner.h"
+#include "passes/update_in_place.h"
 
 namespace tilewright::passes {
 
@@ -31,7 +32,7 @@ Result<Program> Planner::run(const Graph& graph) {
   GraphPlan main(graph, 0);
   declare_inputs(main);
   TW_RETURN_IF_ERROR(write_block(main));
-  declare_outputs(main);
+  update_in_place(program_, declare_outputs(main));
   return std::move(program_);
 }
 
@@ -50,9 +51,17 @@ void Planner::declare_inputs(GraphPlan& g) {
       for (const Var& s : free_vars_in_order(d)) add_symbol(s);
   }
 }
-// Each result is a buffer under the name that the model gives it.
-void Planner::declare_outputs(GraphPlan& g) {
+// Each result is a buffer under the name that the model gives it, but for those that update inputs: these
+// are told.
+std::vector<std::pair<int32_t, int32_t>> Planner::declare_outputs(GraphPlan& g) {
+  std::vector<std::pair<int32_t, int32_t>> updates;
+  for (const Graph::Update& u : g.graph.updates)
+    updates.emplace_back(program_.inputs[static_cast<size_t>(u.input)],
+                         buffer(g, g.graph.outputs[static_cast<size_t>(u.output)]));
   for (size_t k = 0; k < g.graph.outputs.size(); ++k) {
+    if (std::any_of(g.graph.updates.begin(), g.graph.updates.end(),
+                    [&](const Graph::Update& u) { return static_cast<size_t>(u.output) == k; }))
+      continue;
     int32_t b = buffer(g, g.graph.outputs[k]);
     const std::string name = k < g.graph.output_names.size() ? g.graph.output_names[k] : at(b).name;
     const bool taken =
@@ -70,6 +79,7 @@ void Planner::declare_outputs(GraphPlan& g) {
     at(b).name = name;
     program_.outputs.push_back(b);
   }
+  return updates;
 }
 void Planner::add_symbol(const Var& s) {
   for (const Var& known : program_.symbols)

@@ -52,7 +52,7 @@ class Planner {
   // plan_program.cpp
   Status write_block(GraphPlan& g);
   void declare_inputs(GraphPlan& g);
-  void declare_outputs(GraphPlan& g);
+  std::vector<std::pair<int32_t, int32_t>> declare_outputs(GraphPlan& g);
   void add_symbol(const ir::Var& s);
   void define_at_run(const ir::Var& s);
   int32_t buffer(GraphPlan& g, ir::ValueId v);

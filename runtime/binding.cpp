@@ -54,7 +54,7 @@ std::string first_definer(const Variant& v, int64_t symbol) {
 std::vector<ValueInfo> describe(const Variant& v, const std::vector<int32_t>& buffers) {
   std::vector<ValueInfo> infos;
   for (int32_t b : buffers) {
-    ValueInfo info{v.buffers[b].name, v.buffers[b].dtype, {}, {}};
+    ValueInfo info{v.buffers[b].name, v.buffers[b].dtype, {}, {}, v.buffers[b].updated};
     for (const SizeExpr& d : v.buffers[b].dims) {
       const std::optional<int64_t> fixed = is_constant(d) ? evaluate(d, {}) : std::nullopt;
       info.extents.push_back(fixed.value_or(-1));

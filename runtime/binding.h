@@ -18,6 +18,7 @@ struct ValueInfo {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> extents;        // -1: symbolic
   std::vector<std::string> dim_names;  // the symbol or expression of a symbolic extent, else ""
+  bool updated = false;                // an input that a run leaves new contents in
 };
 
 // As the most general (last) variant states them. Requires a checked executable.

@@ -107,11 +107,21 @@ struct tw_session {
 
 namespace {
 
-Result<std::vector<Tensor>> import_inputs(const DLTensor* const* inputs, size_t count) {
+// May a tensor be used as it lies?
+bool is_borrowed(const Tensor& t, const DLTensor& from) {
+  return t.bytes() == 0 || t.data() == static_cast<uint8_t*>(from.data) + from.byte_offset;
+}
+
+Result<std::vector<Tensor>> import_inputs(const Session& session, const DLTensor* const* inputs,
+                                          size_t count) {
   std::vector<Tensor> tensors(count);
   for (size_t i = 0; i < count; ++i) {
     if (!inputs || !inputs[i]) continue;  // the session names the missing input
     TW_ASSIGN(tensors[i], import_dltensor(*inputs[i]));
+    if (i < session.inputs().size() && session.inputs()[i].updated &&
+        !is_borrowed(tensors[i], *inputs[i]))
+      return invalid("input '" + session.inputs()[i].name +
+                     "' is updated by the run: the tensor given is not row-major");
   }
   return tensors;
 }
@@ -119,7 +129,7 @@ Result<std::vector<Tensor>> import_inputs(const DLTensor* const* inputs, size_t 
 // A caller's output tensor; it must be usable as it lies.
 Result<Tensor> borrow_output(const DLTensor& tensor, const std::string& name) {
   TW_ASSIGN(Tensor t, import_dltensor(tensor));
-  if (t.bytes() > 0 && t.data() != static_cast<uint8_t*>(tensor.data) + tensor.byte_offset)
+  if (!is_borrowed(t, tensor))
     return invalid("output '" + name +
                    "': the tensor given is not row-major or not aligned to its elements");
   return t;
@@ -144,7 +154,7 @@ Status run(tw_session& s, const DLTensor* const* inputs, size_t input_count, DLT
            size_t output_count) {
   std::lock_guard lock(s.mutex);
   TW_RETURN_IF_ERROR(check_output_count(*s.session, outputs, output_count));
-  TW_ASSIGN(const std::vector<Tensor> in, import_inputs(inputs, input_count));
+  TW_ASSIGN(const std::vector<Tensor> in, import_inputs(*s.session, inputs, input_count));
   std::vector<Tensor> out(output_count), given(output_count);
   for (size_t i = 0; i < output_count; ++i) {
     if (outputs[i]) {
@@ -167,7 +177,7 @@ Status run(tw_session& s, const DLTensor* const* inputs, size_t input_count, DLT
 Status run_managed(tw_session& s, const DLTensor* const* inputs, size_t input_count,
                    DLManagedTensorVersioned** outputs, size_t output_count) {
   TW_RETURN_IF_ERROR(check_output_count(*s.session, outputs, output_count));
-  TW_ASSIGN(const std::vector<Tensor> in, import_inputs(inputs, input_count));
+  TW_ASSIGN(const std::vector<Tensor> in, import_inputs(*s.session, inputs, input_count));
   std::vector<Tensor> out;
   TW_RETURN_IF_ERROR(s.session->run(in, out));
   for (size_t i = 0; i < output_count; ++i) outputs[i] = export_dlpack_versioned(out[i]);
@@ -223,6 +233,10 @@ tw_status tw_model_input(const tw_model* model, size_t index, tw_value_info* inf
 tw_status tw_model_output(const tw_model* model, size_t index, tw_value_info* info) {
   return model ? query(model->outputs, index, info)
                : fail(TW_INVALID, "tw_model_output: the model is null");
+}
+
+int tw_model_input_is_updated(const tw_model* model, size_t index) {
+  return model && index < model->inputs.size() && model->inputs[index].info.updated;
 }
 
 tw_status tw_session_create(const tw_model* model, const tw_session_options* options,

@@ -29,6 +29,7 @@ void fields(A& a, BufferDesc& b) {
   a(b.constant_offset);
   a(b.alias_of);
   a(b.dynamic);
+  a(b.updated);
   a(b.first_use);
   a(b.last_use);
 }

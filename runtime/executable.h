@@ -58,6 +58,7 @@ struct BufferDesc {
   int32_t alias_of = -1;         // same storage as this other buffer (a view); -1: own storage
   bool dynamic =
       false;  // size depends on a symbol that the run itself defines: allocated at kAllocate
+  bool updated = false;  // kInput: the run leaves new contents in the caller's tensor
   // Liveness over the instruction numbers of the main block, both ends included (inside a branch or
   // a body: those of the enclosing instruction). Two buffers whose intervals meet never share
   // memory.
@@ -153,7 +154,7 @@ struct Variant {
 
 // Value of the symbol tilewright_abi of a compiled model; changes with kernel_abi.h, this header
 // or the serialised form.
-inline constexpr uint32_t kExecutableAbi = 6;
+inline constexpr uint32_t kExecutableAbi = 7;
 
 // A compiled model: all variants share one section of constants. Immutable once assembled; sessions
 // of it may run at the same time.

@@ -97,6 +97,8 @@ class VariantCheck {
   }
 
   Status check_storage(const BufferDesc& b) const {
+    if (b.updated && b.kind != BufferKind::kInput)
+      return wrong("buffer '" + b.name + "' is updated and no input");
     if (b.kind == BufferKind::kConstant) return check_constant(b);
     if (b.kind == BufferKind::kRunKey) return check_run_key(b);
     if (b.kind == BufferKind::kInput || b.alias_of >= 0 || b.dynamic) return {};
@@ -240,8 +242,9 @@ class VariantCheck {
   }
 
   Status check_written(int32_t b) const {
-    const BufferKind kind = buffer(storage_root(v_, b)).kind;
-    if (kind == BufferKind::kConstant || kind == BufferKind::kInput || kind == BufferKind::kRunKey)
+    const BufferDesc& root = buffer(storage_root(v_, b));
+    if (root.kind == BufferKind::kConstant || root.kind == BufferKind::kRunKey ||
+        (root.kind == BufferKind::kInput && !root.updated))
       return wrong("buffer '" + buffer(b).name + "' cannot be written");
     return {};
   }
@@ -308,7 +311,8 @@ class VariantCheck {
 Status check_same_signature(const Variant& a, const Variant& b) {
   auto same = [&](const std::vector<int32_t>& x, const std::vector<int32_t>& y) {
     return std::equal(x.begin(), x.end(), y.begin(), y.end(), [&](int32_t p, int32_t q) {
-      return a.buffers[p].dtype == b.buffers[q].dtype && a.buffers[p].name == b.buffers[q].name;
+      return a.buffers[p].dtype == b.buffers[q].dtype && a.buffers[p].name == b.buffers[q].name &&
+             a.buffers[p].updated == b.buffers[q].updated;
     });
   };
   if (same(a.inputs, b.inputs) && same(a.outputs, b.outputs)) return {};

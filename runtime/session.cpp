@@ -31,6 +31,24 @@ bool is_writable_in_place(std::span<const Tensor> inputs, const std::vector<Tens
   return true;
 }
 
+// The same of inputs that a run updates.
+Status check_updated(const std::vector<ValueInfo>& infos, std::span<const Tensor> inputs,
+                     const std::vector<Tensor>& outputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!infos[i].updated) continue;
+    const std::string which = "input '" + infos[i].name + "' is updated by the run: ";
+    if (reinterpret_cast<uintptr_t>(inputs[i].data()) % kAlignment != 0)
+      return invalid(which + "its data is not aligned to " + std::to_string(kAlignment) + " bytes");
+    for (size_t j = 0; j < inputs.size(); ++j)
+      if (j != i && overlap(inputs[i], inputs[j]))
+        return invalid(which + "it shares memory with input '" + infos[j].name + "'");
+    for (const Tensor& o : outputs)
+      if (o.defined() && overlap(inputs[i], o))
+        return invalid(which + "it shares memory with an output");
+  }
+  return {};
+}
+
 bool has_type(const Tensor& t, DType dtype, const Shape& shape) {
   return t.defined() && t.dtype() == dtype && t.shape() == shape;
 }
@@ -108,6 +126,7 @@ Status Session::run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs
   if (!outputs.empty() && outputs.size() != output_infos_.size())
     return invalid("got " + std::to_string(outputs.size()) + " outputs, expected " +
                    std::to_string(output_infos_.size()));
+  TW_RETURN_IF_ERROR(check_updated(input_infos_, inputs, outputs));
   outputs.resize(output_infos_.size());
   TW_ASSIGN(layout_, choose_variant(inputs));
   TW_ASSIGN(plan_, find_plan(*layout_));

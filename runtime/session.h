@@ -43,7 +43,9 @@ class Session {
   // Inputs in the model's order. `outputs` is empty or has one tensor per output: one of the right
   // element type and shape is written into, any other is replaced by a new tensor. A run that is
   // given its outputs (aligned to 64 bytes, not overlapping inputs) and meets only sizes it has
-  // planned for allocates nothing. After an error the contents of given outputs are undefined.
+  // planned for allocates nothing. Inputs that the model updates (ValueInfo) are aligned to 64 bytes,
+  // overlap nothing else and hold new contents afterwards. After an error these and the contents of
+  // given outputs are undefined.
   // Errors: invalid inputs (named), kLimit for memory.
   Status run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs);
 

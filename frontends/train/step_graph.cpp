@@ -142,6 +142,11 @@ class StepBuilder {
       g.output_names.push_back(step_.states[k]);
     }
     move_input_back(flat_, states.size());
+    // The last inputs, in the order of the last outputs.
+    const auto kept = static_cast<int32_t>(1 + states.size()),
+               inputs = static_cast<int32_t>(g.inputs.size()),
+               outputs = static_cast<int32_t>(g.outputs.size());
+    for (int32_t k = 0; k < kept; ++k) g.updates.push_back({inputs - kept + k, outputs - kept + k});
     g.name = "training of " + g.name;
     return std::move(step_);
   }

@@ -14,8 +14,8 @@ namespace tilewright::train {
 
 // Inputs: the model's, targets (where the loss has some), the rates (optimizers.h: lr, correction1,
 // correction2), parameters, then the optimiser's buffers. Outputs: the loss, all gradients before they
-// are clipped, parameters, and the buffers. Parameters, gradients and buffers are f32
-// [parameters.elements] alike.
+// are clipped, and what updates parameters and buffers in place. Parameters, gradients and buffers are
+// f32 [parameters.elements] alike.
 struct StepGraph {
   ir::Graph graph;
   Wanted wanted;                    // of the data

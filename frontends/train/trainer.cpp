@@ -1,5 +1,4 @@
-// A step reads parameters and buffers from tensors and writes them to others, which then change places:
-// no parameter is copied, and a run that fails has changed nothing.
+// State lies in tensors that each step updates in place: no parameter is copied.
 #include "frontends/train/trainer.h"
 
 #include <cmath>
@@ -16,8 +15,8 @@ namespace tilewright::train {
 
 namespace {
 
-// Inputs behind the data: rates, then parameters and buffers. Outputs before those.
-constexpr size_t kRates = 3, kLoss = 0, kGradients = 1, kResults = 2;
+// Inputs behind the data: rates, then parameters and buffers. Outputs.
+constexpr size_t kRates = 3, kLoss = 0, kGradients = 1;
 
 Result<Tensor> zeros(DType dtype, const Shape& shape) {
   TW_ASSIGN(Tensor t, Tensor::allocate(dtype, shape));
@@ -55,15 +54,14 @@ Status Trainer::prepare(const CompileOptions& compile, int threads) {
   }
   const HostTensor start = initial_values(*model, parameters_);
   std::memcpy(inputs_.back().data(), start.bytes.data(), start.bytes.size());
-  for (const Shape& shape : {Shape{}, flat, flat}) {
+  for (const Shape& shape : {Shape{}, flat}) {
     TW_ASSIGN(Tensor t, zeros(DType::kFloat32, shape));
     outputs_.push_back(std::move(t));
   }
-  for (size_t k = 0; k < step.states.size(); ++k)
-    for (std::vector<Tensor>* list : {&inputs_, &outputs_}) {
-      TW_ASSIGN(Tensor t, zeros(DType::kFloat32, flat));
-      list->push_back(std::move(t));
-    }
+  for (size_t k = 0; k < step.states.size(); ++k) {
+    TW_ASSIGN(Tensor t, zeros(DType::kFloat32, flat));
+    inputs_.push_back(std::move(t));
+  }
   const int64_t since = now_nanoseconds();
   TW_ASSIGN(const std::shared_ptr<Executable> executable,
             compile_in_memory(std::move(step.graph), compile));
@@ -86,8 +84,6 @@ Status Trainer::load_batch() {
 Result<double> Trainer::step() {
   TW_RETURN_IF_ERROR(load_batch());
   TW_RETURN_IF_ERROR(session_->run(inputs_, outputs_));
-  for (size_t k = kResults; k < outputs_.size(); ++k)
-    std::swap(outputs_[k], inputs_[columns_ + kRates + k - kResults]);
   ++step_;
   return static_cast<double>(*outputs_[kLoss].data_as<float>());
 }

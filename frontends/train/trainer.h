@@ -40,8 +40,7 @@ class Trainer {
   std::unique_ptr<Dataset> data_;
   std::unique_ptr<Order> order_;
   std::unique_ptr<Session> session_;
-  // In the graph's order (step_graph.h). A step writes into `outputs_`, whose state then changes places
-  // with that of the inputs.
+  // In the graph's order (step_graph.h).
   std::vector<Tensor> inputs_, outputs_;
   size_t columns_ = 0;  // of the data: as many inputs come first
   int64_t step_ = 0;

@@ -117,6 +117,12 @@ struct Graph {
   // value may be two outputs.
   std::vector<ValueId> inputs, outputs;
   std::vector<std::string> output_names;
+  // State: outputs that a run leaves in the memory of inputs of their type, so that these are updated in
+  // place. Of the main graph alone; an input or an output stands in one pair at most.
+  struct Update {
+    int32_t input, output;  // places in `inputs` and `outputs`
+  };
+  std::vector<Update> updates;
 
   // Appends a value and returns its id, which stays valid; references to values do not.
   ValueId add_value(std::string name, TensorType type);

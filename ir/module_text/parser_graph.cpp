@@ -1,5 +1,6 @@
 #include "ir/module_text/parser_graph.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <unordered_map>
@@ -325,6 +326,14 @@ void GraphParser::output() {
     if (g_.output_names.size() + 1 != g_.outputs.size())
       c_.fail(at, "the outputs before this one have no names");
     g_.output_names.push_back(text("a name"));
+  }
+  if (at_keyword("updates")) {
+    c_.next();
+    const Token name = c_.peek();
+    const auto input = std::find(g_.inputs.begin(), g_.inputs.end(), operand());
+    if (input == g_.inputs.end()) return c_.fail(name, shown(name) + " is no input");
+    g_.updates.push_back({static_cast<int32_t>(input - g_.inputs.begin()),
+                          static_cast<int32_t>(g_.outputs.size()) - 1});
   }
 }
 void GraphParser::statement() {

@@ -132,6 +132,7 @@ void ProgramParser::declare_buffer(StorageKind kind) {
   b.elements = exprs_.expression();
   if (c_.accept_word("of")) b.alias_of = buffer();
   b.dynamic = c_.accept_word("dynamic");
+  b.updated = c_.accept_word("updated");
   c_.expect_word("live");
   b.first_use = number("the first instruction");
   c_.expect_symbol("..");

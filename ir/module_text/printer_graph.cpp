@@ -47,7 +47,8 @@ class GraphPrinter {
     for (const Node& n : g_.nodes) line(node(n));
     for (size_t i = 0; i < g_.outputs.size(); ++i)
       line("output " + value(g_.outputs[i]) +
-           (i < g_.output_names.size() ? " as " + quoted(g_.output_names[i], '"') : ""));
+           (i < g_.output_names.size() ? " as " + quoted(g_.output_names[i], '"') : "") +
+           updated_by(i));
     --indent_;
     return out_ + std::string(2 * static_cast<size_t>(indent_), ' ') + "}";
   }
@@ -55,6 +56,13 @@ class GraphPrinter {
  private:
   void line(const std::string& text) {
     out_ += std::string(2 * static_cast<size_t>(indent_), ' ') + text + "\n";
+  }
+  std::string updated_by(size_t output) {
+    for (const Graph::Update& u : g_.updates)
+      if (static_cast<size_t>(u.output) == output &&
+          static_cast<size_t>(u.input) < g_.inputs.size())
+        return " updates " + value(g_.inputs[static_cast<size_t>(u.input)]);
+    return "";
   }
   // Made by no node: its known elements are all there is of it (the shape operand of a reshape to
   // symbolic extents).

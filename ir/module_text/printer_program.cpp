@@ -64,6 +64,7 @@ class ProgramPrinter {
     out_ += " elements " + expr(b.elements);
     if (b.alias_of >= 0) out_ += " of " + id(b.alias_of);
     if (b.dynamic) out_ += " dynamic";
+    if (b.updated) out_ += " updated";
     out_ += " live " + std::to_string(b.first_use) + ".." + std::to_string(b.last_use);
     if (b.constant) out_ += " = #" + std::to_string(constant(b.constant));
     out_ += "\n";

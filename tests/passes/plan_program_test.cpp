@@ -181,5 +181,49 @@ TEST(SetLifetimes, BranchesCountAtTheirInstruction) {
             "0..2 2..2 0..1 0..1 1..1 1..1 ");
 }
 
+// The lines of the main block, and how many kernels have a parameter less.
+std::string updated_program(const std::string& lines) {
+  auto graph = ir::parse_graph("graph g {\n" + lines + "}\n", std::vector<ir::ConstantRef>{});
+  EXPECT_TRUE(graph.ok()) << graph.error().to_string();
+  if (!graph.ok()) return "";
+  auto program = lower(std::move(*graph), LowerOptions{});
+  EXPECT_TRUE(program.ok()) << program.error().to_string();
+  if (!program.ok()) return "";
+  std::string text = std::to_string(program->outputs.size()) + " outputs;";
+  for (const ir::ProgramInstruction& i : program->blocks[0]) {
+    if (const auto* c = std::get_if<ir::CallInstruction>(&i))
+      text += " call of " + std::to_string(c->buffers.size()) + ";";
+    if (std::holds_alternative<ir::CopyInstruction>(i)) text += " copy;";
+  }
+  return text;
+}
+constexpr char kStep[] = R"(  input g: f32[32]
+  input p: f32[32]
+)";
+// Element by element, new values go where old ones were.
+TEST(UpdateInPlace, ByElement) {
+  EXPECT_EQ(updated_program(std::string(kStep) + R"(  q: f32[32] = sub(p, g)
+  output q as "q" updates p
+)"),
+            "0 outputs; call of 2;");
+}
+// Other elements are still wanted when one is stored.
+TEST(UpdateInPlace, OtherwiseCopied) {
+  EXPECT_EQ(
+      updated_program(std::string(kStep) + R"(  s: f32[1] = reduce_sum(p) {axes = [0], keepdims = 1}
+  q: f32[32] = sub(g, s)
+  output q as "q" updates p
+)"),
+      "0 outputs; call of 2; call of 3;");
+  EXPECT_EQ(updated_program(R"(  input g: f32[32]
+  input p: f32[32]
+  input r: f32[32]
+  output p as "a" updates r
+  output r as "b" updates p
+  output p as "old"
+)"),
+            "1 outputs; copy; copy; copy; copy; copy;");
+}
+
 }  // namespace
 }  // namespace tilewright::passes

@@ -38,6 +38,7 @@ class ChooseTrace {
       names_.insert(names_.begin() + static_cast<long>(i), taken->before);
       --i;
     }
+    share_nests(s_);
     share_out_points(s_);
   }
 
