@@ -203,6 +203,24 @@ Error join_all(const std::vector<Error>& errors) {
 
 }  // namespace
 
+// Values that no node of the model gives.
+void GraphImport::begin(ImportScope& scope) {
+  const bool draws = this->draws(model_.graph);
+  if (!training()) {
+    if (draws)
+      scope.values[kRunKey] = ir::add_node(graph_, "run_key", {}, {}, 1, "", {}).value()[0];
+    return;
+  }
+  training()->updated.clear();
+  const TrainingImport::Values values = training()->bind(graph_, draws);
+  for (const auto& [name, value] : values.initializers) {
+    scope.values[name] = value;
+    if (training()->batch_statistics) training()->updated[value] = value;
+  }
+  scope.values[kRunKey] = values.key;
+  scope.values[kSamples] = values.samples;
+}
+
 Result<ir::Graph> GraphImport::run() {
   constexpr int64_t kNewestOpset =
       28;  // of the standard operators; a newer one may have changed any of them
@@ -214,10 +232,7 @@ Result<ir::Graph> GraphImport::run() {
   ImportScope scope;
   try {
     import_inputs(model_.graph, scope);
-    if (options_.bind_initializers)
-      for (const auto& [name, value] : options_.bind_initializers(graph_)) scope.values[name] = value;
-    if (draws_numbers(model_.graph))
-      scope.values[kRunKey] = ir::add_node(graph_, "run_key", {}, {}, 1, "", {}).value()[0];
+    begin(scope);
     std::vector<ValueId> outputs = import_body(model_.graph, scope);
     if (!unsupported_.empty()) return join_all(unsupported_);
     graph_.outputs = outputs;

@@ -196,7 +196,7 @@ class Loop {
     Region region =
         n_.owner().import_region(body_.name, inputs, [&](ImportScope& scope, const Values& given) {
           scope.values[body_.inputs[0].name] = given[0];
-          if (draws_numbers(body_)) scope.values[kLoopPlace] = loop_place(n_, scope, given[0]);
+          if (n_.owner().draws(body_)) scope.values[kLoopPlace] = loop_place(n_, scope, given[0]);
           scope.values[body_.inputs[1].name] =
               n_.graph().add_constant("", true_constant());  // an iteration runs only if it holds
           for (size_t k = 1; k < given.size(); ++k)
@@ -230,7 +230,7 @@ class Loop {
           {body_.inputs[0].name, n_.scalar(static_cast<double>(i), DType::kInt64)},
           {body_.inputs[1].name, n_.constant(true_constant())}};
       for (size_t k = 0; k < state.size(); ++k) inputs[body_.inputs[k + 2].name] = state[k];
-      if (draws_numbers(body_))
+      if (n_.owner().draws(body_))
         inputs[kLoopPlace] = loop_place(n_, *n_.owner().scope(), inputs[body_.inputs[0].name]);
       Values outputs = n_.inline_graph(body_, inputs);
       if (!all_defined(outputs)) return;
@@ -344,7 +344,7 @@ class Scan {
         n_.owner().import_region(body_.name, inputs, [&](ImportScope& scope, const Values& given) {
           for (size_t k = 1; k < given.size(); ++k)
             scope.values[body_.inputs[k - 1].name] = given[k];
-          if (draws_numbers(body_)) scope.values[kLoopPlace] = loop_place(n_, scope, given[0]);
+          if (n_.owner().draws(body_)) scope.values[kLoopPlace] = loop_place(n_, scope, given[0]);
           for (int k = 0; k < count_; ++k) {
             ValueId at = backwards(batched_ ? "directions" : "scan_input_directions", k)
                              ? n_.op("sub", {scope.capture(last), given[0]})

@@ -1,6 +1,7 @@
 // Normalisations other than softmax and layer norm, and losses.
 #include <array>
 
+#include "frontends/onnx/graph_import.h"
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/node_import.h"
 #include "ir/loops/simplify.h"
@@ -114,32 +115,78 @@ void apply_batch_norm(NodeImport& n, V x, BatchStatistics s) {
   };
   n.out(0, (x.to(s.var.dtype()) * channels(factor) + channels(shift)).to(x.dtype()).id);
 }
+// What a running statistic is now, and what it becomes: of a model that is trained, where it is one of
+// its initialisers, also one that several nodes share.
+class RunningStatistic {
+ public:
+  RunningStatistic(NodeImport& n, int operand) : n_(n), now_(n.required(operand)) {
+    if (!n.owner().training()) return;
+    ValueId v = now_;
+    auto& updated = n.owner().training()->updated;
+    while (v != kNone && !updated.count(v)) v = source_of_identity(v);
+    if (v == kNone) return;
+    becomes_ = &updated[v];
+    now_ = *becomes_;
+  }
+  // The mean of what it was and what the batch has, as the node weighs them.
+  ValueId update(V batch) {
+    const double momentum = n_.float_attr("momentum", 0.9);
+    const V old = V{n_, now_}.to(batch.dtype());
+    const ValueId v = (old * momentum + batch * (1 - momentum)).to(n_.dtype(now_)).id;
+    if (becomes_) *becomes_ = v;
+    return v;
+  }
+
+ private:
+  // kNone: v is no copy.
+  ValueId source_of_identity(ValueId v) const {
+    const int32_t producer = n_.graph().value(v).producer;
+    if (producer < 0) return kNone;
+    const ir::Node& node = n_.graph().nodes[static_cast<size_t>(producer)];
+    return node.op->name == "identity" ? node.inputs[0] : kNone;
+  }
+  NodeImport& n_;
+  ValueId now_;
+  ValueId* becomes_ = nullptr;
+};
+
+// Over the batch and, unless each place of a sample has its own (spatial 0 in old opsets), places.
+void batch_norm_of_batch(NodeImport& n, V x) {
+  if (n.owner().training() && !n.owner().is_main_graph())
+    n.unsupported("running statistics of a nested graph, in training");
+  RunningStatistic mean(n, 3), var(n, 4);
+  const V like{n, n.required(4)};
+  const DType t = like.dtype();
+  const int places = like.rank() == 1 ? x.rank() - 2 : 0;
+  std::vector<int64_t> axes{0};
+  for (int d = 0; d < places; ++d) axes.push_back(d + 2);
+  auto spread = [&](V v) { return places > 0 ? before_dims(v, places) : v; };
+  V wide = x.to(t), batch_mean = reduce("reduce_mean", wide, axes, false);
+  V centred = wide - spread(batch_mean);
+  V batch_var = reduce("reduce_mean", centred * centred, axes, false);
+  apply_batch_norm(n, x, {batch_mean, batch_var});
+  const bool trains = n.owner().training();
+  if (n.wants(1) || trains) n.out(1, mean.update(batch_mean), 3);
+  if (n.wants(2) || trains) n.out(2, var.update(batch_var), 4);
+  // Before opset 14: what the batch has, as operands of a gradient.
+  if (n.wants(3)) n.out(3, batch_mean.id, 3);
+  if (n.wants(4)) n.out(4, batch_var.id, 4);
+}
 // Inference takes the given statistics and is affine per channel, which later passes fold into a
 // convolution. In training mode the statistics are those of the batch, and running ones are
 // returned.
 void batch_norm(NodeImport& n) {
   V x{n, n.required(0)}, mean{n, n.required(3)}, var{n, n.required(4)};
   if (x.rank() < 2) n.fail("x is " + to_string(n.type(x.id)) + ", expected [n, c, ...]");
-  if (!n.int_attr("training_mode", 0)) {
-    if (n.wants(1))
-      n.unsupported("the statistics of a batch in opset " + std::to_string(n.opset()) +
-                    " without training_mode");
-    apply_batch_norm(n, x, {mean, var});
-    return;
-  }
-  std::vector<int64_t> axes = range(1, x.rank());
-  axes[0] = 0;
-  const DType t = var.dtype();
-  V wide = x.to(t), batch_mean = reduce("reduce_mean", wide, axes, false);
-  V centred = wide - before_dims(batch_mean, x.rank() - 2);
-  V batch_var = reduce("reduce_mean", centred * centred, axes, false);
-  apply_batch_norm(n, x, {batch_mean, batch_var});
-  const double momentum = n.float_attr("momentum", 0.9);
-  auto running = [&](V old, V batch) {
-    return (old.to(t) * momentum + batch * (1 - momentum)).to(old.dtype()).id;
-  };
-  if (n.wants(1)) n.out(1, running(mean, batch_mean), 3);
-  if (n.wants(2)) n.out(2, running(var, batch_var), 4);
+  TrainingImport* training = n.owner().training();
+  if (training ? training->batch_statistics : n.int_attr("training_mode", 0) != 0)
+    return batch_norm_of_batch(n, x);
+  if (n.wants(1) && !training)
+    n.unsupported("the statistics of a batch in opset " + std::to_string(n.opset()) +
+                  " without training_mode");
+  apply_batch_norm(n, x, {mean, var});
+  if (n.wants(1)) n.out(1, mean.id, 3);
+  if (n.wants(2)) n.out(2, var.id, 4);
 }
 
 // x: [n, c, d...] log-probabilities, target: [n, d...] class numbers, weight: [c].

@@ -1,6 +1,7 @@
 // Random numbers. A node with a seed draws from it, the same numbers in each run; one without draws
 // from the run's key, numbers of its own. Inside of a loop each iteration has its own numbers too,
-// with a seed or without.
+// with a seed or without. In training all nodes draw from the step's key, by sample: a seed in the
+// model would be the same numbers in each step.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -33,12 +34,25 @@ ValueId key_of_seed(NodeImport& n) {
 
 enum class Numbers : uint8_t { kUniform, kNormal };
 
+// The dimension of a result that holds the samples of a batch: the first, or that with as many rows
+// (recurrent layers have steps in front), or the first again where samples and steps are joined in it.
+std::optional<int64_t> axis_of_samples(NodeImport& n, ValueId samples,
+                                       const std::vector<Expr>& dims) {
+  const auto batch = ir::as_int(n.dim(samples, 0));
+  std::vector<std::optional<int64_t>> extents;
+  for (const Expr& d : dims) extents.push_back(ir::as_int(d));
+  const auto same = std::find(extents.begin(), extents.end(), batch);
+  if (same != extents.end()) return same - extents.begin();
+  const bool joined = !dims.empty() && extents[0] && *batch > 0 && *extents[0] % *batch == 0;
+  return joined ? std::optional<int64_t>(0) : std::nullopt;
+}
+
 // Numbers of f32, or of f64 where that is what they are for; those in [0, 1) that are to be rounded
 // to fewer bits have no more than these, so that none becomes 1. One for each element of `like`, or
 // `each` of them for each of its first extent: what makes its extents is needed for these.
 V random(NodeImport& n, Numbers kind, DType use, std::vector<Expr> dims, ValueId like = kNone,
          int64_t each = 0) {
-  const bool seeded = n.has_attr("seed");
+  const bool seeded = n.has_attr("seed") && !n.owner().training();
   const uint32_t number = seeded ? 0 : n.owner().next_stream();
   const ValueId key = seeded ? key_of_seed(n) : n.owner().scope()->find(kRunKey),
                 place = n.owner().scope()->find(kLoopPlace);
@@ -48,16 +62,24 @@ V random(NodeImport& n, Numbers kind, DType use, std::vector<Expr> dims, ValueId
   ir::Attributes a{{"to", std::string(name(t))}};
   ValueId shape = kNone;
   if (like == kNone || ir::constant_shape({t, dims})) {
-    a["shape"] = ir::Extents{std::move(dims)};
+    a["shape"] = ir::Extents{dims};
   } else {
     shape = n.op("shape", {like});
     if (each > 0)
       shape = n.op("concat", {n.slice(shape, 0, 0, 1), n.ints({each})}, {{"axis", int64_t{0}}});
   }
-  if (kind == Numbers::kNormal) return {n, n.op("random_normal", {key, stream, shape}, a)};
+  std::vector<ValueId> operands{key, stream, shape};
+  if (n.owner().training()) {
+    const ValueId samples = n.owner().scope()->find(kSamples);
+    if (const auto axis = axis_of_samples(n, samples, dims)) {
+      operands.push_back(samples);
+      a["axis"] = *axis;
+    }
+  }
+  if (kind == Numbers::kNormal) return {n, n.op("random_normal", std::move(operands), a)};
   if (use == DType::kFloat16) a["bits"] = int64_t{11};
   if (use == DType::kBFloat16) a["bits"] = int64_t{8};
-  return {n, n.op("random_uniform", {key, stream, shape}, a)};
+  return {n, n.op("random_uniform", std::move(operands), a)};
 }
 
 // Element type of the results; some operators take that of an operand when it is not stated.
@@ -136,28 +158,41 @@ void multinomial(NodeImport& n) {
   n.out(0, reduce("reduce_sum", passed.to(to), {2}, false).id);
 }
 
+// What of a Dropout node says how many it drops: an attribute before opset 12.
+V dropped_part(NodeImport& n, DType t) {
+  if (!n.has(1)) return {n, n.scalar(n.opset() < 12 ? n.float_attr("ratio", 0.5) : 0.5, t)};
+  V ratio = V{n, n.in(1)}.to(t);
+  if (ratio.rank() > 0) ratio = {n, n.reshape(ratio.id, std::vector<int64_t>{})};
+  return ratio;
+}
+// Does the node drop, as far as that is known? Not for inference, unless an operand asks for it.
+std::optional<bool> drops(NodeImport& n) {
+  if (n.owner().training()) return true;
+  const ValueId asked = n.opset() >= 12 ? n.in(2) : kNone;
+  if (asked == kNone) return false;
+  const auto known = n.known_ints(asked);
+  return known ? std::optional(known->at(0) != 0) : std::nullopt;
+}
 // Training drops elements with a probability and scales up the others; x itself otherwise.
 void dropout(NodeImport& n) {
   V x{n, n.required(0)};
   const std::vector<Expr> dims = n.type(x.id).dims;
-  const ValueId training = n.opset() >= 12 ? n.in(2) : kNone;
-  const auto known =
-      training == kNone ? std::optional(std::vector<int64_t>{0}) : n.known_ints(training);
-  const ValueId yes = n.constant(ir::make_constant(DType::kBool, {}, {1}));
-  if (known && known->at(0) == 0) {
+  const std::optional<bool> active = drops(n);
+  if (active == false) {
+    const ValueId yes = n.constant(ir::make_constant(DType::kBool, {}, {1}));
     n.out(0, n.op("identity", {x.id}));
     if (n.wants(1)) n.out(1, n.op("expand", {yes, n.op("shape", {x.id})}));
     return;
   }
   if (!is_float(x.dtype())) n.fail("x is " + to_string(n.type(x.id)));
   const DType t = x.dtype() == DType::kFloat64 ? x.dtype() : DType::kFloat32;
-  V ratio = n.has(1) ? V{n, n.in(1)}.to(t) : V{n, n.scalar(0.5, t)};
-  if (ratio.rank() > 0) ratio = {n, n.reshape(ratio.id, std::vector<int64_t>{})};
+  const V ratio = dropped_part(n, t);
   V mask = apply("greater_equal", random(n, Numbers::kUniform, t, dims, x.id), ratio);
   V wide = x.to(t);
   V y = where(mask, wide * (1.0 / (1.0 - ratio)), wide.number(0)).to(x.dtype());
-  if (!known) {
-    V on{n, n.rank(training) > 0 ? n.reshape(training, std::vector<int64_t>{}) : training};
+  if (!active) {
+    const ValueId asked = n.in(2);
+    V on{n, n.rank(asked) > 0 ? n.reshape(asked, std::vector<int64_t>{}) : asked};
     y = where(on, y, x);
     mask = apply("or", mask, apply("not", on));
   }
@@ -185,19 +220,20 @@ ValueId loop_place(NodeImport& n, ImportScope& around, ValueId iteration) {
   return n.op("random_key", {outer, iteration});
 }
 
-bool draws_numbers(const OnnxGraph& graph) {
+bool draws_numbers(const OnnxGraph& graph, bool training) {
   for (const OnnxNode& node : graph.nodes) {
-    const bool trains = node.op_type != "Dropout" || node.inputs.size() > 2;
+    const bool trains = node.op_type != "Dropout" || node.inputs.size() > 2 || training;
     if (node.domain.empty() && trains &&
         std::any_of(kRows.begin(), kRows.end(),
                     [&](const OpMapping& m) { return m.op_type == node.op_type; }))
       return true;
     for (const auto& [name, value] : node.attributes) {
-      if (const auto* g = std::get_if<std::shared_ptr<OnnxGraph>>(&value); g && draws_numbers(**g))
+      if (const auto* g = std::get_if<std::shared_ptr<OnnxGraph>>(&value);
+          g && draws_numbers(**g, training))
         return true;
       if (const auto* all = std::get_if<std::vector<std::shared_ptr<OnnxGraph>>>(&value))
         for (const auto& g : *all)
-          if (draws_numbers(*g)) return true;
+          if (draws_numbers(*g, training)) return true;
     }
   }
   return false;

@@ -73,8 +73,9 @@ class Table {
       take(key, value.value<std::string>(), "a table of names", value, to[std::string(name.str())]);
   }
   // One of the words.
-  void read_word(const char* key, std::string& to, const std::vector<std::string>& words) {
-    read(key, to, true);
+  void read_word(const char* key, std::string& to, const std::vector<std::string>& words,
+                 bool required = true) {
+    read(key, to, required);
     const toml::node* n = table_.get(key);
     if (!n || !status_.ok() || std::find(words.begin(), words.end(), to) != words.end()) return;
     std::string all;
@@ -190,6 +191,7 @@ Result<Job> read_job(const std::filesystem::path& path) {
   t.read("model", job.model, true);
   t.read_word("loss", job.loss, {"cross_entropy", "mean_squares", "logistic", "output"});
   t.read("parameters", job.parameters);
+  t.read_word("statistics", job.statistics, {"batch", "running"}, false);
   t.read("steps", job.steps, 1, true);
   t.read("batch", job.batch, 1, true);
   int64_t seed = 1;

@@ -42,6 +42,8 @@ struct Job {
   std::filesystem::path file, model;
   std::string loss;  // cross_entropy, mean_squares, logistic, or output: the model's own
   std::vector<std::string> parameters{"*"};  // patterns (* and ?) of initialisers to train
+  // Of BatchNormalization: those of the batch, or the running ones, which then stay as they are.
+  std::string statistics = "batch";
   int64_t steps = 0, batch = 0;
   uint64_t seed = 1;
   DataJob data;

@@ -3,7 +3,6 @@
 #include "frontends/train/optimizers.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "runtime/core/check.h"
 
@@ -22,18 +21,18 @@ V root(V x) { return ir::apply("sqrt", x); }
 // Moving average: a * decay + b * (1 - decay).
 V average(V a, V b, double decay) { return a * decay + b * (1 - decay); }
 
-Update sgd(const OptimizerJob& o, const RateValues& r, V p, V g, const State& s) {
+Update sgd(const OptimizerJob& o, const Rates& r, V p, V g, const State& s) {
   g = decayed(o, p, g);
   if (o.momentum == 0) return {p - g * r.lr, {}};
   const V momentum = s[0] * o.momentum + g;
   return {p - (o.nesterov ? g + momentum * o.momentum : momentum) * r.lr, {momentum}};
 }
-Update adagrad(const OptimizerJob& o, const RateValues& r, V p, V g, const State& s) {
+Update adagrad(const OptimizerJob& o, const Rates& r, V p, V g, const State& s) {
   g = decayed(o, p, g);
   const V sum = s[0] + g * g;
   return {p - g / (root(sum) + o.eps) * r.lr, {sum}};
 }
-Update rmsprop(const OptimizerJob& o, const RateValues& r, V p, V g, const State& s) {
+Update rmsprop(const OptimizerJob& o, const Rates& r, V p, V g, const State& s) {
   g = decayed(o, p, g);
   const V square = average(s[0], g * g, o.alpha);
   const V change = g / (root(square) + o.eps);
@@ -41,16 +40,21 @@ Update rmsprop(const OptimizerJob& o, const RateValues& r, V p, V g, const State
   const V momentum = s[1] * o.momentum + change;
   return {p - momentum * r.lr, {square, momentum}};
 }
-Update adam_step(const OptimizerJob& o, const RateValues& r, V p, V g, const State& s) {
-  const V mean = average(s[0], g, o.betas[0]), square = average(s[1], g * g, o.betas[1]);
-  const V scale = root(square * r.correction2) + o.eps;
-  return {p - mean * (r.lr * r.correction1) / scale, {mean, square}};
+// Averages begin at 0: 1 / (1 - decay^t) times one is what it would be of t steps alone.
+V correction(const Rates& r, double decay) {
+  const V t = r.step.to(DType::kFloat64) + 1;
+  return (1.0 / (1.0 - ir::apply("pow", t.number(decay), t))).to(DType::kFloat32);
 }
-Update adam(const OptimizerJob& o, const RateValues& r, V p, V g, const State& s) {
+Update adam_step(const OptimizerJob& o, const Rates& r, V p, V g, const State& s) {
+  const V mean = average(s[0], g, o.betas[0]), square = average(s[1], g * g, o.betas[1]);
+  const V scale = root(square * correction(r, o.betas[1])) + o.eps;
+  return {p - mean * (r.lr * correction(r, o.betas[0])) / scale, {mean, square}};
+}
+Update adam(const OptimizerJob& o, const Rates& r, V p, V g, const State& s) {
   return adam_step(o, r, p, decayed(o, p, g), s);
 }
 // Decay apart from the gradients (Loshchilov and Hutter, 2019).
-Update adamw(const OptimizerJob& o, const RateValues& r, V p, V g, const State& s) {
+Update adamw(const OptimizerJob& o, const Rates& r, V p, V g, const State& s) {
   if (o.weight_decay != 0) p = p * (1.0 - r.lr * o.weight_decay);
   return adam_step(o, r, p, g, s);
 }
@@ -76,13 +80,6 @@ const Optimizer& find_optimizer(std::string_view name) {
                                 [&](const Optimizer& o) { return o.name == name; });
   TW_CHECK(it != std::end(kOptimizers));
   return *it;
-}
-
-Rates rates_at(const OptimizerJob& job, int64_t step) {
-  const auto correction = [&](double beta) {
-    return 1 / (1 - std::pow(beta, static_cast<double>(step + 1)));
-  };
-  return {job.lr, correction(job.betas[0]), correction(job.betas[1])};
 }
 
 }  // namespace tilewright::train

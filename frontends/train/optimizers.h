@@ -9,18 +9,10 @@
 
 namespace tilewright::train {
 
-// What changes from step to step and is the same for all parameters: computed by the caller, in f64.
+// What changes from step to step and is the same for all parameters: scalars of the graph.
 struct Rates {
-  double lr = 0;
-  // Of Adam's averages, which begin at 0: 1 / (1 - beta^t).
-  double correction1 = 1, correction2 = 1;
-};
-// step: 0 is the first.
-Rates rates_at(const OptimizerJob& job, int64_t step);
-
-// The same as values of the graph, f32 scalars.
-struct RateValues {
-  ir::V lr, correction1, correction2;
+  ir::V lr;    // f32
+  ir::V step;  // i64, 0 is the first
 };
 struct Update {
   ir::V parameters;
@@ -31,7 +23,7 @@ struct Update {
 struct Optimizer {
   std::string_view name;
   std::vector<std::string_view> (*state)(const OptimizerJob&);
-  Update (*update)(const OptimizerJob&, const RateValues&, ir::V p, ir::V g,
+  Update (*update)(const OptimizerJob&, const Rates&, ir::V p, ir::V g,
                    const std::vector<ir::V>& state);
 };
 // Of the names that a job may have.

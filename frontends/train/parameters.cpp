@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "frontends/train/job.h"
 
@@ -11,26 +12,80 @@ namespace {
 
 constexpr int64_t kAlignment = 16;  // elements of f32: a cache line
 
+// Operands that are settings of a node, and would be trained into nonsense.
+constexpr struct {
+  std::string_view op;
+  size_t operand;
+} kSettings[] = {{"Clip", 1},
+                 {"Clip", 2},
+                 {"Dropout", 1},
+                 {"Pad", 2},
+                 {"Pow", 1},
+                 {"Resize", 1},
+                 {"Resize", 2},
+                 {"Upsample", 1},
+                 {"QuantizeLinear", 1},
+                 {"OneHot", 2},
+                 {"DequantizeLinear", 1}};
+std::set<std::string> find_settings(const OnnxGraph& graph) {
+  std::set<std::string> found;
+  for (const OnnxNode& node : graph.nodes)
+    for (const auto& s : kSettings)
+      if (node.op_type == s.op && s.operand < node.inputs.size())
+        found.insert(node.inputs[s.operand]);
+  return found;
+}
+
+Status append(Parameters& to, const std::string& name, const TensorView& tensor) {
+  if (tensor.dtype() != DType::kFloat32)
+    return unsupported("initialiser '" + name + "' is " +
+                       std::string(tilewright::name(*tensor.dtype())) + ", expected f32 to train");
+  const int64_t n = *element_count(tensor.shape);
+  to.members.push_back({name, tensor.shape, to.elements, n});
+  to.elements += (n + kAlignment - 1) / kAlignment * kAlignment;
+  return {};
+}
+
+// Operands 3 and 4 of BatchNormalization, which exporters let several nodes share by copies.
+std::set<std::string> find_statistics(const OnnxGraph& graph) {
+  std::map<std::string, std::string> copies;
+  for (const OnnxNode& node : graph.nodes)
+    if (node.op_type == "Identity" && node.domain.empty() && node.inputs.size() == 1)
+      copies[node.outputs[0]] = node.inputs[0];
+  std::set<std::string> found;
+  for (const OnnxNode& node : graph.nodes)
+    if (node.op_type == "BatchNormalization" && node.domain.empty())
+      for (size_t k = 3; k < std::min<size_t>(node.inputs.size(), 5); ++k) {
+        std::string name = node.inputs[k];
+        while (copies.count(name)) name = copies[name];
+        if (graph.initializers.count(name)) found.insert(name);
+      }
+  return found;
+}
+
 }  // namespace
 
 // In the order of names, as the model's map has them: the same for every process.
-Result<Parameters> find_parameters(const OnnxModel& model,
-                                   const std::vector<std::string>& patterns) {
-  Parameters found;
+Result<Trained> find_trained(const OnnxModel& model, const std::vector<std::string>& patterns) {
+  const std::set<std::string> statistics = find_statistics(model.graph),
+                              settings = find_settings(model.graph);
+  Trained found;
   std::vector<bool> used(patterns.size(), false);
   for (const auto& [name, tensor] : model.graph.initializers) {
     const auto dtype = tensor.dtype();
     if (!dtype || !is_float(*dtype)) continue;
+    const bool named = std::find(patterns.begin(), patterns.end(), name) != patterns.end();
+    if (statistics.count(name)) {
+      if (named)
+        return invalid("'" + name + "' is a running statistic of BatchNormalization, no parameter");
+      TW_RETURN_IF_ERROR(append(found.statistics, name, tensor));
+      continue;
+    }
+    if (!named && (tensor.shape.empty() || settings.count(name))) continue;
     bool wanted = false;
     for (size_t k = 0; k < patterns.size(); ++k)
       if (matches(patterns[k], name)) wanted = used[k] = true;
-    if (!wanted) continue;
-    if (*dtype != DType::kFloat32)
-      return unsupported("parameter '" + name + "' is " + std::string(tilewright::name(*dtype)) +
-                         ", expected f32");
-    const int64_t n = *element_count(tensor.shape);
-    found.members.push_back({name, tensor.shape, found.elements, n});
-    found.elements += (n + kAlignment - 1) / kAlignment * kAlignment;
+    if (wanted) TW_RETURN_IF_ERROR(append(found.parameters, name, tensor));
   }
   for (size_t k = 0; k < patterns.size(); ++k)
     if (!used[k]) return invalid("no float initialiser of the model matches '" + patterns[k] + "'");

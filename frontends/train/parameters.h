@@ -23,10 +23,16 @@ struct Parameters {
   int64_t elements = 0;  // of the buffer, f32
 };
 
-// The float initialisers whose names match one of the patterns, in the order of names. Errors: a
-// pattern that matches none, one of another element type than f32.
-Result<Parameters> find_parameters(const OnnxModel& model,
-                                   const std::vector<std::string>& patterns);
+// What steps change of a model: by the optimiser, and as running means of what batches have.
+struct Trained {
+  Parameters parameters;
+  Parameters statistics;  // means and variances of BatchNormalization nodes; may be empty
+};
+// The float initialisers whose names match one of the patterns, in the order of names, other than
+// statistics, which are found by their use. Scalars and settings of nodes (a Dropout's ratio, bounds of a
+// Clip) are taken only where a pattern is their very name. Errors: a pattern that matches none, or has no * or ? and
+// is a statistic's name; one of another element type than f32.
+Result<Trained> find_trained(const OnnxModel& model, const std::vector<std::string>& patterns);
 
 // The buffer as the model's initialisers say.
 HostTensor initial_values(const OnnxModel& model, const Parameters& parameters);

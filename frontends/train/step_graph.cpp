@@ -1,8 +1,11 @@
-// In the order of the graph: the model, reading its parameters as slices of one flat input; the loss of
+// In the order of the graph: the model, reading its parameters as slices of one flat input and running
+// statistics of another, drawing numbers by (seed, step, sample, node); the loss of
 // its first output; the gradients by these slices, joined into one flat value as the parameters lie;
 // the optimiser's formulas over the flat values. Differentiation sees the graph as imported: parameters
 // are inputs, so that no pass for constants touches them, neither folding nor packing nor 8 bits.
 #include "frontends/train/step_graph.h"
+
+#include <algorithm>
 
 #include "frontends/onnx/import_graph.h"
 #include "frontends/train/losses.h"
@@ -57,8 +60,11 @@ ir::TensorType flat_type(const Parameters& p) { return {DType::kFloat32, {Expr(p
 // Builds one step; used once.
 class StepBuilder {
  public:
-  StepBuilder(const OnnxModel& model, const Parameters& parameters, const Job& job)
-      : model_(model), parameters_(parameters), job_(job) {}
+  StepBuilder(const OnnxModel& model, const Trained& trained, const Job& job)
+      : model_(model),
+        parameters_(trained.parameters),
+        statistics_(trained.statistics),
+        job_(job) {}
 
   Result<StepGraph> run() {
     TW_RETURN_IF_ERROR(import());
@@ -75,20 +81,39 @@ class StepBuilder {
       if (model_.graph.initializers.count(input.name)) continue;
       TW_RETURN_IF_ERROR(bind_batch(input, options));
     }
-    options.bind_initializers = [&](Graph& graph) {
-      StepNodes n(graph, "parameters");
-      std::map<std::string, ValueId> values;
-      flat_ = n.input("parameters", flat_type(parameters_));
-      pieces_.clear();
-      for (const Parameter& p : parameters_.members) {
-        ValueId piece = n.reshape(n.slice(flat_, 0, p.offset, p.offset + p.elements), p.shape);
-        values[p.name] = piece;
-        pieces_.push_back(piece);
-      }
-      return values;
-    };
+    training_.batch_statistics = job_.statistics == "batch";
+    training_.bind = [&](Graph& graph, bool draws) { return bind(graph, draws); };
+    options.training = &training_;
     TW_ASSIGN(step_.graph, import_graph(model_, options));
     return {};
+  }
+  // What the model reads besides its data. An import may take several attempts, each from the start.
+  TrainingImport::Values bind(Graph& graph, bool draws) {
+    StepNodes n(graph, "parameters");
+    TrainingImport::Values values;
+    state_inputs_.clear();
+    const auto take_apart = [&](const char* name, const Parameters& from) {
+      state_inputs_.push_back(n.input(name, flat_type(from)));
+      std::vector<ValueId> pieces;
+      for (const Parameter& p : from.members) {
+        pieces.push_back(
+            n.reshape(n.slice(state_inputs_.back(), 0, p.offset, p.offset + p.elements), p.shape));
+        values.initializers[p.name] = pieces.back();
+      }
+      return pieces;
+    };
+    pieces_ = take_apart(kParameters, parameters_);
+    if (has_statistics()) running_ = take_apart(kStatistics, statistics_);
+    step_number_ = n.input("step", {DType::kInt64, {}});
+    step_.draws = draws;
+    if (!draws) return values;
+    const std::vector<uint32_t> seed{static_cast<uint32_t>(job_.seed),
+                                     static_cast<uint32_t>(job_.seed >> 32)};
+    values.key = n.op("random_key",
+                      {n.constant(ir::make_constant_of(DType::kUInt32, {2}, seed)), step_number_});
+    samples_ = n.input("sample_ids", {DType::kInt64, {Expr(job_.batch)}});
+    values.samples = samples_;
+    return values;
   }
   Status bind_batch(const OnnxValueInfo& input, ImportOptions& options) const {
     if (!input.type.shape || input.type.shape->empty())
@@ -118,43 +143,55 @@ class StepBuilder {
     if (!is_float(g.value(output).type.dtype))
       return invalid("is " + to_string(g.value(output).type) + ", expected floats",
                      "output '" + g.output_names[0] + "' of the model");
+    std::vector<ValueId> inputs;
     for (ValueId v : g.inputs)
-      if (v != flat_) step_.wanted.inputs.push_back(sample_of(v));
+      if (!is_own(v)) step_.wanted.inputs.push_back(sample_of(v)), inputs.push_back(v);
     const ValueId loss = add_loss(output);
-    const std::string name = g.output_names[0];
+    if (step_.wanted.has_targets) inputs.push_back(g.inputs.back());
+    if (step_.draws) inputs.push_back(samples_);
     StepNodes n(g, "update");
-    const RateValues rates{rate(n, "lr"), rate(n, "correction1"), rate(n, "correction2")};
+    const V lr{n, n.input("lr", {DType::kFloat32, {}})};
+    inputs.insert(inputs.end(), {step_number_, lr.id});
     auto gradients = passes::differentiate(g, loss, pieces_);
     if (!gradients.ok()) return gradients.error();
-    const V gradient{n, join(n, *gradients)};
+    const V gradient{n, join(n, parameters_, *gradients)};
+    std::vector<ValueId> updated{ir::kNone};  // parameters, by the optimiser
+    step_.states = {{kParameters, &parameters_}};
+    if (has_statistics()) {
+      for (ValueId& v : running_) v = training_.updated.at(v);
+      updated.push_back(join(n, statistics_, running_));
+      step_.states.push_back({kStatistics, &statistics_});
+    }
     const Optimizer& optimizer = find_optimizer(job_.optimizer.name);
-    std::vector<V> states;
+    std::vector<V> buffers;
     for (std::string_view s : optimizer.state(job_.optimizer)) {
-      step_.states.emplace_back(s);
-      states.emplace_back(n, n.input(step_.states.back(), flat_type(parameters_)));
+      buffers.emplace_back(n, n.input(std::string(s), flat_type(parameters_)));
+      state_inputs_.push_back(buffers.back().id);
+      step_.states.push_back({std::string(s), &parameters_});
     }
-    const Update update =
-        optimizer.update(job_.optimizer, rates, {n, flat_}, clipped(gradient), states);
-    g.outputs = {loss, gradient.id, update.parameters.id};
-    g.output_names = {"loss", "gradients", "parameters"};
-    for (size_t k = 0; k < update.state.size(); ++k) {
-      g.outputs.push_back(update.state[k].id);
-      g.output_names.push_back(step_.states[k]);
+    const Update update = optimizer.update(job_.optimizer, {lr, {n, step_number_}},
+                                           {n, state_inputs_[0]}, clipped(gradient), buffers);
+    updated[0] = update.parameters.id;
+    for (const V& v : update.state) updated.push_back(v.id);
+    g.outputs = {loss, gradient.id};
+    g.output_names = {"loss", "gradients"};
+    g.inputs = std::move(inputs);
+    for (size_t k = 0; k < updated.size(); ++k) {
+      g.updates.push_back(
+          {static_cast<int32_t>(g.inputs.size()), static_cast<int32_t>(g.outputs.size())});
+      g.inputs.push_back(state_inputs_[k]);
+      g.outputs.push_back(updated[k]);
+      g.output_names.push_back(step_.states[k].name);
     }
-    move_input_back(flat_, states.size());
-    // The last inputs, in the order of the last outputs.
-    const auto kept = static_cast<int32_t>(1 + states.size()),
-               inputs = static_cast<int32_t>(g.inputs.size()),
-               outputs = static_cast<int32_t>(g.outputs.size());
-    for (int32_t k = 0; k < kept; ++k) g.updates.push_back({inputs - kept + k, outputs - kept + k});
     g.name = "training of " + g.name;
     return std::move(step_);
   }
-  // Parameters stand before the buffers, behind all else.
-  void move_input_back(ValueId v, size_t before_end) {
-    auto& inputs = step_.graph.inputs;
-    std::erase(inputs, v);
-    inputs.insert(inputs.end() - static_cast<long>(before_end), v);
+  // Do steps change statistics? Else they are constants.
+  bool has_statistics() const { return training_.batch_statistics && !statistics_.members.empty(); }
+  // Is the input one that the model does not have?
+  bool is_own(ValueId v) const {
+    return v == step_number_ || v == samples_ ||
+           std::find(state_inputs_.begin(), state_inputs_.end(), v) != state_inputs_.end();
   }
   SampleInfo sample_of(ValueId v) const {
     const ir::Value& value = step_.graph.value(v);
@@ -178,9 +215,8 @@ class StepBuilder {
       step_.wanted.classes = ir::as_int(n.type(output).dims.back()).value_or(0);
     return loss.loss(y, targets).id;
   }
-  V rate(StepNodes& n, const char* name) const { return {n, n.input(name, {DType::kFloat32, {}})}; }
-  // All gradients as the parameters lie, with zeros where those have none.
-  ValueId join(StepNodes& n, const std::vector<ValueId>& gradients) const {
+  // All of them side by side, as members lie, with zeros where those have none.
+  static ValueId join(StepNodes& n, const Parameters& members, const std::vector<ValueId>& values) {
     std::vector<ValueId> parts;
     int64_t end = 0;
     const auto fill_to = [&](int64_t offset) {
@@ -188,13 +224,13 @@ class StepBuilder {
       parts.push_back(n.constant(ir::make_constant_of(
           DType::kFloat32, {offset - end}, std::vector<float>(static_cast<size_t>(offset - end)))));
     };
-    for (size_t k = 0; k < gradients.size(); ++k) {
-      const Parameter& p = parameters_.members[k];
+    for (size_t k = 0; k < values.size(); ++k) {
+      const Parameter& p = members.members[k];
       fill_to(p.offset);
-      parts.push_back(n.reshape(gradients[k], std::vector<int64_t>{p.elements}));
+      parts.push_back(n.reshape(values[k], std::vector<int64_t>{p.elements}));
       end = p.offset + p.elements;
     }
-    fill_to(parameters_.elements);
+    fill_to(members.elements);
     return n.op("concat", std::move(parts), {{"axis", int64_t{0}}});
   }
   // As torch.nn.utils.clip_grad_value_ and clip_grad_norm_ do.
@@ -207,17 +243,19 @@ class StepBuilder {
   }
 
   const OnnxModel& model_;
-  const Parameters& parameters_;
+  const Parameters &parameters_, &statistics_;
   const Job& job_;
+  TrainingImport training_;
   StepGraph step_;
-  ValueId flat_ = ir::kNone;
-  std::vector<ValueId> pieces_;  // by parameter
+  ValueId step_number_ = ir::kNone, samples_ = ir::kNone;
+  std::vector<ValueId> state_inputs_;      // of StepGraph::states
+  std::vector<ValueId> pieces_, running_;  // by parameter, by statistic
 };
 
 }  // namespace
 
-Result<StepGraph> build_step(const OnnxModel& model, const Parameters& parameters, const Job& job) {
-  return StepBuilder(model, parameters, job).run();
+Result<StepGraph> build_step(const OnnxModel& model, const Trained& trained, const Job& job) {
+  return StepBuilder(model, trained, job).run();
 }
 
 }  // namespace tilewright::train

@@ -12,19 +12,27 @@
 
 namespace tilewright::train {
 
-// Inputs: the model's, targets (where the loss has some), the rates (optimizers.h: lr, correction1,
-// correction2), parameters, then the optimiser's buffers. Outputs: the loss, all gradients before they
-// are clipped, and what updates parameters and buffers in place. Parameters, gradients and buffers are
-// f32 [parameters.elements] alike.
+// Names of the states that hold initialisers of the model; others are the optimiser's, 0 at first.
+inline constexpr const char *kParameters = "parameters", *kStatistics = "statistics";
+// A tensor that lasts from step to step, f32 [elements].
+struct State {
+  std::string name;           // parameters, statistics, or one of the optimiser's buffers
+  const Parameters* members;  // what lies in it
+};
+// Inputs: the model's, targets (where the loss has some), sample_ids (i64 [batch], which samples these
+// are, where the model draws numbers), step (i64, 0 is the first), lr (f32), states. Outputs: the loss,
+// all gradients before they are clipped, as parameters lie, and the states, updated in place.
 struct StepGraph {
   ir::Graph graph;
-  Wanted wanted;                    // of the data
-  std::vector<std::string> states;  // names of the optimiser's buffers
+  Wanted wanted;              // of the data
+  bool draws = false;         // does the model draw numbers?
+  std::vector<State> states;  // parameters first
 };
 
 // For batches of job.batch samples: dimension 0 of each input of the model. Errors: those of import; an
 // input whose batch is another number; a loss that does not fit the output; operators that cannot be
 // differentiated, all at once.
-Result<StepGraph> build_step(const OnnxModel& model, const Parameters& parameters, const Job& job);
+// `trained` must outlive the result.
+Result<StepGraph> build_step(const OnnxModel& model, const Trained& trained, const Job& job);
 
 }  // namespace tilewright::train

@@ -1,6 +1,7 @@
 // State lies in tensors that each step updates in place: no parameter is copied.
 #include "frontends/train/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -8,15 +9,12 @@
 
 #include "frontends/onnx/write_trained.h"
 #include "frontends/tensor_files/npz.h"
-#include "frontends/train/optimizers.h"
-#include "frontends/train/step_graph.h"
 
 namespace tilewright::train {
 
 namespace {
 
-// Inputs behind the data: rates, then parameters and buffers. Outputs.
-constexpr size_t kRates = 3, kLoss = 0, kGradients = 1;
+constexpr size_t kLoss = 0, kGradients = 1;  // outputs
 
 Result<Tensor> zeros(DType dtype, const Shape& shape) {
   TW_ASSIGN(Tensor t, Tensor::allocate(dtype, shape));
@@ -35,68 +33,81 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const CompileOp
 
 Status Trainer::prepare(const CompileOptions& compile, int threads) {
   TW_ASSIGN(const std::unique_ptr<OnnxModel> model, open_model(job_.model.string()));
-  TW_ASSIGN(parameters_, find_parameters(*model, job_.parameters));
-  TW_ASSIGN(StepGraph step, build_step(*model, parameters_, job_));
+  TW_ASSIGN(trained_, find_trained(*model, job_.parameters));
+  TW_ASSIGN(StepGraph step, build_step(*model, trained_, job_));
   TW_ASSIGN(data_, open_dataset(job_.data, step.wanted));
   TW_ASSIGN(Order order, Order::create(job_, data_->size()));
   order_ = std::make_unique<Order>(std::move(order));
   columns_ = data_->columns().size();
-  for (const SampleInfo& c : data_->columns()) {
-    Shape shape = c.shape;
-    shape.insert(shape.begin(), job_.batch);
-    TW_ASSIGN(Tensor t, Tensor::allocate(c.dtype, shape));
-    inputs_.push_back(std::move(t));
-  }
-  const Shape flat{parameters_.elements};
-  for (const Shape& shape : {Shape{}, Shape{}, Shape{}, flat}) {
-    TW_ASSIGN(Tensor t, zeros(DType::kFloat32, shape));
-    inputs_.push_back(std::move(t));
-  }
-  const HostTensor start = initial_values(*model, parameters_);
-  std::memcpy(inputs_.back().data(), start.bytes.data(), start.bytes.size());
-  for (const Shape& shape : {Shape{}, flat}) {
+  draws_ = step.draws;
+  states_ = std::move(step.states);
+  TW_RETURN_IF_ERROR(add_inputs(*model));
+  for (const Shape& shape : {Shape{}, Shape{trained_.parameters.elements}}) {
     TW_ASSIGN(Tensor t, zeros(DType::kFloat32, shape));
     outputs_.push_back(std::move(t));
-  }
-  for (size_t k = 0; k < step.states.size(); ++k) {
-    TW_ASSIGN(Tensor t, zeros(DType::kFloat32, flat));
-    inputs_.push_back(std::move(t));
   }
   const int64_t since = now_nanoseconds();
   TW_ASSIGN(const std::shared_ptr<Executable> executable,
             compile_in_memory(std::move(step.graph), compile));
-  TW_ASSIGN(session_, Session::create(executable, {.threads = threads, .seed = job_.seed}));
+  TW_ASSIGN(session_, Session::create(executable, {.threads = threads}));
   compile_seconds_ = static_cast<double>(now_nanoseconds() - since) * 1e-9;
   return {};
 }
 
-// The samples of the step, and the rates that it has.
-Status Trainer::load_batch() {
-  const std::vector<int64_t> ids = order_->batch(step_);
-  data_->read(ids, {inputs_.data(), columns_});
-  const Rates rates = rates_at(job_.optimizer, step_);
-  const double values[kRates] = {rates.lr, rates.correction1, rates.correction2};
-  for (size_t k = 0; k < kRates; ++k)
-    *inputs_[columns_ + k].data_as<float>() = static_cast<float>(values[k]);
+// In the order of the graph's.
+Status Trainer::add_inputs(const OnnxModel& model) {
+  const auto add = [&](DType dtype, const Shape& shape) -> Status {
+    TW_ASSIGN(Tensor t, zeros(dtype, shape));
+    inputs_.push_back(std::move(t));
+    return {};
+  };
+  for (const SampleInfo& c : data_->columns()) {
+    Shape shape = c.shape;
+    shape.insert(shape.begin(), job_.batch);
+    TW_RETURN_IF_ERROR(add(c.dtype, shape));
+  }
+  if (draws_) TW_RETURN_IF_ERROR(add(DType::kInt64, {job_.batch}));
+  TW_RETURN_IF_ERROR(add(DType::kInt64, {}));
+  TW_RETURN_IF_ERROR(add(DType::kFloat32, {}));
+  for (const State& s : states_) {
+    TW_RETURN_IF_ERROR(add(DType::kFloat32, {s.members->elements}));
+    if (s.name != kParameters && s.name != kStatistics) continue;
+    const HostTensor start = initial_values(model, *s.members);
+    std::memcpy(inputs_.back().data(), start.bytes.data(), start.bytes.size());
+  }
   return {};
 }
 
+// The samples of the step, and the rate that it has.
+void Trainer::load_batch() {
+  const std::vector<int64_t> ids = order_->batch(step_);
+  data_->read(ids, {inputs_.data(), columns_});
+  if (draws_) std::copy(ids.begin(), ids.end(), inputs_[columns_].data_as<int64_t>());
+  *inputs_[step_input()].data_as<int64_t>() = step_;
+  *inputs_[step_input() + 1].data_as<float>() = static_cast<float>(job_.optimizer.lr);
+}
+
 Result<double> Trainer::step() {
-  TW_RETURN_IF_ERROR(load_batch());
+  load_batch();
   TW_RETURN_IF_ERROR(session_->run(inputs_, outputs_));
   ++step_;
   return static_cast<double>(*outputs_[kLoss].data_as<float>());
 }
 
 NamedTensors Trainer::gradients() const {
-  return take_apart(parameters_, outputs_[kGradients].data_as<float>());
+  return take_apart(trained_.parameters, outputs_[kGradients].data_as<float>());
 }
-NamedTensors Trainer::parameters() const {
-  return take_apart(parameters_, inputs_[columns_ + kRates].data_as<float>());
+NamedTensors Trainer::initializers() const {
+  NamedTensors all;
+  for (size_t k = 0; k < states_.size(); ++k)
+    if (states_[k].name == kParameters || states_[k].name == kStatistics)
+      for (auto& t : take_apart(*states_[k].members, inputs_[first_state() + k].data_as<float>()))
+        all.push_back(std::move(t));
+  return all;
 }
 int64_t Trainer::parameter_count() const {
   int64_t n = 0;
-  for (const Parameter& p : parameters_.members) n += p.elements;
+  for (const Parameter& p : trained_.parameters.members) n += p.elements;
   return n;
 }
 
@@ -122,7 +133,7 @@ Status train(Trainer& trainer, const Job& job,
   }
   return job.trained.empty()
              ? Status()
-             : write_with_initializers(job.model, trainer.parameters(), job.trained);
+             : write_with_initializers(job.model, trainer.initializers(), job.trained);
 }
 
 }  // namespace tilewright::train

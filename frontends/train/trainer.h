@@ -9,6 +9,7 @@
 #include "frontends/train/data.h"
 #include "frontends/train/job.h"
 #include "frontends/train/parameters.h"
+#include "frontends/train/step_graph.h"
 #include "runtime/session.h"
 
 namespace tilewright::train {
@@ -22,9 +23,9 @@ class Trainer {
   // The next step; its loss, before the update.
   Result<double> step();
   int64_t steps_done() const { return step_; }
-  // Of the last step, before they were clipped; and what parameters are now.
+  // Of the last step, before they were clipped; and what the model's initialisers are now.
   NamedTensors gradients() const;
-  NamedTensors parameters() const;
+  NamedTensors initializers() const;
   int64_t parameter_count() const;
   double compile_seconds() const { return compile_seconds_; }
   int threads() const { return session_->threads(); }
@@ -33,16 +34,22 @@ class Trainer {
  private:
   Trainer(const Job& job) : job_(job) {}
   Status prepare(const CompileOptions& compile, int threads);
-  Status load_batch();
+  Status add_inputs(const OnnxModel& model);
+  void load_batch();
+  // Inputs behind the data: which samples, where numbers are drawn; step and rate; states.
+  size_t step_input() const { return columns_ + (draws_ ? 1 : 0); }
+  size_t first_state() const { return step_input() + 2; }
 
   const Job job_;
-  Parameters parameters_;
+  Trained trained_;
+  std::vector<State> states_;
   std::unique_ptr<Dataset> data_;
   std::unique_ptr<Order> order_;
   std::unique_ptr<Session> session_;
   // In the graph's order (step_graph.h).
   std::vector<Tensor> inputs_, outputs_;
   size_t columns_ = 0;  // of the data: as many inputs come first
+  bool draws_ = false;
   int64_t step_ = 0;
   double compile_seconds_ = 0;
 };

@@ -6,6 +6,9 @@
 // as 1, 2, 3 (SC 2011): ten rounds of multiplications over a counter, here the position (64 bits)
 // and the stream (64 bits). The key is a `seed` of the model, or the run's own (run_key), and the
 // stream the number of the node; inside a loop it is mixed with the iteration (random_key).
+// In training, samples have numbers of their own: the counter then is the position inside of a sample
+// (32 bits), and which sample of the data it is (64 bits, half of them mixed into the stream), so that
+// what is drawn for it depends neither on its place in the batch nor on who else is there.
 #include <array>
 #include <cmath>
 
@@ -19,6 +22,7 @@ namespace {
 
 constexpr std::string_view kSource = "https://doi.org/10.1145/2063384.2063405";
 constexpr DType kWord = DType::kUInt32;
+constexpr int64_t kReach = int64_t{1} << 32;  // of one word
 
 Expr word(int64_t v) { return int_imm(v, kWord); }
 Expr shifted(const Expr& x, int64_t by) {
@@ -85,6 +89,28 @@ void compute_random_key(ComputeContext& c) {
 
 // --- numbers -----------------------------------------------------------------------------------
 
+// Dimension `axis` holds the same number of rows for each of the samples.
+Status check_samples(const InferContext& c, const std::vector<Expr>& shape) {
+  const TensorType& t = c.type(3);
+  const int64_t axis = c.attr_int("axis", 0);
+  if (t.dtype != DType::kInt64 || t.rank() != 1)
+    return c.error("samples is " + to_string(t) + ", expected i64 [batch]");
+  if (axis < 0 || axis >= static_cast<int64_t>(shape.size()))
+    return c.error("axis " + std::to_string(axis) + " of a result of rank " +
+                   std::to_string(shape.size()));
+  const auto batch = as_int(t.dims[0]), rows = as_int(shape[static_cast<size_t>(axis)]);
+  if (!batch || !rows) return c.needs_value("the number of samples is not known at compile time");
+  if (*batch == 0 ? *rows != 0 : *rows % *batch != 0)
+    return c.error("dimension " + std::to_string(axis) + " of the result has " +
+                   std::to_string(*rows) + " rows for " + std::to_string(*batch) + " samples");
+  // One word counts the positions inside of a sample.
+  Expr count = 1;
+  for (const Expr& d : shape) count = count * d;
+  const auto all = as_int(simplify(count));
+  if (!all || (*batch > 0 && *all / *batch >= kReach))
+    return c.error("a sample would draw 2^32 numbers or more");
+  return {};
+}
 Status infer_random(InferContext& c) {
   for (int k : {0, 1})
     if (!is_pair_of_words(c.type(k)))
@@ -98,18 +124,34 @@ Status infer_random(InferContext& c) {
   if (!shape) return c.error("no shape is given");
   const int64_t bits = c.attr_int("bits", 24);
   if (bits < 1 || bits > 24) return c.error(std::to_string(bits) + " bits, expected 1 to 24");
+  if (c.has(3)) TW_RETURN_IF_ERROR(check_samples(c, *shape));
   c.set_output(0, *to, *shape);
   return {};
 }
+// The words of the element at `i` of what is drawn by sample.
+RandomWords words_by_sample(const ComputeContext& c, const Axes& i) {
+  const std::vector<Expr>& shape = c.out()->shape;
+  const auto axis = static_cast<size_t>(c.attr_int("axis", 0));
+  const int64_t batch = std::max<int64_t>(*as_int(c.in(3)->shape[0]), 1);
+  const Expr rows = *as_int(shape[axis]) / batch;
+  Expr position = 0;
+  for (size_t d = 0; d < i.size(); ++d)
+    position = d == axis ? position * rows + floormod(i[d], rows) : position * shape[d] + i[d];
+  const Expr sample = load(c.in(3), {simplify(floordiv(i[axis], rows))});
+  const auto stream = words_of(c.in(1));
+  return philox({low_word(simplify(position)), low_word(sample), stream[0],
+                 exclusive_or(stream[1], low_word(shifted(sample, 32)))},
+                words_of(c.in(0)));
+}
 // The words of the element at `i`.
 RandomWords words_at(const ComputeContext& c, const Axes& i) {
+  if (c.has(3)) return words_by_sample(c, i);
   const std::vector<Expr>& shape = c.out()->shape;
   Expr position = 0, count = 1;
   for (size_t d = 0; d < i.size(); ++d) {
     position = position * shape[d] + i[d];
     count = count * shape[d];
   }
-  constexpr int64_t kReach = int64_t{1} << 32;
   position = simplify(position);
   const bool near = as_int(simplify(count)).value_or(kReach) < kReach;
   const auto stream = words_of(c.in(1));
@@ -161,9 +203,11 @@ void compute_random_normal(ComputeContext& c) {
 const std::vector<OpDef>& random_ops() {
   static const TensorType pair{kWord, {2}};
   static const std::vector<OperandDef> operands{
-      {"key"}, {"stream"}, {"shape", OperandDef::kOptional}};
+      {"key"}, {"stream"}, {"shape", OperandDef::kOptional}, {"samples", OperandDef::kOptional}};
   static const AttributeDef type{"to", AttributeKind::kString, "f32 or f64; default f32"},
-      shape{"shape", AttributeKind::kExtents, "of y, where the operand is absent"};
+      shape{"shape", AttributeKind::kExtents, "of y, where the operand is absent"},
+      axis{"axis", AttributeKind::kInt,
+           "of samples (i64 [batch], which of the data), if there are"};
   static const Attributes small{{"shape", Extents{{Expr(3), Expr(37)}}}};
   static const std::vector<OpDef> ops{
       {.name = "run_key",
@@ -184,6 +228,7 @@ const std::vector<OpDef>& random_ops() {
        .operands = operands,
        .attributes = {type,
                       shape,
+                      axis,
                       {"bits", AttributeKind::kInt, "of f32: multiples of 2^-bits; default 24"}},
        .fusion = FusionKind::kInjective,
        .costly = true,
@@ -196,7 +241,7 @@ const std::vector<OpDef>& random_ops() {
        .summary = "numbers of mean 0 and variance 1, normally distributed, each determined by key, "
                   "stream and position alone",
        .operands = operands,
-       .attributes = {type, shape},
+       .attributes = {type, shape, axis},
        .fusion = FusionKind::kInjective,
        .costly = true,
        .infer_type = infer_random,

@@ -73,7 +73,7 @@ def update(o, step, p, g, s):
 
 
 # A linear layer in a file, with data for each loss beside it; each test writes the job that it wants.
-class Train(unittest.TestCase):
+class TrainCase(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         random = np.random.default_rng(3)
@@ -100,16 +100,26 @@ class Train(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder.name, name)
 
-    def train(self, text, *more):
+    def train(self, text, *more, threads=1):
         with open(self.path("job.toml"), "w", encoding="utf-8") as file:
             file.write(text)
-        return subprocess.run([OPTIONS.cli, "train", self.path("job.toml"), "--threads", "1", *more],
+        return subprocess.run([OPTIONS.cli, "train", self.path("job.toml"), "--threads", str(threads), *more],
                               capture_output=True, text=True, check=False)
 
     def job(self, top=None, data=None, optimizer=None, output=None):
         return job_text({**MODEL, **(top or {})}, {**DATA, **(data or {})}, {**SGD, **(optimizer or {})},
                         OUTPUT if output is None else output)
 
+    def refused(self, text, message, status=1):
+        done = self.train(text)
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertIn(message, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        for name in ("log.jsonl", "trained.onnx", "gradients.npz"):
+            self.assertFalse(os.path.exists(self.path(name)))
+
+
+class Train(TrainCase):
     # The same training in f64: losses, the first gradients, and what the parameters are at the end.
     def reference(self, loss, targets, o):
         w, b, kept, losses, first = self.w.astype("f8"), self.b.astype("f8"), ({}, {}), [], None
@@ -190,14 +200,6 @@ class Train(unittest.TestCase):
         for key in ("median_ms", "min_ms", "compile_s", "peak_rss_mib"):
             self.assertGreater(line[key], 0)
         self.assertFalse(os.path.exists(self.path("log.jsonl")))
-
-    def refused(self, text, message, status=1):
-        done = self.train(text)
-        self.assertEqual(done.returncode, status, done.stderr)
-        self.assertIn(message, done.stderr)
-        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
-        for name in ("log.jsonl", "trained.onnx", "gradients.npz"):
-            self.assertFalse(os.path.exists(self.path(name)))
 
     def test_mistakes_are_one_clear_error(self):
         for text, message in (

@@ -60,4 +60,16 @@ def write():
     y = np.array([philox([i, 0] + stream, key)[0] >> 8 for i in range(6)]) / 2**24
     f.op("random_shape_operand", "random_uniform", [words(key), words(stream), Const([2, 3])], {},
          Want(y.reshape(2, 3), exact=True))
+    # By sample: two rows of the first dimension belong to each of three, or one row of the second.
+    samples = np.array([7, 2**40 + 3, 0])
+    for axis, shape in [(0, (6, 2)), (1, (2, 3, 2)), (0, (3,))]:
+        rows, y = shape[axis] // 3, np.zeros(shape)
+        for at in np.ndindex(*shape):
+            inside = list(at)
+            inside[axis] %= rows
+            place = int(np.ravel_multi_index(inside, [*shape[:axis], rows, *shape[axis + 1:]]))
+            sample = int(samples[at[axis] // rows])
+            y[at] = (philox([place, sample & MASK, stream[0], stream[1] ^ sample >> 32], key)[0] >> 8) / 2**24
+        f.op(f"random_by_sample_{axis}_{len(shape)}", "random_uniform", [words(key), words(stream), None, samples],
+             {"axis": axis, "shape": list(shape)}, Want(y, exact=True))
     return [f]

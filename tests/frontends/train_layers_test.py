@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""What layers do in training and not in inference: BatchNormalization's statistics, against NumPy in f64, and
+which elements Dropout drops."""
+import argparse
+import json
+import sys
+import unittest
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+import train_test
+from train_test import DATA, MODEL, OUTPUT, SGD, job_text
+
+CHANNELS, PLACES = 3, 4
+FLAT = {"scale": CHANNELS, "bias": CHANNELS, "mean": CHANNELS, "var": CHANNELS}
+
+
+def save(path, nodes, constants, ins, outs, opset=17):
+    value = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", *shape])
+    graph = helper.make_graph(nodes, "layers", [value("x", ins)], [value("y", outs)],
+                              [numpy_helper.from_array(v.astype("f4"), k) for k, v in constants.items()])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), path)
+
+
+class Layers(train_test.TrainCase):
+    def run_job(self, top=None, output=None, threads=1, data=None):
+        done = self.train(job_text({**MODEL, **(top or {})}, DATA if data is None else data, SGD, output or OUTPUT),
+                          threads=threads)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("log.jsonl"), encoding="utf-8") as file:
+            losses = [json.loads(line)["loss"] for line in file]
+        trained = onnx.load(self.path("trained.onnx"))
+        return losses, {i.name: numpy_helper.to_array(i) for i in trained.graph.initializer}
+
+
+class BatchNormalization(Layers):
+    # Two layers that share their running statistics, by a copy, over x and twice x.
+    def setUp(self):
+        super().setUp()
+        random = np.random.default_rng(8)
+        self.constants = {name: random.uniform(0.5, 2, size) for name, size in FLAT.items()}
+        self.x = random.normal(1, 2, (40, CHANNELS, PLACES)).astype("f4")
+        self.t = random.normal(size=(40, CHANNELS, PLACES)).astype("f4")
+        np.savez(self.path("data.npz"), x=self.x, t=self.t)
+
+    def save(self, opset=17, **attributes):
+        node = helper.make_node
+        norm = lambda x, mean, *out: node("BatchNormalization", [x, "scale", "bias", mean, "var"], list(out),
+                                          momentum=0.7, epsilon=1e-3, **attributes)
+        more = ["m", "v"] if attributes.get("training_mode") else []
+        save(self.path("model.onnx"),
+             [node("Identity", ["mean"], ["mean2"]), node("Add", ["x", "x"], ["x2"]),
+              norm("x", "mean", "a", *more), norm("x2", "mean2", "b"), node("Add", ["a", "b"], ["y"])],
+             self.constants, [CHANNELS, PLACES], [CHANNELS, PLACES], opset)
+
+    def reference(self, batch_statistics):
+        c = {k: v.astype("f4").astype("f8")[:, None] for k, v in self.constants.items()}
+        losses = []
+        for ids in self.order:
+            x, t, normal, y = self.x[ids].astype("f8"), self.t[ids].astype("f8"), [], 0
+            for k in (1, 2):
+                mean, var = c["mean"], c["var"]
+                if batch_statistics:
+                    mean, var = (k * x).mean((0, 2))[:, None], (k * x).var((0, 2))[:, None]
+                    c["mean"], c["var"] = 0.7 * c["mean"] + 0.3 * mean, 0.7 * c["var"] + 0.3 * var
+                normal.append((k * x - mean) / np.sqrt(var + 1e-3))
+                y = y + normal[-1] * c["scale"] + c["bias"]
+            losses.append(((y - t) ** 2).mean())
+            slope = 2 * (y - t) / y.size
+            for name, g in (("scale", slope * sum(normal)), ("bias", 2 * slope)):
+                c[name] = c[name] - SGD["lr"] * g.sum((0, 2))[:, None]
+        return losses, c
+
+    def check(self, statistics, opset=17, **attributes):
+        self.save(opset, **attributes)
+        losses, found = self.run_job({"statistics": f'"{statistics}"'})
+        wanted, constants = self.reference(statistics == "batch")
+        np.testing.assert_allclose(losses, wanted, rtol=2e-5)
+        for name, value in constants.items():
+            np.testing.assert_allclose(found[name], value[:, 0], rtol=2e-5, atol=1e-6, err_msg=name)
+        if statistics == "running":
+            for name in ("mean", "var"):
+                np.testing.assert_array_equal(found[name], self.constants[name].astype("f4"))
+
+    def test_statistics_of_the_batch_and_running_means(self):
+        for opset, attributes in ((17, {}), (17, {"training_mode": 1}), (9, {})):
+            with self.subTest(opset=opset, **attributes):
+                self.check("batch", opset, **attributes)
+
+    def test_running_statistics_can_stay(self):
+        for attributes in ({}, {"training_mode": 1}):
+            with self.subTest(**attributes):
+                self.check("running", **attributes)
+
+    def test_threads_change_nothing(self):
+        self.save()
+        one, three = (self.run_job(threads=n) for n in (1, 3))
+        self.assertEqual(one[0], three[0])
+        for name, value in one[1].items():
+            np.testing.assert_array_equal(value, three[1][name])
+
+    def test_a_statistic_is_no_parameter(self):
+        self.save()
+        self.refused(self.job({"parameters": '["scale", "mean"]'}),
+                     "'mean' is a running statistic of BatchNormalization, no parameter")
+
+
+# y = Dropout(x * w): where w is 1 and does not change, the loss, a mean, tells by its bits what was dropped.
+class Dropout(Layers):
+    INS = 4  # of 16 elements of a batch each has a bit of its own
+
+    def save(self, opset=17, **attributes):
+        node, inputs, constants = helper.make_node, ["h"], {"w": np.ones(self.INS)}
+        if opset >= 12:
+            inputs.append("ratio")
+            constants["ratio"] = np.array(0.5)
+        else:
+            attributes["ratio"] = 0.5
+        save(self.path("model.onnx"), [node("Mul", ["x", "w"], ["h"]), node("Dropout", inputs, ["y"], **attributes)],
+             constants, [self.INS], [self.INS], opset)
+
+    def kept(self, ids, top=None, threads=1):
+        """bool [steps, batch, ins] for the samples of each step."""
+        batch = len(ids[0])
+        x = np.zeros((40, self.INS), "f4")
+        for sample in range(40):  # those of a batch differ by 4
+            x[sample] = 2.0 ** (np.arange(self.INS) + self.INS * (sample % batch))
+        np.savez(self.path("data.npz"), x=x)
+        np.save(self.path("order.npy"), np.array(ids))
+        losses, _ = self.run_job({"loss": '"output"', "batch": batch, "steps": len(ids), 
+                                  **(top or {})}, threads=threads, data={k: v for k, v in DATA.items() if k != "targets"})
+        masks = []
+        for row, loss in zip(ids, losses):
+            bits = round(loss * batch * self.INS / 2)
+            self.assertAlmostEqual(loss * batch * self.INS / 2, bits)
+            masks.append([[bits >> i + self.INS * (s % batch) & 1 for i in range(self.INS)] for s in row])
+        return np.array(masks)
+
+    def setUp(self):
+        super().setUp()
+        SGD["lr"] = 0.0
+        self.addCleanup(SGD.update, lr=0.1)
+
+    IDS = [[0, 1, 2, 3], [4, 5, 6, 7]] * 10
+
+    def test_half_is_dropped_and_steps_differ(self):
+        for opset, attributes in ((17, {}), (17, {"seed": 3}), (10, {})):
+            with self.subTest(opset=opset, **attributes):
+                self.save(opset, **attributes)
+                kept = self.kept(self.IDS)
+                self.assertLess(abs(kept.mean() - 0.5), 0.125)  # over 4 deviations of 320 draws
+                self.assertEqual(len({m.tobytes() for m in kept}), len(kept))
+
+    def test_what_is_dropped_of_a_sample_depends_on_step_and_seed_alone(self):
+        self.save()
+        kept = self.kept(self.IDS)
+        turned = self.kept([row[::-1] for row in self.IDS])
+        np.testing.assert_array_equal(kept, turned[:, ::-1])
+        np.testing.assert_array_equal(kept, self.kept(self.IDS, threads=3))
+        np.testing.assert_array_equal(kept[:, 2:], self.kept([row[2:] for row in self.IDS]))
+        self.assertFalse((kept == self.kept(self.IDS, {"seed": 2})).all())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cli", required=True)
+    train_test.OPTIONS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest])
