@@ -8,6 +8,7 @@
 #include "frontends/compiler/compiler.h"
 #include "frontends/train/data.h"
 #include "frontends/train/job.h"
+#include "frontends/train/order.h"
 #include "frontends/train/parameters.h"
 #include "runtime/session.h"
 
