@@ -7,6 +7,8 @@ namespace tilewright::train {
 
 namespace {
 
+constexpr double kMostRate = 1e6;
+
 void read_data(Table t, Job& job) {
   std::string kind;
   t.read_word("kind", kind, {"arrays", "tokens"});
@@ -24,7 +26,6 @@ void read_data(Table t, Job& job) {
 }
 
 void read_optimizer(Table t, OptimizerJob& o) {
-  constexpr double kMostRate = 1e6;
   t.read_word("name", o.name, {"sgd", "adagrad", "rmsprop", "adam", "adamw"});
   const bool adam = o.name == "adam" || o.name == "adamw";
   o.eps = o.name == "adagrad" ? 1e-10 : 1e-8;
@@ -38,6 +39,22 @@ void read_optimizer(Table t, OptimizerJob& o) {
   t.read("weight_decay", o.weight_decay, 0, kMostRate);
   t.read("clip_norm", o.clip_norm, 0, 1e30);
   t.read("clip_value", o.clip_value, 0, 1e30);
+  t.finish();
+}
+
+void read_schedule(Table t, const OptimizerJob& o, ScheduleJob& s) {
+  std::string kind;
+  t.read_word("kind", kind, {"constant", "step", "cosine"});
+  t.read("warmup", s.warmup, 0);
+  if (kind == "step") {
+    s.kind = ScheduleKind::kStep;
+    t.read("every", s.every, 1, true);
+    t.read("gamma", s.gamma, 0, 1e3, true);
+  } else if (kind == "cosine") {
+    s.kind = ScheduleKind::kCosine;
+    t.read("least", s.least, 0, kMostRate);
+    if (s.least > o.lr) t.refuse("least", "is above optimizer.lr");
+  }
   t.finish();
 }
 
@@ -59,6 +76,7 @@ Result<Job> read_job(const std::filesystem::path& path) {
   job.seed = static_cast<uint64_t>(seed);
   read_data(t.table("data"), job);
   read_optimizer(t.table("optimizer"), job.optimizer);
+  if (t.has("schedule")) read_schedule(t.table("schedule"), job.optimizer, job.schedule);
   if (t.has("output")) {
     Table out = t.table("output");
     out.read("log", job.log);

@@ -37,6 +37,18 @@ struct OptimizerJob {
   double clip_norm = 0, clip_value = 0;
 };
 
+// What becomes of optimizer.lr (schedule.h).
+enum class ScheduleKind { kConstant, kStep, kCosine };
+struct ScheduleJob {
+  ScheduleKind kind = ScheduleKind::kConstant;
+  int64_t warmup = 0;  // steps
+  // kStep: after so many steps each, times gamma.
+  int64_t every = 1;
+  double gamma = 0.1;
+  // kCosine: where it ends.
+  double least = 0;
+};
+
 // Paths are relative to the job file's folder.
 struct Job {
   std::filesystem::path file, model;
@@ -46,6 +58,7 @@ struct Job {
   uint64_t seed = 1;
   DataJob data;
   OptimizerJob optimizer;
+  ScheduleJob schedule;
   // Files to write; empty: not written.
   std::filesystem::path log, gradients, trained;
 };

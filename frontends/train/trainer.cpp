@@ -9,6 +9,7 @@
 #include "frontends/onnx/write_trained.h"
 #include "frontends/tensor_files/npz.h"
 #include "frontends/train/optimizers.h"
+#include "frontends/train/schedule.h"
 #include "frontends/train/step_graph.h"
 
 namespace tilewright::train {
@@ -74,7 +75,8 @@ Status Trainer::prepare(const CompileOptions& compile, int threads) {
 Status Trainer::load_batch() {
   const std::vector<int64_t> ids = order_->batch(step_);
   data_->read(ids, {inputs_.data(), columns_});
-  const Rates rates = rates_at(job_.optimizer, step_);
+  Rates rates = rates_at(job_.optimizer, step_);
+  rates.lr = learning_rate(job_, step_);
   const double values[kRates] = {rates.lr, rates.correction1, rates.correction2};
   for (size_t k = 0; k < kRates; ++k)
     *inputs_[columns_ + k].data_as<float>() = static_cast<float>(values[k]);
@@ -108,11 +110,20 @@ Status train(Trainer& trainer, const Job& job,
     if (!log) return io_error("cannot be written", job.log.string());
   }
   for (int64_t step = trainer.steps_done(); step < job.steps; ++step) {
+    const int64_t since = now_nanoseconds();
     TW_ASSIGN(const double loss, trainer.step());
+    const double seconds = static_cast<double>(now_nanoseconds() - since) * 1e-9;
     if (step == 0 && !job.gradients.empty())
       TW_RETURN_IF_ERROR(write_npz(job.gradients, trainer.gradients()));
     if (log.is_open()) {
-      log << nlohmann::ordered_json{{"step", step}, {"loss", loss}}.dump() << "\n";
+      // What two runs share comes first.
+      log << nlohmann::ordered_json{{"step", step},
+                                    {"loss", loss},
+                                    {"lr", learning_rate(job, step)},
+                                    {"samples_per_second",
+                                     static_cast<double>(job.batch) / seconds}}
+                 .dump()
+          << "\n";
       if (!log.flush()) return io_error("cannot be written", job.log.string());
     }
     if (!std::isfinite(loss))

@@ -24,8 +24,9 @@ SGD = {"name": '"sgd"', "lr": 0.1}
 OUTPUT = {"log": '"log.jsonl"', "gradients": '"gradients.npz"', "model": '"trained.onnx"'}
 
 
-def job_text(top, data, optimizer, output):
-    tables = (("", top), ("data", data), ("optimizer", optimizer), ("output", output))
+def job_text(top, data, optimizer, output, **more):
+    """more: other tables, by name."""
+    tables = (("", top), ("data", data), ("optimizer", optimizer), ("output", output), *more.items())
     return "\n".join((f"[{name}]\n" if name else "") + "".join(f"{k} = {v}\n" for k, v in table.items())
                      for name, table in tables)
 
@@ -106,12 +107,22 @@ class Train(unittest.TestCase):
         return subprocess.run([OPTIONS.cli, "train", self.path("job.toml"), "--threads", "1", *more],
                               capture_output=True, text=True, check=False)
 
-    def job(self, top=None, data=None, optimizer=None, output=None):
+    def job(self, top=None, data=None, optimizer=None, output=None, **more):
         return job_text({**MODEL, **(top or {})}, {**DATA, **(data or {})}, {**SGD, **(optimizer or {})},
-                        OUTPUT if output is None else output)
+                        OUTPUT if output is None else output, **more)
+
+    # What the log says, without how fast it was: equal for equal runs.
+    def log(self):
+        with open(self.path("log.jsonl"), encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        for line in lines:
+            self.assertEqual(list(line)[:3], ["step", "loss", "lr"])
+            self.assertGreater(line.pop("samples_per_second"), 0)
+        return lines
 
     # The same training in f64: losses, the first gradients, and what the parameters are at the end.
-    def reference(self, loss, targets, o):
+    # rate: the learning rate of a step; None: always the optimiser's.
+    def reference(self, loss, targets, o, rate=None):
         w, b, kept, losses, first = self.w.astype("f8"), self.b.astype("f8"), ({}, {}), [], None
         for step, ids in enumerate(self.order):
             x = self.x[ids].astype("f8")
@@ -124,17 +135,19 @@ class Train(unittest.TestCase):
             if "clip_norm" in o:
                 norm = np.sqrt(sum((k * k).sum() for k in g))
                 g = [k * min(1, o["clip_norm"] / (norm + 1e-6)) for k in g]
-            w, b = update(o, step, w, g[0], kept[0]), update(o, step, b, g[1], kept[1])
+            now = {**o, "lr": rate(step)} if rate else o
+            w, b = update(now, step, w, g[0], kept[0]), update(now, step, b, g[1], kept[1])
         return losses, first, w, b
 
-    def check(self, o, loss="mean_squares", array="t"):
+    def check(self, o, loss="mean_squares", array="t", rate=None, **more):
         targets = {"t": self.t, "c": self.classes, "p": (self.t > 0).astype("f8")}[array]
         done = self.train(self.job({"loss": f'"{loss}"'}, {"targets": f'"{array}"'},
-                                   {k: json.dumps(v) for k, v in o.items()}))
+                                   {k: json.dumps(v) for k, v in o.items()}, **more))
         self.assertEqual(done.returncode, 0, done.stderr)
-        losses, gradients, w, b = self.reference(loss, targets, o)
-        with open(self.path("log.jsonl"), encoding="utf-8") as file:
-            log = [json.loads(line) for line in file]
+        losses, gradients, w, b = self.reference(loss, targets, o, rate)
+        log = self.log()
+        if rate:
+            np.testing.assert_allclose([line["lr"] for line in log], [rate(k) for k in range(STEPS)], rtol=1e-14)
         self.assertEqual([line["step"] for line in log], list(range(STEPS)))
         np.testing.assert_allclose([line["loss"] for line in log], losses, rtol=2e-5, atol=1e-6)
         with np.load(self.path("gradients.npz")) as found:
@@ -166,6 +179,20 @@ class Train(unittest.TestCase):
             with self.subTest(loss=loss):
                 self.check({"name": "sgd", "lr": 0.1}, loss, array)
 
+    def test_schedules(self):
+        def warm(warmup, rate):
+            return lambda step: 0.1 * (step + 1) / warmup if step < warmup else rate(step - warmup)
+        for table, rate in (
+                ({"kind": '"constant"'}, lambda step: 0.1),
+                ({"kind": '"constant"', "warmup": 4}, warm(4, lambda t: 0.1)),
+                ({"kind": '"step"', "every": 3, "gamma": 0.5, "warmup": 2}, warm(2, lambda t: 0.1 * 0.5 ** (t // 3))),
+                ({"kind": '"cosine"'}, lambda t: 0.05 * (1 + np.cos(np.pi * t / STEPS))),
+                ({"kind": '"cosine"', "least": 0.02, "warmup": 5},
+                 warm(5, lambda t: 0.02 + 0.04 * (1 + np.cos(np.pi * t / (STEPS - 5)))))):
+            with self.subTest(**table):
+                for optimizer in ({"name": "sgd", "lr": 0.1}, {"name": "adam", "lr": 0.1}):
+                    self.check(optimizer, rate=rate, schedule=table)
+
     def test_only_what_matches_is_trained(self):
         done = self.train(self.job({"parameters": '["b*"]'}))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -178,8 +205,7 @@ class Train(unittest.TestCase):
             data = {k: v for k, v in DATA.items() if k != "order"}
             done = self.train(job_text({**MODEL, "seed": seed}, data, SGD, OUTPUT))
             self.assertEqual(done.returncode, 0, done.stderr)
-            with open(self.path("log.jsonl"), encoding="utf-8") as file:
-                return file.read()
+            return self.log()
         self.assertEqual(losses(5), losses(5))
         self.assertNotEqual(losses(5), losses(6))
 
@@ -205,6 +231,10 @@ class Train(unittest.TestCase):
                 (self.job({"steps": '"many"'}), "job.toml:3: 'steps' is not an integer"),
                 (self.job({"batch": 0}), "'batch' is 0, expected at least 1"),
                 (self.job({"loss": '"hinge"'}), "'loss' is 'hinge', expected one of cross_entropy"),
+                (self.job(schedule={"kind": '"stepp"'}), "'schedule.kind' is 'stepp', expected one of constant, step"),
+                (self.job(schedule={"kind": '"step"', "gamma": 0.5}), "'schedule.every' is missing"),
+                (self.job(schedule={"kind": '"cosine"', "least": 0.2}), "'schedule.least' is above optimizer.lr"),
+                (self.job(schedule={"kind": '"cosine"', "gamma": 0.2}), "'schedule.gamma' is no key here"),
                 (self.job({"parameters": '["q*"]'}), "no float initialiser of the model matches 'q*'"),
                 (self.job({"model": '"none.onnx"'}), "none.onnx"),
                 (self.job(data={"targets": '"u"'}), "there is no array 'u'; there are: x, t, c, p"),
