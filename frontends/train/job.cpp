@@ -77,6 +77,12 @@ Result<Job> read_job(const std::filesystem::path& path) {
   read_data(t.table("data"), job);
   read_optimizer(t.table("optimizer"), job.optimizer);
   if (t.has("schedule")) read_schedule(t.table("schedule"), job.optimizer, job.schedule);
+  if (t.has("checkpoint")) {
+    Table c = t.table("checkpoint");
+    c.read("folder", job.checkpoint.folder, true);
+    c.read("every", job.checkpoint.every, 1, true);
+    c.finish();
+  }
   if (t.has("output")) {
     Table out = t.table("output");
     out.read("log", job.log);

@@ -49,6 +49,12 @@ struct ScheduleJob {
   double least = 0;
 };
 
+// State is written to the folder after so many steps each, and at the end; an empty folder: never.
+struct CheckpointJob {
+  std::filesystem::path folder;
+  int64_t every = 0;
+};
+
 // Paths are relative to the job file's folder.
 struct Job {
   std::filesystem::path file, model;
@@ -59,6 +65,7 @@ struct Job {
   DataJob data;
   OptimizerJob optimizer;
   ScheduleJob schedule;
+  CheckpointJob checkpoint;
   // Files to write; empty: not written.
   std::filesystem::path log, gradients, trained;
 };

@@ -1,13 +1,10 @@
 // State lies in tensors that each step updates in place: no parameter is copied.
 #include "frontends/train/trainer.h"
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
-#include "frontends/onnx/write_trained.h"
-#include "frontends/tensor_files/npz.h"
+#include "frontends/train/job_essentials.h"
 #include "frontends/train/optimizers.h"
 #include "frontends/train/schedule.h"
 #include "frontends/train/step_graph.h"
@@ -36,6 +33,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const CompileOp
 
 Status Trainer::prepare(const CompileOptions& compile, int threads) {
   TW_ASSIGN(const std::unique_ptr<OnnxModel> model, open_model(job_.model.string()));
+  model_hash_ = hash_of(*model);
   TW_ASSIGN(parameters_, find_parameters(*model, job_.parameters));
   TW_ASSIGN(StepGraph step, build_step(*model, parameters_, job_));
   TW_ASSIGN(data_, open_dataset(job_.data, step.wanted));
@@ -63,10 +61,13 @@ Status Trainer::prepare(const CompileOptions& compile, int threads) {
     TW_ASSIGN(Tensor t, zeros(DType::kFloat32, flat));
     inputs_.push_back(std::move(t));
   }
+  states_ = step.states;
   const int64_t since = now_nanoseconds();
   TW_ASSIGN(const std::shared_ptr<Executable> executable,
             compile_in_memory(std::move(step.graph), compile));
-  TW_ASSIGN(session_, Session::create(executable, {.threads = threads, .seed = job_.seed}));
+  // Not 0, which would draw random numbers that no other run has.
+  const uint64_t seed = std::max<uint64_t>(job_.seed, 1);
+  TW_ASSIGN(session_, Session::create(executable, {.threads = threads, .seed = seed}));
   compile_seconds_ = static_cast<double>(now_nanoseconds() - since) * 1e-9;
   return {};
 }
@@ -102,38 +103,16 @@ int64_t Trainer::parameter_count() const {
   return n;
 }
 
-Status train(Trainer& trainer, const Job& job,
-             const std::function<void(int64_t step, double loss)>& progress) {
-  std::ofstream log;
-  if (!job.log.empty()) {
-    log.open(job.log);
-    if (!log) return io_error("cannot be written", job.log.string());
-  }
-  for (int64_t step = trainer.steps_done(); step < job.steps; ++step) {
-    const int64_t since = now_nanoseconds();
-    TW_ASSIGN(const double loss, trainer.step());
-    const double seconds = static_cast<double>(now_nanoseconds() - since) * 1e-9;
-    if (step == 0 && !job.gradients.empty())
-      TW_RETURN_IF_ERROR(write_npz(job.gradients, trainer.gradients()));
-    if (log.is_open()) {
-      // What two runs share comes first.
-      log << nlohmann::ordered_json{{"step", step},
-                                    {"loss", loss},
-                                    {"lr", learning_rate(job, step)},
-                                    {"samples_per_second",
-                                     static_cast<double>(job.batch) / seconds}}
-                 .dump()
-          << "\n";
-      if (!log.flush()) return io_error("cannot be written", job.log.string());
-    }
-    if (!std::isfinite(loss))
-      return invalid("the loss of step " + std::to_string(step) + " is " + std::to_string(loss),
-                     job.file.string());
-    if (progress) progress(step, loss);
-  }
-  return job.trained.empty()
-             ? Status()
-             : write_with_initializers(job.model, trainer.parameters(), job.trained);
+std::vector<StatePart> Trainer::state() const {
+  std::vector<StatePart> parts{{"parameters", &parameters_, inputs_[columns_ + kRates]}};
+  for (size_t k = 0; k < states_.size(); ++k)
+    parts.push_back({states_[k], &parameters_, inputs_[columns_ + kRates + 1 + k]});
+  return parts;
+}
+
+void Trainer::go_on_at(int64_t step) {
+  step_ = step;
+  session_->set_next_run(static_cast<uint64_t>(step));
 }
 
 }  // namespace tilewright::train

@@ -1,11 +1,11 @@
-// Runs the steps of a training job.
+// Runs steps of a training job, and keeps the state between them.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "frontends/compiler/compiler.h"
+#include "frontends/train/checkpoint.h"
 #include "frontends/train/data.h"
 #include "frontends/train/job.h"
 #include "frontends/train/order.h"
@@ -27,6 +27,11 @@ class Trainer {
   NamedTensors gradients() const;
   NamedTensors parameters() const;
   int64_t parameter_count() const;
+  // What a step reads and writes, in place: all that it takes to go on elsewhere, with the number of
+  // steps that are done. hash: of the model that was read (job_essentials.h).
+  std::vector<StatePart> state() const;
+  void go_on_at(int64_t step);
+  const std::string& model_hash() const { return model_hash_; }
   double compile_seconds() const { return compile_seconds_; }
   int threads() const { return session_->threads(); }
   Session& session() { return *session_; }
@@ -43,13 +48,11 @@ class Trainer {
   std::unique_ptr<Session> session_;
   // In the graph's order (step_graph.h).
   std::vector<Tensor> inputs_, outputs_;
+  std::vector<std::string> states_;  // names of the optimiser's buffers
+  std::string model_hash_;
   size_t columns_ = 0;  // of the data: as many inputs come first
   int64_t step_ = 0;
   double compile_seconds_ = 0;
 };
-
-// All steps of a job, and what it wants written. `progress`: called after each step with its loss.
-Status train(Trainer& trainer, const Job& job,
-             const std::function<void(int64_t step, double loss)>& progress);
 
 }  // namespace tilewright::train
