@@ -78,6 +78,17 @@ std::string progress_line(const train::Job& job, const train::LogLine& line, int
   return text;
 }
 
+// "step 100: held-back loss 0.1234, accuracy 97.12 %"
+std::string held_back_line(const train::LogLine& line) {
+  char text[96];
+  const int n = std::snprintf(text, sizeof text, "step %lld: held-back loss %.4f",
+                              static_cast<long long>(line.step + 1), *line.held_back_loss);
+  if (line.held_back_accuracy)
+    std::snprintf(text + n, sizeof text - static_cast<size_t>(n), ", accuracy %.2f %%",
+                  100 * *line.held_back_accuracy);
+  return text;
+}
+
 Status run_steps(train::Trainer& trainer, const train::Job& job, const TrainArguments& a) {
   Progress progress;
   const Interrupt interrupt({SIGINT, SIGTERM});
@@ -94,6 +105,11 @@ Status run_steps(train::Trainer& trainer, const train::Job& job, const TrainArgu
   };
   how.progress = [&](const train::LogLine& line) {
     if (!first) first = line.step;
+    if (line.held_back_loss) {
+      progress.clear();
+      std::printf("%s\n", held_back_line(line).c_str());
+      std::fflush(stdout);
+    }
     progress.show(progress_line(job, line, *first, seconds_since(start)));
   };
   TW_ASSIGN(const train::TrainEnd end, train::train(trainer, job, how));
@@ -118,8 +134,8 @@ Status run_steps(train::Trainer& trainer, const train::Job& job, const TrainArgu
 
 Status run(const ModelOptions& options, const TrainArguments& a) {
   TW_ASSIGN(train::Job job, train::read_job(a.job));
-  // The order of a file may have no more steps than the job: a measurement shuffles.
-  if (a.bench) job.data.order.clear();
+  // The order of a file may have no more steps than the job: a measurement shuffles. It evaluates nothing.
+  if (a.bench) job.data.order.clear(), job.evaluation = {};
   CompileOptions compile = compile_options(options);
   std::unique_ptr<train::Trainer> trainer;
   {

@@ -9,19 +9,25 @@ namespace {
 
 constexpr double kMostRate = 1e6;
 
-void read_data(Table t, Job& job) {
+void read_data(Table& t, DataJob& data) {
   std::string kind;
   t.read_word("kind", kind, {"arrays", "tokens"});
-  t.read("file", job.data.file, true);
-  t.read("order", job.data.order);
+  t.read("file", data.file, true);
   if (kind == "tokens") {
-    job.data.kind = DataKind::kTokens;
-    t.read("input", job.data.input, true);
-    t.read("length", job.data.length, 1, true);
+    data.kind = DataKind::kTokens;
+    t.read("input", data.input, true);
+    t.read("length", data.length, 1, true);
   } else {
-    t.read("inputs", job.data.inputs);
-    t.read("targets", job.data.targets);
+    t.read("inputs", data.inputs);
+    t.read("targets", data.targets);
   }
+}
+
+void read_evaluation(Table t, EvaluationJob& e) {
+  read_data(t, e.data);
+  t.read("every", e.every, 1, true);
+  // Each byte of a text is a target once.
+  e.data.apart = true;
   t.finish();
 }
 
@@ -74,7 +80,10 @@ Result<Job> read_job(const std::filesystem::path& path) {
   int64_t seed = 1;
   t.read("seed", seed, 0);
   job.seed = static_cast<uint64_t>(seed);
-  read_data(t.table("data"), job);
+  Table data = t.table("data");
+  read_data(data, job.data);
+  data.read("order", job.data.order);
+  data.finish();
   read_optimizer(t.table("optimizer"), job.optimizer);
   if (t.has("schedule")) read_schedule(t.table("schedule"), job.optimizer, job.schedule);
   if (t.has("checkpoint")) {
@@ -83,6 +92,7 @@ Result<Job> read_job(const std::filesystem::path& path) {
     c.read("every", job.checkpoint.every, 1, true);
     c.finish();
   }
+  if (t.has("evaluation")) read_evaluation(t.table("evaluation"), job.evaluation);
   if (t.has("output")) {
     Table out = t.table("output");
     out.read("log", job.log);

@@ -20,9 +20,10 @@ struct DataJob {
   // kArrays: the array of each input of the model, and that of the targets; empty: the loss needs none.
   std::map<std::string, std::string> inputs;
   std::string targets;
-  // kTokens: the input of the model, and how long its pieces are.
+  // kTokens: the input of the model, and how long its pieces are; apart: none begins within another.
   std::string input;
   int64_t length = 0;
+  bool apart = false;
   // i64 [steps, batch], numbers of samples; empty: shuffled anew for each epoch.
   std::filesystem::path order;
 };
@@ -55,6 +56,13 @@ struct CheckpointJob {
   int64_t every = 0;
 };
 
+// Held-back samples, each of which counts once after so many steps each, and at the end; an empty
+// data.file: there are none.
+struct EvaluationJob {
+  DataJob data;
+  int64_t every = 0;
+};
+
 // Paths are relative to the job file's folder.
 struct Job {
   std::filesystem::path file, model;
@@ -66,6 +74,7 @@ struct Job {
   OptimizerJob optimizer;
   ScheduleJob schedule;
   CheckpointJob checkpoint;
+  EvaluationJob evaluation;
   // Files to write; empty: not written.
   std::filesystem::path log, gradients, trained;
 };

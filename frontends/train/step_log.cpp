@@ -6,7 +6,6 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 namespace tilewright::train {
 
@@ -15,21 +14,25 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json to_json(const LogLine& l) {
-  return {{"step", l.step},
-          {"loss", l.loss},
-          {"lr", l.lr},
-          {"samples_per_second", l.samples_per_second}};
+  Json j{{"step", l.step}, {"loss", l.loss}, {"lr", l.lr}};
+  if (l.held_back_loss) j["held_back_loss"] = *l.held_back_loss;
+  if (l.held_back_accuracy) j["held_back_accuracy"] = *l.held_back_accuracy;
+  j["samples_per_second"] = l.samples_per_second;
+  return j;
 }
 
 // Nothing where the text is no line of a log.
 std::optional<LogLine> from_json(const std::string& text) {
   const Json j = Json::parse(text, nullptr, false);
-  const auto number = [&](const char* key) { return j.contains(key) && j[key].is_number(); };
-  if (!j.is_object() || !number("step") || !number("loss") || !number("lr") ||
-      !number("samples_per_second"))
-    return std::nullopt;
-  return LogLine{j["step"].get<int64_t>(), j["loss"].get<double>(), j["lr"].get<double>(),
-                 j["samples_per_second"].get<double>()};
+  const auto number = [&](const char* key) -> std::optional<double> {
+    if (!j.contains(key) || !j[key].is_number()) return std::nullopt;
+    return j[key].get<double>();
+  };
+  if (!j.is_object() || !number("step") || !j["step"].is_number_integer()) return std::nullopt;
+  const auto loss = number("loss"), lr = number("lr"), speed = number("samples_per_second");
+  if (!loss || !lr || !speed) return std::nullopt;
+  return LogLine{j["step"].get<int64_t>(),     *loss, *lr, number("held_back_loss"),
+                 number("held_back_accuracy"), *speed};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/core/result.h"
@@ -15,6 +16,8 @@ struct LogLine {
   int64_t step = 0;  // 0 is the first
   double loss = 0;   // before the step's update
   double lr = 0;
+  // After the update, of the steps that evaluate (evaluation.h).
+  std::optional<double> held_back_loss, held_back_accuracy;
   double samples_per_second = 0;
 };
 

@@ -8,7 +8,8 @@ namespace tilewright::train {
 
 namespace {
 
-// Pieces of a text, one for each place where one begins.
+// Pieces of a text, one for each place where one begins; where they are apart, a rest that is shorter
+// than a piece is left out.
 class Tokens final : public Dataset {
  public:
   static Result<std::unique_ptr<Dataset>> open(const DataJob& job, const Wanted& wanted) {
@@ -28,6 +29,7 @@ class Tokens final : public Dataset {
     auto set = std::make_unique<Tokens>();
     TW_ASSIGN(set->file_, MappedFile::open(job.file));
     set->length_ = job.length;
+    set->stride_ = job.apart ? job.length : 1;
     set->columns_ = {x};
     if (wanted.has_targets) set->columns_.push_back(wanted.targets);
     if (set->size() < 1)
@@ -44,12 +46,14 @@ class Tokens final : public Dataset {
                          where);
     return std::unique_ptr<Dataset>(std::move(set));
   }
-  int64_t size() const override { return static_cast<int64_t>(bytes().size()) - length_; }
+  int64_t size() const override {
+    return (static_cast<int64_t>(bytes().size()) - length_ - 1 + stride_) / stride_;
+  }
   const std::vector<SampleInfo>& columns() const override { return columns_; }
   void read(std::span<const int64_t> ids, std::span<const Tensor> rows) const override {
     for (size_t c = 0; c < columns_.size(); ++c)
       for (size_t i = 0; i < ids.size(); ++i) {
-        const uint8_t* from = bytes().data() + ids[i] + static_cast<int64_t>(c);
+        const uint8_t* from = bytes().data() + ids[i] * stride_ + static_cast<int64_t>(c);
         const auto row = static_cast<int64_t>(i) * length_;
         if (columns_[c].dtype == DType::kInt64)
           std::copy_n(from, length_, rows[c].data_as<int64_t>() + row);
@@ -61,7 +65,7 @@ class Tokens final : public Dataset {
  private:
   std::span<const uint8_t> bytes() const { return file_->bytes(); }
   std::shared_ptr<const MappedFile> file_;
-  int64_t length_ = 0;
+  int64_t length_ = 0, stride_ = 1;
   std::vector<SampleInfo> columns_;
 };
 }  // namespace

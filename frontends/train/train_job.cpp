@@ -79,6 +79,7 @@ class Run {
         static_cast<double>(job_.batch) * 1e9 / static_cast<double>(now_nanoseconds() - since);
     if (line.step == 0 && !job_.gradients.empty())
       TW_RETURN_IF_ERROR(write_npz(job_.gradients, trainer_.gradients()));
+    TW_RETURN_IF_ERROR(evaluate(line));
     TW_RETURN_IF_ERROR(log_->write(line));
     // Such a state is none to go on from.
     if (!std::isfinite(line.loss))
@@ -89,6 +90,16 @@ class Run {
     if (folder_) TW_RETURN_IF_ERROR(folder_->status());
     if (folder_ && trainer_.steps_done() % job_.checkpoint.every == 0) TW_RETURN_IF_ERROR(save());
     if (options_.progress) options_.progress(line);
+    return {};
+  }
+
+  Status evaluate(LogLine& line) {
+    const EvaluationJob& e = job_.evaluation;
+    const int64_t done = line.step + 1;
+    if (e.data.file.empty() || (done % e.every != 0 && done != job_.steps)) return {};
+    TW_ASSIGN(const HeldBack found, trainer_.evaluate());
+    line.held_back_loss = found.loss;
+    line.held_back_accuracy = found.accuracy;
     return {};
   }
 

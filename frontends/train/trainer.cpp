@@ -69,6 +69,9 @@ Status Trainer::prepare(const CompileOptions& compile, int threads) {
   const uint64_t seed = std::max<uint64_t>(job_.seed, 1);
   TW_ASSIGN(session_, Session::create(executable, {.threads = threads, .seed = seed}));
   compile_seconds_ = static_cast<double>(now_nanoseconds() - since) * 1e-9;
+  if (job_.evaluation.data.file.empty()) return {};
+  TW_ASSIGN(evaluator_, Evaluator::create(*model, {&parameters_}, {inputs_[columns_ + kRates]},
+                                          job_, step.wanted, compile, threads));
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include "frontends/compiler/compiler.h"
 #include "frontends/train/checkpoint.h"
 #include "frontends/train/data.h"
+#include "frontends/train/evaluation.h"
 #include "frontends/train/job.h"
 #include "frontends/train/order.h"
 #include "frontends/train/parameters.h"
@@ -22,6 +23,8 @@ class Trainer {
                                                  int threads);
   // The next step; its loss, before the update.
   Result<double> step();
+  // Of the parameters as they are now. For jobs with held-back samples.
+  Result<HeldBack> evaluate() { return evaluator_->run(); }
   int64_t steps_done() const { return step_; }
   // Of the last step, before they were clipped; and what parameters are now.
   NamedTensors gradients() const;
@@ -46,6 +49,7 @@ class Trainer {
   std::unique_ptr<Dataset> data_;
   std::unique_ptr<Order> order_;
   std::unique_ptr<Session> session_;
+  std::unique_ptr<Evaluator> evaluator_;  // null: nothing is held back
   // In the graph's order (step_graph.h).
   std::vector<Tensor> inputs_, outputs_;
   std::vector<std::string> states_;  // names of the optimiser's buffers
