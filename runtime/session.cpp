@@ -98,6 +98,11 @@ Session::Session(std::shared_ptr<const Executable> executable, SessionOptions op
   slots_.resize(output_infos_.size());
 }
 
+void Session::set_next_run(uint64_t run) {
+  std::lock_guard lock(mutex_);
+  runs_ = run;
+}
+
 void Session::set_threads(int threads) {
   std::lock_guard lock(mutex_);
   pool_ = make_pool(threads);

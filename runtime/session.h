@@ -49,6 +49,8 @@ class Session {
   // Errors: invalid inputs (named), kLimit for memory.
   Status run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs);
 
+  // The next run is the one of this number (0: the first), in what random numbers it has.
+  void set_next_run(uint64_t run);
   void set_threads(int threads);  // as SessionOptions::threads
   // Workers that runs use now, the calling thread included; fewer than asked for where the system
   // grants no more.

@@ -150,7 +150,10 @@ struct TrainArguments {
   // Steps are timed for so many seconds, and nothing is written; the result as JSON.
   bool bench = false, json = false;
   double seconds = 3;
-  std::string trace;  // with bench: where time goes, node by node, and a trace of a step to this file
+  bool resume = false,
+       fresh = false;  // at most one (train_job.h); neither: as checkpoints are there
+  std::string
+      trace;  // with bench: where time goes, node by node, and a trace of a step to this file
 };
 int train_command(const ModelOptions& options, const TrainArguments& arguments);
 // action: show, check, merge, prune or export.

@@ -180,6 +180,11 @@ void add_train(CLI::App& app, Arguments& a) {
   add_machine(c, a.model);
   c->add_option("--threads", a.model.threads, "threads to run with; 0: one per available CPU")
       ->check(CLI::Range(0, 1024));
+  auto* resume = c->add_flag("--resume", a.train.resume,
+                             "go on from the job's newest checkpoint, and end if there is none; "
+                             "without this option, begin then");
+  c->add_flag("--fresh", a.train.fresh, "begin anew, and remove the job's checkpoints")
+      ->excludes(resume);
   c->add_flag("--bench", a.train.bench,
               "time steps on the job's data for --seconds, and write nothing");
   c->add_option("--seconds", a.train.seconds, "how long to measure")
@@ -204,9 +209,22 @@ void add_train(CLI::App& app, Arguments& a) {
       "  [optimizer]\n"
       "  name = \"adam\"                 # or sgd, adagrad, rmsprop, adamw\n"
       "  lr = 0.001\n"
+      "  [schedule]                    # of lr; without it, constant\n"
+      "  kind = \"cosine\"               # to `least`; or step: times `gamma` after `every` steps\n"
+      "  warmup = 20\n"
+      "  [evaluation]                  # of held-back samples; with the keys of [data] and\n"
+      "  kind = \"arrays\"\n"
+      "  file = \"held_back.npz\"\n"
+      "  inputs = { x = \"images\" }\n"
+      "  targets = \"labels\"\n"
+      "  every = 100                   # steps\n"
+      "  [checkpoint]                  # the same command goes on from the newest one\n"
+      "  folder = \"checkpoints\"        # holds the last two\n"
+      "  every = 100                   # steps\n"
       "  [output]\n"
       "  log = \"log.jsonl\"\n"
       "  model = \"trained.onnx\"\n"
+      "Ctrl-C ends it after the step under way, with a checkpoint.\n"
       "Example:\n  tilewright train job.toml --threads 2");
 }
 void add_db(CLI::App& app, Arguments& a) {

@@ -1,6 +1,6 @@
 // tilewright train: a job's steps, or their time. What is wrong with a job is said before anything is
 // compiled or written; while steps run, a line on standard error shows the loss and the time left.
-#include "frontends/train/trainer.h"
+#include "frontends/train/train_job.h"
 
 #include <sys/resource.h>
 
@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "frontends/cli/cli.h"
+#include "frontends/cli/interrupt.h"
 #include "frontends/cli/progress.h"
 
 namespace tilewright::cli {
@@ -64,10 +65,77 @@ Status bench(train::Trainer& trainer, const TrainArguments& a) {
   return {};
 }
 
+// "step 12 of 300, loss 0.1234, 456 samples/s, 78 s left": rates of the steps of this run, `first` the
+// first of them.
+std::string progress_line(const train::Job& job, const train::LogLine& line, int64_t first,
+                          double seconds) {
+  const auto done = static_cast<double>(line.step + 1 - first),
+             left = static_cast<double>(job.steps - line.step - 1);
+  char text[160];
+  std::snprintf(text, sizeof text, "step %lld of %lld, loss %.4f, %.0f samples/s, %.0f s left",
+                static_cast<long long>(line.step + 1), static_cast<long long>(job.steps), line.loss,
+                done * static_cast<double>(job.batch) / seconds, seconds / done * left);
+  return text;
+}
+
+// "step 100: held-back loss 0.1234, accuracy 97.12 %"
+std::string held_back_line(const train::LogLine& line) {
+  char text[96];
+  const int n = std::snprintf(text, sizeof text, "step %lld: held-back loss %.4f",
+                              static_cast<long long>(line.step + 1), *line.held_back_loss);
+  if (line.held_back_accuracy)
+    std::snprintf(text + n, sizeof text - static_cast<size_t>(n), ", accuracy %.2f %%",
+                  100 * *line.held_back_accuracy);
+  return text;
+}
+
+Status run_steps(train::Trainer& trainer, const train::Job& job, const TrainArguments& a) {
+  Progress progress;
+  const Interrupt interrupt({SIGINT, SIGTERM});
+  const int64_t start = now_nanoseconds();
+  std::optional<int64_t> first;
+  train::TrainOptions how;
+  how.start = a.fresh    ? train::Start::kFresh
+              : a.resume ? train::Start::kResume
+                         : train::Start::kGoOn;
+  how.stop = Interrupt::is_set;
+  how.note = [&](const std::string& text) {
+    progress.clear();
+    std::cerr << "note: " << text << "\n";
+  };
+  how.progress = [&](const train::LogLine& line) {
+    if (!first) first = line.step;
+    if (line.held_back_loss) {
+      progress.clear();
+      std::printf("%s\n", held_back_line(line).c_str());
+      std::fflush(stdout);
+    }
+    progress.show(progress_line(job, line, *first, seconds_since(start)));
+  };
+  TW_ASSIGN(const train::TrainEnd end, train::train(trainer, job, how));
+  progress.clear();
+  if (end.first > 0) std::printf("went on after step %lld\n", static_cast<long long>(end.first));
+  if (end.stopped)
+    return invalid("interrupted after " + std::to_string(end.steps) + " of " +
+                   std::to_string(job.steps) + " steps; " +
+                   (end.checkpoint.empty()
+                        ? "nothing is kept, as the job has no table [checkpoint]"
+                        : "the same command goes on from " + end.checkpoint.string()));
+  if (end.first == end.steps) {
+    std::printf("all %lld steps were done before; --fresh begins anew\n",
+                static_cast<long long>(end.steps));
+    return {};
+  }
+  std::printf("%lld steps of %lld samples in %.1f s, %lld parameters; loss %.4f\n",
+              static_cast<long long>(end.steps - end.first), static_cast<long long>(job.batch),
+              seconds_since(start), static_cast<long long>(trainer.parameter_count()), end.loss);
+  return {};
+}
+
 Status run(const ModelOptions& options, const TrainArguments& a) {
   TW_ASSIGN(train::Job job, train::read_job(a.job));
-  // The order of a file may have no more steps than the job: a measurement shuffles.
-  if (a.bench) job.data.order.clear();
+  // The order of a file may have no more steps than the job: a measurement shuffles. It evaluates nothing.
+  if (a.bench) job.data.order.clear(), job.evaluation = {};
   CompileOptions compile = compile_options(options);
   std::unique_ptr<train::Trainer> trainer;
   {
@@ -75,25 +143,7 @@ Status run(const ModelOptions& options, const TrainArguments& a) {
     compile.progress = progress.callback();
     TW_ASSIGN(trainer, train::Trainer::create(job, compile, options.threads));
   }
-  if (a.bench) return bench(*trainer, a);
-  Progress progress;
-  const int64_t start = now_nanoseconds();
-  double last = 0;
-  TW_RETURN_IF_ERROR(train::train(*trainer, job, [&](int64_t step, double loss) {
-    const double done = static_cast<double>(step + 1), total = static_cast<double>(job.steps),
-                 seconds = seconds_since(start);
-    char line[160];
-    std::snprintf(line, sizeof line, "step %lld of %lld, loss %.4f, %.0f samples/s, %.0f s left",
-                  static_cast<long long>(step + 1), static_cast<long long>(job.steps), loss,
-                  done * static_cast<double>(job.batch) / seconds, seconds / done * (total - done));
-    progress.show(line);
-    last = loss;
-  }));
-  progress.clear();
-  std::printf("%lld steps of %lld samples in %.1f s, %lld parameters; loss %.4f\n",
-              static_cast<long long>(job.steps), static_cast<long long>(job.batch),
-              seconds_since(start), static_cast<long long>(trainer->parameter_count()), last);
-  return {};
+  return a.bench ? bench(*trainer, a) : run_steps(*trainer, job, a);
 }
 
 }  // namespace

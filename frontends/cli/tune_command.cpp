@@ -1,7 +1,5 @@
 // tilewright tune: better schedules for a model's kernels, by measuring them where they run.
 #include <algorithm>
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -10,6 +8,7 @@
 #include "autotune/report/report.h"
 #include "codegen/measure/machine_cache.h"
 #include "frontends/cli/cli.h"
+#include "frontends/cli/interrupt.h"
 #include "frontends/cli/progress.h"
 #include "frontends/compiler/tune.h"
 #include "runtime/device_cpu.h"
@@ -17,23 +16,6 @@
 namespace tilewright::cli {
 
 namespace {
-
-std::atomic<bool> interrupted{false};
-
-// While it lives, Ctrl-C ends tuning and keeps what was found; a second one ends the process.
-class OnInterrupt {
- public:
-  OnInterrupt() {
-    struct sigaction action{};
-    action.sa_handler = [](int) { interrupted = true; };
-    action.sa_flags = SA_RESETHAND;
-    ::sigaction(SIGINT, &action, &before_);
-  }
-  ~OnInterrupt() { ::sigaction(SIGINT, &before_, nullptr); }
-
- private:
-  struct sigaction before_{};
-};
 
 // "90", "90s", "4m", "1.5h" in seconds.
 std::optional<double> parse_duration(const std::string& text) {
@@ -161,7 +143,7 @@ int tune_command(const ModelOptions& options, const std::string& inputs,
   if (!arguments.report.empty())
     if (const Status s = autotune::report::check_writable(arguments.report); !s.ok())
       return report(s.error());
-  const OnInterrupt on_interrupt;
+  const Interrupt interrupt;
   auto bound = open_sized(options, inputs);
   if (!bound.ok()) return report(bound.error());
   const CompileOptions compile = compile_options(options);
@@ -172,7 +154,7 @@ int tune_command(const ModelOptions& options, const std::string& inputs,
                                .same_bits = arguments.same_bits,
                                .seed = arguments.seed,
                                .threads = compile.schedule_threads};
-  tuning.stop = [] { return interrupted.load(); };
+  tuning.stop = Interrupt::is_set;
   tuning.progress = [&](const autotune::TuneProgress& p) {
     char line[120];
     std::snprintf(line, sizeof line,

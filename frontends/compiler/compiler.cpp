@@ -150,6 +150,7 @@ static Result<ir::Graph> import_bound(const OnnxModel& model, const Binding& bin
                         .symbols = binding.symbols,
                         .input_values = {},
                         .names_apart = binding.names_apart,
+                        .bind = {},
                         .training = nullptr,
                         .notes = notes};
   Result<ir::Graph> graph = import_graph(model, options);

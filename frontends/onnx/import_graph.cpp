@@ -206,19 +206,16 @@ Error join_all(const std::vector<Error>& errors) {
 // Values that no node of the model gives.
 void GraphImport::begin(ImportScope& scope) {
   const bool draws = this->draws(model_.graph);
-  if (!training()) {
-    if (draws)
-      scope.values[kRunKey] = ir::add_node(graph_, "run_key", {}, {}, 1, "", {}).value()[0];
-    return;
-  }
-  training()->updated.clear();
-  const TrainingImport::Values values = training()->bind(graph_, draws);
-  for (const auto& [name, value] : values.initializers) {
+  BoundValues bound = options_.bind ? options_.bind(graph_, draws) : BoundValues();
+  if (draws && bound.key == ir::kNone)
+    bound.key = ir::add_node(graph_, "run_key", {}, {}, 1, "", {}).value()[0];
+  if (training()) training()->updated.clear();
+  for (const auto& [name, value] : bound.initializers) {
     scope.values[name] = value;
-    if (training()->batch_statistics) training()->updated[value] = value;
+    if (training()) training()->updated[value] = value;
   }
-  scope.values[kRunKey] = values.key;
-  scope.values[kSamples] = values.samples;
+  scope.values[kRunKey] = bound.key;
+  scope.values[kSamples] = bound.samples;
 }
 
 Result<ir::Graph> GraphImport::run() {

@@ -13,18 +13,18 @@ namespace tilewright {
 // How a model is imported to be trained, whatever mode it was exported for: Dropout drops, each node that
 // draws numbers draws others in each step, and BatchNormalization takes the statistics of its batch.
 struct TrainingImport {
-  struct Values {
-    // They stand for initialisers of the main graph, by name, so that these are no constants.
-    std::map<std::string, ir::ValueId> initializers;
-    // Where the model draws numbers: what from (u32 [2]), and which samples of the data the batch
-    // holds (i64 [batch]).
-    ir::ValueId key = ir::kNone, samples = ir::kNone;
-  };
-  // Adds them to a graph that has the model's inputs. `draws`: does the model draw numbers?
-  std::function<Values(ir::Graph&, bool draws)> bind;
   bool batch_statistics = true;  // false: the running ones, which stay as they are
   // Written by the import: what running statistics become, by what stands for their initialisers.
   std::map<ir::ValueId, ir::ValueId> updated;
+};
+
+// Values of the graph that no node or input of the model gives.
+struct BoundValues {
+  // They stand for initialisers of the main graph, by name, so that these are no constants.
+  std::map<std::string, ir::ValueId> initializers;
+  // Where the model draws numbers: what from (u32 [2]; kNone: a key of the run), and in training which
+  // samples of the data the batch holds (i64 [batch]).
+  ir::ValueId key = ir::kNone, samples = ir::kNone;
 };
 
 // What the caller knows of the inputs beyond the model; the more, the fewer symbols the graph has.
@@ -34,6 +34,9 @@ struct ImportOptions {
   std::map<std::string, ir::ConstantRef>
       input_values;          // small integer inputs whose value is fixed (shape operands)
   bool names_apart = false;  // every extent of an input is a symbol of its own, whatever its name
+  // Adds such values to a graph that has the model's inputs; null: there are none. `draws`: does the
+  // model draw numbers?
+  std::function<BoundValues(ir::Graph&, bool draws)> bind;
   TrainingImport* training = nullptr;         // null: for inference
   std::vector<std::string>* notes = nullptr;  // what the user should know of a model that is read
 };

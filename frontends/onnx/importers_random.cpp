@@ -69,8 +69,7 @@ V random(NodeImport& n, Numbers kind, DType use, std::vector<Expr> dims, ValueId
       shape = n.op("concat", {n.slice(shape, 0, 0, 1), n.ints({each})}, {{"axis", int64_t{0}}});
   }
   std::vector<ValueId> operands{key, stream, shape};
-  if (n.owner().training()) {
-    const ValueId samples = n.owner().scope()->find(kSamples);
+  if (const ValueId samples = n.owner().scope()->find(kSamples); samples != kNone) {
     if (const auto axis = axis_of_samples(n, samples, dims)) {
       operands.push_back(samples);
       a["axis"] = *axis;

@@ -42,20 +42,4 @@ struct Wanted {
 // wants, or of different lengths; targets that are no class.
 Result<std::unique_ptr<Dataset>> open_dataset(const DataJob& job, const Wanted& wanted);
 
-// The samples of each step: from a file, or shuffled anew by the seed for each epoch. It depends on
-// seed, step and batch alone, whatever process asks.
-class Order {
- public:
-  static Result<Order> create(const Job& job, int64_t samples);
-  // `batch` numbers of samples.
-  std::vector<int64_t> batch(int64_t step);
-
- private:
-  int64_t samples_ = 0, batch_ = 0;
-  uint64_t seed_ = 0;
-  std::vector<int64_t> given_;
-  int64_t epoch_ = -1;
-  std::vector<int64_t> shuffled_;  // of that epoch
-};
-
 }  // namespace tilewright::train

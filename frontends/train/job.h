@@ -20,9 +20,10 @@ struct DataJob {
   // kArrays: the array of each input of the model, and that of the targets; empty: the loss needs none.
   std::map<std::string, std::string> inputs;
   std::string targets;
-  // kTokens: the input of the model, and how long its pieces are.
+  // kTokens: the input of the model, and how long its pieces are; apart: none begins within another.
   std::string input;
   int64_t length = 0;
+  bool apart = false;
   // i64 [steps, batch], numbers of samples; empty: shuffled anew for each epoch.
   std::filesystem::path order;
 };
@@ -37,6 +38,31 @@ struct OptimizerJob {
   double clip_norm = 0, clip_value = 0;
 };
 
+// What becomes of optimizer.lr (schedule.h).
+enum class ScheduleKind { kConstant, kStep, kCosine };
+struct ScheduleJob {
+  ScheduleKind kind = ScheduleKind::kConstant;
+  int64_t warmup = 0;  // steps
+  // kStep: after so many steps each, times gamma.
+  int64_t every = 1;
+  double gamma = 0.1;
+  // kCosine: where it ends.
+  double least = 0;
+};
+
+// State is written to the folder after so many steps each, and at the end; an empty folder: never.
+struct CheckpointJob {
+  std::filesystem::path folder;
+  int64_t every = 0;
+};
+
+// Held-back samples, each of which counts once after so many steps each, and at the end; an empty
+// data.file: there are none.
+struct EvaluationJob {
+  DataJob data;
+  int64_t every = 0;
+};
+
 // Paths are relative to the job file's folder.
 struct Job {
   std::filesystem::path file, model;
@@ -48,6 +74,9 @@ struct Job {
   uint64_t seed = 1;
   DataJob data;
   OptimizerJob optimizer;
+  ScheduleJob schedule;
+  CheckpointJob checkpoint;
+  EvaluationJob evaluation;
   // Files to write; empty: not written.
   std::filesystem::path log, gradients, trained;
 };

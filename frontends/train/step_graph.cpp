@@ -10,52 +10,16 @@
 #include "frontends/onnx/import_graph.h"
 #include "frontends/train/losses.h"
 #include "frontends/train/optimizers.h"
-#include "ir/graph/infer.h"
-#include "ir/graph/op.h"
+#include "frontends/train/step_nodes.h"
 #include "passes/graph/differentiate.h"
 
 namespace tilewright::train {
 
 namespace {
 
-using ir::Expr;
 using ir::Graph;
 using ir::V;
 using ir::ValueId;
-
-// Thrown by formulas, and caught where they are called.
-struct StepFailure {
-  Error error;
-};
-
-// Nodes of the step that are none of the model's.
-class StepNodes final : public ir::NodeBuilder {
- public:
-  StepNodes(Graph& graph, std::string label) : graph_(graph), label_(std::move(label)) {}
-  Graph& graph() override { return graph_; }
-  const Graph& graph() const override { return graph_; }
-  std::vector<ValueId> ops(std::string_view name, std::vector<ValueId> inputs,
-                           ir::Attributes attributes, int outputs) override {
-    auto r = ir::add_node(graph_, name, std::move(inputs), std::move(attributes), outputs, label_,
-                          {label_});
-    if (!r.ok()) throw StepFailure{std::move(r.error())};
-    return std::move(r).value();
-  }
-  [[noreturn]] void fail(const std::string& message) const override {
-    throw StepFailure{invalid(message, label_)};
-  }
-  ValueId input(const std::string& name, ir::TensorType type) {
-    const ValueId v = graph_.add_value(name, std::move(type));
-    graph_.inputs.push_back(v);
-    return v;
-  }
-
- private:
-  Graph& graph_;
-  const std::string label_;
-};
-
-ir::TensorType flat_type(const Parameters& p) { return {DType::kFloat32, {Expr(p.elements)}}; }
 
 // Builds one step; used once.
 class StepBuilder {
@@ -79,62 +43,36 @@ class StepBuilder {
     ImportOptions options;
     for (const OnnxValueInfo& input : model_.graph.inputs) {
       if (model_.graph.initializers.count(input.name)) continue;
-      TW_RETURN_IF_ERROR(bind_batch(input, options));
+      TW_RETURN_IF_ERROR(bind_batch(input, job_.batch, options));
     }
     training_.batch_statistics = job_.statistics == "batch";
-    training_.bind = [&](Graph& graph, bool draws) { return bind(graph, draws); };
+    options.bind = [&](Graph& graph, bool draws) { return bind(graph, draws); };
     options.training = &training_;
     TW_ASSIGN(step_.graph, import_graph(model_, options));
     return {};
   }
   // What the model reads besides its data. An import may take several attempts, each from the start.
-  TrainingImport::Values bind(Graph& graph, bool draws) {
+  BoundValues bind(Graph& graph, bool draws) {
     StepNodes n(graph, "parameters");
-    TrainingImport::Values values;
+    BoundValues bound;
     state_inputs_.clear();
     const auto take_apart = [&](const char* name, const Parameters& from) {
       state_inputs_.push_back(n.input(name, flat_type(from)));
-      std::vector<ValueId> pieces;
-      for (const Parameter& p : from.members) {
-        pieces.push_back(
-            n.reshape(n.slice(state_inputs_.back(), 0, p.offset, p.offset + p.elements), p.shape));
-        values.initializers[p.name] = pieces.back();
-      }
-      return pieces;
+      return add_pieces(n, state_inputs_.back(), from, bound);
     };
     pieces_ = take_apart(kParameters, parameters_);
     if (has_statistics()) running_ = take_apart(kStatistics, statistics_);
     step_number_ = n.input("step", {DType::kInt64, {}});
     step_.draws = draws;
-    if (!draws) return values;
+    if (!draws) return bound;
     const std::vector<uint32_t> seed{static_cast<uint32_t>(job_.seed),
                                      static_cast<uint32_t>(job_.seed >> 32)};
-    values.key = n.op("random_key",
-                      {n.constant(ir::make_constant_of(DType::kUInt32, {2}, seed)), step_number_});
-    samples_ = n.input("sample_ids", {DType::kInt64, {Expr(job_.batch)}});
-    values.samples = samples_;
-    return values;
+    bound.key = n.op("random_key",
+                     {n.constant(ir::make_constant_of(DType::kUInt32, {2}, seed)), step_number_});
+    samples_ = n.input("sample_ids", {DType::kInt64, {ir::Expr(job_.batch)}});
+    bound.samples = samples_;
+    return bound;
   }
-  Status bind_batch(const OnnxValueInfo& input, ImportOptions& options) const {
-    if (!input.type.shape || input.type.shape->empty())
-      return invalid("has no dimension of samples", "input '" + input.name + "' of the model");
-    Shape shape;
-    for (const OnnxDimension& d : *input.type.shape) {
-      const auto* extent = std::get_if<int64_t>(&d);
-      const bool is_batch = shape.empty();
-      if (!is_batch && !extent)
-        return unsupported("an extent of a sample is not known: " + extent_name(d),
-                           "input '" + input.name + "' of the model");
-      if (is_batch && extent && *extent != job_.batch)
-        return invalid("is made for batches of " + std::to_string(*extent) + ", batch is " +
-                           std::to_string(job_.batch),
-                       "input '" + input.name + "' of the model");
-      shape.push_back(is_batch ? job_.batch : *extent);
-    }
-    options.input_shapes[input.name] = shape;
-    return {};
-  }
-
   // Behind the model: all that it is trained with.
   Result<StepGraph> build() {
     Graph& g = step_.graph;
@@ -145,7 +83,7 @@ class StepBuilder {
                      "output '" + g.output_names[0] + "' of the model");
     std::vector<ValueId> inputs;
     for (ValueId v : g.inputs)
-      if (!is_own(v)) step_.wanted.inputs.push_back(sample_of(v)), inputs.push_back(v);
+      if (!is_own(v)) step_.wanted.inputs.push_back(sample_of(g, v)), inputs.push_back(v);
     const ValueId loss = add_loss(output);
     if (step_.wanted.has_targets) inputs.push_back(g.inputs.back());
     if (step_.draws) inputs.push_back(samples_);
@@ -193,27 +131,10 @@ class StepBuilder {
     return v == step_number_ || v == samples_ ||
            std::find(state_inputs_.begin(), state_inputs_.end(), v) != state_inputs_.end();
   }
-  SampleInfo sample_of(ValueId v) const {
-    const ir::Value& value = step_.graph.value(v);
-    Shape shape = constant_shape(value.type).value_or(Shape{});
-    if (!shape.empty()) shape.erase(shape.begin());
-    return {value.name, value.type.dtype, shape};
-  }
   ValueId add_loss(ValueId output) {
-    const Loss& loss = find_loss(job_.loss);
     StepNodes n(step_.graph, "loss");
-    const V y = V{n, output}.to(DType::kFloat32);
-    if (!loss.has_targets) return loss.loss(y, y).id;
-    const ir::TensorType type = loss.targets(n.type(y.id));
-    if (type.dims.empty() || ir::as_int(type.dims[0]) != job_.batch)
-      n.fail("the output is " + to_string(n.type(output)) + ", expected " +
-             std::to_string(job_.batch) + " samples in dimension 0");
-    const V targets{n, n.input("targets", type)};
-    step_.wanted.has_targets = true;
-    step_.wanted.targets = sample_of(targets.id);
-    if (type.dtype == DType::kInt64)
-      step_.wanted.classes = ir::as_int(n.type(output).dims.back()).value_or(0);
-    return loss.loss(y, targets).id;
+    const Compared c = add_targets(n, output, job_, step_.wanted);
+    return find_loss(job_.loss).loss(c.output, c.targets).id;
   }
   // All of them side by side, as members lie, with zeros where those have none.
   static ValueId join(StepNodes& n, const Parameters& members, const std::vector<ValueId>& values) {

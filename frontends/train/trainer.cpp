@@ -2,13 +2,10 @@
 #include "frontends/train/trainer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
-#include "frontends/onnx/write_trained.h"
-#include "frontends/tensor_files/npz.h"
+#include "frontends/train/job_essentials.h"
+#include "frontends/train/schedule.h"
 
 namespace tilewright::train {
 
@@ -33,6 +30,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const CompileOp
 
 Status Trainer::prepare(const CompileOptions& compile, int threads) {
   TW_ASSIGN(const std::unique_ptr<OnnxModel> model, open_model(job_.model.string()));
+  model_hash_ = hash_of(*model);
   TW_ASSIGN(trained_, find_trained(*model, job_.parameters));
   TW_ASSIGN(StepGraph step, build_step(*model, trained_, job_));
   TW_ASSIGN(data_, open_dataset(job_.data, step.wanted));
@@ -51,6 +49,15 @@ Status Trainer::prepare(const CompileOptions& compile, int threads) {
             compile_in_memory(std::move(step.graph), compile));
   TW_ASSIGN(session_, Session::create(executable, {.threads = threads}));
   compile_seconds_ = static_cast<double>(now_nanoseconds() - since) * 1e-9;
+  if (job_.evaluation.data.file.empty()) return {};
+  // It reads the tensors that steps write.
+  std::vector<const Parameters*> members;
+  std::vector<Tensor> flats;
+  for (const StatePart& part : state())
+    if (part.prefix == kParameters || part.prefix == kStatistics)
+      members.push_back(part.layout), flats.push_back(part.flat);
+  TW_ASSIGN(evaluator_,
+            Evaluator::create(*model, members, flats, job_, step.wanted, compile, threads));
   return {};
 }
 
@@ -84,7 +91,7 @@ void Trainer::load_batch() {
   data_->read(ids, {inputs_.data(), columns_});
   if (draws_) std::copy(ids.begin(), ids.end(), inputs_[columns_].data_as<int64_t>());
   *inputs_[step_input()].data_as<int64_t>() = step_;
-  *inputs_[step_input() + 1].data_as<float>() = static_cast<float>(job_.optimizer.lr);
+  *inputs_[step_input() + 1].data_as<float>() = static_cast<float>(learning_rate(job_, step_));
 }
 
 Result<double> Trainer::step() {
@@ -111,29 +118,11 @@ int64_t Trainer::parameter_count() const {
   return n;
 }
 
-Status train(Trainer& trainer, const Job& job,
-             const std::function<void(int64_t step, double loss)>& progress) {
-  std::ofstream log;
-  if (!job.log.empty()) {
-    log.open(job.log);
-    if (!log) return io_error("cannot be written", job.log.string());
-  }
-  for (int64_t step = trainer.steps_done(); step < job.steps; ++step) {
-    TW_ASSIGN(const double loss, trainer.step());
-    if (step == 0 && !job.gradients.empty())
-      TW_RETURN_IF_ERROR(write_npz(job.gradients, trainer.gradients()));
-    if (log.is_open()) {
-      log << nlohmann::ordered_json{{"step", step}, {"loss", loss}}.dump() << "\n";
-      if (!log.flush()) return io_error("cannot be written", job.log.string());
-    }
-    if (!std::isfinite(loss))
-      return invalid("the loss of step " + std::to_string(step) + " is " + std::to_string(loss),
-                     job.file.string());
-    if (progress) progress(step, loss);
-  }
-  return job.trained.empty()
-             ? Status()
-             : write_with_initializers(job.model, trainer.initializers(), job.trained);
+std::vector<StatePart> Trainer::state() const {
+  std::vector<StatePart> parts;
+  for (size_t k = 0; k < states_.size(); ++k)
+    parts.push_back({states_[k].name, states_[k].members, inputs_[first_state() + k]});
+  return parts;
 }
 
 }  // namespace tilewright::train

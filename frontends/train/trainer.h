@@ -1,13 +1,15 @@
-// Runs the steps of a training job.
+// Runs steps of a training job, and keeps the state between them.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "frontends/compiler/compiler.h"
+#include "frontends/train/checkpoint.h"
 #include "frontends/train/data.h"
+#include "frontends/train/evaluation.h"
 #include "frontends/train/job.h"
+#include "frontends/train/order.h"
 #include "frontends/train/parameters.h"
 #include "frontends/train/step_graph.h"
 #include "runtime/session.h"
@@ -22,11 +24,18 @@ class Trainer {
                                                  int threads);
   // The next step; its loss, before the update.
   Result<double> step();
+  // Of the parameters as they are now. For jobs with held-back samples.
+  Result<HeldBack> evaluate() { return evaluator_->run(); }
   int64_t steps_done() const { return step_; }
   // Of the last step, before they were clipped; and what the model's initialisers are now.
   NamedTensors gradients() const;
   NamedTensors initializers() const;
   int64_t parameter_count() const;
+  // What a step reads and writes, in place: all that it takes to go on elsewhere, with the number of
+  // steps that are done. hash: of the model that was read (job_essentials.h).
+  std::vector<StatePart> state() const;
+  void go_on_at(int64_t step) { step_ = step; }
+  const std::string& model_hash() const { return model_hash_; }
   double compile_seconds() const { return compile_seconds_; }
   int threads() const { return session_->threads(); }
   Session& session() { return *session_; }
@@ -46,16 +55,14 @@ class Trainer {
   std::unique_ptr<Dataset> data_;
   std::unique_ptr<Order> order_;
   std::unique_ptr<Session> session_;
+  std::unique_ptr<Evaluator> evaluator_;  // null: nothing is held back
   // In the graph's order (step_graph.h).
   std::vector<Tensor> inputs_, outputs_;
+  std::string model_hash_;
   size_t columns_ = 0;  // of the data: as many inputs come first
   bool draws_ = false;
   int64_t step_ = 0;
   double compile_seconds_ = 0;
 };
-
-// All steps of a job, and what it wants written. `progress`: called after each step with its loss.
-Status train(Trainer& trainer, const Job& job,
-             const std::function<void(int64_t step, double loss)>& progress);
 
 }  // namespace tilewright::train

@@ -1,21 +1,11 @@
 #!/usr/bin/env python3
 """What layers do in training and not in inference: BatchNormalization's statistics, against NumPy in f64, and
 which elements Dropout drops."""
-import argparse
-import json
-import sys
-import unittest
+from training import DATA, MODEL, OUTPUT, SGD, Training, job_text, main  # first: without NumPy it says so
 
-try:
-    import numpy as np
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-except ImportError as missing:
-    print(f"skipped: {missing}")
-    sys.exit(77)
-
-import train_test
-from train_test import DATA, MODEL, OUTPUT, SGD, job_text
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 CHANNELS, PLACES = 3, 4
 FLAT = {"scale": CHANNELS, "bias": CHANNELS, "mean": CHANNELS, "var": CHANNELS}
@@ -28,13 +18,12 @@ def save(path, nodes, constants, ins, outs, opset=17):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), path)
 
 
-class Layers(train_test.TrainCase):
-    def run_job(self, top=None, output=None, threads=1, data=None):
-        done = self.train(job_text({**MODEL, **(top or {})}, DATA if data is None else data, SGD, output or OUTPUT),
+class Layers(Training):
+    def run_job(self, top=None, threads=1, data=None, **more):
+        done = self.train(job_text({**MODEL, **(top or {})}, DATA if data is None else data, SGD, OUTPUT, **more),
                           threads=threads)
         self.assertEqual(done.returncode, 0, done.stderr)
-        with open(self.path("log.jsonl"), encoding="utf-8") as file:
-            losses = [json.loads(line)["loss"] for line in file]
+        losses = [line["loss"] for line in self.log()]
         trained = onnx.load(self.path("trained.onnx"))
         return losses, {i.name: numpy_helper.to_array(i) for i in trained.graph.initializer}
 
@@ -49,14 +38,15 @@ class BatchNormalization(Layers):
         self.t = random.normal(size=(40, CHANNELS, PLACES)).astype("f4")
         np.savez(self.path("data.npz"), x=self.x, t=self.t)
 
-    def save(self, opset=17, **attributes):
+    def save(self, last=None, opset=17, **attributes):
         node = helper.make_node
         norm = lambda x, mean, *out: node("BatchNormalization", [x, "scale", "bias", mean, "var"], list(out),
                                           momentum=0.7, epsilon=1e-3, **attributes)
         more = ["m", "v"] if attributes.get("training_mode") else []
         save(self.path("model.onnx"),
              [node("Identity", ["mean"], ["mean2"]), node("Add", ["x", "x"], ["x2"]),
-              norm("x", "mean", "a", *more), norm("x2", "mean2", "b"), node("Add", ["a", "b"], ["y"])],
+              norm("x", "mean", "a", *more), norm("x2", "mean2", "b"), node("Add", ["a", "b"], ["sum"]),
+              *(last or [node("Identity", ["sum"], ["y"])])],
              self.constants, [CHANNELS, PLACES], [CHANNELS, PLACES], opset)
 
     def reference(self, batch_statistics):
@@ -78,7 +68,7 @@ class BatchNormalization(Layers):
         return losses, c
 
     def check(self, statistics, opset=17, **attributes):
-        self.save(opset, **attributes)
+        self.save(opset=opset, **attributes)
         losses, found = self.run_job({"statistics": f'"{statistics}"'})
         wanted, constants = self.reference(statistics == "batch")
         np.testing.assert_allclose(losses, wanted, rtol=2e-5)
@@ -109,6 +99,18 @@ class BatchNormalization(Layers):
         self.save()
         self.refused(self.job({"parameters": '["scale", "mean"]'}),
                      "'mean' is a running statistic of BatchNormalization, no parameter")
+
+
+    def test_a_run_goes_on_with_its_statistics_and_numbers(self):
+        self.save([helper.make_node("Dropout", ["sum"], ["y"])])
+        kept = {"checkpoint": {"folder": '"kept"', "every": 3}}
+        shuffled = {k: v for k, v in DATA.items() if k != "order"}
+        whole = self.run_job(data=shuffled)
+        self.run_job({"steps": 6}, data=shuffled, **kept)
+        resumed = self.run_job(data=shuffled, **kept)
+        self.assertEqual(whole[0], resumed[0])
+        for name, value in whole[1].items():
+            np.testing.assert_array_equal(value, resumed[1][name], name)
 
 
 # y = Dropout(x * w): where w is 1 and does not change, the loss, a mean, tells by its bits what was dropped.
@@ -168,7 +170,4 @@ class Dropout(Layers):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--cli", required=True)
-    train_test.OPTIONS, rest = parser.parse_known_args()
-    unittest.main(argv=[sys.argv[0], *rest])
+    main()

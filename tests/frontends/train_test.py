@@ -1,33 +1,13 @@
 #!/usr/bin/env python3
 """Trains small models as a user would: each optimiser and loss against NumPy in f64, what is written, and
 what mistakes in a job cost."""
-import argparse
 import json
 import os
-import subprocess
-import sys
-import tempfile
-import unittest
 
-try:
-    import numpy as np
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-except ImportError as missing:
-    print(f"skipped: {missing}")
-    sys.exit(77)
-
-BATCH, STEPS, INS, OUTS = 7, 15, 5, 3
-MODEL = {"model": '"model.onnx"', "loss": '"mean_squares"', "steps": STEPS, "batch": BATCH}
-DATA = {"kind": '"arrays"', "file": '"data.npz"', "targets": '"t"', "order": '"order.npy"'}
-SGD = {"name": '"sgd"', "lr": 0.1}
-OUTPUT = {"log": '"log.jsonl"', "gradients": '"gradients.npz"', "model": '"trained.onnx"'}
-
-
-def job_text(top, data, optimizer, output):
-    tables = (("", top), ("data", data), ("optimizer", optimizer), ("output", output))
-    return "\n".join((f"[{name}]\n" if name else "") + "".join(f"{k} = {v}\n" for k, v in table.items())
-                     for name, table in tables)
+from training import DATA, MODEL, OUTPUT, SGD, STEPS, Training, job_text, main
+import numpy as np
+import onnx
+from onnx import numpy_helper
 
 
 def softmax(x):
@@ -72,56 +52,10 @@ def update(o, step, p, g, s):
     return p - lr * mean / (np.sqrt(square) + eps)
 
 
-# A linear layer in a file, with data for each loss beside it; each test writes the job that it wants.
-class TrainCase(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        random = np.random.default_rng(3)
-        self.w = random.normal(size=(INS, OUTS)).astype("f4")
-        self.b = random.normal(size=OUTS).astype("f4")
-        self.x = random.normal(size=(40, INS)).astype("f4")
-        self.t = random.normal(size=(40, OUTS)).astype("f4")
-        self.classes = random.integers(0, OUTS, 40)
-        self.order = random.integers(0, 40, (STEPS, BATCH))
-        value = helper.make_tensor_value_info
-        graph = helper.make_graph(
-            [helper.make_node("Gemm", ["x", "w", "b"], ["y"], name="fc")], "linear",
-            [value("x", TensorProto.FLOAT, ["batch", INS])], [value("y", TensorProto.FLOAT, ["batch", OUTS])],
-            [numpy_helper.from_array(self.w, "w"), numpy_helper.from_array(self.b, "b")])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-        model.doc_string = "kept"
-        onnx.save(model, self.path("model.onnx"))
-        np.savez(self.path("data.npz"), x=self.x, t=self.t, c=self.classes, p=(self.t > 0).astype("f4"))
-        np.save(self.path("order.npy"), self.order)
-
-    def tearDown(self):
-        self.folder.cleanup()
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
-
-    def train(self, text, *more, threads=1):
-        with open(self.path("job.toml"), "w", encoding="utf-8") as file:
-            file.write(text)
-        return subprocess.run([OPTIONS.cli, "train", self.path("job.toml"), "--threads", str(threads), *more],
-                              capture_output=True, text=True, check=False)
-
-    def job(self, top=None, data=None, optimizer=None, output=None):
-        return job_text({**MODEL, **(top or {})}, {**DATA, **(data or {})}, {**SGD, **(optimizer or {})},
-                        OUTPUT if output is None else output)
-
-    def refused(self, text, message, status=1):
-        done = self.train(text)
-        self.assertEqual(done.returncode, status, done.stderr)
-        self.assertIn(message, done.stderr)
-        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
-        for name in ("log.jsonl", "trained.onnx", "gradients.npz"):
-            self.assertFalse(os.path.exists(self.path(name)))
-
-
-class Train(TrainCase):
+class Train(Training):
     # The same training in f64: losses, the first gradients, and what the parameters are at the end.
-    def reference(self, loss, targets, o):
+    # rate: the learning rate of a step; None: always the optimiser's.
+    def reference(self, loss, targets, o, rate=None):
         w, b, kept, losses, first = self.w.astype("f8"), self.b.astype("f8"), ({}, {}), [], None
         for step, ids in enumerate(self.order):
             x = self.x[ids].astype("f8")
@@ -134,17 +68,19 @@ class Train(TrainCase):
             if "clip_norm" in o:
                 norm = np.sqrt(sum((k * k).sum() for k in g))
                 g = [k * min(1, o["clip_norm"] / (norm + 1e-6)) for k in g]
-            w, b = update(o, step, w, g[0], kept[0]), update(o, step, b, g[1], kept[1])
+            now = {**o, "lr": rate(step)} if rate else o
+            w, b = update(now, step, w, g[0], kept[0]), update(now, step, b, g[1], kept[1])
         return losses, first, w, b
 
-    def check(self, o, loss="mean_squares", array="t"):
+    def check(self, o, loss="mean_squares", array="t", rate=None, **more):
         targets = {"t": self.t, "c": self.classes, "p": (self.t > 0).astype("f8")}[array]
         done = self.train(self.job({"loss": f'"{loss}"'}, {"targets": f'"{array}"'},
-                                   {k: json.dumps(v) for k, v in o.items()}))
+                                   {k: json.dumps(v) for k, v in o.items()}, **more))
         self.assertEqual(done.returncode, 0, done.stderr)
-        losses, gradients, w, b = self.reference(loss, targets, o)
-        with open(self.path("log.jsonl"), encoding="utf-8") as file:
-            log = [json.loads(line) for line in file]
+        losses, gradients, w, b = self.reference(loss, targets, o, rate)
+        log = self.log()
+        if rate:
+            np.testing.assert_allclose([line["lr"] for line in log], [rate(k) for k in range(STEPS)], rtol=1e-14)
         self.assertEqual([line["step"] for line in log], list(range(STEPS)))
         np.testing.assert_allclose([line["loss"] for line in log], losses, rtol=2e-5, atol=1e-6)
         with np.load(self.path("gradients.npz")) as found:
@@ -176,6 +112,20 @@ class Train(TrainCase):
             with self.subTest(loss=loss):
                 self.check({"name": "sgd", "lr": 0.1}, loss, array)
 
+    def test_schedules(self):
+        def warm(warmup, rate):
+            return lambda step: 0.1 * (step + 1) / warmup if step < warmup else rate(step - warmup)
+        for table, rate in (
+                ({"kind": '"constant"'}, lambda step: 0.1),
+                ({"kind": '"constant"', "warmup": 4}, warm(4, lambda t: 0.1)),
+                ({"kind": '"step"', "every": 3, "gamma": 0.5, "warmup": 2}, warm(2, lambda t: 0.1 * 0.5 ** (t // 3))),
+                ({"kind": '"cosine"'}, lambda t: 0.05 * (1 + np.cos(np.pi * t / STEPS))),
+                ({"kind": '"cosine"', "least": 0.02, "warmup": 5},
+                 warm(5, lambda t: 0.02 + 0.04 * (1 + np.cos(np.pi * t / (STEPS - 5)))))):
+            with self.subTest(**table):
+                for optimizer in ({"name": "sgd", "lr": 0.1}, {"name": "adam", "lr": 0.1}):
+                    self.check(optimizer, rate=rate, schedule=table)
+
     def test_only_what_matches_is_trained(self):
         done = self.train(self.job({"parameters": '["b*"]'}))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -188,8 +138,7 @@ class Train(TrainCase):
             data = {k: v for k, v in DATA.items() if k != "order"}
             done = self.train(job_text({**MODEL, "seed": seed}, data, SGD, OUTPUT))
             self.assertEqual(done.returncode, 0, done.stderr)
-            with open(self.path("log.jsonl"), encoding="utf-8") as file:
-                return file.read()
+            return self.log()
         self.assertEqual(losses(5), losses(5))
         self.assertNotEqual(losses(5), losses(6))
 
@@ -207,6 +156,10 @@ class Train(TrainCase):
                 (self.job({"steps": '"many"'}), "job.toml:3: 'steps' is not an integer"),
                 (self.job({"batch": 0}), "'batch' is 0, expected at least 1"),
                 (self.job({"loss": '"hinge"'}), "'loss' is 'hinge', expected one of cross_entropy"),
+                (self.job(schedule={"kind": '"stepp"'}), "'schedule.kind' is 'stepp', expected one of constant, step"),
+                (self.job(schedule={"kind": '"step"', "gamma": 0.5}), "'schedule.every' is missing"),
+                (self.job(schedule={"kind": '"cosine"', "least": 0.2}), "'schedule.least' is above optimizer.lr"),
+                (self.job(schedule={"kind": '"cosine"', "gamma": 0.2}), "'schedule.gamma' is no key here"),
                 (self.job({"parameters": '["q*"]'}), "no float initialiser of the model matches 'q*'"),
                 (self.job({"model": '"none.onnx"'}), "none.onnx"),
                 (self.job(data={"targets": '"u"'}), "there is no array 'u'; there are: x, t, c, p"),
@@ -235,7 +188,4 @@ class Train(TrainCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--cli", required=True)
-    OPTIONS, rest = parser.parse_known_args()
-    unittest.main(argv=[sys.argv[0], *rest])
+    main()

@@ -33,7 +33,7 @@ MAY_INCLUDE = {
         "frontends/onnx", "frontends/tensor_files",
     ],
     "frontends/train": [
-        "runtime", "ir", "passes", "frontends/compiler", "frontends/onnx", "frontends/tensor_files",
+        "runtime", "ir", "passes", "codegen/cache", "frontends/compiler", "frontends/onnx", "frontends/tensor_files",
     ],
     "frontends/cli": [  # shows every stage to the user, so it may see every stage
         "runtime", "ir", "passes", "codegen", "codegen/cache", "codegen/measure", "autotune", "frontends/compiler",

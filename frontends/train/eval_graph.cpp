@@ -1,0 +1,89 @@
+#include "frontends/train/eval_graph.h"
+
+#include "frontends/train/losses.h"
+#include "frontends/train/step_nodes.h"
+
+namespace tilewright::train {
+
+namespace {
+
+using ir::Graph;
+using ir::V;
+using ir::ValueId;
+
+// The model, whose initialisers in `layouts` are pieces of inputs; `flats` are these.
+Result<Graph> import_bound(const OnnxModel& model, const std::vector<const Parameters*>& layouts,
+                           int64_t batch, std::vector<ValueId>& flats) {
+  ImportOptions options;
+  for (const OnnxValueInfo& input : model.graph.inputs)
+    if (!model.graph.initializers.count(input.name))
+      TW_RETURN_IF_ERROR(bind_batch(input, batch, options));
+  options.bind = [&](Graph& graph, bool) {
+    StepNodes n(graph, "parameters");
+    BoundValues bound;
+    flats.clear();
+    for (const Parameters* layout : layouts) {
+      flats.push_back(n.input("flat" + std::to_string(flats.size()), flat_type(*layout)));
+      add_pieces(n, flats.back(), *layout, bound);
+    }
+    return bound;
+  };
+  return import_graph(model, options);
+}
+
+// How many of the logits' largest are at their targets, i64[].
+V hits(const Compared& c) {
+  const V best = c.output.make("arg_max", {c.output.id},
+                               {{"axis", int64_t{c.output.rank() - 1}}, {"keepdims", int64_t{0}}});
+  std::vector<int64_t> axes;
+  for (int k = 0; k < best.rank(); ++k) axes.push_back(k);
+  return ir::reduce("reduce_sum", ir::apply("equal", best, c.targets).to(DType::kInt64), axes,
+                    false);
+}
+
+Result<EvalGraph> build(EvalGraph eval, const std::vector<ValueId>& flats, const Job& job,
+                        int64_t rest) {
+  Graph& g = eval.graph;
+  if (g.outputs.empty()) return invalid("the model has no output");
+  const ValueId output = g.outputs[0];
+  for (const ValueId v : flats) std::erase(g.inputs, v);
+  StepNodes n(g, "evaluation");
+  Wanted wanted;  // as of the step
+  const Compared all = add_targets(n, output, job, wanted);
+  g.inputs.insert(g.inputs.end(), flats.begin(), flats.end());
+  eval.counts_hits = job.loss == "cross_entropy";
+  g.outputs.clear();
+  g.output_names.clear();
+  const auto add = [&](const Compared& c, const std::string& name) {
+    g.outputs.push_back(find_loss(job.loss).loss(c.output, c.targets).id);
+    g.output_names.push_back("loss" + name);
+    if (!eval.counts_hits) return;
+    g.outputs.push_back(hits(c).id);
+    g.output_names.push_back("hits" + name);
+  };
+  add(all, "");
+  const auto& dims = n.type(output).dims;
+  if (rest > 0 && (dims.empty() || ir::as_int(dims[0]) != job.batch))
+    n.fail("the output is " + to_string(n.type(output)) + ", and the last batch has " +
+           std::to_string(rest) + " samples: hold back a multiple of " + std::to_string(job.batch));
+  if (rest > 0)
+    add({{n, n.slice(all.output.id, 0, 0, rest)}, {n, n.slice(all.targets.id, 0, 0, rest)}},
+        " of the rest");
+  g.name = "evaluation of " + g.name;
+  return eval;
+}
+
+}  // namespace
+
+Result<EvalGraph> build_evaluation(const OnnxModel& model,
+                                   const std::vector<const Parameters*>& layouts, const Job& job,
+                                   int64_t rest) {
+  std::vector<ValueId> flats;
+  EvalGraph eval;
+  TW_ASSIGN(eval.graph, import_bound(model, layouts, job.batch, flats));
+  try {
+    return build(std::move(eval), flats, job, rest);
+  } catch (StepFailure& f) { return std::move(f.error); }
+}
+
+}  // namespace tilewright::train

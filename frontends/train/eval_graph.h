@@ -1,0 +1,28 @@
+// A batch of held-back samples as a graph: the model as it is used, not trained, and its loss.
+#pragma once
+
+#include <vector>
+
+#include "frontends/onnx/model.h"
+#include "frontends/train/job.h"
+#include "frontends/train/parameters.h"
+#include "ir/graph/graph.h"
+
+namespace tilewright::train {
+
+// Inputs: the model's, targets (where the loss has some), then a flat buffer for each of `layouts`. Outputs:
+// the loss (f32, a mean) of job.batch samples and, with cross_entropy, how many of them have their target
+// as the largest logit (i64, positions). With rest > 0 the same again of the first `rest` samples, for
+// the last batch, whose other rows may be anything.
+struct EvalGraph {
+  ir::Graph graph;
+  bool counts_hits = false;  // the second output of each pair is there
+};
+
+// layouts: buffers whose members stand for the model's initialisers, in this order. Errors: those of import;
+// an output without a dimension of samples where there is a rest.
+Result<EvalGraph> build_evaluation(const OnnxModel& model,
+                                   const std::vector<const Parameters*>& layouts, const Job& job,
+                                   int64_t rest);
+
+}  // namespace tilewright::train

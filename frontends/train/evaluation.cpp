@@ -1,0 +1,56 @@
+#include "frontends/train/evaluation.h"
+
+#include <algorithm>
+
+namespace tilewright::train {
+
+Result<std::unique_ptr<Evaluator>> Evaluator::create(const OnnxModel& model,
+                                                     const std::vector<const Parameters*>& layouts,
+                                                     const std::vector<Tensor>& flats,
+                                                     const Job& job, const Wanted& wanted,
+                                                     const CompileOptions& compile, int threads) {
+  auto e = std::make_unique<Evaluator>();
+  e->batch_ = job.batch;
+  TW_ASSIGN(e->data_, open_dataset(job.evaluation.data, wanted));
+  TW_ASSIGN(EvalGraph eval, build_evaluation(model, layouts, job, e->data_->size() % job.batch));
+  e->counts_hits_ = eval.counts_hits;
+  for (const int64_t extent : wanted.targets.shape) e->positions_ *= extent;
+  for (const SampleInfo& c : e->data_->columns()) {
+    Shape shape = c.shape;
+    shape.insert(shape.begin(), job.batch);
+    TW_ASSIGN(Tensor t, Tensor::allocate(c.dtype, shape));
+    e->inputs_.push_back(std::move(t));
+  }
+  e->inputs_.insert(e->inputs_.end(), flats.begin(), flats.end());
+  TW_ASSIGN(const std::shared_ptr<Executable> executable,
+            compile_in_memory(std::move(eval.graph), compile));
+  TW_ASSIGN(e->session_, Session::create(executable, {.threads = threads, .seed = 1}));
+  return e;
+}
+
+// The last batch is filled up with its last sample; its own outputs leave these rows out.
+Result<HeldBack> Evaluator::run() {
+  const int64_t samples = data_->size();
+  const size_t outputs = counts_hits_ ? 2 : 1, columns = data_->columns().size();
+  // A model's random numbers are the same in each evaluation.
+  session_->set_next_run(0);
+  double loss = 0;
+  int64_t hits = 0;
+  std::vector<int64_t> ids(static_cast<size_t>(batch_));
+  for (int64_t first = 0; first < samples; first += batch_) {
+    const int64_t here = std::min(batch_, samples - first);
+    for (int64_t k = 0; k < batch_; ++k)
+      ids[static_cast<size_t>(k)] = first + std::min(k, here - 1);
+    data_->read(ids, {inputs_.data(), columns});
+    TW_RETURN_IF_ERROR(session_->run(inputs_, outputs_));
+    const size_t at = here < batch_ ? outputs : 0;
+    loss += static_cast<double>(*outputs_[at].data_as<float>()) * static_cast<double>(here);
+    if (counts_hits_) hits += *outputs_[at + 1].data_as<int64_t>();
+  }
+  HeldBack found{loss / static_cast<double>(samples), {}};
+  if (counts_hits_)
+    found.accuracy = static_cast<double>(hits) / static_cast<double>(samples * positions_);
+  return found;
+}
+
+}  // namespace tilewright::train

@@ -1,0 +1,149 @@
+// toml++ parses. The first mistake in the order of reading is the one that is reported.
+#include "frontends/train/job_table.h"
+
+#include <algorithm>
+
+namespace tilewright::train {
+
+namespace {
+
+constexpr int64_t kMost = int64_t{1} << 40;  // steps, samples of a batch
+
+}  // namespace
+
+Result<toml::table> parse_job_file(const std::filesystem::path& path) {
+  try {
+    return toml::parse_file(path.string());
+  } catch (const toml::parse_error& e) {
+    const std::string line = e.source().begin ? ":" + std::to_string(e.source().begin.line) : "";
+    return e.source().begin ? invalid(std::string(e.description()), path.string() + line)
+                            : io_error(std::string(e.description()), path.string());
+  }
+}
+
+void Table::read(const char* key, std::string& to, bool required) {
+  if (const toml::node* n = find(key, required))
+    take(key, n->value<std::string>(), "a text", *n, to);
+}
+
+void Table::read(const char* key, bool& to) {
+  if (const toml::node* n = find(key, false)) take(key, n->value<bool>(), "true or false", *n, to);
+}
+
+void Table::read(const char* key, std::filesystem::path& to, bool required) {
+  std::string text;
+  read(key, text, required);
+  if (!text.empty()) to = file_.parent_path() / text;
+}
+
+void Table::read(const char* key, int64_t& to, int64_t least, bool required) {
+  const toml::node* n = find(key, required);
+  if (!n) return;
+  take(key, n->is_integer() ? n->value<int64_t>() : std::nullopt, "an integer", *n, to);
+  if (to < least || to > kMost)
+    fail(*n, quoted(key) + " is " + std::to_string(to) + ", expected at least " +
+                 std::to_string(least) + " and at most 2^40");
+}
+
+void Table::read(const char* key, double& to, double least, double below, bool required) {
+  if (const toml::node* n = find(key, required)) number(key, *n, least, below, to);
+}
+
+void Table::read(const char* key, double (&to)[2], double least, double below) {
+  const toml::node* n = find(key, false);
+  if (!n) return;
+  const toml::array* a = n->as_array();
+  if (!a || a->size() != 2) return fail(*n, quoted(key) + " is not two numbers");
+  for (size_t i = 0; i < 2; ++i) number(key, (*a)[i], least, below, to[i]);
+}
+
+void Table::read(const char* key, std::vector<std::string>& to) {
+  const toml::node* n = find(key, false);
+  if (!n) return;
+  const toml::array* a = n->as_array();
+  if (!a || a->empty()) return fail(*n, quoted(key) + " is no list of texts");
+  to.assign(a->size(), {});
+  for (size_t i = 0; i < a->size(); ++i)
+    take(key, (*a)[i].value<std::string>(), "a list of texts", *n, to[i]);
+}
+
+void Table::read(const char* key, std::map<std::string, std::string>& to) {
+  const toml::node* n = find(key, false);
+  if (!n) return;
+  const toml::table* t = n->as_table();
+  if (!t) return fail(*n, quoted(key) + " is no table of names");
+  for (const auto& [name, value] : *t)
+    take(key, value.value<std::string>(), "a table of names", value, to[std::string(name.str())]);
+}
+
+void Table::read_word(const char* key, std::string& to, const std::vector<std::string>& words,
+                      bool required) {
+  read(key, to, required);
+  const toml::node* n = table_.get(key);
+  if (!n || !status_.ok() || std::find(words.begin(), words.end(), to) != words.end()) return;
+  std::string all;
+  for (const std::string& w : words) all += (all.empty() ? "" : ", ") + w;
+  fail(*n, quoted(key) + " is '" + to + "', expected one of " + all);
+}
+
+// Where it is missing an empty one is read, whose required keys say nothing more.
+Table Table::table(const char* key) {
+  seen_.push_back(key);
+  static const toml::table kNone;
+  const toml::node* n = table_.get(key);
+  if (n && !n->is_table()) fail(*n, quoted(key) + " is no table");
+  if (!n) missing("table [" + std::string(key) + "]");
+  return {n && n->is_table() ? *n->as_table() : kNone, key, file_, status_};
+}
+
+void Table::finish() {
+  for (const auto& [key, value] : table_)
+    if (std::find(seen_.begin(), seen_.end(), key.str()) == seen_.end()) {
+      std::string known;
+      for (const std::string& s : seen_) known += (known.empty() ? "" : ", ") + s;
+      return fail(value, quoted(std::string(key.str())) + " is no key here; there are: " + known);
+    }
+}
+
+void Table::refuse(const char* key, const std::string& message) {
+  if (const toml::node* n = table_.get(key)) fail(*n, quoted(key) + " " + message);
+}
+
+std::string Table::quoted(const std::string& key) const {
+  return "'" + (name_.empty() ? key : name_ + "." + key) + "'";
+}
+
+const toml::node* Table::find(const char* key, bool required) {
+  seen_.push_back(key);
+  const toml::node* n = table_.get(key);
+  if (!n && required) missing(quoted(key));
+  return n;
+}
+
+// Only the first mistake is kept: others often follow from it.
+void Table::missing(const std::string& what) {
+  if (status_.ok()) status_ = invalid(what + " is missing", file_.string());
+}
+
+void Table::fail(const toml::node& n, const std::string& message) {
+  if (status_.ok())
+    status_ = invalid(message, file_.string() + ":" + std::to_string(n.source().begin.line));
+}
+
+template <typename T>
+void Table::take(const char* key, const std::optional<T>& value, const char* kind,
+                 const toml::node& n, T& to) {
+  if (value)
+    to = *value;
+  else
+    fail(n, quoted(key) + " is not " + kind);
+}
+
+void Table::number(const char* key, const toml::node& n, double least, double below, double& to) {
+  take(key, n.is_number() ? n.value<double>() : std::nullopt, "a number", n, to);
+  if (!(to >= least && to < below))
+    fail(n, quoted(key) + " is " + std::to_string(to) + ", expected at least " +
+                std::to_string(least) + " and below " + std::to_string(below));
+}
+
+}  // namespace tilewright::train

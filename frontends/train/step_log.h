@@ -1,0 +1,48 @@
+// The log of a run: a JSON object a line, one for each step.
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/core/result.h"
+
+namespace tilewright::train {
+
+// What two runs of a job share stands before how fast it was.
+struct LogLine {
+  int64_t step = 0;  // 0 is the first
+  double loss = 0;   // before the step's update
+  double lr = 0;
+  // After the update, of the steps that evaluate (evaluation.h).
+  std::optional<double> held_back_loss, held_back_accuracy;
+  double samples_per_second = 0;
+};
+
+class StepLog {
+ public:
+  // For a run that goes on at a step: lines of earlier ones are kept, all behind them is cut off. Empty
+  // path: nothing is written. Errors: kIo.
+  static Result<std::unique_ptr<StepLog>> open(const std::filesystem::path& path, int64_t step);
+
+  // Whoever reads the file sees the line at once.
+  Status write(const LogLine& line);
+  // Waits until all lines are on the disk. May be called by another thread.
+  Status flush_to_disk();
+  // Of all steps, those that were kept too.
+  const std::vector<LogLine>& lines() const { return lines_; }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* f) const { std::fclose(f); }
+  };
+  Status keep_before(int64_t step);
+
+  std::filesystem::path path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  std::vector<LogLine> lines_;
+};
+
+}  // namespace tilewright::train

@@ -1,0 +1,84 @@
+#include "frontends/train/step_nodes.h"
+
+#include "frontends/train/losses.h"
+#include "ir/graph/infer.h"
+#include "ir/graph/op.h"
+
+namespace tilewright::train {
+
+using ir::V;
+using ir::ValueId;
+
+std::vector<ValueId> StepNodes::ops(std::string_view name, std::vector<ValueId> inputs,
+                                    ir::Attributes attributes, int outputs) {
+  auto r = ir::add_node(graph_, name, std::move(inputs), std::move(attributes), outputs, label_,
+                        {label_});
+  if (!r.ok()) throw StepFailure{std::move(r.error())};
+  return std::move(r).value();
+}
+void StepNodes::fail(const std::string& message) const {
+  throw StepFailure{invalid(message, label_)};
+}
+ValueId StepNodes::input(const std::string& name, ir::TensorType type) {
+  const ValueId v = graph_.add_value(name, std::move(type));
+  graph_.inputs.push_back(v);
+  return v;
+}
+
+ir::TensorType flat_type(const Parameters& p) { return {DType::kFloat32, {ir::Expr(p.elements)}}; }
+
+std::vector<ValueId> add_pieces(StepNodes& n, ValueId flat, const Parameters& members,
+                                BoundValues& bound) {
+  std::vector<ValueId> pieces;
+  for (const Parameter& p : members.members) {
+    pieces.push_back(n.reshape(n.slice(flat, 0, p.offset, p.offset + p.elements), p.shape));
+    bound.initializers[p.name] = pieces.back();
+  }
+  return pieces;
+}
+
+Status bind_batch(const OnnxValueInfo& input, int64_t batch, ImportOptions& options) {
+  const std::string where = "input '" + input.name + "' of the model";
+  if (!input.type.shape || input.type.shape->empty())
+    return invalid("has no dimension of samples", where);
+  Shape shape;
+  for (const OnnxDimension& d : *input.type.shape) {
+    const auto* extent = std::get_if<int64_t>(&d);
+    const bool is_batch = shape.empty();
+    if (!is_batch && !extent)
+      return unsupported("an extent of a sample is not known: " + extent_name(d), where);
+    if (is_batch && extent && *extent != batch)
+      return invalid("is made for batches of " + std::to_string(*extent) + ", batch is " +
+                         std::to_string(batch),
+                     where);
+    shape.push_back(is_batch ? batch : *extent);
+  }
+  options.input_shapes[input.name] = shape;
+  return {};
+}
+
+SampleInfo sample_of(const ir::Graph& graph, ValueId v) {
+  const ir::Value& value = graph.value(v);
+  Shape shape = constant_shape(value.type).value_or(Shape{});
+  if (!shape.empty()) shape.erase(shape.begin());
+  return {value.name, value.type.dtype, shape};
+}
+
+Compared add_targets(StepNodes& n, ValueId output, const Job& job, Wanted& wanted) {
+  const Loss& loss = find_loss(job.loss);
+  const V y = V{n, output}.to(DType::kFloat32);
+  if (!loss.has_targets) return {y, y};
+  const ir::TensorType type = loss.targets(n.type(y.id));
+  if (type.dims.empty() || ir::as_int(type.dims[0]) != job.batch)
+    n.fail("the output is " + to_string(n.type(output)) + ", expected " +
+           std::to_string(job.batch) + " samples in dimension 0");
+  const V targets{n, n.input("targets", type)};
+  wanted.has_targets = true;
+  wanted.targets = sample_of(n.graph(), targets.id);
+  // Of whole numbers they are classes: numbers of the output's last extent.
+  if (type.dtype == DType::kInt64)
+    wanted.classes = ir::as_int(n.type(output).dims.back()).value_or(0);
+  return {y, targets};
+}
+
+}  // namespace tilewright::train

@@ -1,0 +1,58 @@
+// What graphs of a job share: the model's inputs for a batch, its parameters in flat buffers, targets.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "frontends/onnx/import_graph.h"
+#include "frontends/train/data.h"
+#include "frontends/train/parameters.h"
+#include "ir/formula/formula.h"
+
+namespace tilewright::train {
+
+// Thrown by formulas, and caught where they are called.
+struct StepFailure {
+  Error error;
+};
+
+// Nodes that are none of the model's. label: what they are, for messages and profiles.
+class StepNodes final : public ir::NodeBuilder {
+ public:
+  StepNodes(ir::Graph& graph, std::string label) : graph_(graph), label_(std::move(label)) {}
+  ir::Graph& graph() override { return graph_; }
+  const ir::Graph& graph() const override { return graph_; }
+  std::vector<ir::ValueId> ops(std::string_view name, std::vector<ir::ValueId> inputs,
+                               ir::Attributes attributes, int outputs) override;
+  [[noreturn]] void fail(const std::string& message) const override;
+  // One more input of the graph, behind those that it has.
+  ir::ValueId input(const std::string& name, ir::TensorType type);
+
+ private:
+  ir::Graph& graph_;
+  const std::string label_;
+};
+
+// f32 [p.elements].
+ir::TensorType flat_type(const Parameters& p);
+
+// Each member's piece of a flat value, in their order; they stand for the model's initialisers.
+std::vector<ir::ValueId> add_pieces(StepNodes& n, ir::ValueId flat, const Parameters& members,
+                                    BoundValues& bound);
+
+// Gives an input of the model its extents: `batch` samples in dimension 0. Errors: it is made for another
+// number, or has other extents that are not known.
+Status bind_batch(const OnnxValueInfo& input, int64_t batch, ImportOptions& options);
+
+// The type of one sample of a value: without dimension 0.
+SampleInfo sample_of(const ir::Graph& graph, ir::ValueId v);
+
+// What the job's loss compares: the model's output as f32, and the targets, which become an input of the
+// graph and are noted in `wanted`. Without targets: the output twice. Fails where the output has not
+// job.batch samples.
+struct Compared {
+  ir::V output, targets;
+};
+Compared add_targets(StepNodes& n, ir::ValueId output, const Job& job, Wanted& wanted);
+
+}  // namespace tilewright::train

@@ -1,0 +1,136 @@
+#include "frontends/train/train_job.h"
+
+#include <cmath>
+
+#include "frontends/onnx/write_trained.h"
+#include "frontends/tensor_files/npz.h"
+#include "frontends/train/checkpoint_folder.h"
+#include "frontends/train/job_essentials.h"
+#include "frontends/train/schedule.h"
+
+namespace tilewright::train {
+
+namespace {
+
+class Run {
+ public:
+  Run(Trainer& trainer, const Job& job, const TrainOptions& options)
+      : trainer_(trainer), job_(job), options_(options) {}
+
+  Result<TrainEnd> run() {
+    TW_RETURN_IF_ERROR(begin());
+    end_.first = trainer_.steps_done();
+    while (trainer_.steps_done() < job_.steps && !end_.stopped) {
+      TW_RETURN_IF_ERROR(step());
+      end_.stopped = options_.stop && options_.stop() && trainer_.steps_done() < job_.steps;
+    }
+    end_.steps = trainer_.steps_done();
+    TW_RETURN_IF_ERROR(keep_last());
+    if (!end_.stopped && !job_.trained.empty())
+      TW_RETURN_IF_ERROR(
+          write_with_initializers(job_.model, trainer_.initializers(), job_.trained));
+    return end_;
+  }
+
+ private:
+  // State and log as they were where the run goes on.
+  Status begin() {
+    if (job_.checkpoint.folder.empty()) {
+      if (options_.start != Start::kGoOn)
+        return invalid("has no table [checkpoint]", job_.file.string());
+    } else {
+      TW_ASSIGN(essentials_, essentials_of(job_, trainer_.model_hash()));
+      TW_ASSIGN(folder_, CheckpointFolder::open(job_.checkpoint.folder));
+      if (options_.start == Start::kFresh)
+        TW_RETURN_IF_ERROR(folder_->remove_all());
+      else
+        TW_RETURN_IF_ERROR(go_on());
+    }
+    const int64_t step = trainer_.steps_done();
+    TW_ASSIGN(log_, StepLog::open(job_.log, step));
+    if (!job_.log.empty() && static_cast<int64_t>(log_->lines().size()) < step)
+      options_.note(job_.log.string() + ": has " + std::to_string(log_->lines().size()) +
+                    " of the " + std::to_string(step) + " steps that were done");
+    return {};
+  }
+  Status go_on() {
+    TW_ASSIGN(const std::optional<Checkpoint> found, folder_->newest(options_.note));
+    const std::string where =
+        found ? folder_->file(found->step).string() : job_.checkpoint.folder.string();
+    if (!found)
+      return options_.start == Start::kResume ? invalid("there is no checkpoint", where) : Status();
+    if (const std::string what = difference(found->job, essentials_); !what.empty())
+      return invalid("is of another job: " + what + "; --fresh begins anew", where);
+    if (found->step > job_.steps)
+      return invalid("is of " + std::to_string(found->step) + " steps, the job has " +
+                         std::to_string(job_.steps) + "; --fresh begins anew",
+                     where);
+    if (Status s = restore(*found, trainer_.state()); !s.ok())
+      return invalid(s.error().message, where);
+    trainer_.go_on_at(saved_ = found->step);
+    return {};
+  }
+
+  Status step() {
+    LogLine line{.step = trainer_.steps_done()};
+    line.lr = learning_rate(job_, line.step);
+    const int64_t since = now_nanoseconds();
+    TW_ASSIGN(line.loss, trainer_.step());
+    line.samples_per_second =
+        static_cast<double>(job_.batch) * 1e9 / static_cast<double>(now_nanoseconds() - since);
+    if (line.step == 0 && !job_.gradients.empty())
+      TW_RETURN_IF_ERROR(write_npz(job_.gradients, trainer_.gradients()));
+    TW_RETURN_IF_ERROR(evaluate(line));
+    TW_RETURN_IF_ERROR(log_->write(line));
+    // Such a state is none to go on from.
+    if (!std::isfinite(line.loss))
+      return invalid(
+          "the loss of step " + std::to_string(line.step) + " is " + std::to_string(line.loss),
+          job_.file.string());
+    end_.loss = line.loss;
+    if (folder_) TW_RETURN_IF_ERROR(folder_->status());
+    if (folder_ && trainer_.steps_done() % job_.checkpoint.every == 0) TW_RETURN_IF_ERROR(save());
+    if (options_.progress) options_.progress(line);
+    return {};
+  }
+
+  Status evaluate(LogLine& line) {
+    const EvaluationJob& e = job_.evaluation;
+    const int64_t done = line.step + 1;
+    if (e.data.file.empty() || (done % e.every != 0 && done != job_.steps)) return {};
+    TW_ASSIGN(const HeldBack found, trainer_.evaluate());
+    line.held_back_loss = found.loss;
+    line.held_back_accuracy = found.accuracy;
+    return {};
+  }
+
+  // The log is on the disk before the checkpoint that follows from it.
+  Status save() {
+    saved_ = trainer_.steps_done();
+    TW_ASSIGN(Checkpoint c, take_checkpoint(saved_, essentials_, trainer_.state()));
+    return folder_->save(std::move(c), [this] { return log_->flush_to_disk(); });
+  }
+  Status keep_last() {
+    if (!folder_) return {};
+    if (saved_ != trainer_.steps_done()) TW_RETURN_IF_ERROR(save());
+    end_.checkpoint = folder_->file(saved_);
+    return folder_->wait();
+  }
+
+  Trainer& trainer_;
+  const Job& job_;
+  const TrainOptions& options_;
+  TrainEnd end_;
+  std::string essentials_;
+  std::unique_ptr<StepLog> log_;
+  std::unique_ptr<CheckpointFolder> folder_;  // goes first: its thread writes the log out
+  int64_t saved_ = 0;                         // the step of the last checkpoint
+};
+
+}  // namespace
+
+Result<TrainEnd> train(Trainer& trainer, const Job& job, const TrainOptions& options) {
+  return Run(trainer, job, options).run();
+}
+
+}  // namespace tilewright::train

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Held-back samples: loss and accuracy against NumPy, whatever part of a batch the last one is."""
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from training import BATCH, DATA, INS, MODEL, OUTPUT, OUTS, SGD, Training, job_text, main
+
+SHUFFLED = {k: v for k, v in DATA.items() if k != "order"}
+HELD_BACK = {"kind": '"arrays"', "file": '"held_back.npz"', "inputs": '{ x = "seen" }', "every": 4}
+
+
+def cross_entropy(logits, targets):
+    """Of f64; all leading dimensions are samples."""
+    off = logits - logits.max(-1, keepdims=True)
+    logs = off - np.log(np.exp(off).sum(-1, keepdims=True))
+    return -np.take_along_axis(logs, targets[..., None], -1).mean()
+
+
+class Evaluation(Training):
+    def hold_back(self, samples):
+        random = np.random.default_rng(samples)
+        self.seen = random.normal(size=(samples, INS)).astype("f4")
+        self.values = random.normal(size=(samples, OUTS)).astype("f4")
+        self.labels = random.integers(0, OUTS, samples)
+        np.savez(self.path("held_back.npz"), seen=self.seen, t=self.values, c=self.labels)
+
+    def run_to(self, steps, loss, array, **more):
+        top = {**MODEL, "steps": steps, "loss": f'"{loss}"'}
+        done = self.train(job_text(top, {**SHUFFLED, "targets": f'"{array}"'}, SGD, OUTPUT,
+                                   evaluation={**HELD_BACK, "targets": f'"{array}"'}, **more))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def parameters(self):
+        graph = onnx.load(self.path("trained.onnx")).graph
+        return {i.name: numpy_helper.to_array(i).astype("f8") for i in graph.initializer}
+
+    def test_each_sample_counts_once(self):
+        for samples in (1, BATCH - 1, BATCH, BATCH + 1, 3 * BATCH, 3 * BATCH + 4):
+            self.hold_back(samples)
+            for loss, array in (("cross_entropy", "c"), ("mean_squares", "t")):
+                # At every fourth step, and at the end.
+                for steps in (4, 8, 10):
+                    with self.subTest(samples=samples, loss=loss, steps=steps):
+                        done = self.run_to(steps, loss, array)
+                        line, p = self.log()[-1], self.parameters()
+                        y = self.seen.astype("f8") @ p["w"] + p["b"]
+                        if array == "c":
+                            right = (y.argmax(-1) == self.labels).mean()
+                            self.assertEqual(line["held_back_accuracy"], right)
+                            self.assertIn(f"accuracy {100 * right:.2f} %", done.stdout)
+                            wanted = cross_entropy(y, self.labels)
+                        else:
+                            self.assertNotIn("held_back_accuracy", line)
+                            wanted = ((y - self.values) ** 2).mean()
+                        np.testing.assert_allclose(line["held_back_loss"], wanted, rtol=1e-6)
+                self.assertEqual([k["step"] for k in self.log() if "held_back_loss" in k], [3, 7, 9])
+
+    def test_training_is_the_same_without(self):
+        self.hold_back(10)
+        self.run_to(10, "cross_entropy", "c")
+        log, parameters = self.log(), self.parameters()
+        done = self.train(job_text({**MODEL, "steps": 10, "loss": '"cross_entropy"'}, {**SHUFFLED, "targets": '"c"'},
+                                   SGD, OUTPUT))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([line["loss"] for line in log], [line["loss"] for line in self.log()])
+        for name, value in self.parameters().items():
+            np.testing.assert_array_equal(value, parameters[name])
+
+    def test_a_run_that_goes_on_evaluates_alike(self):
+        self.hold_back(10)
+        kept = {"checkpoint": {"folder": '"kept"', "every": 3}}
+        self.run_to(8, "cross_entropy", "c", **kept)
+        self.run_to(14, "cross_entropy", "c", **kept)
+        log = self.log()
+        self.run_to(14, "cross_entropy", "c")
+        self.assertEqual(log, self.log())
+
+    def test_each_byte_of_a_text_counts_once(self):
+        length, classes, random = 6, 9, np.random.default_rng(2)
+        value = helper.make_tensor_value_info
+        table = random.normal(size=(classes, 4)).astype("f4")
+        out = random.normal(size=(4, classes)).astype("f4")
+        graph = helper.make_graph(
+            [helper.make_node("Gather", ["table", "x"], ["e"]), helper.make_node("MatMul", ["e", "out"], ["y"])],
+            "bytes", [value("x", TensorProto.INT64, ["batch", length])],
+            [value("y", TensorProto.FLOAT, ["batch", length, classes])],
+            [numpy_helper.from_array(table, "table"), numpy_helper.from_array(out, "out")])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), self.path("model.onnx"))
+        for name, size in (("text", 200), ("other", 77)):
+            random.integers(0, classes, size).astype("u1").tofile(self.path(name))
+        tokens = {"kind": '"tokens"', "file": '"text"', "input": '"x"', "length": length}
+        done = self.train(job_text({**MODEL, "steps": 5, "loss": '"cross_entropy"'}, tokens, SGD, OUTPUT,
+                                   evaluation={**tokens, "file": '"other"', "every": 5}))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        other, p = np.fromfile(self.path("other"), "u1").astype("i8"), self.parameters()
+        y = p["table"][other[:72]] @ p["out"]
+        line = self.log()[-1]
+        np.testing.assert_allclose(line["held_back_loss"], cross_entropy(y, other[1:73]), rtol=1e-6)
+        self.assertAlmostEqual(line["held_back_accuracy"], (y.argmax(-1) == other[1:73]).mean(), places=14)
+
+    def test_mistakes(self):
+        self.hold_back(10)
+
+        def text(table, **top):
+            return job_text({**MODEL, "steps": 10, **top}, SHUFFLED, SGD, OUTPUT, evaluation=table)
+        self.refused(text({k: v for k, v in HELD_BACK.items() if k != "every"}), "'evaluation.every' is missing")
+        self.refused(text(HELD_BACK), "held_back.npz: data.targets is missing: the loss has targets")
+        self.refused(text({**HELD_BACK, "targets": '"c"'}), "array 'c' is i64[10], 'targets' wants rows of f32[3]")
+        self.refused(text({**HELD_BACK, "order": '"order.npy"'}), "'evaluation.order' is no key here")
+
+
+if __name__ == "__main__":
+    main()
