@@ -224,6 +224,7 @@ void add_train(CLI::App& app, Arguments& a) {
       "  [output]\n"
       "  log = \"log.jsonl\"\n"
       "  model = \"trained.onnx\"\n"
+      "  report = \"curves.html\"        # of loss, accuracy, learning rate and speed\n"
       "Ctrl-C ends it after the step under way, with a checkpoint.\n"
       "Example:\n  tilewright train job.toml --threads 2");
 }

@@ -98,6 +98,7 @@ Result<Job> read_job(const std::filesystem::path& path) {
     out.read("log", job.log);
     out.read("gradients", job.gradients);
     out.read("model", job.trained);
+    out.read("report", job.report);
     out.finish();
   }
   t.finish();

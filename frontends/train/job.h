@@ -76,7 +76,7 @@ struct Job {
   CheckpointJob checkpoint;
   EvaluationJob evaluation;
   // Files to write; empty: not written.
-  std::filesystem::path log, gradients, trained;
+  std::filesystem::path log, gradients, trained, report;
 };
 
 // Errors (kInvalid, with the line): a key that there is not, a missing one, a value of another kind
