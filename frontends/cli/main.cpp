@@ -202,7 +202,7 @@ void add_train(CLI::App& app, Arguments& a) {
       "  steps = 300\n"
       "  batch = 64\n"
       "  [data]\n"
-      "  kind = \"arrays\"               # or tokens: bytes of a text\n"
+      "  kind = \"arrays\"               # or tokens: bytes of a text; libsvm: sparse rows\n"
       "  file = \"data.npz\"\n"
       "  inputs = { x = \"images\" }     # the array of each input of the model\n"
       "  targets = \"labels\"\n"
