@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "autotune/report/html.h"
+#include "autotune/report/page.h"
 #include "autotune/report/plot.h"
 
 namespace tilewright::autotune::report {
@@ -19,10 +20,6 @@ std::vector<const TunedKernel*> improved_kernels(const TuneResult& result) {
   std::stable_sort(found.begin(), found.end(),
                    [](const auto* a, const auto* b) { return saved_by(*a).us > saved_by(*b).us; });
   return found;
-}
-
-std::string section(const std::string& title, const std::string& about, const std::string& body) {
-  return "<section><h2>" + escape(title) + "</h2>\n<p>" + about + "</p>\n" + body + "</section>\n";
 }
 
 std::string gain_by_kernel(const TuneResult& result) {

@@ -18,8 +18,6 @@ Saved saved_by(const TunedKernel& kernel);
 // Those that improved, with the most microseconds saved first.
 std::vector<const TunedKernel*> improved_kernels(const TuneResult& result);
 
-std::string section(const std::string& title, const std::string& about, const std::string& body);
-
 std::string gain_by_kernel(const TuneResult& result);
 std::string gain_over_time(const TuneResult& result);
 std::string expected_and_measured(const TuneResult& result);

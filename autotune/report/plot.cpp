@@ -27,15 +27,24 @@ double next_round(double n) {
 std::vector<double> ticks_of(const Axis& a) {
   std::vector<double> ticks;
   if (a.log) {
-    const bool all = a.high / a.low < 2000;  // else powers of ten alone
-    for (double t = a.low; t <= a.high * (1 + 1e-9); t = next_round(t))
-      if (all || std::abs(std::log10(t) - std::round(std::log10(t))) < 1e-6) ticks.push_back(t);
+    const bool all = a.high / a.low < 2000;  // else powers of ten alone, and of many some
+    const double every = std::max(1.0, std::ceil(std::log10(a.high / a.low) / 12));
+    for (double t = a.low; t <= a.high * (1 + 1e-9); t = next_round(t)) {
+      const double power = std::round(std::log10(t));
+      if (all || (std::abs(std::log10(t) - power) < 1e-6 && std::fmod(power, every) == 0))
+        ticks.push_back(t);
+    }
     return ticks;
   }
   const double step = next_round((a.high - a.low) / 8);
   for (double i = std::ceil(a.low / step - 1e-9); i * step <= a.high + 1e-9 * step; ++i)
     ticks.push_back(i == 0 ? 0 : i * step);
   return ticks;
+}
+
+// There is room for seven letters beside an axis.
+std::string tick_text(double t) {
+  return std::abs(t) < 1e7 && (t == 0 || std::abs(t) > 1e-5) ? number(t) : printed("%.0e", t);
 }
 
 }  // namespace
@@ -74,13 +83,13 @@ Plot::Plot(const std::string& what, Frame frame, Axis x, Axis y, bool y_ticks)
   for (const double t : ticks_of(x_)) {
     svg_ += printed("<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", px(t),
                     px(t), frame.top, bottom);
-    put_text(px(t), bottom + 17, "middle", number(t), " class=\"tick\"");
+    put_text(px(t), bottom + 17, "middle", tick_text(t), " class=\"tick\"");
   }
   if (y_ticks)
     for (const double t : ticks_of(y_)) {
       svg_ += printed("<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>",
                       frame.left, right, py(t), py(t));
-      put_text(frame.left - 7, py(t) + 4, "end", number(t), " class=\"tick\"");
+      put_text(frame.left - 7, py(t) + 4, "end", tick_text(t), " class=\"tick\"");
     }
   svg_ += printed("<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
                   frame.left, right, bottom, bottom);
@@ -117,6 +126,21 @@ void Plot::steps(const std::vector<std::pair<double, double>>& at, const char* k
   svg_ += printed("<path class=\"%s\" d=\"M%.1f %.1f", kind, px(at[0].first), py(at[0].second));
   for (const auto& [x, y] : at) svg_ += printed("H%.1fV%.1f", px(x), py(y));
   svg_ += "\"/>\n";
+}
+void Plot::curve(const std::vector<std::pair<double, double>>& at, const char* kind) {
+  if (at.empty()) return;
+  std::string path;
+  for (const auto& [x, y] : at)
+    path += printed("%s%.1f %.1f", path.empty() ? "M" : "L", px(x), py(y));
+  svg_ += printed("<path class=\"%s\" d=\"", kind) + path + "\"/>\n";
+}
+void Plot::band(const std::vector<std::array<double, 3>>& at, const char* kind) {
+  if (at.empty()) return;
+  std::string path;
+  for (const auto& [x, low, high] : at)
+    path += printed("%s%.1f %.1f", path.empty() ? "M" : "L", px(x), py(high));
+  for (size_t i = at.size(); i-- > 0;) path += printed("L%.1f %.1f", px(at[i][0]), py(at[i][1]));
+  svg_ += printed("<path class=\"%s\" d=\"", kind) + path + "Z\"/>\n";
 }
 void Plot::bar(double x0, double x1, double y, double half, const char* kind,
                const std::string& tip) {
@@ -175,7 +199,8 @@ void Plot::legend(const std::vector<std::pair<const char*, const char*>>& kinds)
   double x = frame_.left;
   for (const auto& [kind, name] : kinds) {
     const std::string_view k = kind;
-    const bool is_line = k == "interval" || k == "curve" || k == "roof" || k == "diagonal";
+    const bool is_line =
+        k == "interval" || k == "curve" || k == "second" || k == "roof" || k == "diagonal";
     svg_ += is_line ? printed("<path class=\"%s\" d=\"M%.1f 16h14\"/>", kind, x)
                     : printed("<circle class=\"%s\" cx=\"%.1f\" cy=\"16\" r=\"5\"/>", kind, x + 7);
     put_text(x + 20, 20, "start", name, "");

@@ -2,6 +2,7 @@
 // sheet (report.cpp).
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,10 @@ class Plot {
   void point(double x, double y, const char* kind, const std::string& tip);
   void line(double x0, double y0, double x1, double y1, const char* kind);
   void steps(const std::vector<std::pair<double, double>>& at, const char* kind);
+  // From point to point.
+  void curve(const std::vector<std::pair<double, double>>& at, const char* kind);
+  // Filled, between a low and a high value at each x: {x, low, high}.
+  void band(const std::vector<std::array<double, 3>>& at, const char* kind);
   // From y - half to y + half, in pixels around y.
   void bar(double x0, double x1, double y, double half, const char* kind, const std::string& tip);
   // An interval with ends.

@@ -1,5 +1,4 @@
-// What tuning found, as one HTML page that needs nothing else: charts in SVG, light or dark as the
-// reader's system is.
+// What tuning found, as one HTML page: charts in SVG.
 #pragma once
 
 #include <string>
@@ -22,11 +21,9 @@ struct Facts {
   std::vector<Roof> arithmetic, memory;
 };
 
-// The whole page, well-formed XML after its first line, in UTF-8.
+// The whole page (page.h).
 std::string page(const TuneResult& result, const Facts& facts);
 
-// Whether a page can be written there: before hours of tuning. Errors: kIo.
-Status check_writable(const std::string& path);
 // To a file, which readers see whole or not at all. Errors: kIo.
 Status write_page(const std::string& path, const TuneResult& result, const Facts& facts);
 

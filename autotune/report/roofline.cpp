@@ -5,6 +5,7 @@
 
 #include "autotune/report/charts.h"
 #include "autotune/report/html.h"
+#include "autotune/report/page.h"
 #include "autotune/report/plot.h"
 
 namespace tilewright::autotune::report {

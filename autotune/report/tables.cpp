@@ -4,6 +4,7 @@
 
 #include "autotune/report/charts.h"
 #include "autotune/report/html.h"
+#include "autotune/report/page.h"
 
 namespace tilewright::autotune::report {
 

@@ -202,7 +202,7 @@ void add_train(CLI::App& app, Arguments& a) {
       "  steps = 300\n"
       "  batch = 64\n"
       "  [data]\n"
-      "  kind = \"arrays\"               # or tokens: bytes of a text\n"
+      "  kind = \"arrays\"               # or tokens: bytes of a text; libsvm: sparse rows\n"
       "  file = \"data.npz\"\n"
       "  inputs = { x = \"images\" }     # the array of each input of the model\n"
       "  targets = \"labels\"\n"
@@ -224,6 +224,7 @@ void add_train(CLI::App& app, Arguments& a) {
       "  [output]\n"
       "  log = \"log.jsonl\"\n"
       "  model = \"trained.onnx\"\n"
+      "  report = \"curves.html\"        # of loss, accuracy, learning rate and speed\n"
       "Ctrl-C ends it after the step under way, with a checkpoint.\n"
       "Example:\n  tilewright train job.toml --threads 2");
 }

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "autotune/report/page.h"
 #include "autotune/report/report.h"
 #include "codegen/measure/machine_cache.h"
 #include "frontends/cli/cli.h"

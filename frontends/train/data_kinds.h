@@ -11,5 +11,7 @@ namespace tilewright::train {
 Result<std::unique_ptr<Dataset>> open_arrays(const DataJob& job, const Wanted& wanted);
 // Pieces of a text, one for each byte where one begins (tokens.cpp).
 Result<std::unique_ptr<Dataset>> open_tokens(const DataJob& job, const Wanted& wanted);
+// Rows of a sparse text file, with their labels (libsvm.cpp).
+Result<std::unique_ptr<Dataset>> open_libsvm(const DataJob& job, const Wanted& wanted);
 
 }  // namespace tilewright::train

@@ -11,12 +11,15 @@ constexpr double kMostRate = 1e6;
 
 void read_data(Table& t, DataJob& data) {
   std::string kind;
-  t.read_word("kind", kind, {"arrays", "tokens"});
+  t.read_word("kind", kind, {"arrays", "tokens", "libsvm"});
   t.read("file", data.file, true);
   if (kind == "tokens") {
     data.kind = DataKind::kTokens;
     t.read("input", data.input, true);
     t.read("length", data.length, 1, true);
+  } else if (kind == "libsvm") {
+    data.kind = DataKind::kLibsvm;
+    t.read("labels", data.labels);
   } else {
     t.read("inputs", data.inputs);
     t.read("targets", data.targets);
@@ -99,6 +102,7 @@ Result<Job> read_job(const std::filesystem::path& path) {
     out.read("log", job.log);
     out.read("gradients", job.gradients);
     out.read("model", job.trained);
+    out.read("report", job.report);
     out.finish();
   }
   t.finish();

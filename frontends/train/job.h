@@ -12,8 +12,9 @@
 namespace tilewright::train {
 
 // kArrays: arrays of an .npz, whose rows are samples. kTokens: bytes of a text; samples are pieces of
-// `length` bytes, each one's target the byte behind it.
-enum class DataKind { kArrays, kTokens };
+// `length` bytes, each one's target the byte behind it. kLibsvm: sparse rows of a text file for the only
+// input of the model, f32 [features], each with a label.
+enum class DataKind { kArrays, kTokens, kLibsvm };
 struct DataJob {
   DataKind kind = DataKind::kArrays;
   std::filesystem::path file;
@@ -24,6 +25,8 @@ struct DataJob {
   std::string input;
   int64_t length = 0;
   bool apart = false;
+  // kLibsvm: the labels in the file, by the number that is the target of each; empty: they are targets.
+  std::vector<double> labels;
   // i64 [steps, batch], numbers of samples; empty: shuffled anew for each epoch.
   std::filesystem::path order;
 };
@@ -78,7 +81,7 @@ struct Job {
   CheckpointJob checkpoint;
   EvaluationJob evaluation;
   // Files to write; empty: not written.
-  std::filesystem::path log, gradients, trained;
+  std::filesystem::path log, gradients, trained, report;
 };
 
 // Errors (kInvalid, with the line): a key that there is not, a missing one, a value of another kind

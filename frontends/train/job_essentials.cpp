@@ -51,6 +51,7 @@ Result<std::string> essentials_of(const Job& job, const std::string& model_hash)
            {"data.targets", job.data.targets},
            {"data.input", job.data.input},
            {"data.length", job.data.length},
+           {"data.labels", job.data.labels},
            {"data.order", order},
            {"optimizer.name", o.name},
            {"optimizer.lr", o.lr},

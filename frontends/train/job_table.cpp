@@ -67,6 +67,17 @@ void Table::read(const char* key, std::vector<std::string>& to) {
     take(key, (*a)[i].value<std::string>(), "a list of texts", *n, to[i]);
 }
 
+void Table::read(const char* key, std::vector<double>& to) {
+  const toml::node* n = find(key, false);
+  if (!n) return;
+  const toml::array* a = n->as_array();
+  if (!a || a->empty()) return fail(*n, quoted(key) + " is no list of numbers");
+  to.assign(a->size(), 0);
+  for (size_t i = 0; i < a->size(); ++i)
+    take(key, (*a)[i].is_number() ? (*a)[i].value<double>() : std::nullopt, "a list of numbers",
+         (*a)[i], to[i]);
+}
+
 void Table::read(const char* key, std::map<std::string, std::string>& to) {
   const toml::node* n = find(key, false);
   if (!n) return;

@@ -37,6 +37,7 @@ class Table {
   void read(const char* key, double& to, double least, double below, bool required = false);
   void read(const char* key, double (&to)[2], double least, double below);
   void read(const char* key, std::vector<std::string>& to);
+  void read(const char* key, std::vector<double>& to);
   void read(const char* key, std::map<std::string, std::string>& to);
   // One of the words.
   void read_word(const char* key, std::string& to, const std::vector<std::string>& words,

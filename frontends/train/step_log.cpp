@@ -37,8 +37,10 @@ std::optional<LogLine> from_json(const std::string& text) {
 
 }  // namespace
 
-Result<std::unique_ptr<StepLog>> StepLog::open(const std::filesystem::path& path, int64_t step) {
+Result<std::unique_ptr<StepLog>> StepLog::open(const std::filesystem::path& path, int64_t step,
+                                               bool remember) {
   auto log = std::make_unique<StepLog>();
+  log->remember_ = remember;
   if (path.empty()) return log;
   log->path_ = path;
   TW_RETURN_IF_ERROR(log->keep_before(step));
@@ -53,10 +55,11 @@ Result<std::unique_ptr<StepLog>> StepLog::open(const std::filesystem::path& path
 Status StepLog::keep_before(int64_t step) {
   uintmax_t bytes = 0;
   std::ifstream in(path_, std::ios::binary);
-  for (std::string text; static_cast<int64_t>(lines_.size()) < step && std::getline(in, text);) {
+  for (std::string text; steps_kept_ < step && std::getline(in, text);) {
     const auto line = from_json(text);
-    if (in.eof() || !line || line->step != static_cast<int64_t>(lines_.size())) break;
-    lines_.push_back(*line);
+    if (in.eof() || !line || line->step != steps_kept_) break;
+    if (remember_) lines_.push_back(*line);
+    ++steps_kept_;
     bytes += text.size() + 1;
   }
   in.close();
@@ -67,7 +70,7 @@ Status StepLog::keep_before(int64_t step) {
 }
 
 Status StepLog::write(const LogLine& line) {
-  lines_.push_back(line);
+  if (remember_) lines_.push_back(line);
   if (!file_) return {};
   const std::string text = to_json(line).dump() + "\n";
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() ||

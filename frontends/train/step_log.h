@@ -24,13 +24,15 @@ struct LogLine {
 class StepLog {
  public:
   // For a run that goes on at a step: lines of earlier ones are kept, all behind them is cut off. Empty
-  // path: nothing is written. Errors: kIo.
-  static Result<std::unique_ptr<StepLog>> open(const std::filesystem::path& path, int64_t step);
+  // path: nothing is written. remember: lines() will be asked for. Errors: kIo.
+  static Result<std::unique_ptr<StepLog>> open(const std::filesystem::path& path, int64_t step,
+                                               bool remember);
 
   // Whoever reads the file sees the line at once.
   Status write(const LogLine& line);
   // Waits until all lines are on the disk. May be called by another thread.
   Status flush_to_disk();
+  int64_t steps_kept() const { return steps_kept_; }  // when it was opened
   // Of all steps, those that were kept too.
   const std::vector<LogLine>& lines() const { return lines_; }
 
@@ -42,6 +44,8 @@ class StepLog {
 
   std::filesystem::path path_;
   std::unique_ptr<std::FILE, Close> file_;
+  int64_t steps_kept_ = 0;
+  bool remember_ = false;
   std::vector<LogLine> lines_;
 };
 

@@ -2,9 +2,11 @@
 
 #include <cmath>
 
+#include "autotune/report/page.h"
 #include "frontends/onnx/write_trained.h"
 #include "frontends/tensor_files/npz.h"
 #include "frontends/train/checkpoint_folder.h"
+#include "frontends/train/curves.h"
 #include "frontends/train/job_essentials.h"
 #include "frontends/train/schedule.h"
 
@@ -19,11 +21,12 @@ class Run {
 
   Result<TrainEnd> run() {
     TW_RETURN_IF_ERROR(begin());
-    end_.first = trainer_.steps_done();
-    while (trainer_.steps_done() < job_.steps && !end_.stopped) {
-      TW_RETURN_IF_ERROR(step());
-      end_.stopped = options_.stop && options_.stop() && trainer_.steps_done() < job_.steps;
-    }
+    const Status done = steps();
+    // Curves say why a run went wrong, too.
+    if (!job_.report.empty())
+      TW_RETURN_IF_ERROR(
+          autotune::report::write_whole(job_.report, curves_page(job_, log_->lines())));
+    if (!done.ok()) return done.error();
     end_.steps = trainer_.steps_done();
     TW_RETURN_IF_ERROR(keep_last());
     if (!end_.stopped && !job_.trained.empty())
@@ -33,8 +36,18 @@ class Run {
   }
 
  private:
+  Status steps() {
+    end_.first = trainer_.steps_done();
+    while (trainer_.steps_done() < job_.steps && !end_.stopped) {
+      TW_RETURN_IF_ERROR(step());
+      end_.stopped = options_.stop && options_.stop() && trainer_.steps_done() < job_.steps;
+    }
+    return {};
+  }
+
   // State and log as they were where the run goes on.
   Status begin() {
+    if (!job_.report.empty()) TW_RETURN_IF_ERROR(autotune::report::check_writable(job_.report));
     if (job_.checkpoint.folder.empty()) {
       if (options_.start != Start::kGoOn)
         return invalid("has no table [checkpoint]", job_.file.string());
@@ -47,10 +60,10 @@ class Run {
         TW_RETURN_IF_ERROR(go_on());
     }
     const int64_t step = trainer_.steps_done();
-    TW_ASSIGN(log_, StepLog::open(job_.log, step));
-    if (!job_.log.empty() && static_cast<int64_t>(log_->lines().size()) < step)
-      options_.note(job_.log.string() + ": has " + std::to_string(log_->lines().size()) +
-                    " of the " + std::to_string(step) + " steps that were done");
+    TW_ASSIGN(log_, StepLog::open(job_.log, step, !job_.report.empty()));
+    if (!job_.log.empty() && log_->steps_kept() < step)
+      options_.note(job_.log.string() + ": has " + std::to_string(log_->steps_kept()) + " of the " +
+                    std::to_string(step) + " steps that were done");
     return {};
   }
   Status go_on() {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "autotune/report/html.h"
+#include "autotune/report/page.h"
 #include "autotune/report/plot.h"
 #include "tests/frontends/scratch_folder.h"
 

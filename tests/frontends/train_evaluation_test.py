@@ -1,5 +1,10 @@
 #!/usr/bin/env python3
-"""Held-back samples: loss and accuracy against NumPy, whatever part of a batch the last one is."""
+"""Held-back samples: loss and accuracy against NumPy, whatever part of a batch the last one is; and the page with
+the curves of a run."""
+import os
+import shutil
+import xml.etree.ElementTree
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -98,6 +103,50 @@ class Evaluation(Training):
         line = self.log()[-1]
         np.testing.assert_allclose(line["held_back_loss"], cross_entropy(y, other[1:73]), rtol=1e-6)
         self.assertAlmostEqual(line["held_back_accuracy"], (y.argmax(-1) == other[1:73]).mean(), places=14)
+
+    # Of the report: its titles, and for each chart how many points its curves have.
+    def page(self):
+        with open(self.path("curves.html"), encoding="utf-8") as file:
+            first, rest = file.read().split("\n", 1)
+        self.assertEqual(first, "<!DOCTYPE html>")
+        for no in ("http", "<script", 'nan"', 'inf"', "nan ", "inf "):
+            self.assertNotIn(no, rest)
+        page, charts = xml.etree.ElementTree.fromstring(rest), {}
+        for section in page.iter("section"):
+            paths = section.findall(".//path[@class='curve']") + section.findall(".//path[@class='second']")
+            charts[section.find("h2").text] = [p.get("d").count("L") + 1 for p in paths if " " in p.get("d")
+                                               and "h" not in p.get("d")]
+        return page, charts
+
+    def test_curves(self):
+        self.hold_back(10)
+        shutil.move(self.path("model.onnx"), self.path("a & <b>.onnx"))
+        report = {**OUTPUT, "report": '"curves.html"'}
+
+        def run_to(steps, **more):
+            done = self.train(job_text(
+                {**MODEL, "model": '"a & <b>.onnx"', "steps": steps, "loss": '"cross_entropy"'},
+                {**SHUFFLED, "targets": '"c"'}, SGD, report, evaluation={**HELD_BACK, "targets": '"c"'}, **more))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return self.page()
+        page, charts = run_to(12)
+        self.assertEqual(page.find(".//h1").text, "a & <b>.onnx")
+        self.assertEqual(charts, {"Loss": [12, 3], "Accuracy": [3], "Learning rate": [12], "Speed": [12]})
+        # However long a run is, a chart is small; one that goes on shows all steps.
+        self.assertLess(max(sum(run_to(5000)[1].values(), [])), 1300)
+        kept = {"checkpoint": {"folder": '"kept"', "every": 5}}
+        run_to(8, **kept)
+        self.assertEqual(run_to(12, **kept)[1]["Loss"], [12, 3])
+        self.assertFalse([name for name in os.listdir(self.folder.name) if "partial" in name])
+
+    def test_curves_of_a_run_that_fails(self):
+        output = {**OUTPUT, "report": '"curves.html"'}
+        done = self.train(self.job(optimizer={"lr": 1e5}, output=output))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the loss of step", done.stderr)
+        self.assertIn("Loss", self.page()[1])
+        output["report"] = '"none/curves.html"'
+        self.assertIn("none/curves.html: cannot be written", self.train(self.job(output=output)).stderr)
 
     def test_mistakes(self):
         self.hold_back(10)
