@@ -11,6 +11,7 @@ namespace tilewright::ir {
 // One function for each file ir/ops/<family>.cpp; tables are built once and live as long as the
 // program.
 const std::vector<OpDef>& pointwise_ops();
+const std::vector<OpDef>& conversion_ops();
 const std::vector<OpDef>& contraction_ops();
 const std::vector<OpDef>& window_ops();
 const std::vector<OpDef>& conv_transpose_ops();
