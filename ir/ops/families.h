@@ -23,6 +23,7 @@ const std::vector<OpDef>& recurrent_ops();
 const std::vector<OpDef>& quantization_ops();
 const std::vector<OpDef>& control_flow_ops();
 const std::vector<OpDef>& linear_algebra_ops();
+const std::vector<OpDef>& cofactor_ops();
 const std::vector<OpDef>& padding_ops();
 const std::vector<OpDef>& generator_ops();
 const std::vector<OpDef>& indexing_ops();

@@ -33,9 +33,13 @@ Result<ValueId> add_loss(ir::Graph& graph, const std::vector<ValueId>& results,
       v.push_back(
           graph.add_constant("bound", ir::make_constant_of<double>(DType::kFloat64, {}, {bound})));
     TW_ASSIGN(v, ir::add_node(graph, "clip", v, {}, 1, "bounded", {}));
-    const HostTensor w = random_tensor(type.dtype, *ir::constant_shape(type), random);
-    const ValueId weight = graph.add_constant(
-        "weight", ir::make_constant(type.dtype, w.shape, {w.bytes.begin(), w.bytes.end()}));
+    // Of a result whose extents only the run knows, each element stands for its weight.
+    ValueId weight = v[0];
+    if (const auto shape = ir::constant_shape(type)) {
+      const HostTensor w = random_tensor(type.dtype, *shape, random);
+      weight = graph.add_constant(
+          "weight", ir::make_constant(type.dtype, w.shape, {w.bytes.begin(), w.bytes.end()}));
+    }
     TW_ASSIGN(auto product, ir::add_node(graph, "mul", {v[0], weight}, {}, 1, "product", {}));
     TW_ASSIGN(auto sum,
               ir::add_node(graph, "reduce_sum", product, {{"keepdims", int64_t{0}}}, 1, "sum", {}));
