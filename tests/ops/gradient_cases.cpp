@@ -50,7 +50,7 @@ GradientCase example(const ir::OpDef& op) {
           .low = low,
           .high = high,
           .outputs = outputs_of(op),
-          .const_floats = name == "resize"};
+          .const_floats = name == "resize" || name == "roi_align"};
 }
 
 // Of 2 sequences of 4 steps, all operands and results there, forwards and backwards.
@@ -281,6 +281,39 @@ std::vector<GradientCase> choices() {
       {"range", "vectors", {f({1}), f({1}), f({1})}, {}, {{1.3}, {-1}, {-0.4}}},
   };
 }
+std::vector<GradientCase> samples() {
+  std::vector<GradientCase> cases;
+  const TensorType x = f({2, 3, 5, 7}), line = f({1, 1, 7});
+  for (const char* mode : {"linear", "nearest", "cubic"})
+    for (const char* padding : {"zeros", "border", "reflection"})
+      for (int64_t corners : {0, 1}) {
+        const std::string name = std::string(mode) + "_" + padding + (corners ? "_corners" : "");
+        // Some points lie outside.
+        cases.push_back({"grid_sample", name, {x, f({2, 3, 1, 2})}});
+        cases.back().attributes = {{"mode", std::string(mode)},
+                                   {"padding_mode", std::string(padding)},
+                                   {"align_corners", corners}};
+        cases.back().low = -1.7, cases.back().high = 1.6;
+      }
+  cases.push_back({"grid_sample", "line", {line, f({1, 5, 1})}});
+  cases.push_back({"grid_sample", "volume", {f({1, 2, 3, 1, 5}), f({1, 1, 2, 3, 3})}});
+  const ir::Attributes window{{"kernel_shape", Ints{2, 3}},
+                              {"strides", Ints{2, 1}},
+                              {"pads", Ints{1, 0, 0, 1}},
+                              {"dilations", Ints{1, 2}},
+                              {"offset_group", int64_t{3}}};
+  cases.push_back(
+      {"deform_columns", "mask", {f({1, 3, 5, 7}), f({1, 36, 2, 3}), f({1, 18, 2, 3})}});
+  cases.back().attributes = window;
+  const ir::Attributes bins{
+      {"output_height", int64_t{3}}, {"output_width", int64_t{1}}, {"spatial_scale", 0.5}};
+  cases.push_back({"roi_align", "many", {x, f({3, 4}), i64({3})}, bins});
+  cases.back().values = {{}, {0.5, 1, 4, 9, -3, 2, 9, 8, 3, 0, 13, 4}, {1, 0, 1}};
+  cases.back().const_floats = true;
+  cases.push_back({"max_roi_pool", "many", {x, f({3, 5})}, {{"pooled_shape", Ints{3, 2}}}});
+  cases.back().values = {{}, {1.3, 0, 1, 4, 3, 0.3, 2, 2, 9, 9, 1.3, 8, 8, 9, 9}};
+  return cases;
+}
 std::vector<GradientCase> matrices() {
   return {
       {"determinant", "one", {f({2, 1, 1})}},
@@ -299,7 +332,7 @@ std::vector<GradientCase> gradient_cases() {
   for (const ir::OpDef* op : ir::all_ops())
     if (op->gradient) cases.push_back(example(*op));
   for (auto* more : {pointwise, products, windows, reductions, movements, recurrent, scatters,
-                     choices, matrices})
+                     choices, samples, matrices})
     for (GradientCase& c : more()) cases.push_back(std::move(c));
   return cases;
 }

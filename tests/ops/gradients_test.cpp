@@ -78,9 +78,10 @@ Result<Differentiable> build(const GradientCase& c) {
     ir::TensorType type = c.inputs[i];
     const auto shape = ir::constant_shape(type);
     const bool given = i < c.values.size() && !c.values[i].empty();
-    const bool constant = (given || shape == Shape{0}) && type.rank() <= 1 &&
-                          (!is_float(type.dtype) || c.const_floats);
-    if (type.dtype == DType::kFloat32 && !constant) type.dtype = DType::kFloat64;
+    const bool constant =
+        (given || shape == Shape{0}) && (is_float(type.dtype) ? c.const_floats : type.rank() <= 1);
+    if (type.dtype == DType::kFloat32 && (!constant || type.rank() > 1))
+      type.dtype = DType::kFloat64;
     HostTensor t = given ? repeated(type.dtype, *shape, c.values[i])
                          : random_tensor(type.dtype, *shape, random);
     if (!given && !constant && is_float(type.dtype)) spread(t, c.low, c.high, random);

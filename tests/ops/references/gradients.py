@@ -3,6 +3,7 @@ differences of the forward definitions."""
 import numpy as np
 
 import recurrent
+import regions
 import windows
 from cases import Const, Family, Want
 
@@ -84,6 +85,17 @@ def minors(f):
         f.op(f"cofactors_rank_{rank}", "cofactors", [x], {}, Want(of(x), "f32", terms=250, magnitude=100))
 
 
+def regions_backwards(f):
+    shape, rois, batch = (2, 1, 5, 4), np.array([[0.5, 1, 3.25, 5.5], [2, 2, 2.5, 2.25]], "f4"), np.array([1, 1])
+    for ratio, scale, half in [(2, 1.0, 1), (0, 0.5, 0)]:
+        mean = matrix(lambda x: regions.align(x, rois, batch, 2, 3, ratio, scale, half, "avg"), shape)
+        dy = f.random(f"align_{ratio}", "f32", (2, 1, 2, 3))
+        dx = (mean.T @ dy.astype("f8").reshape(-1)).reshape(shape)
+        f.op(f"roi_align_gradient_{ratio}", "roi_align_gradient", [dy, rois, batch],
+             {"extents": list(shape), "half_pixel": half, "sampling_ratio": ratio, "spatial_scale": scale},
+             Want(dx, "f32", terms=48, magnitude=24))
+
+
 def slope(fn, x, k, h=1e-3):
     """d fn / d x[k] by Richardson's extrapolation of central differences."""
     def sides(step):
@@ -141,5 +153,6 @@ def write():
     adjoints(f)
     largest(f)
     minors(f)
+    regions_backwards(f)
     steps_backwards(f)
     return [f]
