@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "ir/graph/infer.h"
@@ -180,13 +181,73 @@ TEST_P(Gradients, CompiledEqualInterpreted) {
 INSTANTIATE_TEST_SUITE_P(All, Gradients, testing::ValuesIn(gradient_cases()),
                          [](const auto& info) { return info.param.name(); });
 
+// Why an operator has no rule. Those that take no floats, or give none, need no reason.
+const std::map<std::string_view, std::string_view>& reasons() {
+  constexpr std::string_view kOfGradients = "made by gradients, of which no gradient is taken",
+                             kByPasses = "made by passes behind differentiation",
+                             kInThePass = "passes/graph/differentiate goes into its regions";
+  static const std::map<std::string_view, std::string_view> kReasons{
+      {"conv_weights_gradient", kOfGradients},
+      {"rnn_steps_gradient", kOfGradients},
+      {"gru_steps_gradient", kOfGradients},
+      {"lstm_steps_gradient", kOfGradients},
+      {"max_pool_gradient", kOfGradients},
+      {"roi_align_gradient", kOfGradients},
+      {"cofactors", kOfGradients},
+      {"transposed", kOfGradients},
+      {"winograd_conv", kByPasses},
+      {"winograd_weights", kByPasses},
+      {"round_rows", kByPasses},
+      {"if", kInThePass},
+      {"loop", kInThePass},
+      {"checked_indices", "indices are integers"},
+      {"bit_cast", "bits are no continuous function of a number"},
+      {"unique", "where two elements meet, the number of results jumps"},
+      {"linear_attention", "the state of each token would have to be kept"},
+  };
+  return kReasons;
+}
+bool takes_and_gives_floats(const ir::OpDef& op) {
+  ir::Graph graph;
+  std::vector<ValueId> operands;
+  bool takes = false, gives = false;
+  for (size_t i = 0; i < op.example.inputs.size(); ++i) {
+    const ir::TensorType& type = op.example.inputs[i];
+    takes |= is_float(type.dtype);
+    const bool given = i < op.example.values.size() && !op.example.values[i].empty();
+    const HostTensor t = given
+                             ? repeated(type.dtype, *ir::constant_shape(type), op.example.values[i])
+                             : HostTensor(type.dtype, *ir::constant_shape(type));
+    operands.push_back(
+        given && type.rank() <= 1
+            ? graph.add_constant(
+                  "operand", ir::make_constant(t.dtype, t.shape, {t.bytes.begin(), t.bytes.end()}))
+            : graph.add_value("operand", type));
+  }
+  const auto results = ir::add_node(graph, op.name, operands, op.example.attributes,
+                                    op.example.outputs, "result", {});
+  if (!results.ok()) return true;
+  for (ValueId v : *results) gives |= is_float(graph.value(v).type.dtype);
+  return takes && gives;
+}
+
 // Who adds a rule is asked for a case, and who adds an operator of floats for a rule or a reason.
-TEST(Gradients, EveryRuleHasACase) {
+TEST(Gradients, EveryOperatorHasARuleOrAReason) {
   std::set<std::string> tried;
   for (const GradientCase& c : gradient_cases()) tried.insert(c.op);
   for (const ir::OpDef* op : ir::all_ops()) {
-    if (op->gradient) EXPECT_TRUE(tried.count(std::string(op->name))) << op->name;
+    const bool has_reason = reasons().count(op->name) != 0;
+    if (op->gradient) {
+      EXPECT_TRUE(tried.count(std::string(op->name))) << op->name << " is not tried";
+      EXPECT_FALSE(has_reason) << op->name << " has a rule";
+    } else if (!op->compute && op->example.inputs.empty() && !has_reason) {
+      EXPECT_TRUE(op->operands.empty()) << op->name << " has neither a rule nor a reason";
+    } else {
+      EXPECT_TRUE(has_reason || !takes_and_gives_floats(*op))
+          << op->name << " takes and gives floats, and has neither a rule nor a reason";
+    }
   }
+  for (const auto& [name, why] : reasons()) EXPECT_TRUE(ir::find_op(name)) << name;
 }
 
 }  // namespace
