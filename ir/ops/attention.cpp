@@ -152,6 +152,7 @@ V attention_weights(GradientContext& c) {
   return where(apply("equal", most, s.number(-std::numeric_limits<double>::infinity())),
                s.number(0), weights);
 }
+// By whole tensors of scores, as what attention was made of: no block of keys is taken by itself.
 void gradient_of_attention(GradientContext& c) {
   const V dy = c.dy(), weights = attention_weights(c);
   const auto product = [](V a, V b, const char* transposed) {

@@ -66,6 +66,8 @@ class Decomposition {
   // d *= value
   Stmt scale(const Expr& value) const { return store(d_, {Expr(0)}, d() * value); }
 
+  // The largest element of what is left becomes the pivot. Where that is 0, so is the rest of the
+  // matrix and D: then nothing is divided.
   Stmt step(const Expr& k) const {
     const Expr row = place_.get(0), column = place_.get(1);
     Stmt find = loop_nest({n_ - k, n_ - k}, [&](const Axes& i) {

@@ -59,12 +59,15 @@ struct Scatter {
   Attributes axis;
 };
 
+// What is overwritten matters to nothing: neither data below an update, nor an update below a later
+// one, which is told by the numbers of updates, scattered alike.
 void gradient_of_last(GradientContext& c, const Scatter& s) {
   const V dy = c.dy(), none = dy.number(0);
   if (c.wants(0)) c.add(0, s.scatter(dy, filled(c, none, c.type(c.in(2).id).dims), "none"));
   if (c.wants(2)) c.add(2, where(s.last(), s.gather(dy), none));
 }
-// dy times the product of the other factors of an element, without a division by 0.
+// dy times the product of the other factors of an element, without a division by 0: zeros are counted
+// apart, and one of them alone leaves a product of others.
 void gradient_of_product(GradientContext& c, const Scatter& s) {
   const V data = c.in(0), updates = c.in(2), one = data.number(1), none = data.number(0);
   const auto is_zero = [&](V v) { return equal(v, none); };
@@ -79,6 +82,8 @@ void gradient_of_product(GradientContext& c, const Scatter& s) {
   c.add(0, c.dy() * others(data, all, zeros));
   c.add(2, s.gather(c.dy()) * others(updates, s.gather(all), s.gather(zeros)));
 }
+// In equal parts to all that are the largest, of data and updates alike. NaN equals nothing and gets
+// nothing.
 void gradient_of_extreme(GradientContext& c, const Scatter& s) {
   const V y = c.out(), none = y.number(0), one = y.number(1), y_there = s.gather(y);
   const V of_data = equal(c.in(0), y), of_updates = equal(c.in(2), y_there);
@@ -100,6 +105,7 @@ void gradient_of_scatter(GradientContext& c) {
   if (c.wants(2)) c.add(2, s.gather(c.dy()));
 }
 
+// The indices that come with the values say where these were; no two are equal.
 void gradient_of_top_k(GradientContext& c) {
   if (!c.has_dy(0)) return;
   const V x = c.in(0);
@@ -107,6 +113,7 @@ void gradient_of_top_k(GradientContext& c) {
                      c.type(x.id).dims, c.dy(), {c.out(1).id}));
 }
 
+// The places of what was chosen are not among the results: they are found once more.
 void gradient_of_compress(GradientContext& c) {
   const NodeView node = c.view();
   const bool flat = !node.has_attribute("axis");

@@ -40,6 +40,7 @@ Expr border_index(const Borders& b, const Expr& at, Expr& inside) {
   return at;
 }
 
+// Cubic: Keys' kernel with a = -0.75, as ONNX's and PyTorch's.
 std::vector<Expr> tap_weights(const std::string& mode, const Expr& part) {
   const DType t = part.dtype();
   auto number = [t](double v) { return constant(v, t); };
@@ -52,6 +53,7 @@ std::vector<Expr> tap_weights(const std::string& mode, const Expr& part) {
   };
   return {far(part + one), near(part), near(one - part), far(number(2) - part)};
 }
+// Of the same polynomials; those on the other side of the position grow as it moves away.
 std::vector<Expr> tap_slopes(const std::string& mode, const Expr& part) {
   const DType t = part.dtype();
   auto number = [t](double v) { return constant(v, t); };

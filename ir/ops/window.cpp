@@ -291,7 +291,8 @@ void gradient_of_conv(GradientContext& c) {
 void gradient_of_max_pool(GradientContext& c) {
   if (!c.has_dy(0)) return;
   Attributes a = c.view().node().attributes;
-  a.erase("storage_order");  // of the indices
+  // How indices are counted is of no matter: taps are.
+  a.erase("storage_order");
   const V taps = c.in(0).make("max_pool_taps", {c.in(0).id, c.out().id}, a);
   a["extents"] = Extents{c.type(c.in(0).id).dims};
   c.add(0, c.dy().make("max_pool_gradient", {c.dy().id, taps.id}, std::move(a)));

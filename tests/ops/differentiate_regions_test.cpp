@@ -1,0 +1,399 @@
+// Gradients through branches and loops, against central differences of compiled programs, in f64.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "ir/module_text/parser_graph.h"
+#include "passes/graph/differentiate.h"
+#include "runtime/session.h"
+#include "tests/ops/graph_oracle.h"
+
+namespace tilewright {
+namespace {
+
+using ir::ValueId;
+using Numbers = std::vector<double>;
+
+HostTensor f64(const Shape& shape, const Numbers& values) {
+  return repeated(DType::kFloat64, shape, values);
+}
+HostTensor whole(double n) { return repeated(DType::kInt64, {}, {n}); }
+HostTensor truth(bool b) { return repeated(DType::kBool, {}, {b ? 1.0 : 0.0}); }
+
+// A graph that is compiled once and run often.
+class Program {
+ public:
+  explicit Program(const ir::Graph& graph, const CompiledForm& form = {}) {
+    auto executable = compile_graph(graph, form);
+    if (!executable.ok()) {
+      ADD_FAILURE() << executable.error().to_string();
+      return;
+    }
+    auto session = Session::create(*executable, SessionOptions{});
+    if (session.ok()) session_ = std::move(session).value();
+  }
+  Tensors run(const Tensors& inputs) {
+    std::vector<Tensor> given, outputs;
+    for (const HostTensor& t : inputs)
+      given.push_back(Tensor::borrow(t.dtype, t.shape, const_cast<uint8_t*>(t.bytes.data())));
+    if (!session_) return {};
+    if (Status s = session_->run(given, outputs); !s.ok()) {
+      ADD_FAILURE() << s.error().to_string();
+      return {};
+    }
+    Tensors results;
+    for (const Tensor& t : outputs) {
+      HostTensor& copy = results.emplace_back(t.dtype(), t.shape());
+      if (!copy.bytes.empty()) std::memcpy(copy.bytes.data(), t.data(), copy.bytes.size());
+    }
+    return results;
+  }
+
+ private:
+  std::unique_ptr<Session> session_;
+};
+
+// The graph's only output is the loss. Its gradients by all floats that it is given, as they are and
+// unfused, are those of differences; returned.
+Tensors check(const std::string& text, const Tensors& inputs) {
+  auto graph = ir::parse_graph(text);
+  if (!graph.ok()) {
+    ADD_FAILURE() << graph.error().to_string();
+    return {};
+  }
+  Program forward(*graph);
+  const ValueId loss = graph->outputs[0];
+  std::vector<ValueId> of;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!is_float(inputs[i].dtype)) continue;
+    of.push_back(graph->inputs[i]);
+    places.push_back(i);
+  }
+  const auto found = passes::differentiate(*graph, loss, of);
+  if (!found.ok()) {
+    ADD_FAILURE() << found.error().to_string();
+    return {};
+  }
+  graph->outputs = *found;
+  graph->output_names.assign(found->size(), "gradient");
+  const Tensors gradients = Program(*graph).run(inputs),
+                plain = Program(*graph, {false, false}).run(inputs);
+  if (gradients.size() != of.size() || plain.size() != of.size()) return {};
+  for (size_t n = 0; n < of.size(); ++n) {
+    const HostTensor& g = gradients[n];
+    EXPECT_EQ(g.shape, inputs[places[n]].shape);
+    for (int64_t k = 0; k < g.size(); ++k) {
+      double slopes[2];
+      for (int half : {0, 1}) {
+        const double h = half ? 5e-4 : 1e-3;
+        double sides[2] = {};
+        for (int side : {0, 1}) {
+          Tensors moved = inputs;
+          moved[places[n]].data<double>()[k] += side ? h : -h;
+          const Tensors y = forward.run(moved);
+          if (y.empty()) return {};
+          sides[side] = element(y[0], 0);
+        }
+        slopes[half] = (sides[1] - sides[0]) / (2 * h);
+      }
+      const double expected = (4 * slopes[1] - slopes[0]) / 3;
+      EXPECT_NEAR(element(g, k), expected, 1e-6 * std::max(1.0, std::abs(expected)))
+          << "operand " << places[n] << ", element " << k;
+      EXPECT_NEAR(element(plain[n], k), element(g, k), 1e-12 * std::max(1.0, std::abs(expected)));
+    }
+  }
+  return gradients;
+}
+// What a branch or a loop that did not run leaves.
+bool all_zero(const HostTensor& t) {
+  for (int64_t k = 0; k < t.size(); ++k)
+    if (element(t, k) != 0) return false;
+  return true;
+}
+
+// --- branches ----------------------------------------------------------------------------------
+
+// Results of both kinds; what one branch alone reads has zeros where the other is taken.
+constexpr const char* kBranches = R"(graph branches {
+  input c: bool[]
+  input x: f64[3]
+  input w: f64[3]
+  y: f64[3], z: f64[3] = if(c, x, w) with [
+    graph then {
+      input v: f64[3]
+      input u: f64[3]
+      e: f64[3] = exp(v)
+      p: f64[3] = mul(e, u)
+      output p as "p"
+      output v as "v"
+    }
+    graph otherwise {
+      input v: f64[3]
+      input u: f64[3]
+      s: f64[3] = mul(v, v)
+      const k: f64[3] = [7.0, 8.0, 9.0]
+      output s as "s"
+      output k as "k"
+    }
+  ]
+  q: f64[3] = mul(y, x)
+  r: f64[3] = mul(z, q)
+  loss: f64[] = reduce_sum(r) {keepdims = 0}
+  output loss as "loss"
+}
+)";
+
+TEST(DifferentiateRegions, EachBranchBackwards) {
+  const HostTensor x = f64({3}, {0.5, -0.3, 0.7}), w = f64({3}, {1, 2, -1});
+  const Tensors taken = check(kBranches, {truth(true), x, w});
+  ASSERT_EQ(taken.size(), 2u);
+  EXPECT_FALSE(all_zero(taken[1]));
+  const Tensors other = check(kBranches, {truth(false), x, w});
+  ASSERT_EQ(other.size(), 2u);
+  EXPECT_TRUE(all_zero(other[1]));
+}
+
+// An `if` in a branch; its branches differ in the extents of their results.
+constexpr const char* kExtents = R"(graph extents {
+  input c: bool[]
+  input d: bool[]
+  input x: f64[2]
+  y: f64[] = if(c, d, x) with [
+    graph then {
+      input e: bool[]
+      input v: f64[2]
+      w: f64[n] = if(e, v) with [
+        graph longer {
+          input v: f64[2]
+          s: f64[2] = mul(v, v)
+          w: f64[4] = concat(v, s) {axis = 0}
+          output w as "w"
+        }
+        graph same {
+          input v: f64[2]
+          output v as "v"
+        }
+      ] defines(n)
+      z: f64[n] = sigmoid(w)
+      sum: f64[] = reduce_sum(z) {keepdims = 0}
+      output sum as "sum"
+    }
+    graph otherwise {
+      input e: bool[]
+      input v: f64[2]
+      sum: f64[] = reduce_sum(v) {keepdims = 0}
+      output sum as "sum"
+    }
+  ]
+  loss: f64[] = mul(y, y)
+  output loss as "loss"
+}
+)";
+
+TEST(DifferentiateRegions, BranchesMayDifferInExtents) {
+  for (bool c : {false, true})
+    for (bool d : {false, true}) check(kExtents, {truth(c), truth(d), f64({2}, {0.4, -1.1})});
+}
+
+// --- loops -------------------------------------------------------------------------------------
+
+// A recurrent network: carried, scanned and captured values, a carried integer, elements of x.
+constexpr const char* kSteps = R"(graph steps {
+  input n: i64[]
+  input x: f64[4, 3]
+  input h: f64[3]
+  input w: f64[3, 3]
+  const zero: i64[] = [0]
+  last: f64[3], _, all: f64[k, 3] = loop(n, _, h, zero, w, x) {carried = 2, has_condition = 0} with [
+    graph step {
+      input i: i64[]
+      input u: f64[3]
+      input count: i64[]
+      input w: f64[3, 3]
+      input x: f64[4, 3]
+      const one: i64[] = [1]
+      next: i64[] = add(count, one)
+      row: f64[3] = gather(x, count) {axis = 0}
+      p: f64[3] = matmul(w, u)
+      s: f64[3] = add(p, row)
+      y: f64[3] = tanh(s)
+      z: f64[3] = mul(y, u)
+      output y as "y"
+      output next as "next"
+      output z as "z"
+    }
+  ] defines(k)
+  a: f64[] = reduce_sum(all) {keepdims = 0}
+  b: f64[3] = mul(last, last)
+  c: f64[] = reduce_sum(b) {keepdims = 0}
+  loss: f64[] = add(a, c)
+  output loss as "loss"
+}
+)";
+
+TEST(DifferentiateRegions, LoopsRunInReverse) {
+  const HostTensor x = f64({4, 3}, {0.3, -0.2, 0.9, 0.1, 0.5, -0.7, 0.8}),
+                   h = f64({3}, {0.2, -0.5, 0.6}),
+                   w = f64({3, 3}, {0.4, -0.3, 0.2, 0.7, 0.1, -0.6, 0.5});
+  for (int n : {0, 1, 4}) {
+    SCOPED_TRACE(n);
+    const Tensors g = check(kSteps, {whole(n), x, h, w});
+    ASSERT_EQ(g.size(), 3u);
+    EXPECT_EQ(all_zero(g[2]), n == 0);
+  }
+}
+// The number of iterations is known, so that no extent depends on the run.
+TEST(DifferentiateRegions, LoopsOfKnownLength) {
+  std::string text = kSteps;
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    text.replace(text.find(from), from.size(), to);
+  };
+  replace("input n: i64[]\n", "const n: i64[] = [4]\n");
+  replace("f64[k, 3]", "f64[4, 3]");
+  replace(" defines(k)", "");
+  check(text, {f64({4, 3}, {0.3, -0.2, 0.9, 0.1, 0.5}), f64({3}, {0.2, -0.5, 0.6}),
+               f64({3, 3}, {0.4, -0.3, 0.2, 0.7})});
+}
+
+// Newton's square root: the data say when it is near enough. x' = (x + a / x) / 2.
+constexpr const char* kUntil = R"(graph until {
+  input a: f64[1]
+  input x: f64[1]
+  root: f64[1] = loop(_, _, x, a) {carried = 1, has_condition = 1} with [
+    graph step {
+      input i: i64[]
+      input v: f64[1]
+      input a: f64[1]
+      q: f64[1] = div(a, v)
+      s: f64[1] = add(v, q)
+      const half: f64[] = [0.5]
+      w: f64[1] = mul(s, half)
+      square: f64[1] = mul(w, w)
+      off: f64[1] = sub(square, a)
+      size: f64[1] = abs(off)
+      const enough: f64[] = [1e-12]
+      go: bool[1] = greater(size, enough)
+      output go as "go"
+      output w as "w"
+    }
+  ]
+  loss: f64[] = reduce_sum(root) {keepdims = 0}
+  output loss as "loss"
+}
+)";
+
+TEST(DifferentiateRegions, AConditionEndsTheLoop) {
+  const Tensors g = check(kUntil, {f64({1}, {7}), f64({1}, {2})});
+  ASSERT_EQ(g.size(), 2u);
+  EXPECT_NEAR(element(g[0], 0), 0.5 / std::sqrt(7.0), 1e-9);  // of the root itself
+  EXPECT_NEAR(element(g[1], 0), 0, 1e-6);
+}
+
+// Carried values exchange places, one is passed through, one result is not asked for; a branch and a
+// loop inside.
+constexpr const char* kNested = R"(graph nested {
+  input n: i64[]
+  input a: f64[2]
+  input b: f64[2]
+  input s: f64[]
+  p: f64[2], _, same: f64[] = loop(n, _, a, b, s, n) {carried = 3, has_condition = 0} with [
+    graph step {
+      input i: i64[]
+      input u: f64[2]
+      input v: f64[2]
+      input s: f64[]
+      input n: i64[]
+      const one: i64[] = [1]
+      odd: i64[] = and(i, one)
+      is_odd: bool[] = equal(odd, one)
+      x: f64[2] = if(is_odd, u, s) with [
+        graph then {
+          input u: f64[2]
+          input s: f64[]
+          x: f64[2] = mul(u, s)
+          output x as "x"
+        }
+        graph otherwise {
+          input u: f64[2]
+          input s: f64[]
+          x: f64[2] = sin(u)
+          output x as "x"
+        }
+      ]
+      y: f64[2] = loop(n, _, v, x) {carried = 1, has_condition = 0} with [
+        graph inner {
+          input j: i64[]
+          input v: f64[2]
+          input x: f64[2]
+          w: f64[2] = mul(v, x)
+          z: f64[2] = sigmoid(w)
+          output z as "z"
+        }
+      ]
+      output y as "y"
+      output x as "x"
+      output s as "s"
+    }
+  ]
+  q: f64[2] = mul(p, same)
+  loss: f64[] = reduce_sum(q) {keepdims = 0}
+  output loss as "loss"
+}
+)";
+
+TEST(DifferentiateRegions, RegionsWithinRegions) {
+  for (int n : {0, 1, 3}) {
+    SCOPED_TRACE(n);
+    check(kNested, {whole(n), f64({2}, {0.3, -0.8}), f64({2}, {1.2, 0.5}), f64({}, {0.7})});
+  }
+}
+
+// Nothing is carried: scans alone, and elements whose number only the run knows.
+constexpr const char* kScans = R"(graph scans {
+  input n: i64[]
+  input c: bool[3]
+  input x: f64[3]
+  input y: f64[2]
+  all: f64[k] = loop(n, _, c, x, y) {carried = 0, has_condition = 0} with [
+    graph step {
+      input i: i64[]
+      input c: bool[3]
+      input x: f64[3]
+      input y: f64[2]
+      chosen: f64[m] = compress(x, c) {axis = 0} defines(m)
+      square: f64[m] = mul(chosen, chosen)
+      sum: f64[] = reduce_sum(square) {keepdims = 0}
+      e: f64[] = gather(y, i) {axis = 0}
+      p: f64[] = mul(sum, e)
+      output p as "p"
+    }
+  ] defines(k)
+  loss: f64[] = reduce_sum(all) {keepdims = 0}
+  output loss as "loss"
+}
+)";
+
+TEST(DifferentiateRegions, ScansAlone) {
+  for (int n : {0, 1, 2})
+    check(kScans, {whole(n), repeated(DType::kBool, {3}, {1, 0, 1}), f64({3}, {0.5, 2, -1.5}),
+                   f64({2}, {0.7, -0.4})});
+}
+
+TEST(DifferentiateRegions, ObstaclesWithinRegionsAreNamed) {
+  std::string text = kUntil;
+  text.replace(text.find("s: f64[1] = add(v, q)"), 21,
+               "bits: f64[1] = bit_cast(v) {to = \"f64\"}\n      s: f64[1] = add(bits, q)");
+  auto graph = ir::parse_graph(text);
+  ASSERT_TRUE(graph.ok()) << graph.error().to_string();
+  const auto found = passes::differentiate(*graph, graph->outputs[0], graph->inputs);
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().kind, ErrorKind::kUnsupported);
+  EXPECT_NE(found.error().to_string().find("bit_cast"), std::string::npos)
+      << found.error().to_string();
+}
+
+}  // namespace
+}  // namespace tilewright
