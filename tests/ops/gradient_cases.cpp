@@ -227,6 +227,7 @@ std::vector<GradientCase> scatters() {
   cases.back().values = {{0, 2, 3, 0.5, 0}, {0, 1, 2, 2, 3, 3}, {3, 0, 0, 2, 0, 0}};
   return cases;
 }
+// Those that say where their results come from: chosen, placed, or made from all before.
 std::vector<GradientCase> choices() {
   const TensorType chosen{DType::kBool, {5}};
   const ir::Attributes one{{"axis", int64_t{1}}};
@@ -246,9 +247,11 @@ std::vector<GradientCase> choices() {
        -1,
        1,
        2},
+      // Conditions that say more than there is, or less.
       {"compress", "flat", {f({3, 2}), chosen}, {}, {{}, {0, 1, 1, 0, 1}}},
       {"compress", "longer", {f({2, 3, 1}), chosen}, one, {{}, {1, 0, 1, 1, 1}}},
       {"compress", "shorter", {f({2, 7}), chosen}, one, {{}, {1, 0, 0, 1, 1}}},
+      // Places written twice, places outside, and a result that is smaller than what indices count in.
       {"max_unpool",
        "twice",
        {f({1, 2, 5}), i64({1, 2, 5}), i64({3}), i64({3})},
@@ -267,6 +270,7 @@ std::vector<GradientCase> choices() {
        -1,
        1,
        2},
+      // Zeros: the first of a line matters, those behind it do not.
       {"cumulative_product",
        "zero",
        {f({2, 5}), i64({1})},
@@ -281,6 +285,7 @@ std::vector<GradientCase> choices() {
       {"range", "vectors", {f({1}), f({1}), f({1})}, {}, {{1.3}, {-1}, {-0.4}}},
   };
 }
+// All that may happen beyond the borders of x: for each mode, by positions, too.
 std::vector<GradientCase> samples() {
   std::vector<GradientCase> cases;
   const TensorType x = f({2, 3, 5, 7}), line = f({1, 1, 7});
@@ -314,6 +319,7 @@ std::vector<GradientCase> samples() {
   cases.back().values = {{}, {1.3, 0, 1, 4, 3, 0.3, 2, 2, 9, 9, 1.3, 8, 8, 9, 9}};
   return cases;
 }
+// Singular matrices have cofactors, too: of rank n - 1, and of less.
 std::vector<GradientCase> matrices() {
   return {
       {"determinant", "one", {f({2, 1, 1})}},
