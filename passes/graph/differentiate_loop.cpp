@@ -4,9 +4,14 @@
 // from there, computes the body once more and then backwards: it carries the derivatives by what the
 // first one carried, and sums of those by what the body captures. How many iterations there were is the
 // extent of a stack: a condition that ended the first loop needs no other treatment.
+//
+// Of what the body only looks elements up in, as a scan does, each iteration gives the derivatives by
+// these elements and where they are; behind the loop all are put in place together. Sums of whole
+// tensors would take a number of steps that grows with the square of the sequence.
 #include <algorithm>
 
 #include "ir/graph/infer.h"
+#include "ir/graph/op.h"
 #include "ir/ops/control_flow.h"
 #include "ir/ops/known_ops.h"
 #include "passes/graph/differentiation.h"
@@ -73,15 +78,23 @@ class LoopGradient {
     TW_RETURN_IF_ERROR(add_operands());
     Graph back;
     TW_RETURN_IF_ERROR(build_body(back));
-    const auto results = static_cast<int64_t>(carried_.size() + captured_.size());
-    TW_ASSIGN(const auto found,
-              ir::add_node(graph_, ir::ops::loop(), operands_, {{"carried", results}},
-                           static_cast<int>(results), ir::describe(node_) + ".gradient",
-                           node_.sources, {std::make_shared<const Graph>(std::move(back))}));
+    const size_t carried = carried_.size() + captured_.size();
+    TW_ASSIGN(const auto found, ir::add_node(graph_, ir::ops::loop(), operands_,
+                                             {{"carried", static_cast<int64_t>(carried)}},
+                                             static_cast<int>(carried + 2 * lookups_.size()),
+                                             ir::describe(node_) + ".gradient", node_.sources,
+                                             {std::make_shared<const Graph>(std::move(back))}));
     std::vector<ValueId> by_operand(node_.inputs.size(), kNone);
     size_t n = 0;
     for (int k : carried_) by_operand[at(shape_.first_initial() + k)] = found[n++];
     for (int m : captured_) by_operand[at(first_captured() + m)] = found[n++];
+    for (const Lookup& l : lookups_) {
+      TW_ASSIGN(ValueId g, put_in_place(l, found[n], found[n + 1]));
+      ValueId& sum = by_operand[at(first_captured() + l.captured)];
+      if (sum != kNone) { TW_ASSIGN(g, one(graph_, ir::ops::add(), {sum, g}, {}, "sum")); }
+      sum = g;
+      n += 2;
+    }
     return by_operand;
   }
 
@@ -95,11 +108,55 @@ class LoopGradient {
   ValueId scan_out(int s) const { return body_->outputs[at(shape_.first_scan_result() + s)]; }
   ir::TensorType type_of(ValueId of_body) const { return body_->value(of_body).type; }
 
+  // An element of a captured value that the body reads, by a gather.
+  struct Lookup {
+    int captured;
+    size_t node;  // of the body
+  };
+  const ir::Node& gather_of(const Lookup& l) const { return body_->nodes[l.node]; }
+  // All that is read of captured value m, where nothing else is.
+  std::vector<Lookup> lookups_of(int m) const {
+    const ValueId v = captured_in(m);
+    std::vector<Lookup> found;
+    int uses = 0;
+    for (size_t k = 0; k < body_->nodes.size(); ++k) {
+      const ir::Node& n = body_->nodes[k];
+      if (n.op == ir::ops::gather() && n.inputs[0] == v) found.push_back({m, k});
+      uses += static_cast<int>(std::count(n.inputs.begin(), n.inputs.end(), v));
+    }
+    uses += static_cast<int>(std::count(body_->outputs.begin(), body_->outputs.end(), v));
+    if (uses != static_cast<int>(found.size())) found.clear();
+    return found;
+  }
+  // The derivative by a captured value from those by its elements, stacked, and their places.
+  Result<ValueId> put_in_place(const Lookup& l, ValueId rows, ValueId places) {
+    const ir::Node& gather = gather_of(l);
+    const ValueId operand = node_.inputs[at(first_captured() + l.captured)];
+    const ir::TensorType type = graph_.value(operand).type;
+    const int axis = ir::NodeView(*body_, gather).axis(type.rank());
+    if (axis > 0) {  // iterations are counted where the gather counts its indices
+      std::vector<int64_t> perm;
+      for (int d = 0; d < graph_.value(rows).type.rank(); ++d)
+        perm.push_back(d < axis ? d + 1 : d == axis ? 0 : d);
+      TW_ASSIGN(rows, one(graph_, ir::ops::transpose(), {rows}, {{"perm", perm}}, "rows"));
+    }
+    ir::Attributes attributes = gather.attributes;
+    attributes[ir::kTransposedOp] = std::string(gather.op->name);
+    attributes[ir::kTransposedOperand] = int64_t{0};
+    attributes[ir::kTransposedExtents] = ir::Extents{type.dims};
+    return one(graph_, ir::ops::transposed(), {rows, places}, std::move(attributes), "in_place");
+  }
+
   // What depends on what is asked for: captured floats, and carried ones by their initial values or
   // by what an iteration makes of others.
   void find_active(const std::vector<bool>& wanted) {
-    for (int m = 0; m < num_captured(); ++m)
-      if (wanted[at(first_captured() + m)]) active_.push_back(captured_in(m));
+    for (int m = 0; m < num_captured(); ++m) {
+      if (!wanted[at(first_captured() + m)]) continue;
+      const std::vector<Lookup> elements = lookups_of(m);
+      for (const Lookup& l : elements) active_.push_back(gather_of(l).outputs[0]);
+      if (elements.empty()) active_.push_back(captured_in(m));
+      all_lookups_.insert(all_lookups_.end(), elements.begin(), elements.end());
+    }
     std::vector<bool> is_active(at(shape_.carried));
     for (int k = 0; k < shape_.carried; ++k)
       is_active[at(k)] = wanted[at(shape_.first_initial() + k)];
@@ -133,6 +190,9 @@ class LoopGradient {
       for (int s = 0; s < shape_.scans; ++s)
         if (dy_[at(shape_.carried + s)] != kNone) TW_RETURN_IF_ERROR(seed(scan_out(s)));
       TW_RETURN_IF_ERROR(d.run());
+      lookups_.clear();
+      for (const Lookup& l : all_lookups_)
+        if (d.found(gather_of(l).outputs[0]) != kNone) lookups_.push_back(l);
       captured_.clear();
       for (int m = 0; m < num_captured(); ++m)
         if (is_active(captured_in(m)) && d.found(captured_in(m)) != kNone) captured_.push_back(m);
@@ -281,6 +341,13 @@ class LoopGradient {
       TW_ASSIGN(const ValueId sum, one(back, ir::ops::add(), {sums[n], g}, {}, "sum"));
       TW_RETURN_IF_ERROR(put(sum, ir::Value(back.value(sums[n]))));
     }
+    for (const Lookup& l : lookups_) {
+      const ValueId v = gather_of(l).outputs[0];
+      TW_ASSIGN(const ValueId g, d.gradient(in_back(v)));
+      TW_RETURN_IF_ERROR(put(g, body_->value(v)));
+      const ValueId place = gather_of(l).inputs[1];
+      TW_RETURN_IF_ERROR(put(in_back(place), body_->value(place)));
+    }
     return {};
   }
 
@@ -290,8 +357,10 @@ class LoopGradient {
   const std::shared_ptr<const Graph> body_;
   const ir::LoopShape shape_;
   std::vector<ValueId> dy_;              // by result
-  std::vector<ValueId> active_;          // inputs of the body
+  std::vector<ValueId> active_;          // inputs of the body, or elements looked up in them
+  std::vector<Lookup> all_lookups_;      // of the latter
   std::vector<int> carried_, captured_;  // what derivatives are taken by
+  std::vector<Lookup> lookups_;          // the same
   std::vector<ValueId> stacks_;          // by carried value; kNone: not kept
   ir::Expr iterations_;                  // how many there were
   ValueId last_ = kNone;                 // number of the last one

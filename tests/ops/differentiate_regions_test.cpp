@@ -258,6 +258,46 @@ TEST(DifferentiateRegions, LoopsOfKnownLength) {
                f64({3, 3}, {0.4, -0.3, 0.2, 0.7})});
 }
 
+// What the body looks up: along the second axis, from the end, several elements at once, and twice of
+// one value, in which others are read never.
+constexpr const char* kLookups = R"(graph lookups {
+  input n: i64[]
+  input last: i64[]
+  input x: f64[2, 5]
+  input h: f64[2]
+  y: f64[2], all: f64[k, 2] = loop(n, _, h, x, last) {carried = 1, has_condition = 0} with [
+    graph step {
+      input i: i64[]
+      input u: f64[2]
+      input x: f64[2, 5]
+      input last: i64[]
+      at: i64[] = sub(last, i)
+      column: f64[2] = gather(x, at) {axis = 1, clamps = 1}
+      const ends: i64[2] = [0, -1]
+      pair: f64[2, 2] = gather(x, ends) {axis = 1}
+      p: f64[2] = matmul(pair, u)
+      s: f64[2] = add(p, column)
+      y: f64[2] = tanh(s)
+      output y as "y"
+      output u as "u"
+    }
+  ] defines(k)
+  a: f64[] = reduce_sum(all) {keepdims = 0}
+  b: f64[] = reduce_sum(y) {keepdims = 0}
+  c: f64[] = mul(b, b)
+  loss: f64[] = add(a, c)
+  output loss as "loss"
+}
+)";
+
+TEST(DifferentiateRegions, ElementsThatAreLookedUp) {
+  const HostTensor x = f64({2, 5}, {0.3, -0.2, 0.9, 0.1, 0.5, -0.7, 0.8}), h = f64({2}, {0.2, 0.6});
+  for (int n : {0, 1, 3}) {
+    SCOPED_TRACE(n);
+    check(kLookups, {whole(n), whole(3), x, h});
+  }
+}
+
 // Newton's square root: the data say when it is near enough. x' = (x + a / x) / 2.
 constexpr const char* kUntil = R"(graph until {
   input a: f64[1]
