@@ -83,16 +83,19 @@ class Train(unittest.TestCase):
         self.t = random.normal(size=(40, OUTS)).astype("f4")
         self.classes = random.integers(0, OUTS, 40)
         self.order = random.integers(0, 40, (STEPS, BATCH))
+        self.write_model([helper.make_node("Gemm", ["x", "w", "b"], ["y"], name="fc")])
+        np.savez(self.path("data.npz"), x=self.x, t=self.t, c=self.classes, p=(self.t > 0).astype("f4"))
+        np.save(self.path("order.npy"), self.order)
+
+    def write_model(self, nodes, constants=()):
         value = helper.make_tensor_value_info
         graph = helper.make_graph(
-            [helper.make_node("Gemm", ["x", "w", "b"], ["y"], name="fc")], "linear",
-            [value("x", TensorProto.FLOAT, ["batch", INS])], [value("y", TensorProto.FLOAT, ["batch", OUTS])],
-            [numpy_helper.from_array(self.w, "w"), numpy_helper.from_array(self.b, "b")])
+            nodes, "linear", [value("x", TensorProto.FLOAT, ["batch", INS])],
+            [value("y", TensorProto.FLOAT, ["batch", OUTS])],
+            [numpy_helper.from_array(self.w, "w"), numpy_helper.from_array(self.b, "b"), *constants])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
         model.doc_string = "kept"
         onnx.save(model, self.path("model.onnx"))
-        np.savez(self.path("data.npz"), x=self.x, t=self.t, c=self.classes, p=(self.t > 0).astype("f4"))
-        np.save(self.path("order.npy"), self.order)
 
     def tearDown(self):
         self.folder.cleanup()
@@ -160,6 +163,29 @@ class Train(unittest.TestCase):
                   {"name": "adam", "lr": 0.1, "clip_value": 0.05}):
             with self.subTest(**o):
                 self.check(o)
+
+    # The same layer sample by sample, and as a sum over inputs; parameters are captured.
+    def test_loops_are_trained(self):
+        value, node = helper.make_tensor_value_info, helper.make_node
+        row = helper.make_graph(
+            [node("MatMul", ["row", "w"], ["p"]), node("Add", ["p", "b"], ["q"])], "row",
+            [value("row", TensorProto.FLOAT, [INS])], [value("q", TensorProto.FLOAT, [OUTS])])
+        self.write_model([node("Scan", ["x"], ["y"], body=row, num_scan_inputs=1)])
+        self.check({"name": "sgd", "lr": 0.1})
+        term = helper.make_graph(
+            [node("Gather", ["columns", "i"], ["c"]), node("Unsqueeze", ["c", "last"], ["column"]),
+             node("Gather", ["w", "i"], ["weights"]), node("Mul", ["column", "weights"], ["p"]),
+             node("Add", ["sum", "p"], ["more"]), node("Identity", ["go"], ["on"])], "term",
+            [value("i", TensorProto.INT64, []), value("go", TensorProto.BOOL, []),
+             value("sum", TensorProto.FLOAT, ["batch", OUTS])],
+            [value("on", TensorProto.BOOL, []), value("more", TensorProto.FLOAT, ["batch", OUTS])])
+        self.write_model(
+            [node("Transpose", ["x"], ["columns"]), node("Shape", ["x"], ["dims"], end=1),
+             node("Concat", ["dims", "outs"], ["shape"], axis=0), node("Expand", ["b", "shape"], ["start"]),
+             node("Loop", ["ins", "", "start"], ["y"], body=term)],
+            [numpy_helper.from_array(np.array(v), name)
+             for name, v in (("ins", INS), ("outs", [OUTS]), ("last", [1]))])
+        self.check({"name": "adam", "lr": 0.01})
 
     def test_losses(self):
         for loss, array in (("mean_squares", "t"), ("cross_entropy", "c"), ("logistic", "p"), ("output", "t")):
