@@ -90,6 +90,16 @@ void GradientContext::add_transposed(int operand, int result) {
   add(operand, {*this, op("transposed", std::move(operands), std::move(attributes))});
 }
 
+V GradientContext::adjoint(std::string_view op, Attributes attributes, std::vector<Expr> extents,
+                           V dy, const std::vector<ValueId>& others) {
+  std::vector<ValueId> operands{dy.id};
+  operands.insert(operands.end(), others.begin(), others.end());
+  attributes[kTransposedOp] = std::string(op);
+  attributes[kTransposedOperand] = int64_t{0};
+  attributes[kTransposedExtents] = Extents{std::move(extents)};
+  return dy.make("transposed", std::move(operands), std::move(attributes));
+}
+
 std::vector<ValueId> GradientContext::ops(std::string_view name, std::vector<ValueId> inputs,
                                           Attributes attributes, int outputs) {
   const std::string label =

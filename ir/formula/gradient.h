@@ -35,6 +35,10 @@ class GradientContext final : public NodeBuilder {
   void add(int operand, V g);
   // By the operator `transposed`, of a node that is linear in the operand.
   void add_transposed(int operand, int result = 0);
+  // The adjoint of another operator that is linear in its first operand, of such extents: from `dy`, the
+  // derivative by its result, to that by the operand. `others`: its other operands.
+  V adjoint(std::string_view op, Attributes attributes, std::vector<Expr> extents, V dy,
+            const std::vector<ValueId>& others);
 
   // Sums of g over what broadcasting repeated, in the type of v.
   V sum_to(V g, ValueId v);

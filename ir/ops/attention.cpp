@@ -3,8 +3,12 @@
 //
 //    S = scale Q K + bias      m = rowmax(S)      P = e^(S - m)      l = rowsum(P)      y = P V / l
 //
-// Not here: causal masks that skip whole blocks of keys (a mask is read like any other), and
-// gradients.
+// The derivative of S is P times that of P less the sum of both over the row, which is that of
+// y times its own derivative. Not here: causal masks that skip whole blocks of keys (a mask is read
+// like any other).
+#include <limits>
+
+#include "ir/formula/gradient.h"
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
@@ -22,8 +26,10 @@ Status infer_attention(InferContext& c) {
   if (rank < 2 || k.dims.size() != rank || v.dims.size() != rank)
     return c.error("expected [..., s, d], [..., d, t] and [..., t, v], found " + to_string(q) +
                    ", " + to_string(k) + ", " + to_string(v));
+  const DType t = q.dtype;
   for (int i : {kQuery, kKey, kValue})
-    if (c.type(i).dtype != DType::kFloat32) return c.unsupported("operand " + to_string(c.type(i)));
+    if (c.type(i).dtype != t || (t != DType::kFloat32 && t != DType::kFloat64))
+      return c.unsupported("operand " + to_string(c.type(i)));
   for (size_t d = 0; d + 2 < rank; ++d)
     if (!c.agree(q.dims[d], k.dims[d]) || !c.agree(q.dims[d], v.dims[d]))
       return c.error("batch dimensions of " + to_string(q) + ", " + to_string(k) + " and " +
@@ -36,28 +42,28 @@ Status infer_attention(InferContext& c) {
   y.back() = v.dims.back();
   for (int i : {kCondition, kBias}) {
     if (!c.has(i)) continue;
-    if (c.type(i).dtype != (i == kBias ? DType::kFloat32 : DType::kBool))
+    if (c.type(i).dtype != (i == kBias ? t : DType::kBool))
       return c.error("operand " + to_string(c.type(i)) + ", expected " +
-                     (i == kBias ? "f32" : "bool"));
+                     std::string(i == kBias ? name(t) : "bool"));
     auto dims = c.broadcast(scores, c.type(i).dims);
     if (!dims.ok() || dims->size() != rank)
       return c.error(to_string(c.type(i)) + " does not fit scores of " +
-                     to_string(TensorType{DType::kFloat32, scores}));
+                     to_string(TensorType{t, scores}));
   }
   if (is_zero(k.dims[rank - 1])) return c.error("no keys: " + to_string(k));
-  c.set_output(0, DType::kFloat32, std::move(y));
+  c.set_output(0, t, std::move(y));
   return {};
 }
 
 // A row of nothing but -inf has weights of 0, or none: so it does not matter how many of its scores
 // have been seen.
 Expr shift(const Expr& most) {
-  return select(eq(most, lowest(DType::kFloat32)), constant(0, DType::kFloat32), most);
+  return select(eq(most, lowest(most.dtype())), constant(0, most.dtype()), most);
 }
 
 // Buffers have the names of the formula above.
 void compute_attention(ComputeContext& c) {
-  const DType t = DType::kFloat32;
+  const DType t = c.in(kQuery)->dtype;
   const Expr none = constant(0, t), keys = c.dim(kKey, c.rank(kKey) - 1);
   const size_t row = c.in(kQuery)->shape.size() - 2;  // dimension, and place among axes
   std::vector<Expr> rows(c.in(kQuery)->shape.begin(), c.in(kQuery)->shape.end() - 1), scores = rows;
@@ -133,6 +139,36 @@ void compute_attention(ComputeContext& c) {
       "attention");
 }
 
+// The weights once more, by the operators that attention is made of.
+V attention_weights(GradientContext& c) {
+  const NodeView node = c.view();
+  const V scale = c.in(kQuery).number(node.attr_float("scale", 1));
+  V s = apply("matmul", c.in(kQuery), c.in(kKey)) * scale;
+  if (c.has(kCondition)) s = where(c.in(kCondition), s, s.number(node.attr_float("fill")));
+  if (c.has(kBias)) s = s + c.in(kBias);
+  const V weights = s.make("softmax", {s.id}, {{"axis", int64_t{-1}}});
+  if (!node.attr_int("zero_masked")) return weights;
+  const V most = reduce("reduce_max", s, {s.rank() - 1});
+  return where(apply("equal", most, s.number(-std::numeric_limits<double>::infinity())),
+               s.number(0), weights);
+}
+// By whole tensors of scores, as what attention was made of: no block of keys is taken by itself.
+void gradient_of_attention(GradientContext& c) {
+  const V dy = c.dy(), weights = attention_weights(c);
+  const auto product = [](V a, V b, const char* transposed) {
+    return a.make("matmul", {a.id, b.id}, {{transposed, int64_t{1}}});
+  };
+  c.add(kValue, product(weights, dy, "trans_a"));
+  const V of_weights = product(dy, c.in(kValue), "trans_b");
+  const V all = reduce("reduce_sum", dy * c.out(), {dy.rank() - 1});
+  V of_scores = weights * (of_weights - all);
+  if (c.has(kBias)) c.add(kBias, of_scores);
+  if (c.has(kCondition)) of_scores = where(c.in(kCondition), of_scores, dy.number(0));
+  of_scores = of_scores * c.view().attr_float("scale", 1);
+  c.add(kQuery, product(of_scores, c.in(kKey), "trans_b"));
+  c.add(kKey, product(c.in(kQuery), of_scores, "trans_a"));
+}
+
 }  // namespace
 
 const std::vector<OpDef>& attention_ops() {
@@ -155,6 +191,7 @@ const std::vector<OpDef>& attention_ops() {
        .fusion = FusionKind::kOpaque,
        .infer_type = infer_attention,
        .compute = compute_attention,
+       .gradient = gradient_of_attention,
        .example = {.inputs = {q, k, v, condition, bias},
                    .attributes = {{"scale", 0.5}, {"fill", -1e30}}},
        .source = "https://onnx.ai/onnx/operators/onnx__Attention.html"},

@@ -11,6 +11,7 @@ namespace tilewright::ir {
 // One function for each file ir/ops/<family>.cpp; tables are built once and live as long as the
 // program.
 const std::vector<OpDef>& pointwise_ops();
+const std::vector<OpDef>& conversion_ops();
 const std::vector<OpDef>& contraction_ops();
 const std::vector<OpDef>& window_ops();
 const std::vector<OpDef>& conv_transpose_ops();
@@ -22,13 +23,16 @@ const std::vector<OpDef>& recurrent_ops();
 const std::vector<OpDef>& quantization_ops();
 const std::vector<OpDef>& control_flow_ops();
 const std::vector<OpDef>& linear_algebra_ops();
+const std::vector<OpDef>& cofactor_ops();
 const std::vector<OpDef>& padding_ops();
 const std::vector<OpDef>& generator_ops();
 const std::vector<OpDef>& indexing_ops();
 const std::vector<OpDef>& index_check_ops();
 const std::vector<OpDef>& pooling_ops();
 const std::vector<OpDef>& sampling_ops();
+const std::vector<OpDef>& column_ops();
 const std::vector<OpDef>& region_ops();
+const std::vector<OpDef>& roi_align_ops();
 const std::vector<OpDef>& sorting_ops();
 const std::vector<OpDef>& selection_ops();
 const std::vector<OpDef>& box_ops();

@@ -77,6 +77,14 @@ void compute_range_length(ComputeContext& c) {
   c.b.opaque(store(c.out(), {Expr(0)}, max(n, 0)), "length");
 }
 
+// By start and delta; how many elements there are is no matter of a derivative.
+void gradient_of_range(GradientContext& c) {
+  const V dy = c.dy();
+  c.add(0, dy);
+  const V number = {c, c.op("range", {c.ints({0}), c.dims(c.type(dy.id).dims), c.ints({1})})};
+  c.add(2, dy * number.to(dy.dtype()));
+}
+
 // --- eye_like, trilu ---------------------------------------------------------------------------
 
 Status infer_eye_like(InferContext& c) {
@@ -196,6 +204,7 @@ const std::vector<OpDef>& generator_ops() {
        .fusion = FusionKind::kOpaque,
        .infer_type = infer_range,
        .compute = compute_range,
+       .gradient = gradient_of_range,
        .compute_symbols = compute_range_length,
        .example = {.inputs = {i0, i0, i0}, .values = {{3}, {17}, {4}}},
        .source = kOnnx},
@@ -207,6 +216,7 @@ const std::vector<OpDef>& generator_ops() {
        .fusion = FusionKind::kInjective,
        .infer_type = infer_eye_like,
        .compute = compute_eye_like,
+       .gradient = [](GradientContext&) {},  // of the shape alone
        .example = {.inputs = {{DType::kFloat32, {4, 5}}}, .attributes = {{"k", int64_t{1}}}},
        .source = kOnnx},
       {.name = "trilu",

@@ -6,6 +6,7 @@
 #include "ir/formula/gradient.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
+#include "ir/ops/indexing_gradient.h"
 #include "ir/ops/indices.h"
 #include "ir/ops/sort_loops.h"
 
@@ -253,6 +254,11 @@ void compute_tensor_scatter(ComputeContext& c) {
       "tensor_scatter");
 }
 
+void gradient_of_tensor_scatter(GradientContext& c) {
+  c.add_transposed(0);
+  c.add_transposed(1);
+}
+
 }  // namespace
 
 const std::vector<OpDef>& indexing_ops() {
@@ -297,6 +303,7 @@ const std::vector<OpDef>& indexing_ops() {
        .attributes = {axis, reduction},
        .infer_type = infer_scatter_elements,
        .compute = compute_scatter_elements,
+       .gradient = gradient_of_scatter,
        .index_operand = 1,
        .indexed_dims = indexed_axis,
        .example = {.inputs = {x2, i2, u2},
@@ -309,6 +316,7 @@ const std::vector<OpDef>& indexing_ops() {
        .attributes = {reduction},
        .infer_type = infer_scatter_nd,
        .compute = compute_scatter_nd,
+       .gradient = gradient_of_scatter,
        .index_operand = 1,
        .indexed_dims = [](const NodeView& c) { return indexed_by_tuples(c, 0); },
        .example = {.inputs = {x2, {DType::kInt64, {2, 1}}, u2}, .values = {{}, {3, 0}}},
@@ -321,6 +329,7 @@ const std::vector<OpDef>& indexing_ops() {
        .fusion = FusionKind::kInjective,
        .infer_type = infer_tensor_scatter,
        .compute = compute_tensor_scatter,
+       .gradient = gradient_of_tensor_scatter,
        .example = {.inputs = {{DType::kFloat32, {2, 6, 3}},
                               {DType::kFloat32, {2, 2, 3}},
                               {DType::kInt64, {2}}},

@@ -6,6 +6,7 @@
 // O(t^2).
 #include <cmath>
 
+#include "ir/formula/gradient.h"
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
@@ -110,6 +111,14 @@ void compute_determinant(ComputeContext& c) {
         return cast(x->dtype, load(scratch, at));
       },
       "determinant");
+}
+
+// Jacobi's formula: by each element its cofactor, which is there for singular matrices, too.
+void gradient_of_determinant(GradientContext& c) {
+  const V x = c.in(0);
+  std::vector<Expr> dims = c.type(c.dy().id).dims;
+  dims.insert(dims.end(), 2, Expr(1));
+  c.add(0, V{c, c.reshape(c.dy().id, dims)} * apply("cofactors", x));
 }
 
 // q: [b, t, hq * dk], k: [b, t, h * dk], v: [b, t, h * dv], state: [b, h, dk, dv], decay: [b, t, h]
@@ -218,6 +227,7 @@ const std::vector<OpDef>& linear_algebra_ops() {
        .operands = {{"x"}},
        .infer_type = infer_determinant,
        .compute = compute_determinant,
+       .gradient = gradient_of_determinant,
        .example = {.inputs = {{DType::kFloat32, {3, 5, 5}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__Det.html"},
       {.name = "linear_attention",

@@ -3,6 +3,7 @@
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
+#include "ir/ops/indexing_gradient.h"
 #include "ir/ops/indices.h"
 #include "ir/ops/sort_loops.h"
 #include "ir/ops/window.h"
@@ -126,6 +127,7 @@ const std::vector<OpDef>& pooling_ops() {
        .outputs = "y,indices",
        .infer_type = infer_max_pool_indices,
        .compute = compute_max_pool_indices,
+       .gradient = gradient_of_max_pool,
        .example = {.inputs = {x4}, .attributes = window, .outputs = 2},
        .source = "https://onnx.ai/onnx/operators/onnx__MaxPool.html"},
       {.name = "sum_pool",
@@ -145,6 +147,7 @@ const std::vector<OpDef>& pooling_ops() {
        .operands = {{"x"}, {"indices"}, {"shape"}, {"from"}},
        .infer_type = infer_max_unpool,
        .compute = compute_max_unpool,
+       .gradient = gradient_of_max_unpool,
        .example = {.inputs = {{DType::kFloat32, {1, 1, 1, 2}},
                               {DType::kInt64, {1, 1, 1, 2}},
                               {DType::kInt64, {4}},

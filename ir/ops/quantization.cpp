@@ -7,6 +7,7 @@
 // Products between the two are rewritten to integer arithmetic by passes/graph
 // (quantize_contractions, expand_zero_points). round_rows is dynamic quantisation: symmetric, i16,
 // one scale per row of activations.
+#include "ir/formula/gradient.h"
 #include "ir/graph/compute.h"
 #include "ir/ops/families.h"
 
@@ -78,6 +79,14 @@ void compute_dequantize(ComputeContext& c) {
         return cast(to, cast(work, x) * cast(work, c.read(1, i)));
       },
       "dequantize");
+}
+
+// By the scale; what is stored are integers.
+void gradient_of_dequantize(GradientContext& c) {
+  const V dy = c.dy();
+  V x = c.in(0).to(dy.dtype());
+  if (c.has(2)) x = x - c.in(2).to(dy.dtype());
+  c.add(1, dy * x);
 }
 
 // x: [..., n]. outputs: [..., n] in i16, and the scales [..., 1].
@@ -154,6 +163,7 @@ const std::vector<OpDef>& quantization_ops() {
        .fusion = FusionKind::kPointwise,
        .infer_type = infer_dequantize,
        .compute = compute_dequantize,
+       .gradient = gradient_of_dequantize,
        .example = {.inputs = {{DType::kInt8, {3, 5, 7}}, scale, zero_point},
                    .values = {{}, {0.02, 0.005, 0.1}, {0, 3, -7}}},
        .source = "https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html"},

@@ -2,6 +2,7 @@
 // elements.
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
+#include "ir/ops/indexing_gradient.h"
 #include "ir/ops/indices.h"
 #include "ir/ops/sort_loops.h"
 
@@ -113,6 +114,7 @@ const std::vector<OpDef>& selection_ops() {
        .attributes = {{"axis", AttributeKind::kInt, "absent: x as one list"}},
        .infer_type = infer_compress,
        .compute = compute_compress,
+       .gradient = gradient_of_compress,
        .compute_symbols = compute_compress_count,
        .example = {.inputs = {{DType::kFloat32, {3, 4}}, {DType::kBool, {3}}},
                    .attributes = {{"axis", int64_t{0}}},

@@ -3,6 +3,7 @@
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
+#include "ir/ops/indexing_gradient.h"
 #include "ir/ops/indices.h"
 #include "ir/ops/sort_loops.h"
 
@@ -63,6 +64,28 @@ void gradient_of_sum(GradientContext& c) {
   Attributes a = node.node().attributes;
   a["reverse"] = static_cast<int64_t>(node.attr_int("reverse") == 0);
   c.add(0, c.dy().make("cumulative_sum", {c.dy().id, c.in(1).id}, std::move(a)));
+}
+
+// dy times the product of the others, summed up backwards over the results that an element is in:
+// y / x. The first zero is in products of the others alone, which its own place taken as 1 gives;
+// behind it all products are 0, and no element matters.
+void gradient_of_product(GradientContext& c) {
+  const NodeView node = c.view();
+  const Attributes forwards = node.node().attributes;
+  Attributes backwards = forwards,
+             before{{"reverse", node.attr_int("reverse")}, {"exclusive", int64_t{1}}};
+  backwards["reverse"] = static_cast<int64_t>(node.attr_int("reverse") == 0);
+  const auto scan = [&](const char* op, V v, const Attributes& a) {
+    return v.make(op, {v.id, c.in(1).id}, a);
+  };
+  const V x = c.in(0), one = x.number(1), none = x.number(0);
+  const V is_zero = apply("equal", x, none);
+  const V zeros = where(is_zero, one, none), so_far = scan("cumulative_sum", zeros, before);
+  const V no_zero = apply("equal", so_far, none), first = apply("and", is_zero, no_zero);
+  const V others = scan("cumulative_product", where(first, one, x), forwards);
+  const V of_first = scan("cumulative_sum", c.dy() * others, backwards),
+          of_rest = scan("cumulative_sum", c.dy() * c.out(), backwards) / where(is_zero, one, x);
+  c.add(0, where(first, of_first, where(no_zero, of_rest, none)));
 }
 
 // --- top_k -------------------------------------------------------------------------------------
@@ -298,6 +321,7 @@ const std::vector<OpDef>& sorting_ops() {
        .attributes = scan_attributes,
        .infer_type = infer_scan,
        .compute = compute_scan<Combiner::kProduct>,
+       .gradient = gradient_of_product,
        .example = {.inputs = {x2, i1}, .values = {{}, {0}}},
        .source = "https://onnx.ai/onnx/operators/onnx__CumProd.html"},
       {.name = "top_k",
@@ -309,6 +333,7 @@ const std::vector<OpDef>& sorting_ops() {
        .outputs = "values,indices",
        .infer_type = infer_top_k,
        .compute = compute_top_k,
+       .gradient = gradient_of_top_k,
        .compute_symbols = compute_top_k_count,
        .example = {.inputs = {x2, i1}, .values = {{}, {4}}, .outputs = 2},
        .source = "https://onnx.ai/onnx/operators/onnx__TopK.html"},

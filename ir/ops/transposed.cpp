@@ -19,6 +19,8 @@
 namespace tilewright::ir {
 namespace {
 
+constexpr int kIndices = 1;  // operand of lookups
+
 // The node whose adjoint is wanted, in a graph of its own: its operands as those of `transposed`
 // behind the first, with the linear one at its place.
 struct LinearCall {
@@ -76,6 +78,16 @@ Status infer_transposed(InferContext& c) {
                    std::string(copy.op->name) + " is " + to_string(y));
   c.set_output(0, c.type(0).dtype, *c.attr_extents(kTransposedExtents));
   return {};
+}
+
+// Adjoints of lookups write at the indices that these read at.
+std::vector<IndexedDim> indexed_by_transposed(const NodeView& c) {
+  const auto call = linear_call(c);
+  if (!call.ok() || call->operand != 0) return {};
+  const OpDef& op = *call->node.op;
+  // The operand that was left out stands before the indices, as dy does in its place.
+  if (!op.indexed_dims || op.index_operand != kIndices) return {};
+  return op.indexed_dims(NodeView(call->graph, call->node));
 }
 
 // One element that a block adds to: `value` where `condition` (null: always) holds.
@@ -368,6 +380,8 @@ const std::vector<OpDef>& transposed_ops() {
        .infer_type = infer_transposed,
        .compute = compute_transposed,
        .takes_others_attributes = true,
+       .index_operand = kIndices,
+       .indexed_dims = indexed_by_transposed,
        .example = {.inputs = {{DType::kFloat32, {3, 4, 7}}, {DType::kInt64, {3, 4}}},
                    .attributes = {{kTransposedOp, std::string("gather")},
                                   {kTransposedOperand, int64_t{0}},

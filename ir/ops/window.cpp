@@ -259,13 +259,6 @@ void compute_average_pool(ComputeContext& c) {
       "divide");
 }
 
-void gradient_of_max_pool(GradientContext& c) {
-  Attributes a = c.view().node().attributes;
-  const V taps = c.in(0).make("max_pool_taps", {c.in(0).id, c.out().id}, a);
-  a["extents"] = Extents{c.type(c.in(0).id).dims};
-  c.add(0, c.dy().make("max_pool_gradient", {c.dy().id, taps.id}, std::move(a)));
-}
-
 // By x: the transposed convolution, with as many zeros behind as x has elements that no window takes.
 void gradient_of_conv(GradientContext& c) {
   const NodeView node = c.view();
@@ -294,6 +287,16 @@ void gradient_of_conv(GradientContext& c) {
 }
 
 }  // namespace
+
+void gradient_of_max_pool(GradientContext& c) {
+  if (!c.has_dy(0)) return;
+  Attributes a = c.view().node().attributes;
+  // How indices are counted is of no matter: taps are.
+  a.erase("storage_order");
+  const V taps = c.in(0).make("max_pool_taps", {c.in(0).id, c.out().id}, a);
+  a["extents"] = Extents{c.type(c.in(0).id).dims};
+  c.add(0, c.dy().make("max_pool_gradient", {c.dy().id, taps.id}, std::move(a)));
+}
 
 const std::vector<OpDef>& window_ops() {
   static const std::vector<OpDef> ops{

@@ -37,6 +37,8 @@ Buffer padded_copy(ComputeContext& c, const Buffer& x, const WindowGeometry& g,
                    const std::function<Expr(const Axes&)>& fill);
 // One result of x's type per window.
 Status infer_pool(InferContext& c);
+// Of max_pool, with or without indices: to the first of the largest elements of each window.
+void gradient_of_max_pool(GradientContext& c);
 // Of all operators that slide a window.
 extern const std::vector<AttributeDef> kWindowAttributes;
 

@@ -6,6 +6,7 @@
 
 #include "ir/graph/op.h"
 #include "ir/loops/linear.h"
+#include "ir/loops/rewrite.h"
 #include "passes/graph/graph_passes.h"
 
 namespace tilewright::passes {
@@ -39,6 +40,34 @@ bool same_type(const TensorType& a, const TensorType& b) {
 bool is_copy(const Graph& graph, const Node& n) {
   return n.op->retypes && same_type(graph.value(n.inputs[0]).type, graph.value(n.outputs[0]).type);
 }
+
+// Symbols that nodes still need, though nobody may read the values of the node that defines them.
+class NamedSymbols {
+ public:
+  // What the types of the node's results, its attributes and its regions name.
+  void note(const Graph& graph, const Node& n) {
+    for (ValueId v : n.outputs)
+      if (v != kNone) note(graph.value(v).type.dims);
+    for (const auto& [name, attribute] : n.attributes)
+      if (const auto* extents = std::get_if<Extents>(&attribute)) note(extents->dims);
+    for (const auto& region : n.regions) {
+      for (ValueId v : region->inputs) note(region->value(v).type.dims);
+      for (const Node& inner : region->nodes) note(*region, inner);
+    }
+  }
+  bool defines_one(const Node& n) const {
+    for (const Var& v : n.defined_symbols)
+      if (named_.count(v.get())) return true;
+    return false;
+  }
+
+ private:
+  void note(const std::vector<Expr>& dims) {
+    for (const Expr& d : dims)
+      for (const Var& v : free_vars_in_order(d)) named_.insert(v.get());
+  }
+  std::set<const ExprNode*> named_;
+};
 
 }  // namespace
 
@@ -86,13 +115,15 @@ Graph eliminate_dead_nodes(Graph graph) {
   std::vector<bool> needed(graph.values.size());
   for (ValueId v : graph.outputs) needed[static_cast<size_t>(v)] = true;
   std::vector<Node> kept;
+  NamedSymbols named;
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     Node& n = graph.nodes[i];
-    bool wanted = false;
+    bool wanted = named.defines_one(n);
     for (ValueId v : n.outputs) wanted |= v != kNone && needed[static_cast<size_t>(v)];
     if (!wanted) continue;
     for (ValueId v : n.inputs)
       if (v != kNone) needed[static_cast<size_t>(v)] = true;
+    named.note(graph, n);
     kept.push_back(std::move(n));
   }
   graph.nodes.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));

@@ -56,6 +56,7 @@ class TileAttention {
  public:
   TileAttention(AttentionChain chain, int64_t row_block, int64_t key_block)
       : c_(std::move(chain)),
+        type_(c_.scores.result->dtype),
         all_rows_(c_.rows.back()),
         row_block_(fitting(row_block, all_rows_)),
         key_block_(fitting(key_block, c_.keys)),
@@ -84,7 +85,7 @@ class TileAttention {
     return std::min(wanted, as_int(extent).value_or(INT64_MAX));
   }
   Buffer temp(const char* name, std::vector<Expr> shape) {
-    return b_.temp(name, DType::kFloat32, std::move(shape));
+    return b_.temp(name, type_, std::move(shape));
   }
   bool all_keys_at_once() const { return as_int(c_.keys) && *as_int(c_.keys) <= key_block_; }
 
@@ -108,7 +109,7 @@ class TileAttention {
     const auto start = [&](const Buffer& b, const Expr& value) {
       b_.compute(b, [&](const Axes&) { return value; }, "start");
     };
-    start(largest_, lowest(DType::kFloat32));
+    start(largest_, lowest(type_));
     start(total_, none_);
     start(sums, none_);
     b_.ordered(simplify(ceildiv(c_.keys, Expr(key_block_))), [&](const Expr& block) {
@@ -208,7 +209,7 @@ class TileAttention {
         [&](const Axes& i) {
           const Expr key = first + i[1];
           const Expr s = moved(c_.scores, {rows_at(i[0]), i[0], i[1], key});
-          return where_key(key, s, lowest(DType::kFloat32));
+          return where_key(key, s, lowest(type_));
         },
         "scores");
     local_[c_.scores.result.get()] = scores_;
@@ -263,11 +264,12 @@ class TileAttention {
   }
 
   const AttentionChain c_;
+  const DType type_;  // of all temporaries
   LoopsBuilder b_;
   const Expr all_rows_;
   const int64_t row_block_, key_block_;
   const Buffer scores_, weights_, largest_, total_;
-  const Expr none_ = constant(0, DType::kFloat32);
+  const Expr none_ = constant(0, type_);
   std::unordered_map<const BufferNode*, Buffer> local_;  // of the block, by that of whole tensors
   Axes batch_;
   Expr first_row_;

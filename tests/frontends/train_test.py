@@ -7,7 +7,7 @@ import os
 from training import DATA, MODEL, OUTPUT, SGD, STEPS, Training, job_text, main
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 
 def softmax(x):
@@ -106,6 +106,29 @@ class Train(Training):
                   {"name": "adam", "lr": 0.1, "clip_value": 0.05}):
             with self.subTest(**o):
                 self.check(o)
+
+    # The same layer sample by sample, and as a sum over inputs; parameters are captured.
+    def test_loops_are_trained(self):
+        value, node = helper.make_tensor_value_info, helper.make_node
+        row = helper.make_graph(
+            [node("MatMul", ["row", "w"], ["p"]), node("Add", ["p", "b"], ["q"])], "row",
+            [value("row", TensorProto.FLOAT, [INS])], [value("q", TensorProto.FLOAT, [OUTS])])
+        self.write_model([node("Scan", ["x"], ["y"], body=row, num_scan_inputs=1)])
+        self.check({"name": "sgd", "lr": 0.1})
+        term = helper.make_graph(
+            [node("Gather", ["columns", "i"], ["c"]), node("Unsqueeze", ["c", "last"], ["column"]),
+             node("Gather", ["w", "i"], ["weights"]), node("Mul", ["column", "weights"], ["p"]),
+             node("Add", ["sum", "p"], ["more"]), node("Identity", ["go"], ["on"])], "term",
+            [value("i", TensorProto.INT64, []), value("go", TensorProto.BOOL, []),
+             value("sum", TensorProto.FLOAT, ["batch", OUTS])],
+            [value("on", TensorProto.BOOL, []), value("more", TensorProto.FLOAT, ["batch", OUTS])])
+        self.write_model(
+            [node("Transpose", ["x"], ["columns"]), node("Shape", ["x"], ["dims"], end=1),
+             node("Concat", ["dims", "outs"], ["shape"], axis=0), node("Expand", ["b", "shape"], ["start"]),
+             node("Loop", ["ins", "", "start"], ["y"], body=term)],
+            [numpy_helper.from_array(np.array(v), name)
+             for name, v in (("ins", INS), ("outs", [OUTS]), ("last", [1]))])
+        self.check({"name": "adam", "lr": 0.01})
 
     def test_losses(self):
         for loss, array in (("mean_squares", "t"), ("cross_entropy", "c"), ("logistic", "p"), ("output", "t")):

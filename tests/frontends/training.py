@@ -42,16 +42,19 @@ class Training(unittest.TestCase):
         self.t = random.normal(size=(40, OUTS)).astype("f4")
         self.classes = random.integers(0, OUTS, 40)
         self.order = random.integers(0, 40, (STEPS, BATCH))
+        self.write_model([helper.make_node("Gemm", ["x", "w", "b"], ["y"], name="fc")])
+        np.savez(self.path("data.npz"), x=self.x, t=self.t, c=self.classes, p=(self.t > 0).astype("f4"))
+        np.save(self.path("order.npy"), self.order)
+
+    def write_model(self, nodes, constants=()):
         value = helper.make_tensor_value_info
         graph = helper.make_graph(
-            [helper.make_node("Gemm", ["x", "w", "b"], ["y"], name="fc")], "linear",
-            [value("x", TensorProto.FLOAT, ["batch", INS])], [value("y", TensorProto.FLOAT, ["batch", OUTS])],
-            [numpy_helper.from_array(self.w, "w"), numpy_helper.from_array(self.b, "b")])
+            nodes, "linear", [value("x", TensorProto.FLOAT, ["batch", INS])],
+            [value("y", TensorProto.FLOAT, ["batch", OUTS])],
+            [numpy_helper.from_array(self.w, "w"), numpy_helper.from_array(self.b, "b"), *constants])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
         model.doc_string = "kept"
         onnx.save(model, self.path("model.onnx"))
-        np.savez(self.path("data.npz"), x=self.x, t=self.t, c=self.classes, p=(self.t > 0).astype("f4"))
-        np.save(self.path("order.npy"), self.order)
 
     def tearDown(self):
         self.folder.cleanup()

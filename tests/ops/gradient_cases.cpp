@@ -37,16 +37,20 @@ GradientCase example(const ir::OpDef& op) {
   const std::string name(op.name);
   const auto [low, high] = range_of(name);
   ir::Attributes attributes = op.example.attributes;
+  std::vector<std::vector<double>> values = op.example.values;
+  // What lies between two numbers of elements.
+  std::vector<TensorType> inputs = op.example.inputs;
+  if (name == "range") inputs.assign(3, f({})), values = {{0.3}, {2.6}, {0.5}};
   if (name == "cast") attributes["to"] = std::string("f64");
   return {.op = name,
           .label = "",
-          .inputs = op.example.inputs,
+          .inputs = std::move(inputs),
           .attributes = std::move(attributes),
-          .values = op.example.values,
+          .values = std::move(values),
           .low = low,
           .high = high,
           .outputs = outputs_of(op),
-          .const_floats = name == "resize"};
+          .const_floats = name == "resize" || name == "roi_align"};
 }
 
 // Of 2 sequences of 4 steps, all operands and results there, forwards and backwards.
@@ -198,13 +202,143 @@ std::vector<GradientCase> movements() {
   };
 }
 
+// Operators whose operands meet in one element, in each of their reductions.
+std::vector<GradientCase> scatters() {
+  std::vector<GradientCase> cases;
+  for (const char* how : {"none", "add", "mul", "max", "min"}) {
+    const ir::Attributes reduction{{"reduction", std::string(how)}};
+    ir::Attributes along = reduction;
+    along["axis"] = int64_t{1};
+    const std::string name(how);
+    // Equal indices; extents of 1; slices, one of them written twice.
+    cases.push_back({"scatter_elements", name, {f({3, 5}), i64({2, 7}), f({2, 7})}, along});
+    cases.back().values = {{}, {0, 4, -1, 2, 0, 0, 1}};
+    cases.push_back(
+        {"scatter_elements", name + "_one", {f({1, 7}), i64({1, 1}), f({1, 1})}, along});
+    cases.back().values = {{}, {-1}};
+    cases.push_back({"scatter_nd", name, {f({3, 5}), i64({3, 1}), f({3, 5})}, reduction});
+    cases.back().values = {{}, {2, 0, -1}};
+    cases.push_back({"scatter_nd", name + "_elements", {f({3, 5}), i64({2, 2, 2}), f({2, 2})}});
+    cases.back().attributes = reduction;
+    cases.back().values = {{}, {2, 1, 0, 3, -1, 1, 1, 1}};
+  }
+  const ir::Attributes mul{{"reduction", std::string("mul")}};
+  cases.push_back({"scatter_elements", "zeros", {f({5}), i64({6}), f({6})}, mul});
+  cases.back().values = {{0, 2, 3, 0.5, 0}, {0, 1, 2, 2, 3, 3}, {3, 0, 0, 2, 0, 0}};
+  return cases;
+}
+// Those that say where their results come from: chosen, placed, or made from all before.
+std::vector<GradientCase> choices() {
+  const TensorType chosen{DType::kBool, {5}};
+  const ir::Attributes one{{"axis", int64_t{1}}};
+  const ir::Attributes exclusive{{"exclusive", int64_t{1}}}, reverse{{"reverse", int64_t{1}}};
+  return {
+      {"tensor_scatter",
+       "circular",
+       {f({2, 3, 5}), f({2, 2, 5}), i64({2})},
+       {{"mode", std::string("circular")}},
+       {{}, {}, {2, 1}}},
+      {"tensor_scatter", "plain", {f({1, 7, 1}), f({1, 3, 1})}},
+      {"top_k",
+       "smallest",
+       {f({7, 3}), i64({1})},
+       {{"axis", int64_t{0}}, {"largest", int64_t{0}}},
+       {{}, {2}},
+       -1,
+       1,
+       2},
+      // Conditions that say more than there is, or less.
+      {"compress", "flat", {f({3, 2}), chosen}, {}, {{}, {0, 1, 1, 0, 1}}},
+      {"compress", "longer", {f({2, 3, 1}), chosen}, one, {{}, {1, 0, 1, 1, 1}}},
+      {"compress", "shorter", {f({2, 7}), chosen}, one, {{}, {1, 0, 0, 1, 1}}},
+      // Places written twice, places outside, and a result that is smaller than what indices count in.
+      {"max_unpool",
+       "twice",
+       {f({1, 2, 5}), i64({1, 2, 5}), i64({3}), i64({3})},
+       {},
+       {{}, {0, 3, 3, 6, 2, 7, 12, 9, 0, 0}, {1, 2, 7}, {1, 2, 7}}},
+      {"max_unpool",
+       "cropped",
+       {f({1, 1, 3}), i64({1, 1, 3}), i64({3}), i64({3})},
+       {},
+       {{}, {0, 4, 3}, {1, 1, 4}, {1, 1, 5}}},
+      {"max_pool_indices",
+       "columns",
+       {f({1, 2, 5, 3})},
+       {{"kernel_shape", Ints{2, 2}}, {"storage_order", int64_t{1}}},
+       {},
+       -1,
+       1,
+       2},
+      // Zeros: the first of a line matters, those behind it do not.
+      {"cumulative_product",
+       "zero",
+       {f({2, 5}), i64({1})},
+       {},
+       {{2, 3, 0, 0.5, 2, 1, 0, 2, 0, 3}, {1}}},
+      {"cumulative_product", "exclusive", {f({3, 1, 5}), i64({1})}, exclusive, {{}, {2}}},
+      {"cumulative_product",
+       "reverse",
+       {f({2, 5}), i64({1})},
+       reverse,
+       {{2, 3, 0, 0.5, 2, 1, 0, 2, 0, 3}, {1}}},
+      {"range", "vectors", {f({1}), f({1}), f({1})}, {}, {{1.3}, {-1}, {-0.4}}},
+  };
+}
+// All that may happen beyond the borders of x: for each mode, by positions, too.
+std::vector<GradientCase> samples() {
+  std::vector<GradientCase> cases;
+  const TensorType x = f({2, 3, 5, 7}), line = f({1, 1, 7});
+  for (const char* mode : {"linear", "nearest", "cubic"})
+    for (const char* padding : {"zeros", "border", "reflection"})
+      for (int64_t corners : {0, 1}) {
+        const std::string name = std::string(mode) + "_" + padding + (corners ? "_corners" : "");
+        // Some points lie outside.
+        cases.push_back({"grid_sample", name, {x, f({2, 3, 1, 2})}});
+        cases.back().attributes = {{"mode", std::string(mode)},
+                                   {"padding_mode", std::string(padding)},
+                                   {"align_corners", corners}};
+        cases.back().low = -1.7, cases.back().high = 1.6;
+      }
+  cases.push_back({"grid_sample", "line", {line, f({1, 5, 1})}});
+  cases.push_back({"grid_sample", "volume", {f({1, 2, 3, 1, 5}), f({1, 1, 2, 3, 3})}});
+  const ir::Attributes window{{"kernel_shape", Ints{2, 3}},
+                              {"strides", Ints{2, 1}},
+                              {"pads", Ints{1, 0, 0, 1}},
+                              {"dilations", Ints{1, 2}},
+                              {"offset_group", int64_t{3}}};
+  cases.push_back(
+      {"deform_columns", "mask", {f({1, 3, 5, 7}), f({1, 36, 2, 3}), f({1, 18, 2, 3})}});
+  cases.back().attributes = window;
+  const ir::Attributes bins{
+      {"output_height", int64_t{3}}, {"output_width", int64_t{1}}, {"spatial_scale", 0.5}};
+  cases.push_back({"roi_align", "many", {x, f({3, 4}), i64({3})}, bins});
+  cases.back().values = {{}, {0.5, 1, 4, 9, -3, 2, 9, 8, 3, 0, 13, 4}, {1, 0, 1}};
+  cases.back().const_floats = true;
+  cases.push_back({"max_roi_pool", "many", {x, f({3, 5})}, {{"pooled_shape", Ints{3, 2}}}});
+  cases.back().values = {{}, {1.3, 0, 1, 4, 3, 0.3, 2, 2, 9, 9, 1.3, 8, 8, 9, 9}};
+  return cases;
+}
+// Singular matrices have cofactors, too: of rank n - 1, and of less.
+std::vector<GradientCase> matrices() {
+  return {
+      {"determinant", "one", {f({2, 1, 1})}},
+      {"determinant", "seven", {f({7, 7})}},
+      {"determinant", "singular", {f({3, 3})}, {}, {{1, 2, 3, 2, 4, 6, 0, 1, -1}}},
+      {"determinant", "zero", {f({3, 3})}, {}, {{0}}},
+      {"attention", "plain", {f({3, 5}), f({5, 7}), f({7, 2})}, {{"scale", 0.7}}},
+      {"attention", "one_key", {f({2, 1, 3}), f({2, 3, 1}), f({2, 1, 5})}},
+  };
+}
+
 }  // namespace
 
 std::vector<GradientCase> gradient_cases() {
   std::vector<GradientCase> cases;
   for (const ir::OpDef* op : ir::all_ops())
     if (op->gradient) cases.push_back(example(*op));
-  for (auto* more : {pointwise, products, windows, reductions, movements, recurrent})
+  for (auto* more : {pointwise, products, windows, reductions, movements, recurrent, scatters,
+                     choices, samples, matrices})
     for (GradientCase& c : more()) cases.push_back(std::move(c));
   return cases;
 }

@@ -3,6 +3,7 @@ differences of the forward definitions."""
 import numpy as np
 
 import recurrent
+import regions
 import windows
 from cases import Const, Family, Want
 
@@ -66,6 +67,35 @@ def largest(f):
              {"extents": list(xs), "kernel_shape": kernel, **a}, Want(dx, terms=len(kernel) ** 2 + 9, magnitude=20))
 
 
+def minors(f):
+    """Determinants of what is left without a row and a column."""
+    def of(x):
+        found = np.zeros(x.shape)
+        for i, j in np.ndindex(x.shape):
+            found[i, j] = (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(x.astype("f8"), i, 0), j, 1))
+        return found
+    x = f.random("cofactors", "f32", (3, 5, 5))
+    f.op("cofactors", "cofactors", [x], {}, Want(np.stack([of(m) for m in x]), "f32", terms=250, magnitude=100))
+    f.op("cofactors_one", "cofactors", [np.array([[3.5]], "f4")], {}, Want(np.ones((1, 1)), "f32"))
+    # Of rank 3 and 2 among 4: the former have rank 1, the latter are 0.
+    rows = f.random("rank", "f32", (4, 4), -3, 3).round()
+    for rank in (3, 2):
+        x = rows.copy()
+        x[rank:] = x[:4 - rank] * -2
+        f.op(f"cofactors_rank_{rank}", "cofactors", [x], {}, Want(of(x), "f32", terms=250, magnitude=100))
+
+
+def regions_backwards(f):
+    shape, rois, batch = (2, 1, 5, 4), np.array([[0.5, 1, 3.25, 5.5], [2, 2, 2.5, 2.25]], "f4"), np.array([1, 1])
+    for ratio, scale, half in [(2, 1.0, 1), (0, 0.5, 0)]:
+        mean = matrix(lambda x: regions.align(x, rois, batch, 2, 3, ratio, scale, half, "avg"), shape)
+        dy = f.random(f"align_{ratio}", "f32", (2, 1, 2, 3))
+        dx = (mean.T @ dy.astype("f8").reshape(-1)).reshape(shape)
+        f.op(f"roi_align_gradient_{ratio}", "roi_align_gradient", [dy, rois, batch],
+             {"extents": list(shape), "half_pixel": half, "sampling_ratio": ratio, "spatial_scale": scale},
+             Want(dx, "f32", terms=48, magnitude=24))
+
+
 def slope(fn, x, k, h=1e-3):
     """d fn / d x[k] by Richardson's extrapolation of central differences."""
     def sides(step):
@@ -122,5 +152,7 @@ def write():
     f = Family("gradients")
     adjoints(f)
     largest(f)
+    minors(f)
+    regions_backwards(f)
     steps_backwards(f)
     return [f]
