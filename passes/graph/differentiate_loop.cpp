@@ -116,8 +116,8 @@ class LoopGradient {
     return one(graph_, ir::ops::transposed(), {rows, places}, std::move(attributes), "in_place");
   }
 
-  // More scans of the first loop. One of its scans, if it is nothing but a value that nobody reads,
-  // tells the number of iterations.
+  // More scans of the first loop: what its iterations start with, as far as they read it and change it.
+  // Where it has no scan then, one that nobody reads tells the number of iterations.
   Status keep_carried() {
     auto body = std::make_shared<Graph>(*body_.graph);
     ir::Node& node = graph_.nodes[index_];
@@ -128,7 +128,8 @@ class LoopGradient {
     for (int k = 0; k < shape_.carried; ++k) {
       const ValueId v = body_.carried_in(k);
       const bool is_last = k + 1 == shape_.carried;
-      if (uses[static_cast<size_t>(v)] == 0 && (counted || !is_last)) continue;
+      const bool needed = uses[static_cast<size_t>(v)] != 0 && !body_.passes_on(k);
+      if (!needed && (counted || !is_last)) continue;
       counted = true;
       const std::string name = body_.graph->value(v).name + ".kept";
       body->outputs.push_back(v);
@@ -205,6 +206,11 @@ class LoopGradient {
     TW_ASSIGN(const ValueId own, with_extents(back, iteration, iteration_type));
     std::vector<ValueId> given{own};
     for (int k = 0; k < shape_.carried; ++k) {
+      if (body_.passes_on(k)) {  // always what it was at first
+        given.push_back(enter(back, node_.inputs[at(body_.initial_operand(k))],
+                              body_.type_of(body_.carried_in(k))));
+        continue;
+      }
       if (stacks_[at(k)] == kNone) {  // nothing reads it
         given.push_back(back.add_value(body_.graph->value(body_.carried_in(k)).name,
                                        body_.type_of(body_.carried_in(k))));

@@ -118,6 +118,16 @@ class Search {
 
 }  // namespace
 
+bool LoopBody::passes_on(int k) const {
+  ValueId v = carried_out(k);
+  while (graph->value(v).producer >= 0) {
+    const ir::Node& n = graph->nodes[static_cast<size_t>(graph->value(v).producer)];
+    if (n.op != ir::ops::identity()) return false;
+    v = n.inputs[0];
+  }
+  return v == carried_in(k);
+}
+
 Result<LoopDerivatives> find_loop_derivatives(const LoopBody& body,
                                               const std::vector<ValueId>& of_outputs,
                                               const std::vector<bool>& wanted) {

@@ -27,6 +27,8 @@ struct LoopBody {
   ir::ValueId carried_out(int k) const { return output(shape.first_carried_result() + k); }
   ir::ValueId scan_out(int s) const { return output(shape.first_scan_result() + s); }
   ir::TensorType type_of(ir::ValueId v) const { return graph->value(v).type; }
+  // Does each iteration pass the carried value on as it is, perhaps by copies?
+  bool passes_on(int k) const;
 
   std::shared_ptr<const ir::Graph> graph;
   ir::LoopShape shape;
