@@ -38,14 +38,9 @@ Status Trainer::prepare(const CompileOptions& compile, int threads) {
   TW_ASSIGN(StepGraph step, build_step(*model, parameters_, job_));
   TW_ASSIGN(data_, open_dataset(job_.data, step.wanted));
   TW_ASSIGN(Order order, Order::create(job_, data_->size()));
-  order_ = std::make_unique<Order>(std::move(order));
+  TW_ASSIGN(batches_, Batches::create(*data_, std::move(order), job_.batch));
   columns_ = data_->columns().size();
-  for (const SampleInfo& c : data_->columns()) {
-    Shape shape = c.shape;
-    shape.insert(shape.begin(), job_.batch);
-    TW_ASSIGN(Tensor t, Tensor::allocate(c.dtype, shape));
-    inputs_.push_back(std::move(t));
-  }
+  inputs_.resize(columns_);  // a batch's
   const Shape flat{parameters_.elements};
   for (const Shape& shape : {Shape{}, Shape{}, Shape{}, flat}) {
     TW_ASSIGN(Tensor t, zeros(DType::kFloat32, shape));
@@ -76,19 +71,18 @@ Status Trainer::prepare(const CompileOptions& compile, int threads) {
 }
 
 // The samples of the step, and the rates that it has.
-Status Trainer::load_batch() {
-  const std::vector<int64_t> ids = order_->batch(step_);
-  data_->read(ids, {inputs_.data(), columns_});
+void Trainer::load_batch() {
+  const std::vector<Tensor>& batch = batches_->at(step_);
+  std::copy(batch.begin(), batch.end(), inputs_.begin());
   Rates rates = rates_at(job_.optimizer, step_);
   rates.lr = learning_rate(job_, step_);
   const double values[kRates] = {rates.lr, rates.correction1, rates.correction2};
   for (size_t k = 0; k < kRates; ++k)
     *inputs_[columns_ + k].data_as<float>() = static_cast<float>(values[k]);
-  return {};
 }
 
 Result<double> Trainer::step() {
-  TW_RETURN_IF_ERROR(load_batch());
+  load_batch();
   TW_RETURN_IF_ERROR(session_->run(inputs_, outputs_));
   ++step_;
   return static_cast<double>(*outputs_[kLoss].data_as<float>());

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "frontends/compiler/compiler.h"
+#include "frontends/train/batches.h"
 #include "frontends/train/checkpoint.h"
 #include "frontends/train/data.h"
 #include "frontends/train/evaluation.h"
 #include "frontends/train/job.h"
-#include "frontends/train/order.h"
 #include "frontends/train/parameters.h"
 #include "runtime/session.h"
 
@@ -42,12 +42,12 @@ class Trainer {
  private:
   Trainer(const Job& job) : job_(job) {}
   Status prepare(const CompileOptions& compile, int threads);
-  Status load_batch();
+  void load_batch();
 
   const Job job_;
   Parameters parameters_;
   std::unique_ptr<Dataset> data_;
-  std::unique_ptr<Order> order_;
+  std::unique_ptr<Batches> batches_;  // of data_
   std::unique_ptr<Session> session_;
   std::unique_ptr<Evaluator> evaluator_;  // null: nothing is held back
   // In the graph's order (step_graph.h).
