@@ -14,6 +14,10 @@ namespace tilewright::train {
 class Order {
  public:
   static Result<Order> create(const Job& job, int64_t samples);
+  // Does it say what the step's samples are? A file has the job's steps; a shuffle goes on for ever.
+  bool has(int64_t step) const {
+    return given_.empty() || step < static_cast<int64_t>(given_.size()) / batch_;
+  }
   // `batch` numbers of samples.
   std::vector<int64_t> batch(int64_t step);
 

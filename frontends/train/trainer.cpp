@@ -35,7 +35,7 @@ Status Trainer::prepare(const CompileOptions& compile, int threads) {
   TW_ASSIGN(StepGraph step, build_step(*model, trained_, job_));
   TW_ASSIGN(data_, open_dataset(job_.data, step.wanted));
   TW_ASSIGN(Order order, Order::create(job_, data_->size()));
-  order_ = std::make_unique<Order>(std::move(order));
+  TW_ASSIGN(batches_, Batches::create(*data_, std::move(order), job_.batch));
   columns_ = data_->columns().size();
   draws_ = step.draws;
   states_ = std::move(step.states);
@@ -68,11 +68,7 @@ Status Trainer::add_inputs(const OnnxModel& model) {
     inputs_.push_back(std::move(t));
     return {};
   };
-  for (const SampleInfo& c : data_->columns()) {
-    Shape shape = c.shape;
-    shape.insert(shape.begin(), job_.batch);
-    TW_RETURN_IF_ERROR(add(c.dtype, shape));
-  }
+  inputs_.resize(columns_);  // a batch's
   if (draws_) TW_RETURN_IF_ERROR(add(DType::kInt64, {job_.batch}));
   TW_RETURN_IF_ERROR(add(DType::kInt64, {}));
   TW_RETURN_IF_ERROR(add(DType::kFloat32, {}));
@@ -87,9 +83,9 @@ Status Trainer::add_inputs(const OnnxModel& model) {
 
 // The samples of the step, and the rate that it has.
 void Trainer::load_batch() {
-  const std::vector<int64_t> ids = order_->batch(step_);
-  data_->read(ids, {inputs_.data(), columns_});
-  if (draws_) std::copy(ids.begin(), ids.end(), inputs_[columns_].data_as<int64_t>());
+  const Batch& batch = batches_->at(step_);
+  std::copy(batch.columns.begin(), batch.columns.end(), inputs_.begin());
+  if (draws_) std::copy(batch.ids.begin(), batch.ids.end(), inputs_[columns_].data_as<int64_t>());
   *inputs_[step_input()].data_as<int64_t>() = step_;
   *inputs_[step_input() + 1].data_as<float>() = static_cast<float>(learning_rate(job_, step_));
 }

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "frontends/compiler/compiler.h"
+#include "frontends/train/batches.h"
 #include "frontends/train/checkpoint.h"
 #include "frontends/train/data.h"
 #include "frontends/train/evaluation.h"
 #include "frontends/train/job.h"
-#include "frontends/train/order.h"
 #include "frontends/train/parameters.h"
 #include "frontends/train/step_graph.h"
 #include "runtime/session.h"
@@ -53,7 +53,7 @@ class Trainer {
   Trained trained_;
   std::vector<State> states_;
   std::unique_ptr<Dataset> data_;
-  std::unique_ptr<Order> order_;
+  std::unique_ptr<Batches> batches_;  // of data_
   std::unique_ptr<Session> session_;
   std::unique_ptr<Evaluator> evaluator_;  // null: nothing is held back
   // In the graph's order (step_graph.h).
