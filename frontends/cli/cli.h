@@ -158,7 +158,8 @@ struct TrainArguments {
 int train_command(const ModelOptions& options, const TrainArguments& arguments);
 // action: show, check, merge, prune or export.
 int db_command(const std::string& action, const std::vector<std::string>& files);
-int compile_command(const ModelOptions& options, const std::string& output);
+// job: of training, whose step is compiled (frontends/train/compile_step.h); empty: the model is.
+int compile_command(const ModelOptions& options, const std::string& job, const std::string& output);
 int info_command(const std::string& model, bool schedules);
 extern const std::vector<std::string> kForms;  // of lower --emit
 int lower_command(const ModelOptions& options, const std::string& form, const std::string& only);

@@ -4,6 +4,7 @@
 
 #include "frontends/cli/cli.h"
 #include "frontends/cli/progress.h"
+#include "frontends/train/compile_step.h"
 #include "passes/reproducer.h"
 
 namespace tilewright::cli {
@@ -53,7 +54,27 @@ Error explain(Error error, const std::vector<Binding>& sets, const std::vector<I
 
 }  // namespace
 
-int compile_command(const ModelOptions& options, const std::string& output) {
+static int compile_training(const ModelOptions& options, const std::string& job_file,
+                            const std::string& output) {
+  if (!options.model.empty() || !options.shapes.empty())
+    return report_usage("--train takes model and shapes from the job, and no others");
+  auto job = train::read_job(job_file);
+  if (!job.ok()) return report(job.error());
+  Progress progress;
+  CompileOptions compile = compile_options(options);
+  compile.progress = progress.callback();
+  const Status s = train::compile_step(*job, compile, output);
+  progress.clear();
+  if (!s.ok()) return report(s.error());
+  std::cout << output << ": the step; " << train::start_of(output).string()
+            << ": what it updates, as that begins\n";
+  return kOk;
+}
+
+int compile_command(const ModelOptions& options, const std::string& job,
+                    const std::string& output) {
+  if (!job.empty()) return compile_training(options, job, output);
+  if (options.model.empty()) return report_usage("give a model, or a job with --train");
   if (is_compiled(options.model))
     return report_usage("'" + options.model + "' is compiled already");
   auto model = open_model(options.model);

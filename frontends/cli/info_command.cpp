@@ -101,7 +101,8 @@ void print_variant(const Variant& v, size_t number) {
         symbols.push_back(symbol ? v.symbols[static_cast<size_t>(e[0].value)] : "");
       }
       std::cout << "  " << what << " " << d.name << ": " << name(d.dtype)
-                << extents_text(extents, symbols) << "\n";
+                << extents_text(extents, symbols) << (d.updated ? ", updated in place" : "")
+                << "\n";
     }
   };
   print("input", v.inputs);

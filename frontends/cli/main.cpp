@@ -77,13 +77,19 @@ void add_compile(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("compile",
                                "compile a model to a shared object that the runtime library runs");
   add_model_options(c, a.model, "an .onnx file");
+  c->get_option("MODEL")->required(false);
   add_database(c, a.model);
+  c->add_option("--train", a.train.job,
+                "instead of a model: a training job (see `tilewright train --help`), whose step is "
+                "compiled, and beside it what the step updates, as that begins: step.so and "
+                "step-start.so");
   c->add_option("-o,--output", a.outputs, "file to write, e.g. model.so")->required();
   add_pass_times(c, a.pass_times);
   c->footer(std::string(kShapeHelp) +
             "\nExamples:\n  tilewright compile model.onnx -o model.so\n"
             "  tilewright compile resnet.onnx -o resnet.so --shape input=1x3x224x224 --shape "
-            "input=8x3x224x224 --cpu x86-64-v3");
+            "input=8x3x224x224 --cpu x86-64-v3\n"
+            "  tilewright compile --train job.toml -o step.so");
 }
 void add_run(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("run", "run a model once");
@@ -198,8 +204,11 @@ void add_train(CLI::App& app, Arguments& a) {
   c->footer(
       "A job file; paths are relative to it:\n"
       "  model = \"model.onnx\"          # its float initialisers are what is trained\n"
+      "  parameters = [\"head.*\"]       # patterns of their names; without it, all\n"
+      "  statistics = \"running\"        # BatchNormalization's stay; without it, of the batch\n"
       "  loss = \"cross_entropy\"        # or mean_squares, logistic, output\n"
       "  steps = 300\n"
+      "  seed = 1                      # of the order of samples, and of numbers that are drawn\n"
       "  batch = 64\n"
       "  [data]\n"
       "  kind = \"arrays\"               # or tokens: bytes of a text; libsvm: sparse rows\n"
@@ -267,7 +276,7 @@ void add_others(CLI::App& app, Arguments& a) {
 
 int dispatch(const CLI::App& app, const Arguments& a) {
   auto is = [&](const char* name) { return app.got_subcommand(name); };
-  if (is("compile")) return compile_command(a.model, a.outputs);
+  if (is("compile")) return compile_command(a.model, a.train.job, a.outputs);
   if (is("run")) return run_command(a.model, a.inputs, a.outputs, a.trace);
   if (is("bench")) return bench_command(a.model, a.inputs, a.seconds, a.json, a.trace);
   if (is("lower"))

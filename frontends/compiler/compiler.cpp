@@ -218,6 +218,17 @@ Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
   return executable;
 }
 
+Status compile_to_file(ir::Graph graph, const CompileOptions& options, const std::string& path) {
+  return catch_failures([&]() -> Status {
+    const std::string name = graph.name;
+    TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
+    std::vector<ir::Program> programs(1);
+    TW_ASSIGN(programs[0], passes::lower(std::move(graph), lower));
+    return codegen::assemble_shared_object(std::move(programs),
+                                           assemble_options(options, lower.machine, name), path);
+  });
+}
+
 Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindings,
                        const CompileOptions& options, const std::string& path) {
   std::vector<ir::Program> programs;

@@ -87,6 +87,8 @@ Result<std::shared_ptr<Executable>> compile_in_memory(ir::Graph graph,
 Result<std::shared_ptr<Executable>> compile_in_memory(
     const OnnxModel& model, const Binding& binding, const CompileOptions& options,
     std::vector<std::string>* specialised = nullptr);
+// A shared object, for machines that have neither LLVM nor a compiler.
+Status compile_to_file(ir::Graph graph, const CompileOptions& options, const std::string& path);
 // One variant per binding, in this order.
 Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindings,
                        const CompileOptions& options, const std::string& path);

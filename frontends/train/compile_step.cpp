@@ -1,0 +1,42 @@
+#include "frontends/train/compile_step.h"
+
+#include "frontends/train/step_graph.h"
+#include "frontends/train/step_nodes.h"
+
+namespace tilewright::train {
+
+namespace {
+
+// Constants: what the model's initialisers hold.
+ir::Graph start_graph(const OnnxModel& model, const StepGraph& step) {
+  ir::Graph graph;
+  graph.name = "start of the " + step.graph.name;
+  StepNodes n(graph, "start");
+  for (const State& s : step.states) {
+    if (s.name != kParameters && s.name != kStatistics) continue;
+    const HostTensor v = initial_values(model, *s.members);
+    graph.outputs.push_back(
+        n.constant(ir::make_constant(v.dtype, v.shape, {v.bytes.begin(), v.bytes.end()})));
+    graph.output_names.push_back(s.name);
+  }
+  return graph;
+}
+
+}  // namespace
+
+std::filesystem::path start_of(const std::filesystem::path& path) {
+  std::filesystem::path start = path;
+  return start.replace_filename(path.stem().string() + "-start" + path.extension().string());
+}
+
+Status compile_step(const Job& job, const CompileOptions& options,
+                    const std::filesystem::path& path) {
+  TW_ASSIGN(const std::unique_ptr<OnnxModel> model, open_model(job.model.string()));
+  TW_ASSIGN(const Trained trained, find_trained(*model, job.parameters));
+  TW_ASSIGN(StepGraph step, build_step(*model, trained, job));
+  ir::Graph start = start_graph(*model, step);
+  TW_RETURN_IF_ERROR(compile_to_file(std::move(step.graph), options, path.string()));
+  return compile_to_file(std::move(start), options, start_of(path).string());
+}
+
+}  // namespace tilewright::train

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""A step that is compiled to a file and called from C (tutorials/train_step.c): the same bits as `tilewright train`."""
+import argparse
+import os
+import subprocess
+
+from training import OPTIONS, OUTPUT, STEPS, Training, job_text, main, DATA, MODEL
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+ALIGNMENT = 16  # elements, of a parameter in the flat buffer
+
+
+class Step(Training):
+    def compiled(self, text):
+        with open(self.path("job.toml"), "w", encoding="utf-8") as file:
+            file.write(text)
+        return subprocess.run([OPTIONS.cli, "compile", "--train", self.path("job.toml"), "-o", self.path("step.so"),
+                               "--threads", "1"], capture_output=True, text=True, check=False)
+
+    # Adam has the step's number in its formulas, Dropout draws by it, and running statistics are a second state.
+    def test_called_from_c_it_trains_as_the_command_does(self):
+        names = ["scale", "shift", "mean", "var"]
+        self.write_model(
+            [helper.make_node("Gemm", ["x", "w", "b"], ["h"]), helper.make_node("Dropout", ["h"], ["d"]),
+             helper.make_node("BatchNormalization", ["d", *names], ["y"])],
+            [numpy_helper.from_array(np.full(3, value, "f4"), name) for name, value in zip(names, (1, 0, 0, 1))])
+        text = job_text(MODEL, DATA, {"name": '"adam"', "lr": 0.05}, OUTPUT)
+        self.assertEqual(self.train(text).returncode, 0)
+        done = self.compiled(text)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.x[self.order].tofile(self.path("x.bin"))
+        self.t[self.order].tofile(self.path("targets.bin"))
+        self.order.astype("i8").tofile(self.path("sample_ids.bin"))
+        done = subprocess.run([OPTIONS.program, "./step.so", "./step-start.so", "0.05", str(STEPS)],
+                              cwd=self.folder.name, capture_output=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        losses = [float(line.split()[1]) for line in done.stderr.decode().splitlines()]
+        np.testing.assert_array_equal(np.array(losses, "f4"), np.array([line["loss"] for line in self.log()], "f4"))
+        flat, at = np.frombuffer(done.stdout, "f4"), 0
+        trained = {i.name: numpy_helper.to_array(i) for i in onnx.load(self.path("trained.onnx")).graph.initializer}
+        for name in sorted(set(trained) - {"mean", "var"}):
+            np.testing.assert_array_equal(flat[at:at + trained[name].size], trained[name].ravel(), name)
+            at += -(-trained[name].size // ALIGNMENT) * ALIGNMENT
+        self.assertEqual(at, flat.size)
+
+    def test_mistakes(self):
+        done = self.compiled(self.job({"model": '"none.onnx"'}))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("none.onnx", done.stderr)
+        self.assertFalse(os.path.exists(self.path("step.so")))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True)
+    main(parser)
