@@ -38,6 +38,10 @@ struct Wanted {
   SampleInfo targets;
   int64_t classes = 0;  // targets are numbers below it; 0: they are not
 };
+// What the data says of the extents of a sample before anybody knows what is wanted, by input of the
+// model: for models that leave them open. Errors: a file that cannot be read.
+Result<std::map<std::string, Shape>> sample_shapes(const DataJob& job,
+                                                   const std::vector<std::string>& inputs);
 // Errors: a file that cannot be read, arrays that are missing, of another shape or type than the model
 // wants, or of different lengths; targets that are no class.
 Result<std::unique_ptr<Dataset>> open_dataset(const DataJob& job, const Wanted& wanted);

@@ -13,11 +13,9 @@ using ir::ValueId;
 
 // The model, whose initialisers in `layouts` are pieces of inputs; `flats` are these.
 Result<Graph> import_bound(const OnnxModel& model, const std::vector<const Parameters*>& layouts,
-                           int64_t batch, std::vector<ValueId>& flats) {
+                           const Job& job, std::vector<ValueId>& flats) {
   ImportOptions options;
-  for (const OnnxValueInfo& input : model.graph.inputs)
-    if (!model.graph.initializers.count(input.name))
-      TW_RETURN_IF_ERROR(bind_batch(input, batch, options));
+  TW_RETURN_IF_ERROR(bind_batches(model, job, options));
   options.bind = [&](Graph& graph, bool) {
     StepNodes n(graph, "parameters");
     BoundValues bound;
@@ -80,7 +78,7 @@ Result<EvalGraph> build_evaluation(const OnnxModel& model,
                                    int64_t rest) {
   std::vector<ValueId> flats;
   EvalGraph eval;
-  TW_ASSIGN(eval.graph, import_bound(model, layouts, job.batch, flats));
+  TW_ASSIGN(eval.graph, import_bound(model, layouts, job, flats));
   try {
     return build(std::move(eval), flats, job, rest);
   } catch (StepFailure& f) { return std::move(f.error); }

@@ -41,10 +41,7 @@ class StepBuilder {
   // The model, whose parameters are pieces of the flat buffer.
   Status import() {
     ImportOptions options;
-    for (const OnnxValueInfo& input : model_.graph.inputs) {
-      if (model_.graph.initializers.count(input.name)) continue;
-      TW_RETURN_IF_ERROR(bind_batch(input, job_.batch, options));
-    }
+    TW_RETURN_IF_ERROR(bind_batches(model_, job_, options));
     training_.batch_statistics = job_.statistics == "batch";
     options.bind = [&](Graph& graph, bool draws) { return bind(graph, draws); };
     options.training = &training_;

@@ -37,23 +37,46 @@ std::vector<ValueId> add_pieces(StepNodes& n, ValueId flat, const Parameters& me
   return pieces;
 }
 
-Status bind_batch(const OnnxValueInfo& input, int64_t batch, ImportOptions& options) {
+static Status bind_batch(const OnnxValueInfo& input, int64_t batch, const Shape* in_data,
+                         ImportOptions& options) {
   const std::string where = "input '" + input.name + "' of the model";
   if (!input.type.shape || input.type.shape->empty())
     return invalid("has no dimension of samples", where);
-  Shape shape;
-  for (const OnnxDimension& d : *input.type.shape) {
-    const auto* extent = std::get_if<int64_t>(&d);
-    const bool is_batch = shape.empty();
-    if (!is_batch && !extent)
-      return unsupported("an extent of a sample is not known: " + extent_name(d), where);
-    if (is_batch && extent && *extent != batch)
-      return invalid("is made for batches of " + std::to_string(*extent) + ", batch is " +
-                         std::to_string(batch),
-                     where);
-    shape.push_back(is_batch ? batch : *extent);
+  const auto& dims = *input.type.shape;
+  if (const auto* extent = std::get_if<int64_t>(&dims[0]); extent && *extent != batch)
+    return invalid(
+        "is made for batches of " + std::to_string(*extent) + ", batch is " + std::to_string(batch),
+        where);
+  Shape shape{batch};
+  for (size_t d = 1; d < dims.size(); ++d) {
+    const auto* extent = std::get_if<int64_t>(&dims[d]);
+    if (!extent && (!in_data || in_data->size() != dims.size() - 1))
+      return unsupported("an extent of a sample is not known: " + extent_name(dims[d]), where);
+    shape.push_back(extent ? *extent : (*in_data)[d - 1]);
   }
   options.input_shapes[input.name] = shape;
+  return {};
+}
+
+Status bind_batches(const OnnxModel& model, const Job& job, ImportOptions& options) {
+  std::vector<const OnnxValueInfo*> inputs;
+  std::vector<std::string> open;
+  for (const OnnxValueInfo& input : model.graph.inputs) {
+    if (model.graph.initializers.count(input.name)) continue;
+    inputs.push_back(&input);
+    if (!input.type.shape) continue;
+    for (size_t d = 1; d < input.type.shape->size(); ++d)
+      if (!std::holds_alternative<int64_t>((*input.type.shape)[d])) open.push_back(input.name);
+  }
+  std::map<std::string, Shape> in_data;
+  if (!open.empty()) {
+    TW_ASSIGN(in_data, sample_shapes(job.data, open));
+  }
+  for (const OnnxValueInfo* input : inputs) {
+    const auto found = in_data.find(input->name);
+    TW_RETURN_IF_ERROR(
+        bind_batch(*input, job.batch, found == in_data.end() ? nullptr : &found->second, options));
+  }
   return {};
 }
 

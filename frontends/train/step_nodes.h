@@ -40,9 +40,10 @@ ir::TensorType flat_type(const Parameters& p);
 std::vector<ir::ValueId> add_pieces(StepNodes& n, ir::ValueId flat, const Parameters& members,
                                     BoundValues& bound);
 
-// Gives an input of the model its extents: `batch` samples in dimension 0. Errors: it is made for another
-// number, or has other extents that are not known.
-Status bind_batch(const OnnxValueInfo& input, int64_t batch, ImportOptions& options);
+// Gives the inputs of the model their extents: job.batch samples in dimension 0, and what the model leaves
+// open of a sample as the data has it. Errors: an input is made for another number, or has extents that
+// neither says.
+Status bind_batches(const OnnxModel& model, const Job& job, ImportOptions& options);
 
 // The type of one sample of a value: without dimension 0.
 SampleInfo sample_of(const ir::Graph& graph, ir::ValueId v);
