@@ -4,7 +4,7 @@ what mistakes in a job cost."""
 import json
 import os
 
-from training import DATA, MODEL, OUTPUT, SGD, STEPS, Training, job_text, main
+from training import DATA, INS, MODEL, OUTPUT, OUTS, SGD, STEPS, Training, job_text, main
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -129,6 +129,14 @@ class Train(Training):
             [numpy_helper.from_array(np.array(v), name)
              for name, v in (("ins", INS), ("outs", [OUTS]), ("last", [1]))])
         self.check({"name": "adam", "lr": 0.01})
+
+    def test_extents_that_the_model_leaves_open_are_those_of_the_data(self):
+        self.write_model([helper.make_node("Gemm", ["x", "w", "b"], ["y"])], ins="any")
+        self.check({"name": "sgd", "lr": 0.1})
+        np.savez(self.path("data.npz"), t=self.t)
+        done = self.train(self.job())
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("input 'x' of the model: an extent of a sample is not known: any", done.stderr)
 
     def test_losses(self):
         for loss, array in (("mean_squares", "t"), ("cross_entropy", "c"), ("logistic", "p"), ("output", "t")):

@@ -46,10 +46,10 @@ class Training(unittest.TestCase):
         np.savez(self.path("data.npz"), x=self.x, t=self.t, c=self.classes, p=(self.t > 0).astype("f4"))
         np.save(self.path("order.npy"), self.order)
 
-    def write_model(self, nodes, constants=()):
+    def write_model(self, nodes, constants=(), ins=INS):
         value = helper.make_tensor_value_info
         graph = helper.make_graph(
-            nodes, "linear", [value("x", TensorProto.FLOAT, ["batch", INS])],
+            nodes, "linear", [value("x", TensorProto.FLOAT, ["batch", ins])],
             [value("y", TensorProto.FLOAT, ["batch", OUTS])],
             [numpy_helper.from_array(self.w, "w"), numpy_helper.from_array(self.b, "b"), *constants])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
