@@ -9,6 +9,7 @@
 #include "codegen/measure/machine_file.h"
 #include "frontends/compiler/kept_executable.h"
 #include "frontends/onnx/inline_functions.h"
+#include "frontends/onnx/lift_constants.h"
 #include "frontends/onnx/read_model.h"
 #include "passes/schedule/rules/choose_trace.h"
 #include "runtime/device_cpu.h"
@@ -135,9 +136,10 @@ codegen::AssembleOptions assemble_options(const CompileOptions& options,
   return assemble;
 }
 
-Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path) {
+Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path, bool lifts_constants) {
   return catch_failures([&]() -> Result<std::unique_ptr<OnnxModel>> {
     TW_ASSIGN(std::unique_ptr<OnnxModel> model, read_model(path));
+    if (lifts_constants) lift_constants(*model);
     TW_RETURN_IF_ERROR(inline_functions(*model));
     return model;
   });

@@ -57,7 +57,9 @@ struct Binding {
 };
 
 // Reads and checks a model file, which is untrusted input; errors are those of read_model.
-Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path);
+// lifts_constants: weights that are nodes become initialisers (frontends/onnx/lift_constants.h).
+Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path,
+                                              bool lifts_constants = false);
 
 // The typed graph under a binding. Where a shape depends on values of inputs that the binding has,
 // the graph is specialised to them; `specialised` (may be null) names these inputs. `notes` (may be

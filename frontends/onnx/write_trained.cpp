@@ -64,6 +64,17 @@ Status write_with_initializers(const std::filesystem::path& from, const NamedTen
     TW_RETURN_IF_ERROR(put(*it->second, tensor, tensor.name()));
     left.erase(it);
   }
+  // Weights that are nodes: lift_constants.h.
+  for (onnx_format::NodeProto& node : *model.mutable_graph()->mutable_node()) {
+    const auto it = node.op_type() == "Constant" && node.output_size() == 1
+                        ? left.find(node.output(0))
+                        : left.end();
+    if (it == left.end()) continue;
+    for (onnx_format::AttributeProto& attribute : *node.mutable_attribute())
+      if (attribute.name() == "value")
+        TW_RETURN_IF_ERROR(put(*it->second, *attribute.mutable_t(), node.output(0)));
+    left.erase(it);
+  }
   if (!left.empty())
     return invalid("there is no initialiser '" + left.begin()->first + "'", from.string());
   std::string out;

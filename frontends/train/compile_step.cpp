@@ -31,7 +31,7 @@ std::filesystem::path start_of(const std::filesystem::path& path) {
 
 Status compile_step(const Job& job, const CompileOptions& options,
                     const std::filesystem::path& path) {
-  TW_ASSIGN(const std::unique_ptr<OnnxModel> model, open_model(job.model.string()));
+  TW_ASSIGN(const std::unique_ptr<OnnxModel> model, open_model(job.model.string(), true));
   TW_ASSIGN(const Trained trained, find_trained(*model, job.parameters));
   TW_ASSIGN(StepGraph step, build_step(*model, trained, job));
   ir::Graph start = start_graph(*model, step);

@@ -69,9 +69,7 @@ Status bind_batches(const OnnxModel& model, const Job& job, ImportOptions& optio
       if (!std::holds_alternative<int64_t>((*input.type.shape)[d])) open.push_back(input.name);
   }
   std::map<std::string, Shape> in_data;
-  if (!open.empty()) {
-    TW_ASSIGN(in_data, sample_shapes(job.data, open));
-  }
+  if (!open.empty()) { TW_ASSIGN(in_data, sample_shapes(job.data, open)); }
   for (const OnnxValueInfo* input : inputs) {
     const auto found = in_data.find(input->name);
     TW_RETURN_IF_ERROR(

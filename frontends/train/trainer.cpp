@@ -29,7 +29,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const CompileOp
 }
 
 Status Trainer::prepare(const CompileOptions& compile, int threads) {
-  TW_ASSIGN(const std::unique_ptr<OnnxModel> model, open_model(job_.model.string()));
+  TW_ASSIGN(const std::unique_ptr<OnnxModel> model, open_model(job_.model.string(), true));
   model_hash_ = hash_of(*model);
   TW_ASSIGN(trained_, find_trained(*model, job_.parameters));
   TW_ASSIGN(StepGraph step, build_step(*model, trained_, job_));

@@ -138,6 +138,20 @@ class Train(Training):
         self.assertEqual(done.returncode, 3)
         self.assertIn("input 'x' of the model: an extent of a sample is not known: any", done.stderr)
 
+    def test_weights_that_are_nodes_are_trained(self):
+        self.assertEqual(self.train(self.job()).returncode, 0)
+        as_usual, model = onnx.load(self.path("trained.onnx")), onnx.load(self.path("model.onnx"))
+        for tensor in model.graph.initializer:
+            model.graph.node.insert(0, helper.make_node("Constant", [], [tensor.name], value=tensor))
+        del model.graph.initializer[:]
+        onnx.save(model, self.path("model.onnx"))
+        done = self.train(self.job())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        nodes = onnx.load(self.path("trained.onnx")).graph.node
+        found = {n.output[0]: numpy_helper.to_array(n.attribute[0].t) for n in nodes if n.op_type == "Constant"}
+        for tensor in as_usual.graph.initializer:
+            np.testing.assert_array_equal(found[tensor.name], numpy_helper.to_array(tensor))
+
     def test_losses(self):
         for loss, array in (("mean_squares", "t"), ("cross_entropy", "c"), ("logistic", "p"), ("output", "t")):
             with self.subTest(loss=loss):

@@ -55,11 +55,16 @@ def train(options, model, arrays, target, statistics, rate):
 
 
 def changed(before, after):
-    """Names of initialisers of which at least one element is another now."""
+    """Names of constants of which at least one element is another now."""
     import numpy as np
     import onnx
-    old, new = ({t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(path).graph.initializer}
-                for path in (before, after))
+    def constants(graph):
+        found = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
+        for node in graph.node:
+            if node.op_type == "Constant" and node.attribute[0].HasField("t"):
+                found[node.output[0]] = onnx.numpy_helper.to_array(node.attribute[0].t)
+        return found
+    old, new = (constants(onnx.load(path).graph) for path in (before, after))
     return {name for name in old if not np.array_equal(old[name], new[name], equal_nan=True)}
 
 
