@@ -6,6 +6,7 @@ usage: check_training_runs.py --cli TILEWRIGHT --work FOLDER RUN
 Exit 0, 1, or 77: skipped.
 """
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -34,6 +35,8 @@ def main():
         for name in ("log.jsonl", "gradients.npz", "trained.onnx"):
             with open(os.path.join(folder, options.run, name), "rb") as file:
                 files[name] = file.read()
+        files["log.jsonl"] = [{k: v for k, v in json.loads(line).items() if k != "samples_per_second"}
+                              for line in files["log.jsonl"].splitlines()]
         written.append(files)
     for threads, files in enumerate(written, 1):
         for name, contents in files.items():
