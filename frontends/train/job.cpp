@@ -35,9 +35,9 @@ void read_evaluation(Table t, EvaluationJob& e) {
 }
 
 void read_optimizer(Table t, OptimizerJob& o) {
-  t.read_word("name", o.name, {"sgd", "adagrad", "rmsprop", "adam", "adamw"});
-  const bool adam = o.name == "adam" || o.name == "adamw";
-  o.eps = o.name == "adagrad" ? 1e-10 : 1e-8;
+  t.read_word("name", o.name, {"sgd", "adagrad", "rmsprop", "adam", "adamw", "lamb"});
+  const bool adam = o.name == "adam" || o.name == "adamw" || o.name == "lamb";
+  o.eps = o.name == "adagrad" ? 1e-10 : o.name == "lamb" ? 1e-6 : 1e-8;
   if (o.name == "adamw") o.weight_decay = 0.01;
   t.read("lr", o.lr, 0, kMostRate, true);
   if (o.name == "sgd" || o.name == "rmsprop") t.read("momentum", o.momentum, 0, 1);
@@ -46,6 +46,7 @@ void read_optimizer(Table t, OptimizerJob& o) {
   if (adam) t.read("betas", o.betas, 0, 1);
   if (o.name != "sgd") t.read("eps", o.eps, 0, kMostRate);
   t.read("weight_decay", o.weight_decay, 0, kMostRate);
+  t.read("no_decay", o.no_decay);
   t.read("clip_norm", o.clip_norm, 0, 1e30);
   t.read("clip_value", o.clip_value, 0, 1e30);
   t.finish();

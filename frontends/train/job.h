@@ -33,10 +33,11 @@ struct DataJob {
 
 // Names and meaning are those of PyTorch's optimisers (torch.optim).
 struct OptimizerJob {
-  std::string name;  // sgd, adagrad, rmsprop, adam or adamw
+  std::string name;  // sgd, adagrad, rmsprop, adam, adamw or lamb
   double lr = 0, momentum = 0, alpha = 0.99, eps = 0, weight_decay = 0;
   double betas[2] = {0.9, 0.999};
   bool nesterov = false;
+  std::vector<std::string> no_decay;  // patterns of parameters that weight_decay leaves alone
   // Bounds of the norm of all gradients together, and of each element; 0: none.
   double clip_norm = 0, clip_value = 0;
 };

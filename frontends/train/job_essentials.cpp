@@ -59,6 +59,7 @@ Result<std::string> essentials_of(const Job& job, const std::string& model_hash)
            {"optimizer.alpha", o.alpha},
            {"optimizer.eps", o.eps},
            {"optimizer.weight_decay", o.weight_decay},
+           {"optimizer.no_decay", o.no_decay},
            {"optimizer.betas", {o.betas[0], o.betas[1]}},
            {"optimizer.nesterov", o.nesterov},
            {"optimizer.clip_norm", o.clip_norm},

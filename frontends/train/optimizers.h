@@ -5,14 +5,17 @@
 #include <vector>
 
 #include "frontends/train/job.h"
+#include "frontends/train/parameters.h"
 #include "ir/formula/formula.h"
 
 namespace tilewright::train {
 
-// What changes from step to step and is the same for all parameters: scalars of the graph.
+// Values of the graph that updates depend on besides parameters and gradients.
 struct Rates {
-  ir::V lr;    // f32
-  ir::V step;  // i64, 0 is the first
+  ir::V lr;     // f32, a scalar
+  ir::V step;   // i64, a scalar; 0 is the first
+  ir::V decay;  // weight_decay, f32: a scalar, or by element where some parameters have none
+  const Parameters& members;  // of the flat buffers
 };
 struct Update {
   ir::V parameters;
@@ -26,6 +29,8 @@ struct Optimizer {
   Update (*update)(const OptimizerJob&, const Rates&, ir::V p, ir::V g,
                    const std::vector<ir::V>& state);
 };
+// The job's weight_decay as Rates have it. Errors: a pattern of no_decay that matches no parameter.
+Result<ir::V> decay_of(ir::NodeBuilder& n, const OptimizerJob& job, const Parameters& members);
 // Of the names that a job may have.
 const Optimizer& find_optimizer(std::string_view name);
 

@@ -98,14 +98,17 @@ class StepBuilder {
       step_.states.push_back({kStatistics, &statistics_});
     }
     const Optimizer& optimizer = find_optimizer(job_.optimizer.name);
+    const auto decay = decay_of(n, job_.optimizer, parameters_);
+    if (!decay.ok()) return decay.error();
     std::vector<V> buffers;
     for (std::string_view s : optimizer.state(job_.optimizer)) {
       buffers.emplace_back(n, n.input(std::string(s), flat_type(parameters_)));
       state_inputs_.push_back(buffers.back().id);
       step_.states.push_back({std::string(s), &parameters_});
     }
-    const Update update = optimizer.update(job_.optimizer, {lr, {n, step_number_}},
-                                           {n, state_inputs_[0]}, clipped(gradient), buffers);
+    const Update update =
+        optimizer.update(job_.optimizer, {lr, {n, step_number_}, *decay, parameters_},
+                         {n, state_inputs_[0]}, clipped(gradient), buffers);
     updated[0] = update.parameters.id;
     for (const V& v : update.state) updated.push_back(v.id);
     g.outputs = {loss, gradient.id};

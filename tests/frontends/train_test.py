@@ -28,11 +28,12 @@ def loss_and_slope(kind, y, t):
 
 
 def update(o, step, p, g, s):
-    """torch.optim, step by step; s: what the optimiser keeps."""
-    decay, lr, eps = o.get("weight_decay", 0), o["lr"], o.get("eps", 1e-10 if o["name"] == "adagrad" else 1e-8)
+    """torch.optim, step by step, and LAMB's paper; s: what the optimiser keeps."""
+    usual = {"adagrad": 1e-10, "lamb": 1e-6}.get(o["name"], 1e-8)
+    decay, lr, eps = o.get("weight_decay", 0), o["lr"], o.get("eps", usual)
     if o["name"] == "adamw":
         p = p * (1 - lr * decay)
-    else:
+    elif o["name"] != "lamb":
         g = g + decay * p
     if o["name"] == "sgd":
         s["m"] = o.get("momentum", 0) * s.get("m", 0) + g
@@ -49,7 +50,12 @@ def update(o, step, p, g, s):
     s["m"] = b1 * s.get("m", 0) + (1 - b1) * g
     s["v"] = b2 * s.get("v", 0) + (1 - b2) * g * g
     mean, square = s["m"] / (1 - b1 ** (step + 1)), s["v"] / (1 - b2 ** (step + 1))
-    return p - lr * mean / (np.sqrt(square) + eps)
+    change = mean / (np.sqrt(square) + eps)
+    if o["name"] == "lamb":
+        change = change + decay * p
+        if p.any() and change.any():
+            change = change * np.linalg.norm(p) / np.linalg.norm(change)
+    return p - lr * change
 
 
 class Train(Training):
@@ -69,7 +75,8 @@ class Train(Training):
                 norm = np.sqrt(sum((k * k).sum() for k in g))
                 g = [k * min(1, o["clip_norm"] / (norm + 1e-6)) for k in g]
             now = {**o, "lr": rate(step)} if rate else o
-            w, b = update(now, step, w, g[0], kept[0]), update(now, step, b, g[1], kept[1])
+            of_b = {**now, "weight_decay": 0} if "b" in o.get("no_decay", ()) else now
+            w, b = update(now, step, w, g[0], kept[0]), update(of_b, step, b, g[1], kept[1])
         return losses, first, w, b
 
     def check(self, o, loss="mean_squares", array="t", rate=None, **more):
@@ -102,6 +109,10 @@ class Train(Training):
                   {"name": "adam", "lr": 0.05, "weight_decay": 0.1},
                   {"name": "adam", "lr": 0.05, "betas": [0.5, 0.9], "eps": 1e-4},
                   {"name": "adamw", "lr": 0.05, "weight_decay": 0.3},
+                  {"name": "adamw", "lr": 0.05, "weight_decay": 0.3, "no_decay": ["b"]},
+                  {"name": "sgd", "lr": 0.1, "weight_decay": 0.3, "no_decay": ["b"]},
+                  {"name": "lamb", "lr": 0.05},
+                  {"name": "lamb", "lr": 0.05, "weight_decay": 0.2, "no_decay": ["b"]},
                   {"name": "sgd", "lr": 0.1, "clip_norm": 0.5},
                   {"name": "adam", "lr": 0.1, "clip_value": 0.05}):
             with self.subTest(**o):
@@ -215,6 +226,7 @@ class Train(Training):
                 (self.job(optimizer={"name": '"adamm"'}), "'optimizer.name' is 'adamm'"),
                 (self.job(optimizer={"momentum": 2}), "'optimizer.momentum' is 2.0"),
                 (self.job(optimizer={"betas": "[0.9, 0.9]"}), "'optimizer.betas' is no key here"),
+                (self.job(optimizer={"no_decay": '["q"]'}), "no parameter matches 'q' of optimizer.no_decay"),
                 (self.job({"loss": '"cross_entropy"'}), "'targets' wants rows of i64[]"),
                 (job_text(MODEL, DATA, {"name": '"sgd"'}, OUTPUT), "'optimizer.lr' is missing"),
                 ("steps = = 3", "job.toml:1")):
