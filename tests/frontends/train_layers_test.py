@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """What layers do in training and not in inference: BatchNormalization's statistics, against NumPy in f64, and
 which elements Dropout drops."""
-from training import DATA, MODEL, OUTPUT, SGD, Training, job_text, main  # first: without NumPy it says so
+import subprocess
+
+from training import DATA, MODEL, OPTIONS, OUTPUT, SGD, STEPS, Training, job_text, main 
 
 import numpy as np
 import onnx
@@ -15,7 +17,7 @@ def save(path, nodes, constants, ins, outs, opset=17):
     value = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", *shape])
     graph = helper.make_graph(nodes, "layers", [value("x", ins)], [value("y", outs)],
                               [numpy_helper.from_array(v.astype("f4"), k) for k, v in constants.items()])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), path)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
 
 
 class Layers(Training):
@@ -87,6 +89,23 @@ class BatchNormalization(Layers):
         for attributes in ({}, {"training_mode": 1}):
             with self.subTest(**attributes):
                 self.check("running", **attributes)
+
+    def test_the_trained_model_gives_the_last_evaluation_elsewhere(self):
+        try:
+            import onnxruntime
+        except ImportError as missing:
+            self.skipTest(str(missing))
+        self.save([helper.make_node("Dropout", ["sum"], ["y"])])
+        held_back = {"kind": '"arrays"', "file": '"data.npz"', "targets": '"t"', "every": STEPS}
+        self.run_job(evaluation=held_back)
+        y = onnxruntime.InferenceSession(self.path("trained.onnx")).run(None, {"x": self.x})[0]
+        found = self.log()[-1]["held_back_loss"]
+        np.testing.assert_allclose(found, ((y.astype("f8") - self.t) ** 2).mean(), rtol=1e-5)
+        np.savez(self.path("x.npz"), x=self.x)
+        subprocess.run([OPTIONS.cli, "run", self.path("trained.onnx"), "--inputs", self.path("x.npz"), "--outputs",
+                        self.path("y.npz")], check=True, capture_output=True)
+        with np.load(self.path("y.npz")) as ours:
+            np.testing.assert_allclose(ours["y"], y, rtol=1e-5, atol=1e-5)
 
     def test_threads_change_nothing(self):
         self.save()
