@@ -87,7 +87,7 @@ V norms(const Parameters& members, V flat) {
   return {flat.n, flat.n.op("concat", std::move(all), {{"axis", int64_t{0}}})};
 }
 // Each parameter goes as far as its own norm says (You et al., "Large Batch Optimization for Deep
-// Learning", 2020): algorithm 2, whose bounds of the norm are left out, as in its experiments.
+// Learning", 2020): algorithm 2 with norms as they are (phi(z) = z).
 Update lamb(const OptimizerJob& o, const Rates& r, V p, V g, const State& s) {
   const auto [mean, square] = averages(o, g, s);
   const V change = decayed(o, r, p, mean * correction(r, o.betas[0]) / scale(o, r, square));

@@ -24,8 +24,6 @@ using ir::ValueId;
 
 namespace {
 
-size_t at(int i) { return static_cast<size_t>(i); }
-
 Result<ValueId> one(Graph& g, const ir::OpDef* op, std::vector<ValueId> operands,
                     ir::Attributes attributes, const std::string& name) {
   TW_ASSIGN(const auto r,

@@ -14,8 +14,6 @@ using ir::ValueId;
 
 namespace {
 
-size_t at(int i) { return static_cast<size_t>(i); }
-
 class Search {
  public:
   Search(const LoopBody& body, const std::vector<ValueId>& of_outputs,

@@ -9,6 +9,8 @@
 
 namespace tilewright::passes {
 
+inline size_t at(int i) { return static_cast<size_t>(i); }
+
 // The body of a loop, whose captured values are counted from 0.
 struct LoopBody {
   // Requires a loop that passed the verifier.

@@ -6,13 +6,6 @@
 namespace tilewright {
 namespace {
 
-// What a branch or a loop that did not run leaves.
-bool all_zero(const HostTensor& t) {
-  for (int64_t k = 0; k < t.size(); ++k)
-    if (element(t, k) != 0) return false;
-  return true;
-}
-
 // Results of both kinds; what one branch alone reads has zeros where the other is taken.
 constexpr const char* kBranches = R"(graph branches {
   input c: bool[]

@@ -10,13 +10,6 @@
 namespace tilewright {
 namespace {
 
-// What a branch or a loop that did not run leaves.
-bool all_zero(const HostTensor& t) {
-  for (int64_t k = 0; k < t.size(); ++k)
-    if (element(t, k) != 0) return false;
-  return true;
-}
-
 // A recurrent network: carried, scanned and captured values, a carried integer, elements of x.
 constexpr const char* kSteps = R"(graph steps {
   input n: i64[]
