@@ -56,6 +56,34 @@ TEST(GraphText, RoundTrips) {
   EXPECT_TRUE(g.value(g.inputs[0]).type.dims[0].same_as(g.value(g.outputs[0]).type.dims[0]));
 }
 
+// State that a run leaves in the caller's tensor.
+TEST(GraphText, OutputsThatUpdateInputs) {
+  const std::string text = R"(graph step {
+  input g: f32[3]
+  input p: f32[3]
+  q: f32[3] = sub(p, g)
+  r: i64[3] = cast(q) {to = "i64"}
+  output r as "r"
+  output q as "q" updates p
+}
+)";
+  Graph g = parsed(text);
+  EXPECT_EQ(to_text(g), text);
+  ASSERT_EQ(g.updates.size(), 1u);
+  EXPECT_EQ(g.updates[0].input, 1);
+  EXPECT_EQ(g.updates[0].output, 1);
+  EXPECT_TRUE(verify(g).ok());
+  g.updates = {{1, 0}};
+  expect_phrase(verify(g).error().to_string(), "is updated by");
+  g.updates = {{1, 1}, {0, 1}};
+  expect_phrase(verify(g).error().to_string(), "are not updated by one another alone");
+  g.updates = {{2, 1}};
+  expect_phrase(verify(g).error().to_string(), "an update names what is no input or output");
+  expect_phrase(parse_error("graph g {\n  input p: f32[3]\n  q: f32[3] = neg(p)\n"
+                            "  output q as \"q\" updates q\n}\n"),
+                "is no input");
+}
+
 TEST(GraphText, EveryPartOfANode) {
   const std::string text =
       R"(graph 'odd name' {

@@ -32,6 +32,35 @@ TEST(Session, ChecksSymbolsAcrossInputs) {
             "input 'z': extent 0 is 1, expected 2 = batch * 2");
 }
 
+// A run writes into them: what else lies there would change too.
+TEST(Session, InputsThatAreUpdatedLieApart) {
+  Executable e;
+  Variant v;
+  v.buffers = {make_buffer("p", DType::kFloat32, {constant_size(2)}, BufferKind::kInput),
+               make_buffer("x", DType::kFloat32, {constant_size(2)}, BufferKind::kInput)};
+  v.buffers[0].updated = true;
+  v.inputs = {0, 1};
+  v.outputs = {1};
+  v.blocks = {{}};
+  e.variants = {v};
+  auto session = open(std::move(e));
+  const Tensor all = floats({32}, std::vector<float>(32)), other = floats({2}, {1, 2});
+  const auto at = [&](int64_t element) {
+    return Tensor::borrow(DType::kFloat32, {2}, all.data_as<float>() + element);
+  };
+  EXPECT_EQ(error_of(*session, {at(0), other}), "no error");
+  EXPECT_EQ(error_of(*session, {at(0), at(2)}), "no error");
+  EXPECT_EQ(error_of(*session, {at(0), at(1)}),
+            "input 'p' is updated by the run: it shares memory with input 'x'");
+  EXPECT_EQ(error_of(*session, {at(1), other}),
+            "input 'p' is updated by the run: its data is not aligned to 64 bytes");
+  std::vector<Tensor> outputs{at(0)};
+  const Status s = session->run(std::vector<Tensor>{at(0), other}, outputs);
+  ASSERT_FALSE(s.ok());
+  EXPECT_EQ(s.error().to_string(),
+            "input 'p' is updated by the run: it shares memory with an output");
+}
+
 TEST(Session, RefusesExecutablesThatBreakRules) {
   EXPECT_EQ(refusal(add_relu_model()), "no error");
   Executable e = add_relu_model();
