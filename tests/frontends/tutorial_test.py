@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the blocks of a tutorial from top to bottom, in a folder with the data sets that it names: ```python in one
-interpreter, ```sh with the command on PATH, ```toml is job.toml.
+"""Runs the blocks of a tutorial from top to bottom, in a folder with what it names of ../shared: ```python in one
+interpreter, ```sh with the command on PATH, $SOURCE and $BUILD, ```toml is job.toml.
 
-usage: tutorial_test.py --cli TILEWRIGHT TUTORIAL.md [DATA ...]
+usage: tutorial_test.py --cli TILEWRIGHT TUTORIAL.md [data/FILE|models/FOLDER ...]
 Exit 0, 1, or 77: skipped.
 """
 import argparse
@@ -19,21 +19,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cli", required=True)
     parser.add_argument("tutorial")
-    parser.add_argument("data", nargs="*")
+    parser.add_argument("shared", nargs="*")
     options = parser.parse_args()
     project = os.path.dirname(os.path.dirname(os.path.abspath(options.tutorial)))
-    data = os.path.join(os.environ.get("TILEWRIGHT_SHARED") or os.path.join(os.path.dirname(project), "shared"), "data")
-    if not os.path.isdir(data):
+    shared = os.path.abspath(os.environ.get("TILEWRIGHT_SHARED") or os.path.join(os.path.dirname(project), "shared"))
+    if not os.path.isdir(shared):
         print("skipped: no ../shared folder (TILEWRIGHT_SHARED names another one)")
         return SKIPPED
     with open(options.tutorial, encoding="utf-8") as file:
         blocks = re.findall(r"^```(python|sh|toml)\n(.*?)^```$", file.read(), re.M | re.S)
     assert blocks
     names = {"__name__": "tutorial"}
-    environment = {**os.environ, "PATH": os.path.dirname(os.path.abspath(options.cli)) + ":" + os.environ["PATH"]}
+    commands = os.path.dirname(os.path.abspath(options.cli))
+    environment = {**os.environ, "PATH": commands + ":" + os.environ["PATH"], "SOURCE": project,
+                   "BUILD": os.path.dirname(os.path.dirname(commands))}
     with tempfile.TemporaryDirectory() as folder:
-        for name in options.data:
-            os.symlink(os.path.join(data, name), os.path.join(folder, name))
+        for name in options.shared:
+            os.symlink(os.path.join(shared, name), os.path.join(folder, os.path.basename(name)))
         os.chdir(folder)
         for kind, text in blocks:
             print(f"--- {kind}\n{text}", flush=True)
