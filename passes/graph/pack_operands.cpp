@@ -7,6 +7,7 @@
 
 #include "ir/graph/op.h"
 #include "ir/ops/known_ops.h"
+#include "passes/cost/panel_width.h"
 #include "passes/cost/tile_cost.h"
 
 namespace tilewright::passes {
@@ -84,6 +85,29 @@ Layout in_groups(const Graph& graph, const Node& n, const MachineDescription& ma
   return layout;
 }
 
+// matmul by one matrix: panels of columns, each of which a tile reads as one stream.
+Layout in_panels(const Graph& graph, const Node& n, const MachineDescription& machine) {
+  const TensorType &a = graph.value(n.inputs[0]).type, &b = graph.value(n.inputs[1]).type;
+  if (b.rank() != 2 || a.rank() < 2 || b.dtype != graph.value(n.outputs[0]).type.dtype ||
+      (b.dtype != DType::kFloat32 && b.dtype != DType::kFloat64))
+    return {};
+  const NodeView view(graph, n);
+  const int columns = view.attr_int("trans_b") ? 0 : 1,
+            terms = a.rank() - (view.attr_int("trans_a") ? 2 : 1);
+  const auto extent = [](const Expr& e) { return as_int(e).value_or(0); };
+  ProductSizes sizes{.rows = 1,
+                     .columns = extent(b.dims[static_cast<size_t>(columns)]),
+                     .terms = extent(b.dims[static_cast<size_t>(1 - columns)]),
+                     .bytes = byte_size(b.dtype),
+                     .is_transposed = columns == 0};
+  for (int d = 0; d < a.rank(); ++d)
+    if (d != terms)
+      sizes.rows = std::min<int64_t>(sizes.rows * extent(a.dims[static_cast<size_t>(d)]), 1 << 30);
+  const int64_t width = panel_width(machine, sizes);
+  if (width == 0) return {};
+  return {{columns, width, 0}, {1 - columns, 1, 0}, {columns, 1, width}};
+}
+
 }  // namespace
 
 bool pays_for_dots(const TensorType& a, const TensorType& b, bool trans_b) {
@@ -117,9 +141,11 @@ PackedLayouts layouts_to_pack(const Graph& graph, const Node& node, size_t i,
   };
   if (const int dim = dimension_to_pack(graph, node, i); dim >= 0)
     add("by_columns", with_innermost(dim, graph.value(v).type.rank()), !has_few_rows(graph, node));
-  if (node.op == ops::matmul() && i == 1)
-    if (Layout groups = in_groups(graph, node, machine); !groups.empty())
-      add("by_groups", std::move(groups), true);
+  if (node.op != ops::matmul() || i != 1) return ways;
+  if (Layout panels = in_panels(graph, node, machine); !panels.empty())
+    add("by_panels", std::move(panels), true);
+  if (Layout groups = in_groups(graph, node, machine); !groups.empty())
+    add("by_groups", std::move(groups), true);
   return ways;
 }
 

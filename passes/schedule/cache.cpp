@@ -99,7 +99,8 @@ Result<Kernel> cache_write(const Kernel& k, const Step& step) {
   return with_body(k, allocate(cached, replace_stmt(k.body, nest, both)));
 }
 
-// Packing of an operand, when combined with transform_layout.
+// Packing of an operand, when combined with transform_layout. The copy stands before all loops, so that one
+// serves all steps of an ordered axis.
 Result<Kernel> cache_read(const Kernel& k, const Step& step) {
   TW_ASSIGN(BlockPlace place, find_block(k.body, step.names[0]));
   TW_ASSIGN(Buffer old, find_buffer(k, step.names[1]));
@@ -109,10 +110,10 @@ Result<Kernel> cache_read(const Kernel& k, const Step& step) {
     if (touched(p.stmt).writes.count(old.get()))
       return invalid("'" + step.names[1] + "' is written in this kernel");
   Buffer cached = make_buffer(step.names[2], old->dtype, old->shape, Scope::kWorkspace);
-  Stmt nest = nest_of(k.body, step.names[0]);
-  Stmt both = seq({copy_nest(cached, old, step.names[2] + "_copy"),
-                   replace_buffers(nest, {{old.get(), cached}})});
-  return with_body(k, allocate(cached, replace_stmt(k.body, nest, both)));
+  const Stmt nest = nest_of(k.body, step.names[0]), around = outermost_nest_of(k.body, step.names[0]),
+             reading = replace_stmt(around, nest, replace_buffers(nest, {{old.get(), cached}}));
+  const Stmt both = seq({copy_nest(cached, old, step.names[2] + "_copy"), reading});
+  return with_body(k, allocate(cached, replace_stmt(k.body, around, both)));
 }
 
 Result<Kernel> transform_layout(const Kernel& k, const Step& step) {

@@ -36,7 +36,7 @@ Result<ir::Kernel> align_bounds(const ir::Kernel& k,
 // blocks of keys: FlashAttention's order. Sums over keys are those of blocks then.
 Result<ir::Kernel> tile_attention(const ir::Kernel& k,
                                   const Step& step);  // names: block; numbers: rows, keys
-// A copy of a buffer, made before its first reader, that `block` reads instead.
+// A copy of a buffer, made before all loops around `block`, that it reads instead.
 Result<ir::Kernel> cache_read(const ir::Kernel& k,
                               const Step& step);  // names: block, buffer, new buffer
 // `block` writes a new buffer; a copy block `new block` writes the old one.

@@ -150,7 +150,8 @@ Stmt replace_stmt(const Stmt& root, const Stmt& old, const Stmt& replacement) {
   return Replace(old.get(), [&](const Stmt&) { return replacement; }).rewrite(root);
 }
 
-Stmt nest_of(const Stmt& root, const std::string& block) {
+// The outermost loop around the block, if `alone` of those around no other one.
+static Stmt find_nest(const Stmt& root, const std::string& block, bool alone) {
   Stmt found;
   std::function<void(const Stmt&)> visit = [&](const Stmt& s) {
     bool holds = false;
@@ -158,7 +159,7 @@ Stmt nest_of(const Stmt& root, const std::string& block) {
     if (!holds || found) return;
     const bool loop_or_block =
         s.kind() == NodeKind::kFor || (s.as<Block>() && s.as<Block>()->name == block);
-    if (loop_or_block && count_blocks(s) == 1) {
+    if (loop_or_block && (!alone || count_blocks(s) == 1)) {
       found = s;
       return;
     }
@@ -175,6 +176,10 @@ Stmt nest_of(const Stmt& root, const std::string& block) {
   };
   visit(root);
   return found;
+}
+Stmt nest_of(const Stmt& root, const std::string& block) { return find_nest(root, block, true); }
+Stmt outermost_nest_of(const Stmt& root, const std::string& block) {
+  return find_nest(root, block, false);
 }
 
 Touched touched(const Stmt& s) {

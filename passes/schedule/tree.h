@@ -35,6 +35,8 @@ ir::Stmt replace_stmt(const ir::Stmt& root, const ir::Stmt& old, const ir::Stmt&
 
 // The largest statement around a block that holds no other block: loops and nothing else.
 ir::Stmt nest_of(const ir::Stmt& root, const std::string& block);
+// The outermost loop around the block, whatever else is in it, or the block.
+ir::Stmt outermost_nest_of(const ir::Stmt& root, const std::string& block);
 
 // Buffers that a statement reads and writes.
 struct Touched {

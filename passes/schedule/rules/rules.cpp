@@ -18,6 +18,8 @@ std::span<const Rule> rules() {
        "rows where the block that looks them up reads them", nullptr, take_resampled_rows},
       {"pack", kPointwise, kNo, false, "to a layout of blocks of columns by groups of terms",
        nullptr, take_pack},
+      {"panels", kPointwise, kNo, false, "to panels of columns, as tiles of a product read them",
+       nullptr, take_panels},
       {"interleave", kPointwise, kNo, false,
        "vectors along each of a few planes stored side by side", nullptr, take_interleave},
       {"squares", kPointwise, kNo, false, "transposition in registers", nullptr, take_transpose},

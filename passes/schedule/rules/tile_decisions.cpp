@@ -107,8 +107,11 @@ void TileRule::decide_shared() {
     tile_ = choice.best;
     return;
   }
-  const TileCost best =
-      pick("vectors", &TileCost::vectors, choice.best.vectors, best_tiles(s_.machine(), sizes));
+  const std::vector<TileCost> tiles = best_tiles(s_.machine(), sizes);
+  int64_t vectors = choice.best.vectors;
+  for (const TileCost& t : tiles)
+    if (t.vectors * lanes_ == given_panels()) vectors = t.vectors;
+  const TileCost best = pick("vectors", &TileCost::vectors, vectors, tiles);
   tile_ = pick("rows", &TileCost::rows,
                best.vectors == choice.best.vectors ? choice.best.rows : best.rows,
                tiles_of(s_.machine(), sizes, best.vectors));
@@ -138,6 +141,16 @@ void TileRule::decide_apart() {
   s_.note(name_ + ": " + std::to_string(tile_.rows) + " rows x " + std::to_string(tile_.vectors) +
           " vectors of " + std::to_string(lanes_) +
           " lanes; no operand is shared by the results, so that more sums bring nothing");
+}
+
+int64_t TileRule::given_panels() const {
+  for (const BlockAccess& a : block_accesses(block_)) {
+    const Layout& layout = a.buffer->layout;
+    if (a.write || layout.size() < 2 || layout.back().modulus == 0) continue;
+    const auto dim = static_cast<size_t>(layout.back().dim);
+    if (a.indices[dim].same_as(block_.axes[parallel_[j_]].var)) return layout.back().modulus;
+  }
+  return 0;
 }
 
 int64_t TileRule::row_bytes() const {

@@ -14,12 +14,24 @@ using namespace ir;
 
 void TileRule::note_blocks() {
   s_.note(name_ +
-          ": a panel of columns over the whole reduction is larger than half of the cache: " +
+          ": a panel of columns over the whole reduction is larger than a part of the cache: " +
           "the outer part of the reduction goes around the rows");
 }
 
-// BLIS's loop over k_c: the panel of B for one block of the reduction stays in half of L2 while all
-// rows pass over it; accumulators wait on the stack in between.
+// Does what moves with the columns lie in pieces, a few elements of each row of memory, instead of in panels?
+// It then comes from the second cache with no prefetcher ahead of it.
+bool TileRule::reads_pieces() const {
+  if (reduce_.empty()) return false;
+  for (const BlockAccess& a : block_accesses(block_)) {
+    if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
+    const auto by_column = a.stride(parallel_[j_]), by_term = a.stride(reduce_in_order().back());
+    if (by_column == 1 && by_term && std::abs(*by_term) > tile_.vectors * lanes_) return true;
+  }
+  return false;
+}
+
+// BLIS's loop over k_c: the panel of B for one block of the reduction stays in half of L2, or of L1 where it
+// is no panel, while all rows pass over it; accumulators wait on the stack in between.
 bool TileRule::block_reduction() {
   auto rows = as_int(row_extent_);
   if (columns_first_ && rows)
@@ -33,7 +45,8 @@ bool TileRule::block_reduction() {
     extents.push_back(extent_or(block_.axes[r].extent, 1));
     panel *= extents.back();
   }
-  const int64_t most = bytes_of_a_panel(s_.machine());
+  const bool pieces = extents.size() > 1 && reads_pieces();
+  const int64_t most = pieces ? s_.machine().l1_bytes : bytes_of_a_panel(s_.machine());
   if (panel <= most || *rows < 3 * tile_.rows || *rows * width * byte_size(t) > kMostLocalBytes)
     return true;
   if (!s_.decide_whether(loop("block_terms"), true, Bits::kKept)) return true;
@@ -42,7 +55,7 @@ bool TileRule::block_reduction() {
     panel /= extents[outer];
     hoisted_.push_back(reduce_loops_[outer]);
   }
-  if (panel <= most / 2) {
+  if (panel <= most / 2 || pieces) {
     note_blocks();
     return true;
   }

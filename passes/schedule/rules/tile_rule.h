@@ -49,6 +49,8 @@ class TileRule : public BlockRule {
   std::vector<int64_t> row_spans() const;
   // Tiles of one place that the axes around them make; 0 where these are no tasks.
   int64_t outer_tiles() const;
+  // Columns of a panel of an operand that lies in such; 0: none does.
+  int64_t given_panels() const;
   int64_t row_bytes() const;  // of the operand that rows are read of; 0: not known
   // Weights that no cache holds pass by once, a panel of columns after the other, when all rows fit
   // into the cache beside a panel.
@@ -80,6 +82,7 @@ class TileRule : public BlockRule {
   // Where a packed panel of columns is too large to stay in cache while all rows pass over it, the
   // outer part of the reduction goes around the rows: their sums wait in a buffer of their own.
   bool block_reduction();
+  bool reads_pieces() const;
   bool annotate_tile(const std::string& block);
   bool annotate_init();
   // The block that makes what the tile reads, of a copy with padding; empty when there is none.

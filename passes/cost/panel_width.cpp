@@ -1,0 +1,23 @@
+#include "passes/cost/panel_width.h"
+
+#include "passes/cost/tile_cost.h"
+
+namespace tilewright::passes {
+
+bool is_worth_a_copy(const ProductSizes& sizes) {
+  constexpr int64_t kFarApart = 256;  // bytes from one row to the next
+  constexpr int64_t kFewestTerms = 128, kFewestResults = 96, kOfATransposed = 6;
+  const int64_t fewest = sizes.is_transposed ? kOfATransposed : kFewestResults;
+  return sizes.columns * sizes.bytes >= kFarApart && sizes.terms >= kFewestTerms &&
+         static_cast<double>(sizes.rows) * static_cast<double>(sizes.repeats) >= static_cast<double>(fewest);
+}
+
+int64_t panel_width(const ir::MachineDescription& machine, const ProductSizes& sizes) {
+  if (!is_worth_a_copy(sizes)) return 0;
+  const int64_t lanes = lanes_for(machine, sizes.bytes, sizes.columns);
+  const TileCost best =
+      choose_tile(machine, {.rows = sizes.rows, .columns = sizes.columns, .lanes = lanes}).best;
+  return best.vectors * lanes;
+}
+
+}  // namespace tilewright::passes
