@@ -5,27 +5,26 @@ namespace tilewright::ir {
 namespace {
 
 struct Call {
-  const Expr &x, alpha, beta, zero, one;
+  const Expr &x, &y, alpha, beta, zero, one;  // y: apply's result, known to `slope` alone
 };
 struct Row {
   std::string_view name;
   Expr (*apply)(const Call&);
-  Expr (*slope)(const Call&);  // the derivative
+  Expr (*slope)(const Call&);  // the derivative; by y where that is cheaper
 };
 Expr tanh(const Expr& x) { return unary(UnaryOp::kTanh, x); }
 Expr sigmoid(const Expr& x) { return unary(UnaryOp::kSigmoid, x); }
 Expr absolute(const Expr& x) { return unary(UnaryOp::kAbs, x); }
 Expr step(const Call& c, const Expr& condition) { return select(condition, c.one, c.zero); }
-Expr slope_of_tanh(const Call& c, const Expr& x) { return c.one - tanh(x) * tanh(x); }
 
 // https://onnx.ai/onnx/operators/onnx__LSTM.html, "Activation functions"
 const Row kRows[] = {
     {"relu", [](const Call& c) { return max(c.x, c.zero); },
      [](const Call& c) { return step(c, c.x > c.zero); }},
     {"tanh", [](const Call& c) { return tanh(c.x); },
-     [](const Call& c) { return slope_of_tanh(c, c.x); }},
+     [](const Call& c) { return c.one - c.y * c.y; }},
     {"sigmoid", [](const Call& c) { return sigmoid(c.x); },
-     [](const Call& c) { return sigmoid(c.x) * (c.one - sigmoid(c.x)); }},
+     [](const Call& c) { return c.y * (c.one - c.y); }},
     {"affine", [](const Call& c) { return c.alpha * c.x + c.beta; },
      [](const Call& c) { return c.alpha; }},
     {"leakyrelu", [](const Call& c) { return select(c.x >= c.zero, c.x, c.alpha * c.x); },
@@ -33,7 +32,10 @@ const Row kRows[] = {
     {"thresholdedrelu", [](const Call& c) { return select(c.x >= c.alpha, c.x, c.zero); },
      [](const Call& c) { return step(c, c.x >= c.alpha); }},
     {"scaledtanh", [](const Call& c) { return c.alpha * tanh(c.beta * c.x); },
-     [](const Call& c) { return c.alpha * c.beta * slope_of_tanh(c, c.beta * c.x); }},
+     [](const Call& c) {
+       const Expr t = tanh(c.beta * c.x);
+       return c.alpha * c.beta * (c.one - t * t);
+     }},
     {"hardsigmoid", [](const Call& c) { return clamp(c.alpha * c.x + c.beta, c.zero, c.one); },
      [](const Call& c) {
        const Expr y = c.alpha * c.x + c.beta;
@@ -91,19 +93,20 @@ const Row& row_of(const NodeView& c, size_t n) {
   TW_CHECK(false);
   return kRows[0];
 }
-Expr apply_row(const NodeView& c, size_t n, const Expr& x, Expr (*function)(const Call&)) {
+Expr apply_row(const NodeView& c, size_t n, const Expr& x, const Expr& y,
+               Expr (*function)(const Call&)) {
   auto number = [&](double v) { return constant(v, x.dtype()); };
-  return function({x, number(list<std::vector<double>>(c, "alpha")[n]),
+  return function({x, y, number(list<std::vector<double>>(c, "alpha")[n]),
                    number(list<std::vector<double>>(c, "beta")[n]), number(0), number(1)});
 }
 
 }  // namespace
 
 Expr activation(const NodeView& c, size_t n, const Expr& x) {
-  return apply_row(c, n, x, row_of(c, n).apply);
+  return apply_row(c, n, x, {}, row_of(c, n).apply);
 }
-Expr activation_slope(const NodeView& c, size_t n, const Expr& x) {
-  return apply_row(c, n, x, row_of(c, n).slope);
+Expr activation_slope(const NodeView& c, size_t n, const Expr& x, const Expr& y) {
+  return apply_row(c, n, x, y, row_of(c, n).slope);
 }
 
 }  // namespace tilewright::ir

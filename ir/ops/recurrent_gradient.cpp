@@ -48,6 +48,7 @@ class Backwards {
         order(c, steps, kLens),
         dh(start("dh", kDyH)),
         dz(c.b.temp("dz", acc, {batch, width})),
+        gates(c.b.temp("gates", acc, {batch, width})),
         turned_(c.b.temp("turned", acc, {width, hidden})),
         back_(c.b.temp("back", acc, {batch, hidden})) {
     // Read in each step along its columns: laid out once.
@@ -133,11 +134,22 @@ class Backwards {
     return cast(acc, load(c.in(kEntered),
                           {order.position(t, i[0]), i[0], simplify(i[1] + Expr(k) * hidden)}));
   }
-  Expr activated(int n, const Expr& z) const {
-    return activation(c, static_cast<size_t>(n), clipped(c, z));
+  // What activation n makes of gate k of the step, once for all that it goes into.
+  void activate(int k, int n, const std::function<Expr(const Axes&)>& z) {
+    c.b.compute_at(
+        gates, {batch, hidden},
+        [&](const Axes& i) {
+          return LoopsBuilder::Write{{i[0], simplify(i[1] + Expr(k) * hidden)},
+                                     activation(c, static_cast<size_t>(n), clipped(c, z(i)))};
+        },
+        "activated");
   }
-  Expr slope(int n, const Expr& z) const {
-    const Expr s = activation_slope(c, static_cast<size_t>(n), clipped(c, z));
+  Expr gate(const Axes& i, int k) const {
+    return load(gates, {i[0], simplify(i[1] + Expr(k) * hidden)});
+  }
+  // Of activation n at z, where it is y.
+  Expr slope(int n, const Expr& z, const Expr& y) const {
+    const Expr s = activation_slope(c, static_cast<size_t>(n), clipped(c, z), y);
     if (!c.has_attribute("clip")) return s;
     const Expr bound = constant(c.attr_float("clip"), acc);
     return select(logical_and(z <= bound, z >= -bound), s, constant(0, acc));
@@ -150,7 +162,7 @@ class Backwards {
   const DType dtype, acc;
   const Expr steps, batch, hidden, width;
   const StepOrder order;
-  const Buffer dh, dz;
+  const Buffer dh, dz, gates;
 
  private:
   const Buffer turned_;  // the recurrent weights, transposed
@@ -160,7 +172,11 @@ class Backwards {
 void compute_rnn_gradient(ComputeContext& c) {
   Backwards s(c);
   s.run([&](const Expr& t) {
-    s.set_gate(t, 0, [&](const Axes& i) { return load(s.dh, i) * s.slope(0, s.entered(t, i, 0)); });
+    auto entered = [&](const Axes& i) { return s.entered(t, i, 0); };
+    s.activate(0, 0, entered);
+    s.set_gate(t, 0, [&](const Axes& i) {
+      return load(s.dh, i) * s.slope(0, entered(i), s.gate(i, 0));
+    });
     s.step_back(t);
   });
 }
@@ -173,21 +189,24 @@ void compute_gru_gradient(ComputeContext& c) {
                keep = c.b.temp("kept", s.acc, {s.batch, s.hidden});
   const Expr one = constant(1, s.acc);
   s.run([&](const Expr& t) {
-    auto z = [&](const Axes& i) { return s.activated(0, s.entered(t, i, 0)); };
-    auto r = [&](const Axes& i) { return s.activated(0, s.entered(t, i, 1)); };
+    for (int k = 0; k < 3; ++k)
+      s.activate(k, k == 2 ? 1 : 0, [&](const Axes& i) { return s.entered(t, i, k); });
+    auto z = [&](const Axes& i) { return s.gate(i, 0); };
+    auto r = [&](const Axes& i) { return s.gate(i, 1); };
+    auto slope = [&](const Axes& i, int k) {
+      return s.slope(k == 2 ? 1 : 0, s.entered(t, i, k), s.gate(i, k));
+    };
     s.set_gate(t, 0, [&](const Axes& i) {
-      const Expr n = s.activated(1, s.entered(t, i, 2));
-      return load(s.dh, i) * (s.of_step(kStates, t, i) - n) * s.slope(0, s.entered(t, i, 0));
+      return load(s.dh, i) * (s.of_step(kStates, t, i) - s.gate(i, 2)) * slope(i, 0);
     });
-    s.set_gate(t, 2, [&](const Axes& i) {
-      return load(s.dh, i) * (one - z(i)) * s.slope(1, s.entered(t, i, 2));
-    });
+    s.set_gate(t, 2,
+               [&](const Axes& i) { return load(s.dh, i) * (one - z(i)) * slope(i, 2); });
     auto dn = [&](const Axes& i) {
       return load(s.dz, {i[0], simplify(i[1] + Expr(2) * s.hidden)});
     };
     if (reset_after) {
       s.set_gate(t, 1, [&](const Axes& i) {
-        return dn(i) * s.of_step(kInner, t, i) * s.slope(0, s.entered(t, i, 1));
+        return dn(i) * s.of_step(kInner, t, i) * slope(i, 1);
       });
       c.b.compute(inner, [&](const Axes& i) { return dn(i) * r(i); }, "inner");
     } else {
@@ -197,7 +216,7 @@ void compute_gru_gradient(ComputeContext& c) {
     c.b.compute(keep, [&](const Axes& i) { return load(back, i); }, "kept");
     if (!reset_after)
       s.set_gate(t, 1, [&](const Axes& i) {
-        return load(keep, i) * s.of_step(kStates, t, i) * s.slope(0, s.entered(t, i, 1));
+        return load(keep, i) * s.of_step(kStates, t, i) * slope(i, 1);
       });
     s.store_at(t, 2, s.hidden, [&](const Axes& i) { return load(inner, i); });
     s.multiply(s.dz, simplify(Expr(2) * s.hidden), 0);
@@ -215,7 +234,7 @@ void compute_gru_gradient(ComputeContext& c) {
 // c' = f c + i g, h = o act(c'), gates i, o, f, g.
 void compute_lstm_gradient(ComputeContext& c) {
   Backwards s(c);
-  const Buffer dc = s.start("dc", kDyC);
+  const Buffer dc = s.start("dc", kDyC), of_cell = c.b.temp("of_cell", s.acc, {s.batch, s.hidden});
   const bool coupled = c.attr_int("input_forget") != 0, peeps = c.has(kPeepholes);
   const Expr one = constant(1, s.acc);
   auto peephole = [&](const Axes& i, int k) {
@@ -234,31 +253,38 @@ void compute_lstm_gradient(ComputeContext& c) {
       if (!peeps || k == 3) return z;
       return z + peephole(i, k) * (k == 1 ? cell(i) : before(i));
     };
-    auto gate = [&](const Axes& i, int k) { return s.activated(k == 3 ? 1 : 0, entered(i, k)); };
+    auto which = [](int k) { return k == 3 ? 1 : 0; };
+    for (int k = 0; k < 4; ++k)
+      if (k != 2 || !coupled) s.activate(k, which(k), [&](const Axes& i) { return entered(i, k); });
+    c.b.compute(
+        of_cell, [&](const Axes& i) { return activation(c, 2, cell(i)); }, "activated");
+    auto gate = [&](const Axes& i, int k) { return s.gate(i, k); };
+    auto slope = [&](const Axes& i, int k) {
+      return s.slope(which(k), entered(i, k), gate(i, k));
+    };
     auto forget = [&](const Axes& i) { return coupled ? one - gate(i, 0) : gate(i, 2); };
     auto dgate = [&](const Axes& i, int k) {
       return load(s.dz, {i[0], simplify(i[1] + Expr(k) * s.hidden)});
     };
-    s.set_gate(t, 1, [&](const Axes& i) {
-      return load(s.dh, i) * activation(c, 2, cell(i)) * s.slope(0, entered(i, 1));
-    });
+    s.set_gate(
+        t, 1, [&](const Axes& i) { return load(s.dh, i) * load(of_cell, i) * slope(i, 1); });
     c.b.compute(
         dc,
         [&](const Axes& i) {
-          Expr d = load(dc, i) + load(s.dh, i) * gate(i, 1) * activation_slope(c, 2, cell(i));
+          Expr d = load(dc, i) +
+                   load(s.dh, i) * gate(i, 1) * activation_slope(c, 2, cell(i), load(of_cell, i));
           if (peeps) d = d + dgate(i, 1) * peephole(i, 1);
           return select(s.order.is_active(t, i[0]), d, load(dc, i));
         },
         "dc");
     s.set_gate(t, 0, [&](const Axes& i) {
       const Expr by = coupled ? gate(i, 3) - before(i) : gate(i, 3);
-      return load(dc, i) * by * s.slope(0, entered(i, 0));
+      return load(dc, i) * by * slope(i, 0);
     });
     s.set_gate(t, 2, [&](const Axes& i) {
-      return coupled ? constant(0, s.acc) : load(dc, i) * before(i) * s.slope(0, entered(i, 2));
+      return coupled ? constant(0, s.acc) : load(dc, i) * before(i) * slope(i, 2);
     });
-    s.set_gate(t, 3,
-               [&](const Axes& i) { return load(dc, i) * gate(i, 0) * s.slope(1, entered(i, 3)); });
+    s.set_gate(t, 3, [&](const Axes& i) { return load(dc, i) * gate(i, 0) * slope(i, 3); });
     c.b.compute(
         dc,
         [&](const Axes& i) {
