@@ -210,6 +210,7 @@ void add_train(CLI::App& app, Arguments& a) {
       "  steps = 300\n"
       "  seed = 1                      # of the order of samples, and of numbers that are drawn\n"
       "  batch = 64\n"
+      "  accumulate = 4                # parts that a batch goes through the model in: less memory\n"
       "  [data]\n"
       "  kind = \"arrays\"               # or tokens: bytes of a text; libsvm: sparse rows\n"
       "  file = \"data.npz\"\n"

@@ -22,11 +22,16 @@ ir::Graph start_graph(const OnnxModel& model, const StepGraph& step) {
   return graph;
 }
 
+std::filesystem::path beside(const std::filesystem::path& path, const char* what) {
+  std::filesystem::path other = path;
+  return other.replace_filename(path.stem().string() + what + path.extension().string());
+}
+
 }  // namespace
 
-std::filesystem::path start_of(const std::filesystem::path& path) {
-  std::filesystem::path start = path;
-  return start.replace_filename(path.stem().string() + "-start" + path.extension().string());
+std::filesystem::path start_of(const std::filesystem::path& path) { return beside(path, "-start"); }
+std::filesystem::path update_of(const std::filesystem::path& path) {
+  return beside(path, "-update");
 }
 
 Status compile_step(const Job& job, const CompileOptions& options,
@@ -36,6 +41,9 @@ Status compile_step(const Job& job, const CompileOptions& options,
   TW_ASSIGN(StepGraph step, build_step(*model, trained, job));
   ir::Graph start = start_graph(*model, step);
   TW_RETURN_IF_ERROR(compile_to_file(std::move(step.graph), options, path.string()));
+  if (step.update)
+    TW_RETURN_IF_ERROR(
+        compile_to_file(std::move(*step.update), options, update_of(path).string()));
   return compile_to_file(std::move(start), options, start_of(path).string());
 }
 

@@ -8,12 +8,14 @@
 
 namespace tilewright::train {
 
-// Where the states of a step at `path` are as they begin: "step.so" has "step-start.so" beside it.
+// Beside a step at `path`, "step.so": "step-start.so", and "step-update.so" where the job has steps in parts.
 std::filesystem::path start_of(const std::filesystem::path& path);
+std::filesystem::path update_of(const std::filesystem::path& path);
 
-// Writes two compiled models: the step (inputs and outputs as in step_graph.h), and one without inputs
-// whose outputs have the names and types of the states that are the model's, and what these hold before
-// the first step; all other states are 0 then. Errors: those of the model and the job; no data is read.
+// Writes compiled models: the step or, of a job with parts, a part and the update (inputs and outputs as in
+// step_graph.h); and one without inputs whose outputs have the names and types of the states that are the
+// model's, and what these hold before the first step; all other states are 0 then. Errors: those of the
+// model and the job; no data is read.
 Status compile_step(const Job& job, const CompileOptions& options,
                     const std::filesystem::path& path);
 

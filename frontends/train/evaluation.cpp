@@ -10,14 +10,14 @@ Result<std::unique_ptr<Evaluator>> Evaluator::create(const OnnxModel& model,
                                                      const Job& job, const Wanted& wanted,
                                                      const CompileOptions& compile, int threads) {
   auto e = std::make_unique<Evaluator>();
-  e->batch_ = job.batch;
+  e->batch_ = job.part();
   TW_ASSIGN(e->data_, open_dataset(job.evaluation.data, wanted));
-  TW_ASSIGN(EvalGraph eval, build_evaluation(model, layouts, job, e->data_->size() % job.batch));
+  TW_ASSIGN(EvalGraph eval, build_evaluation(model, layouts, job, e->data_->size() % job.part()));
   e->counts_hits_ = eval.counts_hits;
   for (const int64_t extent : wanted.targets.shape) e->positions_ *= extent;
   for (const SampleInfo& c : e->data_->columns()) {
     Shape shape = c.shape;
-    shape.insert(shape.begin(), job.batch);
+    shape.insert(shape.begin(), job.part());
     TW_ASSIGN(Tensor t, Tensor::allocate(c.dtype, shape));
     e->inputs_.push_back(std::move(t));
   }

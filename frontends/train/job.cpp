@@ -82,6 +82,9 @@ Result<Job> read_job(const std::filesystem::path& path) {
   t.read_word("statistics", job.statistics, {"batch", "running"}, false);
   t.read("steps", job.steps, 1, true);
   t.read("batch", job.batch, 1, true);
+  t.read("accumulate", job.accumulate, 1);
+  if (job.accumulate > 0 && job.batch % job.accumulate != 0)
+    t.refuse("accumulate", "does not divide batch, " + std::to_string(job.batch));
   int64_t seed = 1;
   t.read("seed", seed, 0);
   job.seed = static_cast<uint64_t>(seed);

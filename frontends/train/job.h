@@ -74,7 +74,10 @@ struct Job {
   std::vector<std::string> parameters{"*"};  // patterns (* and ?) of initialisers to train
   // Of BatchNormalization: those of the batch, or the running ones, which then stay as they are.
   std::string statistics = "batch";
-  int64_t steps = 0, batch = 0;
+  // A step's samples go through the model in `accumulate` parts, one after the other, whose gradients
+  // are averaged: memory is that of a part.
+  int64_t steps = 0, batch = 0, accumulate = 1;
+  int64_t part() const { return batch / accumulate; }  // samples
   uint64_t seed = 1;
   DataJob data;
   OptimizerJob optimizer;

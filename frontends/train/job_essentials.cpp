@@ -69,6 +69,7 @@ Result<std::string> essentials_of(const Job& job, const std::string& model_hash)
            {"schedule.every", s.every},
            {"schedule.gamma", s.gamma},
            {"schedule.least", s.least}};
+  if (job.accumulate > 1) all["accumulate"] = job.accumulate;
   // Only this one knows where the end is: with the others a job may be given more steps.
   if (s.kind == ScheduleKind::kCosine) all["steps"] = job.steps;
   return all.dump(-1, ' ', true, Json::error_handler_t::replace);

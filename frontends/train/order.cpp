@@ -20,7 +20,7 @@ uint64_t mixed(uint64_t x) {
 Result<Order> Order::create(const Job& job, int64_t samples) {
   Order order;
   order.samples_ = samples;
-  order.batch_ = job.batch;
+  order.batch_ = job.part();
   order.seed_ = job.seed;
   if (job.data.order.empty()) return order;
   const std::string where = job.data.order.string();

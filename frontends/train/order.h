@@ -9,8 +9,9 @@
 
 namespace tilewright::train {
 
-// The samples of each step: from a file, or shuffled anew by the seed for each epoch. It depends on
-// seed, step and batch alone, whatever process asks.
+// The samples of each step, or of each part of one (Job::accumulate), which are counted through as steps
+// are: from a file, or shuffled anew by the seed for each epoch. It depends on seed, step and batch alone,
+// whatever process asks.
 class Order {
  public:
   static Result<Order> create(const Job& job, int64_t samples);
@@ -18,7 +19,7 @@ class Order {
   bool has(int64_t step) const {
     return given_.empty() || step < static_cast<int64_t>(given_.size()) / batch_;
   }
-  // `batch` numbers of samples.
+  // Job::part() numbers of samples.
   std::vector<int64_t> batch(int64_t step);
 
  private:

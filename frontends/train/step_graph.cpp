@@ -5,11 +5,8 @@
 // are inputs, so that no pass for constants touches them, neither folding nor packing nor 8 bits.
 #include "frontends/train/step_graph.h"
 
-#include <algorithm>
-
 #include "frontends/onnx/import_graph.h"
 #include "frontends/train/losses.h"
-#include "frontends/train/optimizers.h"
 #include "frontends/train/step_nodes.h"
 #include "passes/graph/differentiate.h"
 
@@ -52,21 +49,20 @@ class StepBuilder {
   BoundValues bind(Graph& graph, bool draws) {
     StepNodes n(graph, "parameters");
     BoundValues bound;
-    state_inputs_.clear();
-    const auto take_apart = [&](const char* name, const Parameters& from) {
-      state_inputs_.push_back(n.input(name, flat_type(from)));
-      return add_pieces(n, state_inputs_.back(), from, bound);
-    };
-    pieces_ = take_apart(kParameters, parameters_);
-    if (has_statistics()) running_ = take_apart(kStatistics, statistics_);
+    samples_ = ir::kNone;
+    flat_parameters_ = n.input(kParameters, flat_type(parameters_));
+    pieces_ = add_pieces(n, flat_parameters_, parameters_, bound);
+    if (has_statistics()) {
+      flat_statistics_ = n.input(kStatistics, flat_type(statistics_));
+      running_ = add_pieces(n, flat_statistics_, statistics_, bound);
+    }
     step_number_ = n.input("step", {DType::kInt64, {}});
-    step_.draws = draws;
     if (!draws) return bound;
     const std::vector<uint32_t> seed{static_cast<uint32_t>(job_.seed),
                                      static_cast<uint32_t>(job_.seed >> 32)};
     bound.key = n.op("random_key",
                      {n.constant(ir::make_constant_of(DType::kUInt32, {2}, seed)), step_number_});
-    samples_ = n.input("sample_ids", {DType::kInt64, {ir::Expr(job_.batch)}});
+    samples_ = n.input("sample_ids", {DType::kInt64, {ir::Expr(job_.part())}});
     bound.samples = samples_;
     return bound;
   }
@@ -83,53 +79,76 @@ class StepBuilder {
       if (!is_own(v)) step_.wanted.inputs.push_back(sample_of(g, v)), inputs.push_back(v);
     const ValueId loss = add_loss(output);
     if (step_.wanted.has_targets) inputs.push_back(g.inputs.back());
-    if (step_.draws) inputs.push_back(samples_);
-    StepNodes n(g, "update");
-    const V lr{n, n.input("lr", {DType::kFloat32, {}})};
-    inputs.insert(inputs.end(), {step_number_, lr.id});
-    auto gradients = passes::differentiate(g, loss, pieces_);
-    if (!gradients.ok()) return gradients.error();
-    const V gradient{n, join(n, parameters_, *gradients)};
-    std::vector<ValueId> updated{ir::kNone};  // parameters, by the optimiser
-    step_.states = {{kParameters, &parameters_}};
-    if (has_statistics()) {
-      for (ValueId& v : running_) v = training_.updated.at(v);
-      updated.push_back(join(n, statistics_, running_));
-      step_.states.push_back({kStatistics, &statistics_});
-    }
-    const Optimizer& optimizer = find_optimizer(job_.optimizer.name);
-    const auto decay = decay_of(n, job_.optimizer, parameters_);
-    if (!decay.ok()) return decay.error();
-    std::vector<V> buffers;
-    for (std::string_view s : optimizer.state(job_.optimizer)) {
-      buffers.emplace_back(n, n.input(std::string(s), flat_type(parameters_)));
-      state_inputs_.push_back(buffers.back().id);
-      step_.states.push_back({std::string(s), &parameters_});
-    }
-    const Update update =
-        optimizer.update(job_.optimizer, {lr, {n, step_number_}, *decay, parameters_},
-                         {n, state_inputs_[0]}, clipped(gradient), buffers);
-    updated[0] = update.parameters.id;
-    for (const V& v : update.state) updated.push_back(v.id);
-    g.outputs = {loss, gradient.id};
-    g.output_names = {"loss", "gradients"};
-    g.inputs = std::move(inputs);
-    for (size_t k = 0; k < updated.size(); ++k) {
-      g.updates.push_back(
-          {static_cast<int32_t>(g.inputs.size()), static_cast<int32_t>(g.outputs.size())});
-      g.inputs.push_back(state_inputs_[k]);
-      g.outputs.push_back(updated[k]);
-      g.output_names.push_back(step_.states[k].name);
-    }
+    if (samples_ != ir::kNone) inputs.push_back(samples_);
+    inputs.push_back(step_number_);
+    g.outputs = {loss};
+    g.output_names = {"loss"};
+    TW_RETURN_IF_ERROR(job_.accumulate == 1 ? add_whole(std::move(inputs))
+                                            : add_part(std::move(inputs)));
+    if (has_statistics()) step_.states.insert(step_.states.begin() + 1, {kStatistics, &statistics_});
     g.name = "training of " + g.name;
     return std::move(step_);
+  }
+  Result<V> add_gradient(StepNodes& n) {
+    const ValueId loss = step_.graph.outputs[0];
+    TW_ASSIGN(const std::vector<ValueId> pieces, passes::differentiate(step_.graph, loss, pieces_));
+    return V{n, join(n, parameters_, pieces)};
+  }
+  Status add_whole(std::vector<ValueId> inputs) {
+    Graph& g = step_.graph;
+    StepNodes n(g, "update");
+    const V lr{n, n.input("lr", {DType::kFloat32, {}})};
+    inputs.push_back(lr.id);
+    TW_ASSIGN(const V gradient, add_gradient(n));
+    g.outputs.push_back(gradient.id);
+    g.output_names.push_back(kGradients);
+    TW_ASSIGN(std::vector<Updated> updated,
+              add_update(n, job_, parameters_, lr, {n, step_number_}, flat_parameters_, gradient));
+    for (const Updated& u : updated) step_.states.push_back(u.state);
+    if (has_statistics()) updated.insert(updated.begin() + 1, updated_statistics(n));
+    set_updates(g, std::move(inputs), updated);
+    return {};
+  }
+  // Averages, not sums, so that numbers are as large as those of a whole step.
+  Status add_part(std::vector<ValueId> inputs) {
+    StepNodes n(step_.graph, "accumulation");
+    const V part{n, n.input("part", {DType::kInt64, {}})},
+        before{n, n.input(kGradients, flat_type(parameters_))};
+    inputs.insert(inputs.end(), {part.id, flat_parameters_});
+    TW_ASSIGN(const V gradient, add_gradient(n));
+    const V share = gradient * (1.0 / static_cast<double>(job_.accumulate)),
+            is_first = ir::apply("equal", part, part.number(0)),
+            average = ir::where(is_first, share, before + share);
+    std::vector<Updated> updated{{{kGradients, &parameters_}, before.id, average.id}};
+    if (has_statistics()) updated.push_back(updated_statistics(n));
+    set_updates(step_.graph, std::move(inputs), updated);
+    return build_update();
+  }
+  // What follows the last part.
+  Status build_update() {
+    Graph g;
+    g.name = "update of " + step_.graph.name;
+    StepNodes n(g, "update");
+    const V step{n, n.input("step", {DType::kInt64, {}})},
+        lr{n, n.input("lr", {DType::kFloat32, {}})},
+        gradients{n, n.input(kGradients, flat_type(parameters_))},
+        parameters{n, n.input(kParameters, flat_type(parameters_))};
+    TW_ASSIGN(const std::vector<Updated> updated,
+              add_update(n, job_, parameters_, lr, step, parameters.id, gradients));
+    for (const Updated& u : updated) step_.states.push_back(u.state);
+    set_updates(g, {step.id, lr.id, gradients.id}, updated);
+    step_.update = std::move(g);
+    return {};
+  }
+  Updated updated_statistics(StepNodes& n) {
+    for (ValueId& v : running_) v = training_.updated.at(v);
+    return {{kStatistics, &statistics_}, flat_statistics_, join(n, statistics_, running_)};
   }
   // Do steps change statistics? Else they are constants.
   bool has_statistics() const { return training_.batch_statistics && !statistics_.members.empty(); }
   // Is the input one that the model does not have?
   bool is_own(ValueId v) const {
-    return v == step_number_ || v == samples_ ||
-           std::find(state_inputs_.begin(), state_inputs_.end(), v) != state_inputs_.end();
+    return v == step_number_ || v == samples_ || v == flat_parameters_ || v == flat_statistics_;
   }
   ValueId add_loss(ValueId output) {
     StepNodes n(step_.graph, "loss");
@@ -154,22 +173,14 @@ class StepBuilder {
     fill_to(members.elements);
     return n.op("concat", std::move(parts), {{"axis", int64_t{0}}});
   }
-  // As torch.nn.utils.clip_grad_value_ and clip_grad_norm_ do.
-  V clipped(V g) const {
-    const OptimizerJob& o = job_.optimizer;
-    if (o.clip_value > 0) g = ir::limit(g, -o.clip_value, o.clip_value);
-    if (o.clip_norm == 0) return g;
-    const V norm = ir::apply("sqrt", ir::reduce("reduce_sum", g * g, {0}));
-    return g * ir::apply("min", norm.number(1), o.clip_norm / (norm + 1e-6));
-  }
 
   const OnnxModel& model_;
   const Parameters &parameters_, &statistics_;
   const Job& job_;
   TrainingImport training_;
   StepGraph step_;
-  ValueId step_number_ = ir::kNone, samples_ = ir::kNone;
-  std::vector<ValueId> state_inputs_;      // of StepGraph::states
+  ValueId flat_parameters_ = ir::kNone, flat_statistics_ = ir::kNone, step_number_ = ir::kNone,
+          samples_ = ir::kNone;
   std::vector<ValueId> pieces_, running_;  // by parameter, by statistic
 };
 

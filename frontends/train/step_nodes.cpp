@@ -73,7 +73,7 @@ Status bind_batches(const OnnxModel& model, const Job& job, ImportOptions& optio
   for (const OnnxValueInfo* input : inputs) {
     const auto found = in_data.find(input->name);
     TW_RETURN_IF_ERROR(
-        bind_batch(*input, job.batch, found == in_data.end() ? nullptr : &found->second, options));
+        bind_batch(*input, job.part(), found == in_data.end() ? nullptr : &found->second, options));
   }
   return {};
 }
@@ -90,9 +90,9 @@ Compared add_targets(StepNodes& n, ValueId output, const Job& job, Wanted& wante
   const V y = V{n, output}.to(DType::kFloat32);
   if (!loss.has_targets) return {y, y};
   const ir::TensorType type = loss.targets(n.type(y.id));
-  if (type.dims.empty() || ir::as_int(type.dims[0]) != job.batch)
+  if (type.dims.empty() || ir::as_int(type.dims[0]) != job.part())
     n.fail("the output is " + to_string(n.type(output)) + ", expected " +
-           std::to_string(job.batch) + " samples in dimension 0");
+           std::to_string(job.part()) + " samples in dimension 0");
   const V targets{n, n.input("targets", type)};
   wanted.has_targets = true;
   wanted.targets = sample_of(n.graph(), targets.id);

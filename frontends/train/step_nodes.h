@@ -40,7 +40,7 @@ ir::TensorType flat_type(const Parameters& p);
 std::vector<ir::ValueId> add_pieces(StepNodes& n, ir::ValueId flat, const Parameters& members,
                                     BoundValues& bound);
 
-// Gives the inputs of the model their extents: job.batch samples in dimension 0, and what the model leaves
+// Gives the inputs of the model their extents: job.part() samples in dimension 0, and what the model leaves
 // open of a sample as the data has it. Errors: an input is made for another number, or has extents that
 // neither says.
 Status bind_batches(const OnnxModel& model, const Job& job, ImportOptions& options);
@@ -50,7 +50,7 @@ SampleInfo sample_of(const ir::Graph& graph, ir::ValueId v);
 
 // What the job's loss compares: the model's output as f32, and the targets, which become an input of the
 // graph and are noted in `wanted`. Without targets: the output twice. Fails where the output has not
-// job.batch samples.
+// job.part() samples.
 struct Compared {
   ir::V output, targets;
 };

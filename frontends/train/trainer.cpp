@@ -11,8 +11,6 @@ namespace tilewright::train {
 
 namespace {
 
-constexpr size_t kLoss = 0, kGradients = 1;  // outputs
-
 Result<Tensor> zeros(DType dtype, const Shape& shape) {
   TW_ASSIGN(Tensor t, Tensor::allocate(dtype, shape));
   if (t.bytes() > 0) std::memset(t.data(), 0, static_cast<size_t>(t.bytes()));
@@ -35,76 +33,99 @@ Status Trainer::prepare(const CompileOptions& compile, int threads) {
   TW_ASSIGN(StepGraph step, build_step(*model, trained_, job_));
   TW_ASSIGN(data_, open_dataset(job_.data, step.wanted));
   TW_ASSIGN(Order order, Order::create(job_, data_->size()));
-  TW_ASSIGN(batches_, Batches::create(*data_, std::move(order), job_.batch));
-  columns_ = data_->columns().size();
-  draws_ = step.draws;
+  TW_ASSIGN(batches_, Batches::create(*data_, std::move(order), job_.part()));
   states_ = std::move(step.states);
-  TW_RETURN_IF_ERROR(add_inputs(*model));
-  for (const Shape& shape : {Shape{}, Shape{trained_.parameters.elements}}) {
-    TW_ASSIGN(Tensor t, zeros(DType::kFloat32, shape));
-    outputs_.push_back(std::move(t));
-  }
+  TW_RETURN_IF_ERROR(add_tensors(*model));
   const int64_t since = now_nanoseconds();
-  TW_ASSIGN(const std::shared_ptr<Executable> executable,
-            compile_in_memory(std::move(step.graph), compile));
-  TW_ASSIGN(session_, Session::create(executable, {.threads = threads}));
+  TW_RETURN_IF_ERROR(
+      add_program(std::move(step.graph), data_->columns().size(), compile, threads));
+  if (step.update)
+    TW_RETURN_IF_ERROR(add_program(std::move(*step.update), 0, compile, threads));
   compile_seconds_ = static_cast<double>(now_nanoseconds() - since) * 1e-9;
-  if (job_.evaluation.data.file.empty()) return {};
-  // It reads the tensors that steps write.
-  std::vector<const Parameters*> members;
-  std::vector<Tensor> flats;
-  for (const StatePart& part : state())
-    if (part.prefix == kParameters || part.prefix == kStatistics)
-      members.push_back(part.layout), flats.push_back(part.flat);
-  TW_ASSIGN(evaluator_,
-            Evaluator::create(*model, members, flats, job_, step.wanted, compile, threads));
-  return {};
+  return job_.evaluation.data.file.empty() ? Status()
+                                           : add_evaluator(*model, step.wanted, compile, threads);
 }
 
-// In the order of the graph's.
-Status Trainer::add_inputs(const OnnxModel& model) {
-  const auto add = [&](DType dtype, const Shape& shape) -> Status {
-    TW_ASSIGN(Tensor t, zeros(dtype, shape));
-    inputs_.push_back(std::move(t));
+// All that graphs of steps may read or give besides the data.
+Status Trainer::add_tensors(const OnnxModel& model) {
+  const auto add = [&](const std::string& name, DType dtype, const Shape& shape) -> Status {
+    TW_ASSIGN(tensors_[name], zeros(dtype, shape));
     return {};
   };
-  inputs_.resize(columns_);  // a batch's
-  if (draws_) TW_RETURN_IF_ERROR(add(DType::kInt64, {job_.batch}));
-  TW_RETURN_IF_ERROR(add(DType::kInt64, {}));
-  TW_RETURN_IF_ERROR(add(DType::kFloat32, {}));
+  TW_RETURN_IF_ERROR(add("sample_ids", DType::kInt64, {job_.part()}));
+  TW_RETURN_IF_ERROR(add("step", DType::kInt64, {}));
+  TW_RETURN_IF_ERROR(add("part", DType::kInt64, {}));
+  TW_RETURN_IF_ERROR(add("lr", DType::kFloat32, {}));
+  TW_RETURN_IF_ERROR(add("loss", DType::kFloat32, {}));
+  TW_RETURN_IF_ERROR(add(kGradients, DType::kFloat32, {trained_.parameters.elements}));
   for (const State& s : states_) {
-    TW_RETURN_IF_ERROR(add(DType::kFloat32, {s.members->elements}));
+    TW_RETURN_IF_ERROR(add(s.name, DType::kFloat32, {s.members->elements}));
     if (s.name != kParameters && s.name != kStatistics) continue;
     const HostTensor start = initial_values(model, *s.members);
-    std::memcpy(inputs_.back().data(), start.bytes.data(), start.bytes.size());
+    std::memcpy(tensors_[s.name].data(), start.bytes.data(), start.bytes.size());
   }
   return {};
 }
 
-// The samples of the step, and the rate that it has.
-void Trainer::load_batch() {
-  const Batch& batch = batches_->at(step_);
-  std::copy(batch.columns.begin(), batch.columns.end(), inputs_.begin());
-  if (draws_) std::copy(batch.ids.begin(), batch.ids.end(), inputs_[columns_].data_as<int64_t>());
-  *inputs_[step_input()].data_as<int64_t>() = step_;
-  *inputs_[step_input() + 1].data_as<float>() = static_cast<float>(learning_rate(job_, step_));
+Status Trainer::add_program(ir::Graph graph, size_t columns, const CompileOptions& compile,
+                            int threads) {
+  Program p;
+  p.inputs.resize(columns);  // a batch's
+  for (size_t k = columns; k < graph.inputs.size(); ++k)
+    p.inputs.push_back(tensor(graph.value(graph.inputs[k]).name));
+  for (size_t k = 0; k < graph.outputs.size() - graph.updates.size(); ++k)
+    p.outputs.push_back(tensor(graph.output_names[k]));
+  TW_ASSIGN(const std::shared_ptr<Executable> executable,
+            compile_in_memory(std::move(graph), compile));
+  TW_ASSIGN(p.session, Session::create(executable, {.threads = threads}));
+  programs_.push_back(std::move(p));
+  return {};
+}
+
+// It reads the tensors that steps write.
+Status Trainer::add_evaluator(const OnnxModel& model, const Wanted& wanted,
+                              const CompileOptions& compile, int threads) {
+  std::vector<const Parameters*> members;
+  std::vector<Tensor> flats;
+  for (const State& s : states_)
+    if (s.name == kParameters || s.name == kStatistics)
+      members.push_back(s.members), flats.push_back(tensor(s.name));
+  TW_ASSIGN(evaluator_, Evaluator::create(model, members, flats, job_, wanted, compile, threads));
+  return {};
+}
+
+// Part n of the step: its samples go through the model. Its loss.
+Result<double> Trainer::run_part(int64_t n) {
+  const Batch& batch = batches_->at(step_ * job_.accumulate + n);
+  Program& p = programs_[0];
+  std::copy(batch.columns.begin(), batch.columns.end(), p.inputs.begin());
+  std::copy(batch.ids.begin(), batch.ids.end(), tensor("sample_ids").data_as<int64_t>());
+  *tensor("part").data_as<int64_t>() = n;
+  TW_RETURN_IF_ERROR(p.session->run(p.inputs, p.outputs));
+  return static_cast<double>(*tensor("loss").data_as<float>());
 }
 
 Result<double> Trainer::step() {
-  load_batch();
-  TW_RETURN_IF_ERROR(session_->run(inputs_, outputs_));
+  *tensor("step").data_as<int64_t>() = step_;
+  *tensor("lr").data_as<float>() = static_cast<float>(learning_rate(job_, step_));
+  double loss = 0;
+  for (int64_t n = 0; n < job_.accumulate; ++n) {
+    TW_ASSIGN(const double of_part, run_part(n));
+    loss += of_part;
+  }
+  if (programs_.size() > 1) TW_RETURN_IF_ERROR(programs_[1].session->run(programs_[1].inputs, programs_[1].outputs));
   ++step_;
-  return static_cast<double>(*outputs_[kLoss].data_as<float>());
+  return loss / static_cast<double>(job_.accumulate);
 }
 
 NamedTensors Trainer::gradients() const {
-  return take_apart(trained_.parameters, outputs_[kGradients].data_as<float>());
+  return take_apart(trained_.parameters, tensor(kGradients).data_as<float>());
 }
 NamedTensors Trainer::initializers() const {
   NamedTensors all;
-  for (size_t k = 0; k < states_.size(); ++k)
-    if (states_[k].name == kParameters || states_[k].name == kStatistics)
-      for (auto& t : take_apart(*states_[k].members, inputs_[first_state() + k].data_as<float>()))
+  for (const State& s : states_)
+    if (s.name == kParameters || s.name == kStatistics)
+      for (auto& t : take_apart(*s.members, tensor(s.name).data_as<float>()))
         all.push_back(std::move(t));
   return all;
 }
@@ -116,8 +137,7 @@ int64_t Trainer::parameter_count() const {
 
 std::vector<StatePart> Trainer::state() const {
   std::vector<StatePart> parts;
-  for (size_t k = 0; k < states_.size(); ++k)
-    parts.push_back({states_[k].name, states_[k].members, inputs_[first_state() + k]});
+  for (const State& s : states_) parts.push_back({s.name, s.members, tensor(s.name)});
   return parts;
 }
 

@@ -1,6 +1,7 @@
 // Runs steps of a training job, and keeps the state between them.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -37,30 +38,35 @@ class Trainer {
   void go_on_at(int64_t step) { step_ = step; }
   const std::string& model_hash() const { return model_hash_; }
   double compile_seconds() const { return compile_seconds_; }
-  int threads() const { return session_->threads(); }
-  Session& session() { return *session_; }
+  int threads() const { return session().threads(); }
+  // What runs the model: of a whole step, or of its parts.
+  Session& session() const { return *programs_[0].session; }
 
  private:
+  // An executable of a step (step_graph.h).
+  struct Program {
+    std::unique_ptr<Session> session;
+    std::vector<Tensor> inputs, outputs;  // in the graph's order; not those that are updated in place
+  };
   Trainer(const Job& job) : job_(job) {}
   Status prepare(const CompileOptions& compile, int threads);
-  Status add_inputs(const OnnxModel& model);
-  void load_batch();
-  // Inputs behind the data: which samples, where numbers are drawn; step and rate; states.
-  size_t step_input() const { return columns_ + (draws_ ? 1 : 0); }
-  size_t first_state() const { return step_input() + 2; }
+  Status add_tensors(const OnnxModel& model);
+  Status add_program(ir::Graph graph, size_t columns, const CompileOptions& compile, int threads);
+  Status add_evaluator(const OnnxModel& model, const Wanted& wanted, const CompileOptions& compile,
+                       int threads);
+  Tensor tensor(const std::string& name) const { return tensors_.at(name); }
+  Result<double> run_part(int64_t part);
 
   const Job job_;
   Trained trained_;
   std::vector<State> states_;
   std::unique_ptr<Dataset> data_;
   std::unique_ptr<Batches> batches_;  // of data_
-  std::unique_ptr<Session> session_;
+  // By the names of the graphs' inputs behind the data, and of their outputs: programs share them.
+  std::map<std::string, Tensor> tensors_;
+  std::vector<Program> programs_;         // one for the step, or one for its parts and the update
   std::unique_ptr<Evaluator> evaluator_;  // null: nothing is held back
-  // In the graph's order (step_graph.h).
-  std::vector<Tensor> inputs_, outputs_;
   std::string model_hash_;
-  size_t columns_ = 0;  // of the data: as many inputs come first
-  bool draws_ = false;
   int64_t step_ = 0;
   double compile_seconds_ = 0;
 };

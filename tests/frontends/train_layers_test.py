@@ -3,7 +3,7 @@
 which elements Dropout drops."""
 import subprocess
 
-from training import DATA, MODEL, OPTIONS, OUTPUT, SGD, STEPS, Training, job_text, main 
+from training import BATCH, DATA, MODEL, OPTIONS, OUTPUT, SGD, STEPS, Training, job_text, main
 
 import numpy as np
 import onnx
@@ -51,28 +51,33 @@ class BatchNormalization(Layers):
               *(last or [node("Identity", ["sum"], ["y"])])],
              self.constants, [CHANNELS, PLACES], [CHANNELS, PLACES], opset)
 
-    def reference(self, batch_statistics):
+    def reference(self, batch_statistics, parts=1):
         c = {k: v.astype("f4").astype("f8")[:, None] for k, v in self.constants.items()}
         losses = []
-        for ids in self.order:
-            x, t, normal, y = self.x[ids].astype("f8"), self.t[ids].astype("f8"), [], 0
-            for k in (1, 2):
-                mean, var = c["mean"], c["var"]
-                if batch_statistics:
-                    mean, var = (k * x).mean((0, 2))[:, None], (k * x).var((0, 2))[:, None]
-                    c["mean"], c["var"] = 0.7 * c["mean"] + 0.3 * mean, 0.7 * c["var"] + 0.3 * var
-                normal.append((k * x - mean) / np.sqrt(var + 1e-3))
-                y = y + normal[-1] * c["scale"] + c["bias"]
-            losses.append(((y - t) ** 2).mean())
-            slope = 2 * (y - t) / y.size
-            for name, g in (("scale", slope * sum(normal)), ("bias", 2 * slope)):
-                c[name] = c[name] - SGD["lr"] * g.sum((0, 2))[:, None]
+        for batch in self.order:
+            loss, gradients = 0, {"scale": 0, "bias": 0}
+            for ids in np.split(batch, parts):
+                x, t, normal, y = self.x[ids].astype("f8"), self.t[ids].astype("f8"), [], 0
+                for k in (1, 2):
+                    mean, var = c["mean"], c["var"]
+                    if batch_statistics:
+                        mean, var = (k * x).mean((0, 2))[:, None], (k * x).var((0, 2))[:, None]
+                        c["mean"], c["var"] = 0.7 * c["mean"] + 0.3 * mean, 0.7 * c["var"] + 0.3 * var
+                    normal.append((k * x - mean) / np.sqrt(var + 1e-3))
+                    y = y + normal[-1] * c["scale"] + c["bias"]
+                loss += ((y - t) ** 2).mean() / parts
+                slope = 2 * (y - t) / y.size / parts
+                for name, g in (("scale", slope * sum(normal)), ("bias", 2 * slope)):
+                    gradients[name] += g.sum((0, 2))[:, None]
+            losses.append(loss)
+            for name, g in gradients.items():
+                c[name] = c[name] - SGD["lr"] * g
         return losses, c
 
-    def check(self, statistics, opset=17, **attributes):
+    def check(self, statistics, opset=17, accumulate=1, **attributes):
         self.save(opset=opset, **attributes)
-        losses, found = self.run_job({"statistics": f'"{statistics}"'})
-        wanted, constants = self.reference(statistics == "batch")
+        losses, found = self.run_job({"statistics": f'"{statistics}"', "accumulate": accumulate})
+        wanted, constants = self.reference(statistics == "batch", accumulate)
         np.testing.assert_allclose(losses, wanted, rtol=2e-5)
         for name, value in constants.items():
             np.testing.assert_allclose(found[name], value[:, 0], rtol=2e-5, atol=1e-6, err_msg=name)
@@ -84,6 +89,11 @@ class BatchNormalization(Layers):
         for opset, attributes in ((17, {}), (17, {"training_mode": 1}), (9, {})):
             with self.subTest(opset=opset, **attributes):
                 self.check("batch", opset, **attributes)
+
+    # Of a batch in parts, statistics are those of each part, one after the other.
+    def test_statistics_of_parts(self):
+        for statistics in ("batch", "running"):
+            self.check(statistics, accumulate=BATCH)
 
     def test_running_statistics_can_stay(self):
         for attributes in ({}, {"training_mode": 1}):
@@ -119,17 +129,17 @@ class BatchNormalization(Layers):
         self.refused(self.job({"parameters": '["scale", "mean"]'}),
                      "'mean' is a running statistic of BatchNormalization, no parameter")
 
-
     def test_a_run_goes_on_with_its_statistics_and_numbers(self):
         self.save([helper.make_node("Dropout", ["sum"], ["y"])])
-        kept = {"checkpoint": {"folder": '"kept"', "every": 3}}
         shuffled = {k: v for k, v in DATA.items() if k != "order"}
-        whole = self.run_job(data=shuffled)
-        self.run_job({"steps": 6}, data=shuffled, **kept)
-        resumed = self.run_job(data=shuffled, **kept)
-        self.assertEqual(whole[0], resumed[0])
-        for name, value in whole[1].items():
-            np.testing.assert_array_equal(value, resumed[1][name], name)
+        for parts in (1, BATCH):
+            kept = {"checkpoint": {"folder": f'"kept{parts}"', "every": 3}}
+            whole = self.run_job({"accumulate": parts}, data=shuffled)
+            self.run_job({"steps": 6, "accumulate": parts}, data=shuffled, **kept)
+            resumed = self.run_job({"accumulate": parts}, data=shuffled, **kept)
+            self.assertEqual(whole[0], resumed[0])
+            for name, value in whole[1].items():
+                np.testing.assert_array_equal(value, resumed[1][name], name)
 
 
 # y = Dropout(x * w): where w is 1 and does not change, the loss, a mean, tells by its bits what was dropped.

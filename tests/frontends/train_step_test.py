@@ -4,7 +4,7 @@ import argparse
 import os
 import subprocess
 
-from training import OPTIONS, OUTPUT, STEPS, Training, job_text, main, DATA, MODEL
+from training import BATCH, DATA, MODEL, OPTIONS, OUTPUT, STEPS, Training, job_text, main
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
@@ -19,21 +19,28 @@ class Step(Training):
         return subprocess.run([OPTIONS.cli, "compile", "--train", self.path("job.toml"), "-o", self.path("step.so"),
                                "--threads", "1"], capture_output=True, text=True, check=False)
 
-    # Adam has the step's number in its formulas, Dropout draws by it, and running statistics are a second state.
     def test_called_from_c_it_trains_as_the_command_does(self):
+        self.check(1)
+
+    def test_a_part_and_the_update_are_called_in_turn(self):
+        self.check(BATCH)
+
+    # Adam has the step's number in its formulas, Dropout draws by it, and running statistics are a second state.
+    def check(self, parts):
         names = ["scale", "shift", "mean", "var"]
         self.write_model(
             [helper.make_node("Gemm", ["x", "w", "b"], ["h"]), helper.make_node("Dropout", ["h"], ["d"]),
              helper.make_node("BatchNormalization", ["d", *names], ["y"])],
             [numpy_helper.from_array(np.full(3, value, "f4"), name) for name, value in zip(names, (1, 0, 0, 1))])
-        text = job_text(MODEL, DATA, {"name": '"adam"', "lr": 0.05}, OUTPUT)
+        text = job_text({**MODEL, "accumulate": parts}, DATA, {"name": '"adam"', "lr": 0.05}, OUTPUT)
         self.assertEqual(self.train(text).returncode, 0)
         done = self.compiled(text)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.x[self.order].tofile(self.path("x.bin"))
         self.t[self.order].tofile(self.path("targets.bin"))
         self.order.astype("i8").tofile(self.path("sample_ids.bin"))
-        done = subprocess.run([OPTIONS.program, "./step.so", "./step-start.so", "0.05", str(STEPS)],
+        update = ["./step-update.so", str(parts)] if parts > 1 else []
+        done = subprocess.run([OPTIONS.program, "./step.so", "./step-start.so", "0.05", str(STEPS), *update],
                               cwd=self.folder.name, capture_output=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         losses = [float(line.split()[1]) for line in done.stderr.decode().splitlines()]

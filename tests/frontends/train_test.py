@@ -4,7 +4,7 @@ what mistakes in a job cost."""
 import json
 import os
 
-from training import DATA, INS, MODEL, OUTPUT, OUTS, SGD, STEPS, Training, job_text, main
+from training import BATCH, DATA, INS, MODEL, OUTPUT, OUTS, SGD, STEPS, Training, job_text, main
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -79,9 +79,9 @@ class Train(Training):
             w, b = update(now, step, w, g[0], kept[0]), update(of_b, step, b, g[1], kept[1])
         return losses, first, w, b
 
-    def check(self, o, loss="mean_squares", array="t", rate=None, **more):
+    def check(self, o, loss="mean_squares", array="t", rate=None, accumulate=1, **more):
         targets = {"t": self.t, "c": self.classes, "p": (self.t > 0).astype("f8")}[array]
-        done = self.train(self.job({"loss": f'"{loss}"'}, {"targets": f'"{array}"'},
+        done = self.train(self.job({"loss": f'"{loss}"', "accumulate": accumulate}, {"targets": f'"{array}"'},
                                    {k: json.dumps(v) for k, v in o.items()}, **more))
         self.assertEqual(done.returncode, 0, done.stderr)
         losses, gradients, w, b = self.reference(loss, targets, o, rate)
@@ -117,6 +117,14 @@ class Train(Training):
                   {"name": "adam", "lr": 0.1, "clip_value": 0.05}):
             with self.subTest(**o):
                 self.check(o)
+
+    # One sample at a time: the mean of parts of equal size is that of the batch.
+    def test_parts_of_a_batch_make_its_step(self):
+        for o in ({"name": "sgd", "lr": 0.1, "momentum": 0.9}, {"name": "adam", "lr": 0.05, "clip_norm": 0.5},
+                  {"name": "lamb", "lr": 0.05, "weight_decay": 0.2, "no_decay": ["b"]}):
+            self.check(o, accumulate=BATCH)
+        self.check({"name": "adamw", "lr": 0.05, "weight_decay": 0.1}, "cross_entropy", "c", accumulate=BATCH)
+        self.refused(self.job({"accumulate": 3}), "'accumulate' does not divide batch, 7")
 
     # The same layer sample by sample, and as a sum over inputs; parameters are captured.
     def test_loops_are_trained(self):
