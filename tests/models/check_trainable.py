@@ -2,8 +2,9 @@
 """Trains a model for 20 steps on one batch, towards targets near its own outputs: the loss falls, and each
 parameter that it says it trains changes.
 
-usage: check_trainable.py --cli TILEWRIGHT --work FOLDER [--obstacle TEXT] MODEL
-MODEL is a folder of ../shared/models. Exit 0, 1, or 77: skipped.
+usage: check_trainable.py --cli TILEWRIGHT --work FOLDER [--obstacle TEXT] [--standard] MODEL
+MODEL is a folder of ../shared/models or, with --standard, a standard architecture, which is built in FOLDER.
+Exit 0, 1, or 77: skipped.
 """
 import argparse
 import json
@@ -11,6 +12,7 @@ import os
 import subprocess
 import sys
 
+import check_model
 import shared_folder
 
 STEPS = 20
@@ -73,6 +75,7 @@ def main():
     parser.add_argument("--cli", required=True)
     parser.add_argument("--work", required=True)
     parser.add_argument("--obstacle", help="what stands in the way, as the error says it")
+    parser.add_argument("--standard", action="store_true")
     parser.add_argument("model")
     options = parser.parse_args()
     shared_folder.require(options.cli)
@@ -80,9 +83,12 @@ def main():
         return subprocess.run([shared_folder.python(), *sys.argv], check=False).returncode
     import numpy as np
     import onnx
-    folder = shared_folder.find(f"models/{options.model}")
-    path, inputs = os.path.join(folder, "model.onnx"), os.path.join(folder, "inputs.npz")
     os.makedirs(options.work, exist_ok=True)
+    folder = options.work if options.standard else shared_folder.find(f"models/{options.model}")
+    prefix = os.path.join(folder, f"{options.model}." if options.standard else "")
+    path, inputs = (prefix + name for name in ("onnx" if options.standard else "model.onnx", "inputs.npz"))
+    if options.standard:
+        check_model.make_standard(options.model, options.work)
     outputs = os.path.join(options.work, "outputs.npz")
     subprocess.run([options.cli, "run", path, "--inputs", inputs, "--outputs", outputs], check=True)
     with np.load(inputs) as file:
