@@ -124,6 +124,8 @@ class Train(Training):
                   {"name": "lamb", "lr": 0.05, "weight_decay": 0.2, "no_decay": ["b"]}):
             self.check(o, accumulate=BATCH)
         self.check({"name": "adamw", "lr": 0.05, "weight_decay": 0.1}, "cross_entropy", "c", accumulate=BATCH)
+
+    def test_parts_divide_a_batch(self):
         self.refused(self.job({"accumulate": 3}), "'accumulate' does not divide batch, 7")
 
     # The same layer sample by sample, and as a sum over inputs; parameters are captured.
