@@ -146,3 +146,24 @@ def exact_extreme(node, operands, ours, expected, index):
 
 def one_position(node, operands, ours, expected, index):
     return attribute(node, "align_corners", 0) == 1 and (operands[node.input[1]][2:] == 1).any()
+
+
+@functools.cache
+def has_dot_products():
+    """Whether the CPU has instructions for sums of products of bytes (VNNI)."""
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        flags = next((line.split() for line in file if line.startswith("flags")), [])
+    return "avx512_vnni" in flags or "avx_vnni" in flags
+
+
+def saturated_pairs(node, operands, ours, expected, index):
+    """Products of u8 and i8 of which two may be more than 16 bits hold; ours are held against exact sums where these are given."""
+    weights = [a for a in operands.values() if a.dtype == numpy.int8 and a.size > 1]
+    if has_dot_products() or not any(2 * 255 * numpy.abs(w.astype(int)).max() > 2 ** 15 - 1 for w in weights):
+        return False
+    if node.op_type != "MatMulInteger":
+        return True
+    a, b = (operands[name].astype(int) for name in node.input[:2])
+    zeros = [operands[name].astype(int) if name else numpy.array(0) for name in [*node.input[2:], "", ""][:2]]
+    rows = zeros[0][..., None] if zeros[0].ndim else zeros[0]
+    return bool((ours[index] == (a - rows) @ (b - zeros[1])).all())
