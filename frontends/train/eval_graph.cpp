@@ -29,14 +29,11 @@ Result<Graph> import_bound(const OnnxModel& model, const std::vector<const Param
   return import_graph(model, options);
 }
 
-// How many of the logits' largest are at their targets, i64[].
-V hits(const Compared& c) {
-  const V best = c.output.make("arg_max", {c.output.id},
-                               {{"axis", int64_t{c.output.rank() - 1}}, {"keepdims", int64_t{0}}});
+// How many, i64[].
+V count(V hits) {
   std::vector<int64_t> axes;
-  for (int k = 0; k < best.rank(); ++k) axes.push_back(k);
-  return ir::reduce("reduce_sum", ir::apply("equal", best, c.targets).to(DType::kInt64), axes,
-                    false);
+  for (int k = 0; k < hits.rank(); ++k) axes.push_back(k);
+  return ir::reduce("reduce_sum", hits.to(DType::kInt64), axes, false);
 }
 
 Result<EvalGraph> build(EvalGraph eval, const std::vector<ValueId>& flats, const Job& job,
@@ -49,14 +46,15 @@ Result<EvalGraph> build(EvalGraph eval, const std::vector<ValueId>& flats, const
   Wanted wanted;  // as of the step
   const Compared all = add_targets(n, output, job, wanted);
   g.inputs.insert(g.inputs.end(), flats.begin(), flats.end());
-  eval.counts_hits = job.loss == "cross_entropy";
+  const Loss& loss = find_loss(job.loss);
+  eval.counts_hits = loss.hits != nullptr;
   g.outputs.clear();
   g.output_names.clear();
   const auto add = [&](const Compared& c, const std::string& name) {
-    g.outputs.push_back(find_loss(job.loss).loss(c.output, c.targets).id);
+    g.outputs.push_back(loss.loss(c.output, c.targets).id);
     g.output_names.push_back("loss" + name);
     if (!eval.counts_hits) return;
-    g.outputs.push_back(hits(c).id);
+    g.outputs.push_back(count(loss.hits(c.output, c.targets)).id);
     g.output_names.push_back("hits" + name);
   };
   add(all, "");

@@ -11,8 +11,8 @@
 namespace tilewright::train {
 
 // Inputs: the model's, targets (where the loss has some), then a flat buffer for each of `layouts`. Outputs:
-// the loss (f32, a mean) of job.part() samples and, with cross_entropy, how many of them have their target
-// as the largest logit (i64, positions). With rest > 0 the same again of the first `rest` samples, for
+// the loss (f32, a mean) of job.part() samples and, where the loss says what a hit is (Loss::hits), how many
+// there are (i64, of all targets). With rest > 0 the same again of the first `rest` samples, for
 // the last batch, whose other rows may be anything.
 struct EvalGraph {
   ir::Graph graph;

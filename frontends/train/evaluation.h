@@ -15,8 +15,7 @@ namespace tilewright::train {
 // Over all samples and positions, each counted once.
 struct HeldBack {
   double loss = 0;
-  std::optional<double>
-      accuracy;  // part of 1 whose largest logit is the target; of cross_entropy alone
+  std::optional<double> accuracy;  // part of all targets that are hits (Loss::hits)
 };
 
 class Evaluator {

@@ -56,10 +56,20 @@ V logistic(V x, V t) {
 }
 V own(V output, V) { return mean(output); }
 
-constexpr Loss kLosses[] = {{"cross_entropy", true, classes, cross_entropy},
-                            {"mean_squares", true, alike, mean_squares},
-                            {"logistic", true, alike, logistic},
-                            {"output", false, alike, own}};
+V has_largest_logit(V logits, V targets) {
+  const V best = logits.make("arg_max", {logits.id},
+                             {{"axis", int64_t{logits.rank() - 1}}, {"keepdims", int64_t{0}}});
+  return ir::apply("equal", best, targets);
+}
+V is_on_its_side(V x, V t) {
+  return ir::apply("equal", ir::apply("greater", x, x.number(0)),
+                   ir::apply("greater", t, t.number(0.5)));
+}
+
+constexpr Loss kLosses[] = {{"cross_entropy", true, classes, cross_entropy, has_largest_logit},
+                            {"mean_squares", true, alike, mean_squares, nullptr},
+                            {"logistic", true, alike, logistic, is_on_its_side},
+                            {"output", false, alike, own, nullptr}};
 
 }  // namespace
 

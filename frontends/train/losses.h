@@ -16,6 +16,9 @@ struct Loss {
   // The type of the targets for an output of this type.
   ir::TensorType (*targets)(const ir::TensorType& output);
   ir::V (*loss)(ir::V output, ir::V targets);  // f32[]
+  // By target, bool: is the largest logit at it or, of logistic, is the logit on its side of 0? Null: the
+  // loss knows no right and wrong.
+  ir::V (*hits)(ir::V output, ir::V targets);
 };
 const Loss& find_loss(std::string_view name);
 

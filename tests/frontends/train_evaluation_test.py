@@ -27,7 +27,8 @@ class Evaluation(Training):
         self.seen = random.normal(size=(samples, INS)).astype("f4")
         self.values = random.normal(size=(samples, OUTS)).astype("f4")
         self.labels = random.integers(0, OUTS, samples)
-        np.savez(self.path("held_back.npz"), seen=self.seen, t=self.values, c=self.labels)
+        self.sides = (self.values > 0).astype("f4")
+        np.savez(self.path("held_back.npz"), seen=self.seen, t=self.values, c=self.labels, p=self.sides)
 
     def run_to(self, steps, loss, array, **more):
         top = {**MODEL, "steps": steps, "loss": f'"{loss}"'}
@@ -43,21 +44,25 @@ class Evaluation(Training):
     def test_each_sample_counts_once(self):
         for samples in (1, BATCH - 1, BATCH, BATCH + 1, 3 * BATCH, 3 * BATCH + 4):
             self.hold_back(samples)
-            for loss, array in (("cross_entropy", "c"), ("mean_squares", "t")):
+            for loss, array in (("cross_entropy", "c"), ("mean_squares", "t"), ("logistic", "p")):
                 # At every fourth step, and at the end.
                 for steps in (4, 8, 10):
                     with self.subTest(samples=samples, loss=loss, steps=steps):
                         done = self.run_to(steps, loss, array)
                         line, p = self.log()[-1], self.parameters()
                         y = self.seen.astype("f8") @ p["w"] + p["b"]
+                        right = None
                         if array == "c":
                             right = (y.argmax(-1) == self.labels).mean()
-                            self.assertEqual(line["held_back_accuracy"], right)
-                            self.assertIn(f"accuracy {100 * right:.2f} %", done.stdout)
                             wanted = cross_entropy(y, self.labels)
+                        elif array == "p":
+                            right = ((y > 0) == self.sides).mean()
+                            wanted = (np.logaddexp(0, y) - y * self.sides).mean()
                         else:
-                            self.assertNotIn("held_back_accuracy", line)
                             wanted = ((y - self.values) ** 2).mean()
+                        self.assertEqual(line.get("held_back_accuracy"), right)
+                        if right is not None:
+                            self.assertIn(f"accuracy {100 * right:.2f} %", done.stdout)
                         np.testing.assert_allclose(line["held_back_loss"], wanted, rtol=1e-6)
                 self.assertEqual([k["step"] for k in self.log() if "held_back_loss" in k], [3, 7, 9])
 
