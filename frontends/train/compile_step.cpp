@@ -42,8 +42,7 @@ Status compile_step(const Job& job, const CompileOptions& options,
   ir::Graph start = start_graph(*model, step);
   TW_RETURN_IF_ERROR(compile_to_file(std::move(step.graph), options, path.string()));
   if (step.update)
-    TW_RETURN_IF_ERROR(
-        compile_to_file(std::move(*step.update), options, update_of(path).string()));
+    TW_RETURN_IF_ERROR(compile_to_file(std::move(*step.update), options, update_of(path).string()));
   return compile_to_file(std::move(start), options, start_of(path).string());
 }
 

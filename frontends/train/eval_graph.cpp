@@ -61,7 +61,8 @@ Result<EvalGraph> build(EvalGraph eval, const std::vector<ValueId>& flats, const
   const auto& dims = n.type(output).dims;
   if (rest > 0 && (dims.empty() || ir::as_int(dims[0]) != job.part()))
     n.fail("the output is " + to_string(n.type(output)) + ", and the last batch has " +
-           std::to_string(rest) + " samples: hold back a multiple of " + std::to_string(job.part()));
+           std::to_string(rest) + " samples: hold back a multiple of " +
+           std::to_string(job.part()));
   if (rest > 0)
     add({{n, n.slice(all.output.id, 0, 0, rest)}, {n, n.slice(all.targets.id, 0, 0, rest)}},
         " of the rest");

@@ -85,7 +85,8 @@ class StepBuilder {
     g.output_names = {"loss"};
     TW_RETURN_IF_ERROR(job_.accumulate == 1 ? add_whole(std::move(inputs))
                                             : add_part(std::move(inputs)));
-    if (has_statistics()) step_.states.insert(step_.states.begin() + 1, {kStatistics, &statistics_});
+    if (has_statistics())
+      step_.states.insert(step_.states.begin() + 1, {kStatistics, &statistics_});
     g.name = "training of " + g.name;
     return std::move(step_);
   }

@@ -28,7 +28,8 @@ struct Updated {
 // Parameters and the optimiser's buffers, whose inputs are new ones of the graph. lr: f32, step: i64,
 // scalars. Errors: a pattern of optimizer.no_decay that matches no parameter.
 Result<std::vector<Updated>> add_update(StepNodes& n, const Job& job, const Parameters& members,
-                                        ir::V lr, ir::V step, ir::ValueId parameters, ir::V gradients);
+                                        ir::V lr, ir::V step, ir::ValueId parameters,
+                                        ir::V gradients);
 
 // What is updated is read and given last, in pairs: behind `inputs` and the graph's outputs.
 void set_updates(ir::Graph& graph, std::vector<ir::ValueId> inputs,

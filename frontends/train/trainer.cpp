@@ -37,10 +37,8 @@ Status Trainer::prepare(const CompileOptions& compile, int threads) {
   states_ = std::move(step.states);
   TW_RETURN_IF_ERROR(add_tensors(*model));
   const int64_t since = now_nanoseconds();
-  TW_RETURN_IF_ERROR(
-      add_program(std::move(step.graph), data_->columns().size(), compile, threads));
-  if (step.update)
-    TW_RETURN_IF_ERROR(add_program(std::move(*step.update), 0, compile, threads));
+  TW_RETURN_IF_ERROR(add_program(std::move(step.graph), data_->columns().size(), compile, threads));
+  if (step.update) TW_RETURN_IF_ERROR(add_program(std::move(*step.update), 0, compile, threads));
   compile_seconds_ = static_cast<double>(now_nanoseconds() - since) * 1e-9;
   return job_.evaluation.data.file.empty() ? Status()
                                            : add_evaluator(*model, step.wanted, compile, threads);
@@ -113,7 +111,8 @@ Result<double> Trainer::step() {
     TW_ASSIGN(const double of_part, run_part(n));
     loss += of_part;
   }
-  if (programs_.size() > 1) TW_RETURN_IF_ERROR(programs_[1].session->run(programs_[1].inputs, programs_[1].outputs));
+  if (programs_.size() > 1)
+    TW_RETURN_IF_ERROR(programs_[1].session->run(programs_[1].inputs, programs_[1].outputs));
   ++step_;
   return loss / static_cast<double>(job_.accumulate);
 }

@@ -43,10 +43,11 @@ class Trainer {
   Session& session() const { return *programs_[0].session; }
 
  private:
-  // An executable of a step (step_graph.h).
+  // An executable of a step (step_graph.h). Tensors are in the graph's order, outputs those that are not
+  // updated in place.
   struct Program {
     std::unique_ptr<Session> session;
-    std::vector<Tensor> inputs, outputs;  // in the graph's order; not those that are updated in place
+    std::vector<Tensor> inputs, outputs;
   };
   Trainer(const Job& job) : job_(job) {}
   Status prepare(const CompileOptions& compile, int threads);

@@ -174,9 +174,8 @@ void compute_rnn_gradient(ComputeContext& c) {
   s.run([&](const Expr& t) {
     auto entered = [&](const Axes& i) { return s.entered(t, i, 0); };
     s.activate(0, 0, entered);
-    s.set_gate(t, 0, [&](const Axes& i) {
-      return load(s.dh, i) * s.slope(0, entered(i), s.gate(i, 0));
-    });
+    s.set_gate(t, 0,
+               [&](const Axes& i) { return load(s.dh, i) * s.slope(0, entered(i), s.gate(i, 0)); });
     s.step_back(t);
   });
 }
@@ -199,15 +198,13 @@ void compute_gru_gradient(ComputeContext& c) {
     s.set_gate(t, 0, [&](const Axes& i) {
       return load(s.dh, i) * (s.of_step(kStates, t, i) - s.gate(i, 2)) * slope(i, 0);
     });
-    s.set_gate(t, 2,
-               [&](const Axes& i) { return load(s.dh, i) * (one - z(i)) * slope(i, 2); });
+    s.set_gate(t, 2, [&](const Axes& i) { return load(s.dh, i) * (one - z(i)) * slope(i, 2); });
     auto dn = [&](const Axes& i) {
       return load(s.dz, {i[0], simplify(i[1] + Expr(2) * s.hidden)});
     };
     if (reset_after) {
-      s.set_gate(t, 1, [&](const Axes& i) {
-        return dn(i) * s.of_step(kInner, t, i) * slope(i, 1);
-      });
+      s.set_gate(t, 1,
+                 [&](const Axes& i) { return dn(i) * s.of_step(kInner, t, i) * slope(i, 1); });
       c.b.compute(inner, [&](const Axes& i) { return dn(i) * r(i); }, "inner");
     } else {
       c.b.compute(inner, dn, "inner");
@@ -259,15 +256,12 @@ void compute_lstm_gradient(ComputeContext& c) {
     c.b.compute(
         of_cell, [&](const Axes& i) { return activation(c, 2, cell(i)); }, "activated");
     auto gate = [&](const Axes& i, int k) { return s.gate(i, k); };
-    auto slope = [&](const Axes& i, int k) {
-      return s.slope(which(k), entered(i, k), gate(i, k));
-    };
+    auto slope = [&](const Axes& i, int k) { return s.slope(which(k), entered(i, k), gate(i, k)); };
     auto forget = [&](const Axes& i) { return coupled ? one - gate(i, 0) : gate(i, 2); };
     auto dgate = [&](const Axes& i, int k) {
       return load(s.dz, {i[0], simplify(i[1] + Expr(k) * s.hidden)});
     };
-    s.set_gate(
-        t, 1, [&](const Axes& i) { return load(s.dh, i) * load(of_cell, i) * slope(i, 1); });
+    s.set_gate(t, 1, [&](const Axes& i) { return load(s.dh, i) * load(of_cell, i) * slope(i, 1); });
     c.b.compute(
         dc,
         [&](const Axes& i) {

@@ -9,7 +9,8 @@ bool is_worth_a_copy(const ProductSizes& sizes) {
   constexpr int64_t kFewestTerms = 128, kFewestResults = 96, kOfATransposed = 6;
   const int64_t fewest = sizes.is_transposed ? kOfATransposed : kFewestResults;
   return sizes.columns * sizes.bytes >= kFarApart && sizes.terms >= kFewestTerms &&
-         static_cast<double>(sizes.rows) * static_cast<double>(sizes.repeats) >= static_cast<double>(fewest);
+         static_cast<double>(sizes.rows) * static_cast<double>(sizes.repeats) >=
+             static_cast<double>(fewest);
 }
 
 int64_t panel_width(const ir::MachineDescription& machine, const ProductSizes& sizes) {

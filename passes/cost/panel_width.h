@@ -9,8 +9,8 @@ namespace tilewright::passes {
 // [rows, terms] by [terms, columns]; extents that are not known are 0.
 struct ProductSizes {
   int64_t rows = 0, columns = 0, terms = 0;
-  int bytes = 4;              // of an element
-  int64_t repeats = 1;        // how often the operand is used, as in the steps of a recurrent layer
+  int bytes = 4;        // of an element
+  int64_t repeats = 1;  // how often the operand is used, as in the steps of a recurrent layer
   bool is_transposed = false;  // it is [columns, terms], which takes a copy in any case
 };
 // A tile reads a few elements of each of many rows of memory. Where these are longer than a few lines, it

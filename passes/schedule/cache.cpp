@@ -110,7 +110,8 @@ Result<Kernel> cache_read(const Kernel& k, const Step& step) {
     if (touched(p.stmt).writes.count(old.get()))
       return invalid("'" + step.names[1] + "' is written in this kernel");
   Buffer cached = make_buffer(step.names[2], old->dtype, old->shape, Scope::kWorkspace);
-  const Stmt nest = nest_of(k.body, step.names[0]), around = outermost_nest_of(k.body, step.names[0]),
+  const Stmt nest = nest_of(k.body, step.names[0]),
+             around = outermost_nest_of(k.body, step.names[0]),
              reading = replace_stmt(around, nest, replace_buffers(nest, {{old.get(), cached}}));
   const Stmt both = seq({copy_nest(cached, old, step.names[2] + "_copy"), reading});
   return with_body(k, allocate(cached, replace_stmt(k.body, around, both)));

@@ -56,8 +56,8 @@ TEST_P(RecurrentSteps, ThreadsShareAStepBackwards) {
   };
   const ir::ValueId entered = input(4 * kWidth), w = call.input(weights(random)),
                     dy = input(kWidth), cells = input(kWidth);
-  call.output(call.op("lstm_steps_gradient", {entered, w, dy, ir::kNone, ir::kNone, cells},
-                      kAttributes));
+  call.output(
+      call.op("lstm_steps_gradient", {entered, w, dy, ir::kNone, ir::kNone, cells}, kAttributes));
   expect_interpreted(call, GetParam());
 }
 

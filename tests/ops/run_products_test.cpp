@@ -49,9 +49,9 @@ TEST_P(RunProducts, OfMatricesInAnyOrder) {
 // One matrix for the rows of all.
 TEST_P(RunProducts, OfSeveralMatricesByOne) {
   for (int64_t trans_b : {0, 1}) {
-    const GraphCall call = product(random(DType::kFloat32, {3, 37, 129}),
-                                   random(DType::kFloat32, trans_b ? Shape{83, 129} : Shape{129, 83}),
-                                   0, trans_b);
+    const GraphCall call =
+        product(random(DType::kFloat32, {3, 37, 129}),
+                random(DType::kFloat32, trans_b ? Shape{83, 129} : Shape{129, 83}), 0, trans_b);
     expect_equal(call, 129);
     EXPECT_TRUE(has_panels(call, GetParam()));
   }

@@ -56,8 +56,8 @@ class PanelsRule : public BlockRule {
       if (!s_.apply("split", {down, loop("line"), loop("of_line")}, {line}) ||
           !s_.apply("split", {loop("of_line"), loop("square"), loop("row")}, {lanes_}))
         return false;
-      order = {loop("panel"), loop("line"), loop("vector"),
-               loop("square"), loop("row"), loop("lane")};
+      order = {loop("panel"),  loop("line"), loop("vector"),
+               loop("square"), loop("row"),  loop("lane")};
     }
     if (!s_.apply("reorder", order) || !s_.apply("vectorize", {loop("lane")}) ||
         (transposes_ && !s_.apply("unroll", {loop("row")})))
