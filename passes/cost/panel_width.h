@@ -11,6 +11,7 @@ struct ProductSizes {
   int64_t rows = 0, columns = 0, terms = 0;
   int bytes = 4;        // of an element
   int64_t repeats = 1;  // how often the operand is used, as in the steps of a recurrent layer
+  int64_t within = 0;   // rows that lie side by side, whole parts of which tiles cover; 0: any
   bool is_transposed = false;  // it is [columns, terms], which takes a copy in any case
 };
 // A tile reads a few elements of each of many rows of memory. Where these are longer than a few lines, it

@@ -81,10 +81,10 @@ Phases separate_phases(const TransposedConv& t) {
     for (int64_t r = 0; longer && r < stride; ++r) {
       const int64_t at = r + *begin, shift = (at >= 0 ? at : at - stride + 1) / stride;
       Phase p{.first = at - shift * stride, .shift = shift};
-      p.steps = (t.reach[d] - p.first + stride - 1) / stride;
+      p.steps = std::max<int64_t>((t.reach[d] - p.first + stride - 1) / stride, 0);
       p.before = p.steps - 1 - shift;
       p.after = *longer + shift;
-      if (p.steps < 1 || may_skip_all(t.in[d], p)) return {};
+      if (p.steps > 0 && may_skip_all(t.in[d], p)) return {};
       phases[d].push_back(p);
     }
     if (phases[d].empty()) return {};

@@ -30,15 +30,15 @@ struct TransposedConv {
 std::optional<TransposedConv> transposed_conv(const ir::NodeView& node);
 
 // One phase of one dimension: position q of its results is result q * stride + its number, made of
-// x[q + shift - j] and kernel element j * stride + first for each j below `steps`.
+// x[q + shift - j] and kernel element j * stride + first for each j below `steps`. Where strides are
+// longer than the kernel there are phases of no step, of zeros.
 struct Phase {
   int64_t first = 0, shift = 0, steps = 0;
   int64_t before = 0, after = 0;  // padding of x; negative: elements that it does not read
 };
 using Phases = std::vector<std::vector<Phase>>;  // by dimension
 
-// Of convolutions of their own. Empty where there would be many, a phase has no kernel element, or
-// extents are not known well enough.
+// Of convolutions of their own. Empty where there would be many, or extents are not known well enough.
 Phases separate_phases(const TransposedConv& t);
 
 // Do separate convolutions compute no more than a joint one, which takes as many kernel elements

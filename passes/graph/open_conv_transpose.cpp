@@ -39,6 +39,7 @@ class OpenConvTranspose : public GraphRewriter {
     out_dtype_ = n.attributes.count("out_dtype") ? std::optional(n.attributes.at("out_dtype"))
                                                  : std::nullopt;
     const ValueId x = n.inputs[0], w = n.inputs[1], y = n.outputs[0];
+    result_ = type(y).dtype;
     const Phases phases = separate_phases(*t);
     const bool apart =
         !phases.empty() && decisions().decide_whether(decision_name(graph_, n, "separate_phases"),
@@ -154,6 +155,14 @@ class OpenConvTranspose : public GraphRewriter {
     return conv(x, phase_weights(w, t), t, pads);
   }
 
+  ValueId zeros_of_phase(ValueId x, const TransposedConv& t) {
+    std::vector<Expr> shape(t.spatial() + 2, Expr(t.m * t.group));
+    shape[0] = dim(x, 0);
+    for (size_t d = 0; d < t.spatial(); ++d)
+      shape[d + 2] = simplify(floordiv(t.out[d], t.strides[d]));
+    return op(ops::expand(), {cast(number(0, DType::kInt32), result_), integers(shape)});
+  }
+
   // A convolution for each combination of phases; their results are interleaved.
   ValueId separately(ValueId x, ValueId w, const TransposedConv& t, const Phases& phases) {
     w = dilated(w, t);
@@ -168,7 +177,11 @@ class OpenConvTranspose : public GraphRewriter {
       combinations = std::move(longer);
     }
     std::vector<ValueId> parts;
-    for (const std::vector<Phase>& c : combinations) parts.push_back(phase_conv(x, w, t, c));
+    for (const std::vector<Phase>& c : combinations) {
+      const bool none =
+          std::any_of(c.begin(), c.end(), [](const Phase& p) { return p.steps == 0; });
+      parts.push_back(none ? zeros_of_phase(x, t) : phase_conv(x, w, t, c));
+    }
     for (size_t d = t.spatial(); d-- > 0;) {
       const auto each = static_cast<size_t>(t.strides[d]);
       std::vector<ValueId> joined;
@@ -183,6 +196,7 @@ class OpenConvTranspose : public GraphRewriter {
   }
 
   std::optional<Attribute> out_dtype_;  // of the node that is rewritten
+  DType result_ = DType::kFloat32;      // its result's
 };
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace tilewright::passes {
 // Constants are packed by the schedule of their kernel.
 // - by_columns: each element is used for several rows, but what moves with the innermost axis of
 //   the result lies apart: vectors of results are to read it side by side.
-// - by_panels: the right operand of a product with a matrix in panels of columns, as wide as its tiles:
-//   [n / width, k, width].
+// - by_panels: the right operand of a product with a matrix, or the weights of a convolution, in panels of
+//   columns, as wide as its tiles: [n / width, k, width].
 // - by_groups: the right operand of a product of u8 and i8: side by side lie the terms that one dot
 //   product takes, then those of the next column, for a vector of sums:
 //   [..., n / lanes, k / 4, lanes, 4].

@@ -1,7 +1,8 @@
 // Padding of convolutions as nodes of their own, where the kernel that makes the operand can store
 // it amid the padding: then nothing but the padding itself is written.
 //
-// Otherwise the convolution's kernel copies its input into a padded buffer first.
+// Otherwise the convolution's kernel copies its input into a padded buffer first. The gradient of its weights
+// reads the same operand.
 #include <limits>
 #include <map>
 #include <set>
@@ -22,7 +23,7 @@ class SeparatePadding : public GraphRewriter {
   using GraphRewriter::GraphRewriter;
   Graph run() {
     for (const Node& n : old_) {
-      if (auto p = padding_of(n)) ways_[n.inputs[0]].insert(*p);
+      if (auto p = padding_of(n)) ways_[n.inputs[operand_of(n)]].insert(*p);
       if (!n.op->compute || may_be_view(n)) placed_.insert(n.inputs.begin(), n.inputs.end());
     }
     placed_.insert(graph_.outputs.begin(), graph_.outputs.end());
@@ -42,14 +43,16 @@ class SeparatePadding : public GraphRewriter {
 
   bool rewrite(const Node& n) {
     const auto padding = padding_of(n);
-    if (!padding || !may_lie_amid_padding(n.inputs[0])) return false;
-    const std::optional<Padding> widest = that_holds_all(ways_[n.inputs[0]]);
-    if (!widest || !is_wanted(n.inputs[0])) return false;
+    if (!padding) return false;
     std::vector<ValueId> inputs = n.inputs;
-    inputs[0] = part(padded(n.inputs[0], *widest), *widest, *padding);
+    ValueId& x = inputs[operand_of(n)];
+    if (!may_lie_amid_padding(x)) return false;
+    const std::optional<Padding> widest = that_holds_all(ways_[x]);
+    if (!widest || !is_wanted(x)) return false;
+    x = part(padded(x, *widest), *widest, *padding);
     Attributes attributes = n.attributes;
     attributes["pads"] = std::vector<int64_t>(padding->amounts.size() - 4, 0);
-    replace(n.outputs[0], op(ops::conv(), std::move(inputs), std::move(attributes)));
+    replace(n.outputs[0], op(n.op, std::move(inputs), std::move(attributes)));
     return true;
   }
   // A value can lie amid one padding, of which its readers take as much as they want.
@@ -92,6 +95,7 @@ class SeparatePadding : public GraphRewriter {
   static bool may_be_view(const Node& n) {
     return n.op == ops::reshape() || n.op == ops::transpose();
   }
+  static size_t operand_of(const Node& n) { return n.op == ops::conv_weights_gradient() ? 1 : 0; }
   bool may_lie_amid_padding(ValueId v) const {
     const NodeRef maker = producer(v);
     return maker && maker->op->compute && !may_be_view(*maker) && maker->defined_symbols.empty() &&
@@ -100,14 +104,18 @@ class SeparatePadding : public GraphRewriter {
   // Nothing where there is none, where it depends on symbols, and for results of one channel, whose
   // padded copy is laid out anew.
   std::optional<Padding> padding_of(const Node& n) const {
-    if (n.op != ops::conv() || is_one(type(n.outputs[0]).dims[1])) return std::nullopt;
-    const TensorType &x = type(n.inputs[0]), &w = type(n.inputs[1]);
+    const bool is_gradient = n.op == ops::conv_weights_gradient();
+    if (!is_gradient && (n.op != ops::conv() || is_one(type(n.outputs[0]).dims[1])))
+      return std::nullopt;
+    const TensorType &x = type(n.inputs[operand_of(n)]),
+                     &w = type(is_gradient ? n.outputs[0] : n.inputs[1]);
     std::vector<int64_t> kernel;
     for (size_t d = 2; d < w.dims.size(); ++d) kernel.push_back(as_int(w.dims[d]).value_or(0));
     const auto g = window_geometry(NodeView(graph_, n), x.dims, kernel);
     if (!g.ok()) return std::nullopt;
     // Around x stands its padding value, its zero point, or 0.
-    Padding p{{}, input(n, 4) != kNone ? input(n, 4) : input(n, 2)};
+    Padding p;
+    if (!is_gradient) p.value = input(n, 4) != kNone ? input(n, 4) : input(n, 2);
     if (p.value != kNone && !is_scalar(p.value)) return std::nullopt;
     int64_t all = 0;
     for (const auto* side : {&g->pads_begin, &g->pads_end}) {

@@ -40,6 +40,19 @@ class KernelTest : public testing::TestWithParam<const char*> {
     }
   }
 
+  // How many decisions of the graph's are answered like that.
+  static size_t count_decided(const GraphCall& call, const std::string& label) {
+    CompiledForm form;
+    form.cpu = GetParam();
+    const auto decisions = graph_decisions(call.graph, form);
+    EXPECT_TRUE(decisions.ok());
+    size_t n = 0;
+    if (decisions.ok())
+      for (const passes::Decision& d : *decisions)
+        n += !d.labels.empty() && d.labels[static_cast<size_t>(d.answer)] == label;
+    return n;
+  }
+
   std::mt19937_64 random_{1};
 };
 

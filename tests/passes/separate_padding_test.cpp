@@ -43,6 +43,21 @@ TEST(SeparatePadding, AmidWhichAKernelStores) {
 )");
 }
 
+// The gradient of the weights reads the operand of the convolution as that does.
+TEST(SeparatePadding, OnceForTheGradientOfWeights) {
+  expect_separate(std::string(kStart) + R"(  r: f32[1, 16, 4, 4] = relu(x)
+  y: f32[1, 2, 4, 4] = conv(r, w) {pads = [1, 1, 1, 1]}
+  d: f32[2, 16, 3, 3] = conv_weights_gradient(y, r) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}
+  output y as "y"
+  output d as "d"
+)",
+                  R"(  r: f32[1, 16, 4, 4] = relu(x)
+  y: f32[1, 16, 6, 6] = pad(r, v, _) {mode = "constant"}
+  y_1: f32[1, 2, 4, 4] = conv(y, w) {pads = [0, 0, 0, 0]}
+  d: f32[2, 16, 3, 3] = conv_weights_gradient(y_1, y) {kernel_shape = [3, 3], pads = [0, 0, 0, 0]}
+)");
+}
+
 // The widest on each side; who wants less reads a part.
 TEST(SeparatePadding, OnceForAllReaders) {
   expect_separate(std::string(kStart) + R"(  r: f32[1, 16, 4, 4] = relu(x)

@@ -143,13 +143,16 @@ void TileRule::decide_apart() {
           " lanes; no operand is shared by the results, so that more sums bring nothing");
 }
 
+int64_t TileRule::width_of_panels(const BlockAccess& a) const {
+  const Layout& layout = a.buffer->layout;
+  if (a.write || layout.size() < 2 || layout.back().modulus == 0) return 0;
+  const auto dim = static_cast<size_t>(layout.back().dim);
+  return a.indices[dim].same_as(block_.axes[parallel_[j_]].var) ? layout.back().modulus : 0;
+}
+
 int64_t TileRule::given_panels() const {
-  for (const BlockAccess& a : block_accesses(block_)) {
-    const Layout& layout = a.buffer->layout;
-    if (a.write || layout.size() < 2 || layout.back().modulus == 0) continue;
-    const auto dim = static_cast<size_t>(layout.back().dim);
-    if (a.indices[dim].same_as(block_.axes[parallel_[j_]].var)) return layout.back().modulus;
-  }
+  for (const BlockAccess& a : block_accesses(block_))
+    if (const int64_t width = width_of_panels(a)) return width;
   return 0;
 }
 
@@ -190,11 +193,23 @@ int64_t TileRule::outer_tiles() const {
   return n;
 }
 
+// Of panels known at the run alone those that one pass over the rows takes, as there may be several products.
+int64_t TileRule::bytes_of_panels(const BlockAccess& a) const {
+  int64_t bytes = byte_size(a.buffer->dtype) * columns_;
+  for (size_t r : reduce_)
+    bytes = std::min<int64_t>(bytes * extent_or(block_.axes[r].extent, 1), int64_t{1} << 40);
+  return bytes;
+}
+
 // With constants, and without.
 TileRule::OperandBytes TileRule::operand_bytes() const {
   int64_t weights = 0, rest = 0;
   for (const BlockAccess& a : block_accesses(block_)) {
     if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
+    if (!s_.is_constant(a.buffer) && width_of_panels(a) > 0) {
+      weights += bytes_of_panels(a);
+      continue;
+    }
     int64_t bytes = byte_size(a.buffer->dtype);
     for (const Expr& e : a.buffer->shape)
       bytes = std::min<int64_t>(bytes * std::max<int64_t>(extent_or(e, int64_t{1} << 20), 1),

@@ -49,7 +49,8 @@ class TileRule : public BlockRule {
   std::vector<int64_t> row_spans() const;
   // Tiles of one place that the axes around them make; 0 where these are no tasks.
   int64_t outer_tiles() const;
-  // Columns of a panel of an operand that lies in such; 0: none does.
+  // Columns of a panel of an operand that lies in such; 0: it, or none, does.
+  int64_t width_of_panels(const BlockAccess& a) const;
   int64_t given_panels() const;
   int64_t row_bytes() const;  // of the operand that rows are read of; 0: not known
   // Weights that no cache holds pass by once, a panel of columns after the other, when all rows fit
@@ -57,8 +58,9 @@ class TileRule : public BlockRule {
   bool goes_by_columns() const;
   bool keeps_columns() const;  // the same, for results without an operand in common
   struct OperandBytes {
-    int64_t weights = 0, rest = 0;  // of constants, and of what the kernel is given
+    int64_t weights = 0, rest = 0;  // of constants and panels, and of what else the kernel is given
   };
+  int64_t bytes_of_panels(const BlockAccess& a) const;
   OperandBytes operand_bytes() const;
   int64_t panels() const;  // of columns, whole ones
 

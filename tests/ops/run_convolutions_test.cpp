@@ -1,0 +1,80 @@
+// Convolutions in training: weights that only the run knows lie in panels, and so do both operands of the gradient
+// of the weights, where there are enough of them. Strides, windows, dimensions, and channels left over.
+#include <gtest/gtest.h>
+
+#include "tests/ops/kernel_test.h"
+
+namespace tilewright {
+namespace {
+
+struct Case {
+  Shape x, w;
+  std::vector<int64_t> strides, pads, dilations;
+  bool in_panels = true;
+  int64_t group = 1;
+};
+
+class RunConvolutions : public KernelTest {
+ protected:
+  // Doubles once: their vectors are half as long, the rest is the same.
+  static std::vector<DType> types_of(const Case& c) {
+    if (c.strides.size() == 1) return {DType::kFloat32, DType::kFloat64};
+    return {DType::kFloat32};
+  }
+  static ir::Attributes attributes(const Case& c) {
+    return {{"strides", c.strides},
+            {"pads", c.pads},
+            {"dilations", c.dilations},
+            {"group", c.group}};
+  }
+};
+
+const Case kCases[] = {
+    {{2, 37, 9, 11}, {131, 37, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
+    {{2, 130, 13, 8}, {67, 130, 1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}},
+    {{3, 129, 13, 14}, {96, 129, 1, 1}, {2, 2}, {0, 0, 0, 0}, {1, 1}},
+    {{2, 33, 17, 15}, {80, 33, 3, 2}, {2, 1}, {0, 1, 2, 1}, {1, 2}},
+    {{2, 70, 211}, {64, 70, 3}, {1}, {2, 0}, {1}},
+    {{1, 64, 7, 6, 5}, {71, 64, 2, 1, 3}, {1, 1, 1}, {0, 0, 1, 1, 0, 1}, {1, 1, 1}},
+    {{2, 48, 10, 9}, {36, 8, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, false, 6},
+    {{2, 24, 12, 9}, {24, 1, 5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}, false, 24},
+};
+
+TEST_P(RunConvolutions, WithWeightsInPanels) {
+  for (const Case& c : kCases)
+    for (const DType t : types_of(c)) {
+      SCOPED_TRACE(testing::Message() << c.w[0] << " of " << c.w[1] << " channels, " << name(t));
+      GraphCall call;
+      const auto x = call.op("relu", {call.input(random(t, c.x))});
+      call.output(call.op("conv", {x, call.input(random(t, c.w))}, attributes(c)));
+      expect_equal(call, static_cast<double>(*element_count(c.w) / c.w[0]),
+                   {{}, {.small_caches = true}});
+      if (HasFailure()) return;
+      EXPECT_EQ(count_decided(call, "by_panels"), c.in_panels ? 1u : 0u);
+    }
+}
+
+TEST_P(RunConvolutions, GradientsOfWeights) {
+  for (const Case& c : kCases)
+    for (const DType t : types_of(c)) {
+      SCOPED_TRACE(testing::Message() << c.w[0] << " of " << c.w[1] << " channels, " << name(t));
+      GraphCall call;
+      const auto x = call.op("relu", {call.input(random(t, c.x))}),
+                 w = call.input(random(t, c.w)), y = call.op("conv", {x, w}, attributes(c));
+      const auto dy = call.op("sin", {y});
+      ir::Attributes of_gradient = attributes(c);
+      of_gradient["kernel_shape"] = std::vector<int64_t>(c.w.begin() + 2, c.w.end());
+      call.output(y);
+      call.output(call.op("conv_weights_gradient", {dy, x}, std::move(of_gradient)));
+      const double pixels = static_cast<double>(*element_count(c.x) / c.x[1]);
+      expect_equal(call, pixels + static_cast<double>(*element_count(c.w) / c.w[0]),
+                   {{}, {.small_caches = true}});
+      if (HasFailure()) return;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpus, RunConvolutions, testing::Values("x86-64-v3", "native"),
+                         [](const auto& info) { return as_test_name(info.param); });
+
+}  // namespace
+}  // namespace tilewright
