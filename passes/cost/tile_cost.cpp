@@ -89,6 +89,14 @@ int64_t lanes_for(const ir::MachineDescription& machine, int bytes, int64_t colu
   return fitting_lanes(machine.lanes(std::max(bytes, 4)), columns);
 }
 
+bool tiles_cover(const ir::MachineDescription& machine, int64_t within) {
+  constexpr int64_t kFewestRows = 4;
+  const int64_t most = std::min<int64_t>(kMostTileRows, machine.vector_registers / 2 - 2);
+  for (int64_t rows = kFewestRows; rows <= most; ++rows)
+    if (within % rows == 0 || rows % within == 0) return true;
+  return false;
+}
+
 std::vector<TileCost> tiles_of(const ir::MachineDescription& machine, const TileSizes& sizes,
                                int64_t vectors) {
   std::vector<TileCost> tiles;

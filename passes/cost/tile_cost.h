@@ -37,6 +37,9 @@ struct TileSizes {
                       // say
   int64_t row_bytes = 0;  // from a row of the left operand to the next; 0: not known
 };
+// Do tiles of two vectors cover whole parts of so many rows, or several times them? Rows that run on are joined
+// then; else a row of its own with a tail is better than tiles of one row, or of one vector.
+bool tiles_cover(const ir::MachineDescription& machine, int64_t within);
 // The tiles of so many vectors, by their rows: those that fit the registers, and some that may yet be
 // faster.
 std::vector<TileCost> tiles_of(const ir::MachineDescription& machine, const TileSizes& sizes,

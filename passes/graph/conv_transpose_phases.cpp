@@ -94,8 +94,10 @@ Phases separate_phases(const TransposedConv& t) {
 
 bool separation_pays(const TransposedConv& t, const Phases& phases) {
   constexpr int64_t kUnknownExtent = 64, kChannels = 16;
+  // Those of all groups lie side by side where each reads one channel.
+  const int64_t together = t.c == t.group ? t.group : 1;
   auto groups = [&](int64_t c) {
-    return static_cast<double>((c + kChannels - 1) / kChannels * kChannels);
+    return static_cast<double>((c * together + kChannels - 1) / kChannels * kChannels);
   };
   double joint = 1, separate = groups(t.m);
   int64_t parts = 1;

@@ -109,7 +109,8 @@ std::optional<ProductSizes> sizes_of_matmul(const Graph& graph, const Node& n) {
 }
 
 // conv: the pixels of results are rows, and those of one line of an image are side by side.
-std::optional<ProductSizes> sizes_of_conv(const Graph& graph, const Node& n) {
+std::optional<ProductSizes> sizes_of_conv(const Graph& graph, const Node& n,
+                                          const MachineDescription& machine) {
   const NodeView view(graph, n);
   const TensorType &x = view.type(0), &w = view.type(1);
   const auto kernel = kernel_of_weights(view);
@@ -122,11 +123,12 @@ std::optional<ProductSizes> sizes_of_conv(const Graph& graph, const Node& n) {
                      .bytes = byte_size(w.dtype),
                      .repeats = known(x.dims[0]),
                      .is_transposed = true};
-  bool runs_on = true;  // from one line to the next
+  bool runs_on = tiles_cover(machine, std::max<int64_t>(known(g->out.back()), 1));
   for (size_t d = g->kernel.size(); d-- > 0;) {
     sizes.terms = std::min<int64_t>(sizes.terms * g->kernel[d], 1 << 30);
-    int64_t& lines = runs_on ? sizes.rows : sizes.repeats;
+    int64_t& lines = runs_on || d + 1 == g->kernel.size() ? sizes.rows : sizes.repeats;
     lines = times(lines, g->out[d]);
+    // From one line to the next.
     runs_on &= g->kernel[d] == 1 && g->strides[d] == 1 && is_zero(g->pads_begin[d]) &&
                is_zero(g->pads_end[d]);
   }
@@ -142,7 +144,8 @@ Layout in_panels(const Graph& graph, const Node& n, const MachineDescription& ma
   if (b.dtype != graph.value(n.outputs[0]).type.dtype ||
       (b.dtype != DType::kFloat32 && b.dtype != DType::kFloat64))
     return {};
-  const auto sizes = n.op == ops::conv() ? sizes_of_conv(graph, n) : sizes_of_matmul(graph, n);
+  const auto sizes =
+      n.op == ops::conv() ? sizes_of_conv(graph, n, machine) : sizes_of_matmul(graph, n);
   const int64_t width = sizes ? panel_width(machine, *sizes) : 0;
   if (width == 0) return {};
   const int columns = sizes->is_transposed ? 0 : 1;

@@ -101,11 +101,7 @@ bool TileRule::find_axes() {
   // Rows that continue each other in every access count as one.
   size_t joined = rows_.empty() ? 0 : 1;
   Expr extent = rows_.empty() ? Expr(1) : block_.axes[parallel_[rows_[0]]].extent;
-  // Joining pays when tiles fit the innermost of them; a row of its own with a tail is better
-  // than tiles of one.
-  const int64_t inner = rows_.empty() ? 1 : extent_or(extent, 1);
-  bool fits = false;
-  for (int64_t r = 4; r <= kMostTileRows; ++r) fits |= inner % r == 0 || r % inner == 0;
+  const bool fits = rows_.empty() || tiles_cover(s_.machine(), extent_or(extent, 1));
   // Rows enough of a known number are not made a number that nothing is known of.
   auto enough = [&] {
     return extent_or(extent, 0) >= kMostTileRows &&
