@@ -37,7 +37,8 @@ passes::Answers unusual_answers(const GraphForm& form);
 // The nodes of `a` whose kernels are not those of the same nodes in `b`.
 std::set<std::string> differing_nodes(const GraphForm& a, const GraphForm& b);
 
-// What a record of a graph is kept under: "graph-0123456789abcdef", by its nodes, types and names.
+// What a record of a graph is kept under: "graph-0123456789abcdef", by its nodes, types and names; what it
+// updates in place is computed by the same nodes.
 std::string graph_key(const ir::Graph& graph);
 
 }  // namespace tilewright::autotune

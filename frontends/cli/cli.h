@@ -142,7 +142,8 @@ struct TuneArguments {
   std::string report;  // a page to write (autotune/report); empty: none
   uint32_t seed = 1;
 };
-int tune_command(const ModelOptions& options, const std::string& inputs,
+// job: of training, whose step is tuned; empty: the model is.
+int tune_command(const ModelOptions& options, const std::string& job, const std::string& inputs,
                  const TuneArguments& arguments);
 // Trains a model as a job file says (frontends/train/job.h).
 struct TrainArguments {

@@ -160,6 +160,10 @@ void add_tune(CLI::App& app, Arguments& a) {
                 "the tuning database to add to; made where there is none. Give it to compile, run, "
                 "bench or lower afterwards")
       ->required();
+  c->get_option("MODEL")->required(false);
+  c->add_option("--train", a.train.job,
+                "instead of a model: a training job (see `tilewright train --help`), whose step is "
+                "tuned on its first batch");
   c->add_option("--inputs", a.inputs, kInputs);
   c->add_option("--time", a.tune.time, "when to end: 90s, 4m, 1h")->capture_default_str();
   c->add_option("--trials", a.tune.trials, "end after so many candidates; 0: no bound");
@@ -176,14 +180,17 @@ void add_tune(CLI::App& app, Arguments& a) {
             "\ntune measures kernels for any extents at each size that is stated beside `any`:\n"
             "--shape batch=1 --shape batch=8 --shape any. Else it takes one set.\n"
             "It goes on from what was found before. Ctrl-C ends it and keeps what was found.\n"
-            "Example:\n  tilewright tune model.onnx --db tuned.jsonl --shape batch=1 --time 4m\n"
-            "  tilewright compile model.onnx --db tuned.jsonl --shape batch=1 -o model.so");
+            "Examples:\n  tilewright tune model.onnx --db tuned.jsonl --shape batch=1 --time 4m\n"
+            "  tilewright compile model.onnx --db tuned.jsonl --shape batch=1 -o model.so\n"
+            "  tilewright tune --train job.toml --db tuned.jsonl && tilewright train job.toml --db "
+            "tuned.jsonl");
 }
 void add_train(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("train", "train an ONNX model, as a job file says");
   c->add_option("JOB", a.train.job, "a job file (TOML): model, data, loss, optimiser, outputs")
       ->required();
   add_machine(c, a.model);
+  add_database(c, a.model);
   c->add_option("--threads", a.model.threads, "threads to run with; 0: one per available CPU")
       ->check(CLI::Range(0, 1024));
   auto* resume = c->add_flag("--resume", a.train.resume,
@@ -286,7 +293,7 @@ int dispatch(const CLI::App& app, const Arguments& a) {
     return a.explain.empty()
                ? lower_command(a.model, a.form, a.only)
                : lower_command(a.model, "explain", a.explain == "all" ? "" : a.explain);
-  if (is("tune")) return tune_command(a.model, a.inputs, a.tune);
+  if (is("tune")) return tune_command(a.model, a.train.job, a.inputs, a.tune);
   if (is("train")) return train_command(a.model, a.train);
   if (is("db")) return db_command(a.action, a.files);
   if (is("info")) return info_command(a.model.model, a.schedules);

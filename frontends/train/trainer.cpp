@@ -2,22 +2,11 @@
 #include "frontends/train/trainer.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "frontends/train/job_essentials.h"
 #include "frontends/train/schedule.h"
 
 namespace tilewright::train {
-
-namespace {
-
-Result<Tensor> zeros(DType dtype, const Shape& shape) {
-  TW_ASSIGN(Tensor t, Tensor::allocate(dtype, shape));
-  if (t.bytes() > 0) std::memset(t.data(), 0, static_cast<size_t>(t.bytes()));
-  return t;
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const CompileOptions& compile,
                                                  int threads) {
@@ -35,7 +24,7 @@ Status Trainer::prepare(const CompileOptions& compile, int threads) {
   TW_ASSIGN(Order order, Order::create(job_, data_->size()));
   TW_ASSIGN(batches_, Batches::create(*data_, std::move(order), job_.part()));
   states_ = std::move(step.states);
-  TW_RETURN_IF_ERROR(add_tensors(*model));
+  TW_ASSIGN(tensors_, step_tensors(*model, job_, trained_, states_));
   const int64_t since = now_nanoseconds();
   TW_RETURN_IF_ERROR(add_program(std::move(step.graph), data_->columns().size(), compile, threads));
   if (step.update) TW_RETURN_IF_ERROR(add_program(std::move(*step.update), 0, compile, threads));
@@ -44,33 +33,10 @@ Status Trainer::prepare(const CompileOptions& compile, int threads) {
                                            : add_evaluator(*model, step.wanted, compile, threads);
 }
 
-// All that graphs of steps may read or give besides the data.
-Status Trainer::add_tensors(const OnnxModel& model) {
-  const auto add = [&](const std::string& name, DType dtype, const Shape& shape) -> Status {
-    TW_ASSIGN(tensors_[name], zeros(dtype, shape));
-    return {};
-  };
-  TW_RETURN_IF_ERROR(add("sample_ids", DType::kInt64, {job_.part()}));
-  TW_RETURN_IF_ERROR(add("step", DType::kInt64, {}));
-  TW_RETURN_IF_ERROR(add("part", DType::kInt64, {}));
-  TW_RETURN_IF_ERROR(add("lr", DType::kFloat32, {}));
-  TW_RETURN_IF_ERROR(add("loss", DType::kFloat32, {}));
-  TW_RETURN_IF_ERROR(add(kGradients, DType::kFloat32, {trained_.parameters.elements}));
-  for (const State& s : states_) {
-    TW_RETURN_IF_ERROR(add(s.name, DType::kFloat32, {s.members->elements}));
-    if (s.name != kParameters && s.name != kStatistics) continue;
-    const HostTensor start = initial_values(model, *s.members);
-    std::memcpy(tensors_[s.name].data(), start.bytes.data(), start.bytes.size());
-  }
-  return {};
-}
-
 Status Trainer::add_program(ir::Graph graph, size_t columns, const CompileOptions& compile,
                             int threads) {
   Program p;
-  p.inputs.resize(columns);  // a batch's
-  for (size_t k = columns; k < graph.inputs.size(); ++k)
-    p.inputs.push_back(tensor(graph.value(graph.inputs[k]).name));
+  p.inputs = tensors_of(graph, columns, tensors_);
   for (size_t k = 0; k < graph.outputs.size() - graph.updates.size(); ++k)
     p.outputs.push_back(tensor(graph.output_names[k]));
   TW_ASSIGN(const std::shared_ptr<Executable> executable,

@@ -1,7 +1,6 @@
 // Runs steps of a training job, and keeps the state between them.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 
@@ -13,6 +12,7 @@
 #include "frontends/train/job.h"
 #include "frontends/train/parameters.h"
 #include "frontends/train/step_graph.h"
+#include "frontends/train/step_tensors.h"
 #include "runtime/session.h"
 
 namespace tilewright::train {
@@ -51,7 +51,6 @@ class Trainer {
   };
   Trainer(const Job& job) : job_(job) {}
   Status prepare(const CompileOptions& compile, int threads);
-  Status add_tensors(const OnnxModel& model);
   Status add_program(ir::Graph graph, size_t columns, const CompileOptions& compile, int threads);
   Status add_evaluator(const OnnxModel& model, const Wanted& wanted, const CompileOptions& compile,
                        int threads);
@@ -63,8 +62,7 @@ class Trainer {
   std::vector<State> states_;
   std::unique_ptr<Dataset> data_;
   std::unique_ptr<Batches> batches_;  // of data_
-  // By the names of the graphs' inputs behind the data, and of their outputs: programs share them.
-  std::map<std::string, Tensor> tensors_;
+  StepTensors tensors_;
   std::vector<Program> programs_;         // one for the step, or one for its parts and the update
   std::unique_ptr<Evaluator> evaluator_;  // null: nothing is held back
   std::string model_hash_;
