@@ -110,23 +110,29 @@ void compute_weights_gradient(ComputeContext& c) {
         return cast(acc, load(x, at_x)) * cast(acc, load(dy, at_dy));
       },
       "weights");
-  const auto at = [&](const Axes& i, const Expr& image_run, const Expr& row_run) {
-    Axes from{image_run, row_run};
-    from.insert(from.end(), i.begin() + 2, i.end());
-    from.push_back(i[1]);
-    from.push_back(i[0]);
-    return load(sums, from);
-  };
-  if (runs.images * runs.rows == 1) {
-    c.b.compute(dw, [&](const Axes& i) { return cast(dw->dtype, at(i, 0, 0)); }, "result");
-    return;
+  // Runs are added where they lie; only then is anything transposed.
+  Buffer all = sums;
+  if (runs.images * runs.rows > 1) {
+    all = c.b.temp("all", acc, {shape.begin() + 2, shape.end()});
+    c.b.reduce(
+        all, {runs.images, runs.rows}, Combiner::kSum,
+        [&](const Axes& i, const Axes& r) {
+          Axes from{r[0], r[1]};
+          from.insert(from.end(), i.begin(), i.end());
+          return load(sums, from);
+        },
+        "runs");
   }
-  const Buffer total = acc == dw->dtype ? dw : c.b.temp("total", acc, dw->shape);
-  c.b.reduce(
-      total, {runs.images, runs.rows}, Combiner::kSum,
-      [&](const Axes& i, const Axes& r) { return at(i, r[0], r[1]); }, "runs");
-  if (total != dw)
-    c.b.compute(dw, [&](const Axes& i) { return cast(dw->dtype, load(total, i)); }, "round");
+  c.b.compute(
+      dw,
+      [&](const Axes& i) {
+        Axes from(all == sums ? 2 : 0, Expr(0));
+        from.insert(from.end(), i.begin() + 2, i.end());
+        from.push_back(i[1]);
+        from.push_back(i[0]);
+        return cast(dw->dtype, load(all, from));
+      },
+      "result");
 }
 
 }  // namespace

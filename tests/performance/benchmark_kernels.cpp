@@ -69,6 +69,7 @@ int run(int argc, char** argv) {
   add_movement();
   add_attention();
   add_recurrent();
+  add_training();
   add_int8();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;

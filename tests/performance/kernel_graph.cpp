@@ -1,5 +1,7 @@
 #include "tests/performance/kernel_graph.h"
 
+#include <algorithm>
+
 #include "ir/graph/infer.h"
 
 namespace tilewright::performance {
@@ -54,6 +56,14 @@ void KernelGraph::output(ValueId value) {
   const auto shape = ir::constant_shape(type);
   TW_CHECK(shape.has_value());
   bytes_written_ += static_cast<double>(*element_count(*shape) * byte_size(type.dtype));
+}
+
+void KernelGraph::update(ValueId input, ValueId value) {
+  const auto at = std::find(graph_.inputs.begin(), graph_.inputs.end(), input);
+  TW_CHECK(at != graph_.inputs.end());
+  output(value);
+  graph_.updates.push_back({static_cast<int32_t>(at - graph_.inputs.begin()),
+                            static_cast<int32_t>(graph_.outputs.size()) - 1});
 }
 
 }  // namespace tilewright::performance

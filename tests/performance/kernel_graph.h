@@ -24,6 +24,8 @@ class KernelGraph {
   ir::ValueId reshape(ir::ValueId value, const Shape& shape);
   // Makes a value a result of the graph, whose bytes then count as written.
   void output(ir::ValueId value);
+  // The same of what an input is afterwards: it is written in place.
+  void update(ir::ValueId input, ir::ValueId value);
 
   double operations = 0;  // multiplications and additions; 0: of no interest
   bool int8 = false;      // they are products of 8 bits

@@ -6,21 +6,8 @@ namespace tilewright::performance {
 
 namespace {
 
-using Layers = std::vector<ConvLayer>;
-
-// Each different convolution of ResNet-50 for 224 x 224 (He et al. 2016, table 1; the stride of a
-// bottleneck in its 3 x 3 layer).
-const Layers kResNet50{
-    {3, 64, 224, 7, 2},     {64, 64, 56, 1},    {64, 64, 56, 3},       {64, 256, 56, 1},
-    {256, 64, 56, 1},       {256, 128, 56, 1},  {128, 128, 56, 3, 2},  {128, 512, 28, 1},
-    {256, 512, 56, 1, 2},   {512, 128, 28, 1},  {128, 128, 28, 3},     {512, 256, 28, 1},
-    {256, 256, 28, 3, 2},   {256, 1024, 14, 1}, {512, 1024, 28, 1, 2}, {1024, 256, 14, 1},
-    {256, 256, 14, 3},      {1024, 512, 14, 1}, {512, 512, 14, 3, 2},  {512, 2048, 7, 1},
-    {1024, 2048, 14, 1, 2}, {2048, 512, 7, 1},  {512, 512, 7, 3},
-};
-
 // Each different convolution of MobileNet-v2 for 224 x 224 (Sandler et al. 2018, table 2).
-const Layers kMobileNetV2{
+const std::vector<ConvLayer> kMobileNetV2{
     {3, 32, 224, 3, 2},        {32, 32, 112, 3, 1, 32},   {32, 16, 112, 1},
     {16, 96, 112, 1},          {96, 96, 112, 3, 2, 96},   {96, 24, 56, 1},
     {24, 144, 56, 1},          {144, 144, 56, 3, 1, 144}, {144, 24, 56, 1},
@@ -38,7 +25,7 @@ ir::ValueId layer(KernelGraph& k, const ConvLayer& c, ir::ValueId x) {
   return k.op("relu", {k.op("add", {y, k.weight({c.out, 1, 1})})});
 }
 
-void add_layers(const std::string& model, const Layers& layers) {
+void add_layers(const std::string& model, const std::vector<ConvLayer>& layers) {
   for (const ConvLayer& c : layers)
     add_benchmark("conv/" + model + "_" + c.name(), [c](KernelGraph& k) {
       ir::ValueId x = k.input(c.input());
@@ -50,7 +37,7 @@ void add_layers(const std::string& model, const Layers& layers) {
 }  // namespace
 
 void add_convolution() {
-  add_layers("resnet50", kResNet50);
+  add_layers("resnet50", resnet50_layers());
   add_layers("mobilenet_v2", kMobileNetV2);
   const ConvLayer alone{64, 64, 56, 3};  // reads and writes the rows of channels that callers have
   add_benchmark("conv/alone_" + alone.name(),

@@ -10,6 +10,7 @@ void add_reduction();    // sums of rows and columns, softmax, layer normalisati
 void add_movement();     // transposes, concatenations
 void add_attention();    // the heads of BERT-base between their projections
 void add_recurrent();    // one LSTM layer
+void add_training();     // what steps add: gradients of products and layers, an optimiser
 void add_int8();         // products of 8 bits, alone and between quantisation nodes
 
 }  // namespace tilewright::performance

@@ -111,6 +111,7 @@ std::optional<Taken> take_resampled_rows(ScheduleState& s, const Work& work);
 std::optional<Taken> take_pack(ScheduleState& s, const Work& work);
 std::optional<Taken> take_panels(ScheduleState& s, const Work& work);
 std::optional<Taken> take_interleave(ScheduleState& s, const Work& work);
+std::optional<Taken> take_short_rows(ScheduleState& s, const Work& work);
 std::optional<Taken> take_transpose(ScheduleState& s, const Work& work);
 std::optional<Taken> take_elementwise(ScheduleState& s, const Work& work);
 // Reductions.

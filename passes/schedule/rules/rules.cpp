@@ -23,6 +23,8 @@ std::span<const Rule> rules() {
       {"interleave", kPointwise, kNo, false,
        "vectors along each of a few planes stored side by side", nullptr, take_interleave},
       {"squares", kPointwise, kNo, false, "transposition in registers", nullptr, take_transpose},
+      {"short_rows", kPointwise, kNo, false,
+       "rows of a few elements, of which each comes from a plane", nullptr, take_short_rows},
       {"elementwise", kPointwise, kNo, false, "vectors along what is stored side by side", nullptr,
        take_elementwise},
 
