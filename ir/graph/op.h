@@ -62,8 +62,9 @@ inline bool has_reduction(FusionKind k) {
 // Where the channels, dimension 1 of [n, c, spatial...], of operand 0 and the result had best lie
 // in memory. Anywhere: the loops do not care, or do not take other layouts well. Along: the result
 // as the operands, whose elements it takes one by one or by reduction. Innermost: channels side by
-// side, for the window around them is small and vectors run along them.
-enum class Channels : uint8_t { kAnywhere, kAlong, kInnermost };
+// side, for the window around them is small and vectors run along them. Operands innermost: the like,
+// of all operands and not of the result.
+enum class Channels : uint8_t { kAnywhere, kAlong, kInnermost, kOperandsInnermost };
 
 // A dimension that indices point into.
 struct IndexedDim {

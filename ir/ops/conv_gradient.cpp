@@ -150,6 +150,7 @@ const std::vector<OpDef>& conv_gradient_ops() {
              return a;
            }(),
        .fusion = FusionKind::kOpaque,
+       .channels = Channels::kOperandsInnermost,
        .reads_stored = true,
        .infer_type = infer_weights_gradient,
        .compute = compute_weights_gradient,

@@ -260,6 +260,23 @@ void compute_average_pool(ComputeContext& c) {
 }
 
 // By x: the transposed convolution, with as many zeros behind as x has elements that no window takes.
+// Windows of one element, of which strides leave out most.
+bool reads_apart(const NodeView& node) {
+  const WindowGeometry g = conv_geometry(node).value();
+  bool apart = false;
+  for (size_t d = 0; d < g.kernel.size(); ++d) {
+    if (g.kernel[d] != 1 || !is_zero(g.pads_begin[d]) || !is_zero(g.pads_end[d])) return false;
+    apart |= g.strides[d] > 1;
+  }
+  return apart;
+}
+// The elements that such windows read.
+V every(V x, const std::vector<int64_t>& strides) {
+  for (size_t d = 0; d < strides.size(); ++d)
+    if (strides[d] > 1) x.id = x.n.slice(x.id, static_cast<int>(d) + 2, 0, INT64_MAX, strides[d]);
+  return x;
+}
+
 void gradient_of_conv(GradientContext& c) {
   const NodeView node = c.view();
   if (node.has(2) || node.has(3) || node.has(4)) c.fail("zero points have no gradient");
@@ -282,8 +299,13 @@ void gradient_of_conv(GradientContext& c) {
   Attributes a = node.node().attributes;
   a.erase("out_dtype");
   a["kernel_shape"] = kernel_of_weights(node).value();
-  if (c.wants(1))
-    c.add(1, c.dy().make("conv_weights_gradient", {c.dy().id, c.in(0).id}, std::move(a)));
+  if (!c.wants(1)) return;
+  V x = c.in(0);
+  if (reads_apart(node)) {
+    x = every(x, conv_geometry(node).value().strides);
+    a.erase("strides");
+  }
+  c.add(1, c.dy().make("conv_weights_gradient", {c.dy().id, x.id}, std::move(a)));
 }
 
 }  // namespace

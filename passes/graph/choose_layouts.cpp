@@ -19,9 +19,11 @@ using namespace ir;
 namespace {
 
 bool wants_channels_last(const Node& n) { return n.op->channels == Channels::kInnermost; }
+bool wants_operands_last(const Node& n) { return n.op->channels == Channels::kOperandsInnermost; }
 // Does a layout of the operand carry over to the result at no cost?
 bool is_transparent(const Node& n) {
-  return n.op->fusion == FusionKind::kPointwise || n.op->channels != Channels::kAnywhere;
+  return n.op->fusion == FusionKind::kPointwise || n.op->channels == Channels::kAlong ||
+         wants_channels_last(n);
 }
 
 // The operands whose elements go into those of the result: not weights.
@@ -74,6 +76,11 @@ std::vector<bool> chosen_values(const Graph& graph, const MachineDescription& ma
       roots[components.find(static_cast<size_t>(n.outputs[0]))] += layout_cost(graph, n, machine);
       if (eligible(n.inputs[0])) roots[components.find(static_cast<size_t>(n.inputs[0]))];
     }
+  for (const Node& n : graph.nodes)
+    if (wants_operands_last(n))
+      for (ValueId in : n.inputs)
+        if (eligible(in))
+          roots[components.find(static_cast<size_t>(in))] += layout_cost(graph, n, machine);
   // What the graph takes and gives is row-major.
   for (const auto* given : {&graph.inputs, &graph.outputs})
     for (ValueId v : *given)
@@ -167,7 +174,7 @@ class ChooseLayouts : public GraphRewriter {
     for (size_t i = 0; i < n.inputs.size(); ++i) n.inputs[i] = packed(n, i);
     for (ValueId& v : n.inputs) {
       if (boundary) v = row_major(v);
-      if (is_transparent(n) && v != kNone) v = channels_innermost(v);
+      if ((is_transparent(n) || wants_operands_last(n)) && v != kNone) v = channels_innermost(v);
     }
     // A view of what is row-major is so, too.
     if (boundary || (view && lies_row_major(n.inputs[0])))

@@ -17,7 +17,7 @@ struct LayoutCost {
   bool prefers_rows() const;
 };
 
-// Of one node with channels (OpDef::channels).
+// Of one node that wants channels innermost, of its results or its operands (OpDef::channels).
 LayoutCost layout_cost(const ir::Graph& graph, const ir::Node& node,
                        const ir::MachineDescription& machine);
 // Of copying a value between both layouts; nothing for the few channels that are read where they lie.

@@ -124,6 +124,8 @@ std::vector<GradientCase> windows() {
   return {
       // Convolutions: strides that leave elements over, dilations, groups, other ranks.
       {"conv", "rest", {f({1, 2, 8, 7}), f({3, 2, 3, 2})}, {{"strides", Ints{3, 2}}}},
+      {"conv", "apart", {f({2, 3, 5, 7}), f({2, 3, 1, 1})}, {{"strides", Ints{2, 3}}}},
+      {"conv", "one_row", {f({2, 3, 5, 7}), f({2, 3, 1, 1})}, {{"strides", Ints{1, 2}}}},
       {"conv",
        "groups",
        {f({2, 6, 5, 5}), f({4, 3, 3, 3})},

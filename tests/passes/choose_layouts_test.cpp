@@ -48,6 +48,25 @@ TEST(ChooseLayouts, ChannelsInnermostAroundConvolutions) {
   output c as "c"
 )");
 }
+// The gradient of weights wants both of its operands so, and gives what is none of their kind.
+TEST(ChooseLayouts, ChannelsInnermostForGradientsOfWeights) {
+  const ir::Graph g = parsed_graph(R"(  input x: f32[4, 16, 9, 9]
+  input y: f32[4, 32, 9, 9]
+  a: f32[4, 16, 9, 9] = relu(x)
+  b: f32[4, 32, 9, 9] = relu(y)
+  c: f32[32, 16, 1, 1] = conv_weights_gradient(b, a) {kernel_shape = [1, 1]}
+  output c as "c"
+)");
+  expect_graph(g, choose_layouts(g, {}), R"(  input x: f32[4, 16, 9, 9]
+  input y: f32[4, 32, 9, 9]
+  a: f32[4, 16, 9, 9] layout(d0, d2, d3, d1) = identity(x)
+  a_1: f32[4, 16, 9, 9] layout(d0, d2, d3, d1) = relu(a)
+  b: f32[4, 32, 9, 9] layout(d0, d2, d3, d1) = identity(y)
+  b_1: f32[4, 32, 9, 9] layout(d0, d2, d3, d1) = relu(b)
+  c: f32[32, 16, 1, 1] = conv_weights_gradient(b_1, a_1) {kernel_shape = [1, 1]}
+  output c as "c"
+)");
+}
 // Each kind of window keeps the channels where the convolution before it has them.
 TEST(ChooseLayouts, PoolsLieAsTheConvolutionBeforeThem) {
   for (const std::string pool : {"max_pool", "average_pool", "sum_pool"}) {

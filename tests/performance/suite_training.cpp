@@ -34,8 +34,13 @@ void weights_gradient(KernelGraph& k, const ConvLayer& c) {
   k.operations = kImages * c.operations();
   ir::Attributes attributes = window(c);
   attributes["kernel_shape"] = std::vector<int64_t>{c.kernel, c.kernel};
-  const ir::ValueId dy = between_layers(k, k.input(c.result(kImages)), kTimed),
-                    x = between_layers(k, k.input(c.input(kImages)), kTimed);
+  const ir::ValueId dy = between_layers(k, k.input(c.result(kImages)), kTimed);
+  // Windows of one element take what they read first, as the gradient of a convolution has it.
+  const bool apart = c.kernel == 1 && c.stride > 1;
+  if (apart) attributes["strides"] = std::vector<int64_t>{1, 1};
+  const Shape read =
+      apart ? Shape{kImages, c.in, c.result_extent(), c.result_extent()} : c.input(kImages);
+  const ir::ValueId x = between_layers(k, k.input(read), kTimed);
   k.output(k.op(kTimed, {dy, x}, std::move(attributes)));
 }
 

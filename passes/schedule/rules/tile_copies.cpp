@@ -12,6 +12,7 @@
 #include "ir/loops/rewrite.h"
 #include "passes/cost/panel_width.h"
 #include "passes/schedule/rules/block_kinds.h"
+#include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/share_out.h"
 #include "passes/schedule/rules/tile_rule.h"
 #include "passes/schedule/tree.h"
@@ -133,9 +134,13 @@ class Operands {
   }
   // Columns as a tile has them, rows by a line of the cache; 0: a copy does not pay.
   int64_t width_of(const BlockAccess& a, int inner, bool columns) const {
-    constexpr int64_t kLine = 64;
+    constexpr int64_t kLine = 64, kFewestOfLarge = 200, kTimesL2 = 16;
     const ProductSizes sizes = sizes_of(a, inner);
     if (columns) return panel_width(s_.machine(), sizes);
+    // What rows read is broadcast, and a line serves several tiles: of what is far larger than the second cache
+    // less is won than its copy takes.
+    const bool is_large = bytes_of(*a.buffer) > kTimesL2 * s_.machine().l2_bytes;
+    if (is_large && sizes.rows * sizes.repeats < kFewestOfLarge) return 0;
     return is_worth_a_copy(sizes) ? kLine / sizes.bytes : 0;
   }
   int64_t lanes_of(const BlockAccess& a) const {

@@ -35,6 +35,21 @@ bool TileRule::reads_pieces() const {
   return false;
 }
 
+// Of rows that were copied into panels: what all terms lie in. Between those of a window with strides lies what
+// no term reads.
+int64_t TileRule::bytes_of_row_panel() const {
+  int64_t most = 0;
+  for (const BlockAccess& a : block_accesses(block_)) {
+    const Layout& layout = a.buffer->layout;
+    if (a.write || a.stride(parallel_[j_]) != 0 || layout.empty() || layout.back().modulus == 0)
+      continue;
+    for (size_t r : reduce_)
+      most = std::max(most, a.stride(r).value_or(0) * extent_or(block_.axes[r].extent, 1) *
+                                byte_size(a.buffer->dtype));
+  }
+  return most;
+}
+
 // BLIS's loop over k_c: the panel of B for one block of the reduction stays in half of L2, or of L1 where it
 // is no panel, while all rows pass over it; accumulators wait on the stack in between.
 bool TileRule::block_reduction() {
@@ -50,6 +65,7 @@ bool TileRule::block_reduction() {
     extents.push_back(extent_or(block_.axes[r].extent, 1));
     panel *= extents.back();
   }
+  panel = std::max(panel, bytes_of_row_panel());
   const bool pieces = extents.size() > 1 && reads_pieces();
   const int64_t most = pieces ? s_.machine().l1_bytes : bytes_of_a_panel(s_.machine());
   if (panel <= most || *rows < 3 * tile_.rows || *rows * width * byte_size(t) > kMostLocalBytes)

@@ -85,6 +85,7 @@ class TileRule : public BlockRule {
   // outer part of the reduction goes around the rows: their sums wait in a buffer of their own.
   bool block_reduction();
   bool reads_pieces() const;
+  int64_t bytes_of_row_panel() const;
   bool annotate_tile(const std::string& block);
   bool annotate_init();
   // The block that makes what the tile reads, of a copy with padding; empty when there is none.
@@ -100,6 +101,7 @@ class TileRule : public BlockRule {
   // is not known of its extents may be 1.
   bool is_large_step() const;
   void parallelize_step();
+  bool reads_rows_from_memory() const;
   bool share_out_rows();
   void parallelize();
 

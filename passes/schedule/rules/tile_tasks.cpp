@@ -36,13 +36,28 @@ void TileRule::parallelize_step() {
   if (s_.decide_whether(loop("fork"), true, Bits::kKept)) s_.attempt("parallelize", {tasks});
 }
 
+// Is what moves with the rows known to be far larger than the second cache?
+bool TileRule::reads_rows_from_memory() const {
+  constexpr int64_t kTimesL2 = 16;
+  for (const BlockAccess& a : block_accesses(block_)) {
+    if (a.write || a.buffer == block_.body.as<Store>()->buffer || a.stride(parallel_[j_]) != 0)
+      continue;
+    int64_t bytes = byte_size(a.buffer->dtype);
+    for (const Expr& e : a.buffer->shape)
+      bytes = std::min<int64_t>(bytes * extent_or(e, 0), int64_t{1} << 40);
+    if (bytes > kTimesL2 * s_.machine().l2_bytes) return true;
+  }
+  return false;
+}
+
 // Each thread takes rows of its own, and all panels for them: then it reads what it wrote itself, or may
 // have, and no thread all that the others wrote. Panels stream from L2 for each tile of rows.
 bool TileRule::share_out_rows() {
   const auto rows = as_int(row_extent_);
   const int64_t threads = std::max(s_.machine().threads, 1);
-  if (threads == 1 || columns_first_ || !hoisted_.empty() || rows_.empty() || !rows ||
-      *rows % tile_.rows != 0)
+  // One thread does so where rows come from memory: once, and not for each panel.
+  if ((threads == 1 && !reads_rows_from_memory()) || columns_first_ || !hoisted_.empty() ||
+      rows_.empty() || !rows || *rows % tile_.rows != 0)
     return false;
   const int64_t tiles = *rows / tile_.rows;
   const bool fits = operand_bytes().weights <= bytes_of_a_panel(s_.machine());
