@@ -49,8 +49,8 @@ std::string inputs_text(const SizedModel& bound) {
   return text;
 }
 
-using Tuned = Result<autotune::TuneResult>;
-using Tune = std::function<Tuned(const CompileOptions&, const autotune::TuneOptions&)>;
+using Tune = std::function<Result<autotune::TuneResult>(const CompileOptions&,
+                                                        const autotune::TuneOptions&)>;
 
 // Tunes by `run`, and says what came of it. model, inputs: what a page is on.
 int tune_and_report(const ModelOptions& options, const TuneArguments& arguments,
@@ -114,7 +114,7 @@ int tune_training(const ModelOptions& options, const std::string& job_file,
                 std::string(name(step.inputs[i].dtype())) + to_string(step.inputs[i].shape());
     const std::vector<std::vector<Tensor>> sets{step.inputs};
     TuneArguments how = arguments;
-    if (k > 0) how.report.clear();
+    if (k > 0) how.report.clear();  // the page is on what takes the time
     const int done = tune_and_report(options, how, part, job_file, inputs,
                                      [&](const auto& compile, const auto& tuning) {
                                        return tune(step.graph, sets, compile, tuning);

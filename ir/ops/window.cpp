@@ -259,7 +259,6 @@ void compute_average_pool(ComputeContext& c) {
       "divide");
 }
 
-// By x: the transposed convolution, with as many zeros behind as x has elements that no window takes.
 // Windows of one element, of which strides leave out most.
 bool reads_apart(const NodeView& node) {
   const WindowGeometry g = conv_geometry(node).value();
@@ -277,6 +276,7 @@ V every(V x, const std::vector<int64_t>& strides) {
   return x;
 }
 
+// By x: the transposed convolution, with as many zeros behind as x has elements that no window takes.
 void gradient_of_conv(GradientContext& c) {
   const NodeView node = c.view();
   if (node.has(2) || node.has(3) || node.has(4)) c.fail("zero points have no gradient");
