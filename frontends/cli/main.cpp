@@ -28,6 +28,15 @@ void add_machine(CLI::App* app, ModelOptions& o) {
                   "a JSON file of what is otherwise on the machine to make code for: caches, "
                   "vectors, features, speeds; `tilewright devices --json` prints one");
 }
+void add_numerics(CLI::App* app, ModelOptions& o) {
+  app->add_option("--numerics", o.numerics,
+                  "exact: each result rounded to its type, sums in one order on every CPU with the "
+                  "same vectors; standard: also Winograd convolutions, and what moves roundings; "
+                  "relaxed: also activations of 16 bits where weights have 8")
+      ->check(CLI::IsMember(std::vector<std::string>(tilewright::kNumericsNames.begin(),
+                                                     tilewright::kNumericsNames.end())))
+      ->capture_default_str();
+}
 void add_model_options(CLI::App* app, ModelOptions& o, const char* model) {
   app->add_option("MODEL", o.model, model)->required();
   app->add_option(
@@ -38,13 +47,7 @@ void add_model_options(CLI::App* app, ModelOptions& o, const char* model) {
   app->add_option("--threads", o.threads,
                   "threads to run with, and for schedules to assume; 0: one per available CPU")
       ->check(CLI::Range(0, 1024));
-  app->add_option("--numerics", o.numerics,
-                  "exact: each result rounded to its type, sums in one order on every CPU with the "
-                  "same vectors; standard: also Winograd convolutions, and what moves roundings; "
-                  "relaxed: also activations of 16 bits where weights have 8")
-      ->check(CLI::IsMember(std::vector<std::string>(tilewright::kNumericsNames.begin(),
-                                                     tilewright::kNumericsNames.end())))
-      ->capture_default_str();
+  add_numerics(app, o);
   app->add_flag("--no-cache{false}", o.use_cache,
                 "compile all anew, and keep nothing; else what was compiled before is taken from "
                 "~/.cache/tilewright (TILEWRIGHT_CACHE_BYTES says how large that may become)");
@@ -193,6 +196,7 @@ void add_train(CLI::App& app, Arguments& a) {
   add_database(c, a.model);
   c->add_option("--threads", a.model.threads, "threads to run with; 0: one per available CPU")
       ->check(CLI::Range(0, 1024));
+  add_numerics(c, a.model);
   auto* resume = c->add_flag("--resume", a.train.resume,
                              "go on from the job's newest checkpoint, and end if there is none; "
                              "without this option, begin then");

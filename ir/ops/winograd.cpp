@@ -102,7 +102,7 @@ void compute_weights(ComputeContext& c) {
                                                load(w, {i[3], i[2], Expr(k), i[1]}));
                                  }));
       },
-      "weights_columns");
+      kWinogradWeightsColumns);
   c.b.compute(
       c.out(),
       [&](const Axes& i) {
@@ -111,7 +111,7 @@ void compute_weights(ComputeContext& c) {
                                                                      {i[0], Expr(k), i[2], i[3]});
                                                        })));
       },
-      "weights_rows");
+      kWinogradWeightsRows);
 }
 
 std::vector<int64_t> pads_of(const NodeView& c) {

@@ -10,4 +10,8 @@ inline constexpr const char* kWinogradProduct = "winograd_product";  // [p, p, t
 inline constexpr const char* kWinogradColumns = "winograd_columns";  // [m, p, tiles, o]
 inline constexpr const char* kWinogradOutput = "winograd_output";    // [n, o, h, w]
 
+// The blocks of winograd_weights.
+inline constexpr const char* kWinogradWeightsColumns = "weights_columns";  // [p, 3, c, o]
+inline constexpr const char* kWinogradWeightsRows = "weights_rows";        // [p, p, c, o]
+
 }  // namespace tilewright::ir

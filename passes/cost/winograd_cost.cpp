@@ -23,12 +23,12 @@ constexpr double kWindow = 9;
 // Instructions for a tile and a vector of channels, as the operator's transforms are written: along
 // the m + 2 columns, then along the rows.
 struct TransformOps {
-  double input, input_stores, output, output_stores;
+  double input, input_stores, output, output_stores, weights;
 };
 TransformOps ops_of(int64_t m) {
   const double p = static_cast<double>(m + 2), r = static_cast<double>(m);
   const double of_points = m == 4 ? 12 : 4, of_results = m == 4 ? 12 : 4;
-  return {2 * p * of_points, 2 * p * p, (p + r) * of_results, (p + r) * r};
+  return {2 * p * of_points, 2 * p * p, (p + r) * of_results, (p + r) * r, (p + 3) * of_points};
 }
 // A form that is not surely faster is not worth its rounding and its memory.
 constexpr double kSurely = 0.8;
@@ -74,6 +74,12 @@ WinogradCost cost_of(const MachineDescription& m, const WindowedProduct& p,
   const double weights = points * c * o * kBytes;
   cost.weights = weights / r.memory +
                  std::max(0.0, (blocks - 1) * weights / cache_rate(m, r, weights) - cost.products);
+  if (p.transforms_weights) {
+    constexpr double kDouble = 2;  // two vectors of f64 for one of f32
+    cost.transform = (kWindow * c * o * kBytes + weights) / r.memory +
+                     c * vectors(p.out_channels, m.lanes(4)) * kDouble * ops.weights /
+                         m.speed.fma_ports / r.cycles;
+  }
   return cost;
 }
 
@@ -128,9 +134,9 @@ std::string explain(const WinogradCost& c, int64_t m) {
   char text[256];
   std::snprintf(text, sizeof text,
                 "\n  F(%lldx%lld, 3x3): %.0f us: products %.0f, input %.0f, output %.0f, "
-                "exchange %.0f, weights %.0f",
+                "exchange %.0f, weights %.0f, their transform %.0f",
                 static_cast<long long>(m), static_cast<long long>(m), c.total(), c.products,
-                c.input, c.output, c.exchange, c.weights);
+                c.input, c.output, c.exchange, c.weights, c.transform);
   return text;
 }
 

@@ -15,19 +15,21 @@ namespace tilewright::passes {
 struct WindowedProduct {
   // Sizes in elements; tiles at the border count whole.
   int64_t images = 1, in_channels = 1, out_channels = 1, height = 1, width = 1;
+  bool transforms_weights = false;  // at each run: they are no constants
   int64_t tiles_down(int64_t m) const { return (height + m - 1) / m; }
   int64_t tiles_across(int64_t m) const { return (width + m - 1) / m; }
 };
 
 // Microseconds with all threads that the machine description names.
 struct WinogradCost {
-  double products = 0;  // multiply-adds of the (m + 2)^2 matrix products
-  double input = 0;     // transforms of the input, repeated for each group of panels
-  double output = 0;    // transforms of the products
-  double exchange = 0;  // what the transforms and products hand over through the caches
-  double weights = 0;   // reading the weights, (m + 2)^2 for 9, anew for each block of tiles
+  double products = 0;   // multiply-adds of the (m + 2)^2 matrix products
+  double input = 0;      // transforms of the input, repeated for each group of panels
+  double output = 0;     // transforms of the products
+  double exchange = 0;   // what the transforms and products hand over through the caches
+  double weights = 0;    // reading the weights, (m + 2)^2 for 9, anew for each block of tiles
+  double transform = 0;  // of weights that only the run knows
   // The terms follow one another within a task, so they add.
-  double total() const { return products + input + output + exchange + weights; }
+  double total() const { return products + input + output + exchange + weights + transform; }
 };
 // Tiles have m x m results. A task is a block of down x across tiles of one image by `panels`
 // panels of results' channels, each as wide as the tile in registers.

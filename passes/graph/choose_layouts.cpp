@@ -217,6 +217,12 @@ class ChooseLayouts : public GraphRewriter {
         decision_name(graph_, n, "operand" + std::to_string(i)), ways.names, ways.usual,
         Bits::kKept)];
     if (layout.empty()) return v;
+    // They are transformed into panels as well as into rows.
+    if (const NodeRef maker = producer(v);
+        maker && maker->op == ops::winograd_weights() && used_once(v)) {
+      graph_.value(v).layout = layout;
+      return v;
+    }
     std::vector<ValueId>& copies = packed_[v];
     for (ValueId copy : copies)
       if (graph_.value(copy).layout == layout) return copy;

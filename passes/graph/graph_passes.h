@@ -56,8 +56,8 @@ ir::Graph absorb_scales(ir::Graph graph);
 // Products with zero points become products of bytes and corrections.
 ir::Graph expand_zero_points(ir::Graph graph);
 
-// Convolutions of f32 with constant 3x3 weights become Winograd convolutions where an analytic cost
-// says that these are faster; their weights are then constants to fold.
+// Convolutions of f32 with 3x3 weights become Winograd convolutions where an analytic cost says that
+// these are faster; constant weights are then constants to fold, others are transformed at each run.
 ir::Graph use_winograd(ir::Graph graph, const ir::MachineDescription& machine,
                        Decisions* decisions = nullptr);
 

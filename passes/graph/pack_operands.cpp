@@ -9,9 +9,8 @@
 
 #include "ir/graph/op.h"
 #include "ir/ops/known_ops.h"
-#include "ir/ops/window.h"
-#include "passes/cost/panel_width.h"
 #include "passes/cost/tile_cost.h"
+#include "passes/graph/operand_panels.h"
 
 namespace tilewright::passes {
 
@@ -88,74 +87,6 @@ Layout in_groups(const Graph& graph, const Node& n, const MachineDescription& ma
   return layout;
 }
 
-int64_t known(const Expr& e) { return as_int(e).value_or(0); }
-int64_t times(int64_t n, const Expr& e) { return std::min<int64_t>(n * known(e), 1 << 30); }
-
-// matmul by one matrix.
-std::optional<ProductSizes> sizes_of_matmul(const Graph& graph, const Node& n) {
-  const TensorType &a = graph.value(n.inputs[0]).type, &b = graph.value(n.inputs[1]).type;
-  if (b.rank() != 2 || a.rank() < 2) return std::nullopt;
-  const NodeView view(graph, n);
-  const int columns = view.attr_int("trans_b") ? 0 : 1,
-            terms = a.rank() - (view.attr_int("trans_a") ? 2 : 1);
-  ProductSizes sizes{.rows = 1,
-                     .columns = known(b.dims[static_cast<size_t>(columns)]),
-                     .terms = known(b.dims[static_cast<size_t>(1 - columns)]),
-                     .bytes = byte_size(b.dtype),
-                     .is_transposed = columns == 0};
-  for (int d = 0; d < a.rank(); ++d)
-    if (d != terms) sizes.rows = times(sizes.rows, a.dims[static_cast<size_t>(d)]);
-  return sizes;
-}
-
-// conv: the pixels of results are rows, and those of one line of an image are side by side.
-std::optional<ProductSizes> sizes_of_conv(const Graph& graph, const Node& n,
-                                          const MachineDescription& machine) {
-  const NodeView view(graph, n);
-  const TensorType &x = view.type(0), &w = view.type(1);
-  const auto kernel = kernel_of_weights(view);
-  if (!kernel.ok() || w.rank() < 3 || view.attr_int("group", 1) != 1) return std::nullopt;
-  const auto g = window_geometry(view, x.dims, *kernel);
-  if (!g.ok()) return std::nullopt;
-  ProductSizes sizes{.rows = 1,
-                     .columns = known(w.dims[0]),
-                     .terms = known(w.dims[1]),
-                     .bytes = byte_size(w.dtype),
-                     .repeats = known(x.dims[0]),
-                     .is_transposed = true};
-  bool runs_on = tiles_cover(machine, std::max<int64_t>(known(g->out.back()), 1));
-  for (size_t d = g->kernel.size(); d-- > 0;) {
-    sizes.terms = std::min<int64_t>(sizes.terms * g->kernel[d], 1 << 30);
-    int64_t& lines = runs_on || d + 1 == g->kernel.size() ? sizes.rows : sizes.repeats;
-    lines = times(lines, g->out[d]);
-    // From one line to the next.
-    runs_on &= g->kernel[d] == 1 && g->strides[d] == 1 && is_zero(g->pads_begin[d]) &&
-               is_zero(g->pads_end[d]);
-  }
-  if (!runs_on) return sizes;
-  sizes.within = known(g->out.back());
-  sizes.rows = times(std::exchange(sizes.repeats, 1), sizes.rows);
-  return sizes;
-}
-
-// Panels of columns, each of which a tile reads as one stream.
-Layout in_panels(const Graph& graph, const Node& n, const MachineDescription& machine) {
-  const TensorType& b = graph.value(n.inputs[1]).type;
-  if (b.dtype != graph.value(n.outputs[0]).type.dtype ||
-      (b.dtype != DType::kFloat32 && b.dtype != DType::kFloat64))
-    return {};
-  const auto sizes =
-      n.op == ops::conv() ? sizes_of_conv(graph, n, machine) : sizes_of_matmul(graph, n);
-  const int64_t width = sizes ? panel_width(machine, *sizes) : 0;
-  if (width == 0) return {};
-  const int columns = sizes->is_transposed ? 0 : 1;
-  Layout layout{{columns, width, 0}};
-  // The window of a convolution goes around its channels.
-  for (int d = 2; d < b.rank(); ++d) layout.push_back({d, 1, 0});
-  layout.insert(layout.end(), {{1 - columns, 1, 0}, {columns, 1, width}});
-  return layout;
-}
-
 }  // namespace
 
 bool pays_for_dots(const TensorType& a, const TensorType& b, bool trans_b) {
@@ -189,10 +120,10 @@ PackedLayouts layouts_to_pack(const Graph& graph, const Node& node, size_t i,
   };
   if (const int dim = dimension_to_pack(graph, node, i); dim >= 0)
     add("by_columns", with_innermost(dim, graph.value(v).type.rank()), !has_few_rows(graph, node));
-  if ((node.op != ops::matmul() && node.op != ops::conv()) || i != 1) return ways;
-  if (Layout panels = in_panels(graph, node, machine); !panels.empty())
+  if (i != 1) return ways;
+  if (Layout panels = operand_panels(graph, node, machine); !panels.empty())
     add("by_panels", std::move(panels), true);
-  if (node.op == ops::conv()) return ways;
+  if (node.op != ops::matmul()) return ways;
   if (Layout groups = in_groups(graph, node, machine); !groups.empty())
     add("by_groups", std::move(groups), true);
   return ways;

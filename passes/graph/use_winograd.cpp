@@ -1,5 +1,4 @@
-// Convolutions with windows of 3x3 and constant weights become Winograd convolutions where these
-// are surely faster.
+// Convolutions with windows of 3x3 become Winograd convolutions where these are surely faster.
 #include "ir/ops/window.h"
 #include "passes/cost/winograd_cost.h"
 #include "passes/graph/rewrite_graph.h"
@@ -42,7 +41,7 @@ class UseWinograd : public GraphRewriter {
   }
   // The pads of a convolution that can take the form; nothing when it cannot.
   std::optional<std::vector<int64_t>> pads_of_3x3(const Node& n) const {
-    if (n.op != ops::conv() || n.inputs.size() != 2 || !is_fixed(n.inputs[1])) return std::nullopt;
+    if (n.op != ops::conv() || n.inputs.size() != 2) return std::nullopt;
     const TensorType &x = type(n.inputs[0]), &w = type(n.inputs[1]), &y = type(n.outputs[0]);
     if (x.dtype != DType::kFloat32 || y.dtype != x.dtype || x.rank() != 4) return std::nullopt;
     const NodeView view(graph_, n);
@@ -63,14 +62,16 @@ class UseWinograd : public GraphRewriter {
       }
     return pads;
   }
-  // One image: variants of a model for other numbers of images share their weights.
+  // One image where variants of a model for other numbers of images share their weights.
   WindowedProduct sizes(const Node& n) const {
     const TensorType &w = type(n.inputs[1]), &y = type(n.outputs[0]);
-    return {.images = 1,
+    const bool shared = is_fixed(n.inputs[1]);
+    return {.images = shared ? 1 : std::max<int64_t>(as_int(y.dims[0]).value_or(1), 1),
             .in_channels = *as_int(w.dims[1]),
             .out_channels = *as_int(w.dims[0]),
             .height = as_int(y.dims[2]).value_or(1),
-            .width = as_int(y.dims[3]).value_or(1)};
+            .width = as_int(y.dims[3]).value_or(1),
+            .transforms_weights = !shared};
   }
   const MachineDescription& machine_;
 };

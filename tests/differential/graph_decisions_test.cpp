@@ -71,6 +71,15 @@ const LayerCase kLayers[] = {
   y: f32[1, 20, 26, 20] = relu(t)
 )",
      {"separate_phases", "layout"}},
+    {"weights_known_at_the_run",
+     R"(
+  input x: f32[2, 24, 20, 27]
+  input w: f32[33, 24, 3, 3]
+  r: f32[2, 24, 20, 27] = relu(x)
+  c: f32[2, 33, 20, 27] = conv(r, w) {pads = [1, 1, 1, 1]}
+  y: f32[2, 33, 20, 27] = relu(c)
+)",
+     {"winograd", "layout", "operand1"}},
     {"transposed_product",
      R"(
   input a: f32[37, 64]

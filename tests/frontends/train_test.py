@@ -3,8 +3,9 @@
 what mistakes in a job cost."""
 import json
 import os
+import subprocess
 
-from training import BATCH, DATA, INS, MODEL, OUTPUT, OUTS, SGD, STEPS, Training, job_text, main
+from training import BATCH, DATA, INS, MODEL, OPTIONS, OUTPUT, OUTS, SGD, STEPS, Training, job_text, main
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -215,6 +216,21 @@ class Train(Training):
         for key in ("median_ms", "min_ms", "compile_s", "peak_rss_mib"):
             self.assertGreater(line[key], 0)
         self.assertFalse(os.path.exists(self.path("log.jsonl")))
+
+    def test_exact_steps_do_not_depend_on_caches(self):
+        logs = []
+        for l2 in (1 << 16, 1 << 20):
+            machine = json.loads(subprocess.run([OPTIONS.cli, "devices", "--json"], capture_output=True, text=True,
+                                                check=True).stdout)
+            with open(self.path("machine.json"), "w", encoding="utf-8") as file:
+                json.dump({**machine, "l2_bytes": l2}, file)
+            done = self.train(self.job(), "--numerics", "exact", "--machine", self.path("machine.json"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            logs.append(self.log())
+        self.assertEqual(*logs)
+        done = self.train(self.job(), "--numerics", "sloppy")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("sloppy not in {exact,standard,relaxed}", done.stderr)
 
     def test_mistakes_are_one_clear_error(self):
         for text, message in (

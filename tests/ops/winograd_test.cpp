@@ -143,8 +143,8 @@ class Winograd : public testing::TestWithParam<std::tuple<Layer, int64_t>> {
     w_ = random_tensor(DType::kFloat32, {l.o, l.c, 3, 3}, random_);
   }
   // The layer's own result; between layers it has channels innermost.
-  ir::ValueId conv(GraphCall& call, bool between) {
-    const ir::ValueId x = call.input(x_), w = call.constant(w_);
+  ir::ValueId conv(GraphCall& call, bool between, bool known_at_run = false) {
+    const ir::ValueId x = call.input(x_), w = known_at_run ? call.input(w_) : call.constant(w_);
     const auto& p = layer().pads;
     return call.op("winograd_conv",
                    {between ? between_layers(call, x) : x,
@@ -192,6 +192,27 @@ TEST_P(Winograd, CompiledEqualsThePlainSums) {
       EXPECT_EQ((*runs)[0][0].bytes, (*runs)[1][0].bytes) << "depends on the number of threads";
       if (HasFailure()) return;
     }
+}
+
+// Weights that only the run knows are transformed there, into the panels that the product reads.
+TEST_P(Winograd, WeightsOfTheRunEqualThePlainSums) {
+  for (const char* cpu : {"x86-64-v4", "x86-64-v3", "x86-64"}) {
+    if (!runs_here(cpu)) continue;
+    SCOPED_TRACE(cpu);
+    GraphCall call;
+    call.output(between_layers(call, conv(call, true, true)));
+    const CompiledForm form{true, true, true, cpu};
+    const auto decisions = graph_decisions(call.graph, form);
+    ASSERT_TRUE(decisions.ok());
+    EXPECT_TRUE(std::any_of(decisions->begin(), decisions->end(), [](const passes::Decision& d) {
+      return !d.labels.empty() && d.labels[static_cast<size_t>(d.answer)] == "by_panels";
+    }));
+    auto runs = run_compiled(call.graph, call.inputs, form, {1, 3});
+    ASSERT_TRUE(runs.ok()) << runs.error().to_string();
+    expect_results((*runs)[0][0]);
+    EXPECT_EQ((*runs)[0][0].bytes, (*runs)[1][0].bytes) << "depends on the number of threads";
+    if (HasFailure()) return;
+  }
 }
 
 // Tiles in whole blocks where height and width are not known until the run.

@@ -66,11 +66,22 @@ TEST(UseWinograd, OtherWindowsStay) {
                    zeros(DType::kFloat64, {64, 64, 3, 3})));
 }
 
-TEST(UseWinograd, UnknownWeightsStay) {
-  const ir::Graph g = parsed_graph(
-      "  input x: f32[1, 64, 56, 56]\n  input w: f32[64, 64, 3, 3]\n  y: f32[1, 64, 56, 56] = "
-      "conv(x, w) {pads = [1, 1, 1, 1]}\n  output y as \"y\"\n");
-  EXPECT_EQ(ir::to_text(use_winograd(g, {})), ir::to_text(g));
+// Weights that only the run knows are transformed there, which takes images enough.
+TEST(UseWinograd, WeightsKnownAtTheRun) {
+  const auto form = [](int64_t images, int64_t channels, int64_t extent) {
+    const std::string n = std::to_string(images), c = std::to_string(channels),
+                      e = std::to_string(extent),
+                      x = "f32[" + n + ", " + c + ", " + e + ", " + e + "]";
+    const ir::Graph g = use_winograd(
+        parsed_graph("  input x: " + x + "\n  input w: f32[" + c + ", " + c + ", 3, 3]\n  y: " + x +
+                     " = conv(x, w) {pads = [1, 1, 1, 1]}\n  output y as \"y\"\n"),
+        {});
+    EXPECT_TRUE(ir::verify(g).ok());
+    return g.nodes.back().op->name;
+  };
+  EXPECT_EQ(form(8, 64, 56), "winograd_conv");
+  EXPECT_EQ(form(8, 256, 14), "winograd_conv");
+  EXPECT_EQ(form(1, 256, 7), "conv");
 }
 
 TEST(UseWinograd, SmallLayersStay) {
@@ -194,6 +205,17 @@ TEST(WinogradCost, KernelsSayWhatBothFormsCost) {
     for (const char* phrase : {"direct: ", "F(2x2, 3x3): ", "F(4x4, 3x3): "})
       EXPECT_NE(text.find(phrase), std::string::npos) << form << ": " << text;
   }
+}
+
+TEST(WinogradCost, TransformsOfWeightsCount) {
+  const ir::MachineDescription machine;
+  WindowedProduct p{.in_channels = 64, .out_channels = 64, .height = 56, .width = 56};
+  const WinogradCost of_constants = plan_winograd(machine, p, 4).cost;
+  p.transforms_weights = true;
+  const WinogradCost at_run = plan_winograd(machine, p, 4).cost;
+  EXPECT_EQ(of_constants.transform, 0);
+  EXPECT_GT(at_run.transform, 0);
+  EXPECT_DOUBLE_EQ(at_run.total(), of_constants.total() + at_run.transform);
 }
 
 TEST(WinogradCost, WeightsOutweighFewTiles) {

@@ -11,6 +11,8 @@ std::span<const Rule> rules() {
        "blocks of rows by blocks of keys, while they are in cache", nullptr, take_attention},
       {"winograd", kOperators, kNo, false,
        "a block of tiles through all steps while they are in cache", nullptr, take_winograd},
+      {"winograd_weights", kOperators, kAlsoInParts, false,
+       "both transforms of a vector of channels", nullptr, take_winograd_weights},
       {"shared_rows", kKernel, kAlsoInParts, false, "blocks over the same rows share their loops",
        nullptr, take_shared_rows},
 

@@ -32,16 +32,6 @@ struct Panels {
   int64_t lanes = 1;          // of a vector of them
 };
 
-// The dimensions of a buffer from the outermost to the innermost; none where one is in several pieces.
-std::vector<int> order_in_memory(const BufferNode& b) {
-  std::vector<int> order(static_cast<size_t>(b.rank()));
-  std::iota(order.begin(), order.end(), 0);
-  if (b.layout.empty()) return order;
-  if (b.layout.size() != order.size()) return {};
-  for (size_t d = 0; d < order.size(); ++d) order[d] = b.layout[d].dim;
-  return order;
-}
-
 // A sum of products of [k, i] and [k, j] or [i, k], over k, of which the latter stay as they are; k may be
 // several axes, as the pixels of images.
 class Operands {
@@ -191,6 +181,15 @@ std::vector<int64_t> layout_of(const Panels& p) {
 }
 
 }  // namespace
+
+std::vector<int> order_in_memory(const BufferNode& b) {
+  std::vector<int> order(static_cast<size_t>(b.rank()));
+  std::iota(order.begin(), order.end(), 0);
+  if (b.layout.empty()) return order;
+  if (b.layout.size() != order.size()) return {};
+  for (size_t d = 0; d < order.size(); ++d) order[d] = b.layout[d].dim;
+  return order;
+}
 
 void copy_operands(ScheduleState& s, const std::string& block) {
   const BlockPlace place = s.place(block);

@@ -45,6 +45,7 @@ bool TileRule::write() {
   if (dot_ && !s_.apply("tensorize", {loop("kq"), "dot"})) return false;
   if (matrix_ && !s_.apply("tensorize", {loop("ii"), "dot_tile"})) return false;
   if (!annotate_tile(e_) || !annotate_init()) return false;
+  copy_pieces();
   if (!stage_padding()) parallelize();
   return true;
 }

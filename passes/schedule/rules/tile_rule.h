@@ -85,6 +85,9 @@ class TileRule : public BlockRule {
   // outer part of the reduction goes around the rows: their sums wait in a buffer of their own.
   bool block_reduction();
   bool reads_pieces() const;
+  // Pieces of rows that all tiles of rows read in a block of the reduction are copied side by side.
+  bool copies_pay() const;
+  void copy_pieces();
   int64_t bytes_of_row_panel() const;
   bool annotate_tile(const std::string& block);
   bool annotate_init();
@@ -126,6 +129,9 @@ class TileRule : public BlockRule {
   std::vector<std::string> reduce_loops_;
   std::vector<std::string> hoisted_;  // reduction loops around the rows; the first of reduce_loops_
 };
+
+// The dimensions of a buffer from the outermost to the innermost; none where one is in several pieces.
+std::vector<int> order_in_memory(const ir::BufferNode& b);
 
 // What the block reads across rows of operands that are known at the run alone is copied first, where
 // that pays (tile_copies.cpp).
