@@ -30,6 +30,7 @@ const std::vector<const OpDef*>& all_ops() {
              &resize_ops(),
              &attention_ops(),
              &winograd_ops(),
+             &winograd_gradient_ops(),
              &box_ops(),
              &region_ops(),
              &roi_align_ops(),

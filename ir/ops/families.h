@@ -39,6 +39,7 @@ const std::vector<OpDef>& box_ops();
 const std::vector<OpDef>& resize_ops();
 const std::vector<OpDef>& attention_ops();
 const std::vector<OpDef>& winograd_ops();
+const std::vector<OpDef>& winograd_gradient_ops();
 const std::vector<OpDef>& random_ops();
 const std::vector<OpDef>& conv_gradient_ops();
 const std::vector<OpDef>& transposed_ops();

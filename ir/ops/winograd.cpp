@@ -2,12 +2,6 @@
 // for the m x m results of a tile instead of 9 m^2. m is 2 or 4 (Lavin and Gray, "Fast Algorithms
 // for Convolutional Neural Networks", 2016).
 //
-// For m = 4 the polynomials are evaluated at 0, s, -s, 2 s, -2 s and infinity. The usual s = 1 lets
-// powers up to 8 meet fractions down to 1/24, which costs three bits; at s = 3/4 they are nearer to
-// one another, at no further cost but two multiplications, and exact numbers all the same. (On
-// choosing points: Barabasz, Anderson, Soodhalter and Gregg, "Error Analysis and Improving the
-// Accuracy of Winograd Convolution for Deep Neural Networks", 2020.)
-//
 //    Y = A^T [ (G g G^T) . (B^T d B) ] A     d: tile of m+2 x m+2 inputs, g: 3x3 weights, Y: m x m
 //
 // The element-wise product, summed over channels, is (m+2)^2 independent GEMMs of [tiles, c] by [c,
@@ -15,67 +9,13 @@
 // columns separately (the transforms are separable). Whether it pays is decided in passes/cost;
 // what it does to accuracy, numerics.h says.
 #include "ir/ops/winograd.h"
-
 #include "ir/graph/compute.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
+#include "ir/ops/winograd_transforms.h"
 
 namespace tilewright::ir {
 namespace {
-
-using Values = std::vector<Expr>;  // along a row or column of a tile
-
-Expr f32(double value) { return constant(value, DType::kFloat32); }
-Expr f64(double value) { return constant(value, DType::kFloat64); }
-
-constexpr double kPoint = 0.75, kPoint2 = kPoint * kPoint, kPoint3 = kPoint2 * kPoint,
-                 kPoint4 = kPoint2 * kPoint2;
-
-// values[i]
-Expr pick(const Expr& i, const Values& values) {
-  Expr r = values.back();
-  for (size_t k = values.size() - 1; k-- > 0;)
-    r = select(eq(i, Expr(static_cast<int64_t>(k))), values[k], r);
-  return r;
-}
-// value(0), value(1), ...
-Values along(int64_t n, const std::function<Expr(int64_t)>& value) {
-  Values v;
-  for (int64_t k = 0; k < n; ++k) v.push_back(value(k));
-  return v;
-}
-
-// Element i of B^T d, for m + 2 values.
-Expr transform_input(const Expr& i, const Values& d) {
-  if (d.size() == 4) return pick(i, {d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]});
-  const Expr s = f32(kPoint), s2 = f32(2 * kPoint);
-  const Expr even = d[4] - f32(4 * kPoint2) * d[2], odd = d[3] - f32(4 * kPoint2) * d[1];
-  const Expr near_even = d[4] - f32(kPoint2) * d[2], near_odd = d[3] - f32(kPoint2) * d[1];
-  return pick(i, {f32(4 * kPoint4) * d[0] + (d[4] - f32(5 * kPoint2) * d[2]), even + s * odd,
-                  even - s * odd, near_even + s2 * near_odd, near_even - s2 * near_odd,
-                  f32(4 * kPoint4) * d[1] + (d[5] - f32(5 * kPoint2) * d[3])});
-}
-// Element i of A^T p, for m + 2 products.
-Expr transform_output(const Expr& i, const Values& p) {
-  const Expr sum1 = p[1] + p[2], difference1 = p[1] - p[2];
-  if (p.size() == 4) return pick(i, {p[0] + sum1, difference1 - p[3]});
-  const Expr sum2 = p[3] + p[4], difference2 = p[3] - p[4];
-  return pick(i, {p[0] + sum1 + sum2, f32(kPoint) * difference1 + f32(2 * kPoint) * difference2,
-                  f32(kPoint2) * sum1 + f32(4 * kPoint2) * sum2,
-                  f32(kPoint3) * difference1 + p[5] + f32(8 * kPoint3) * difference2});
-}
-// Element i of G w, of m + 2.
-Expr transform_weights(const Expr& i, int64_t points, const Values& w) {
-  if (points == 4) {
-    const Expr outer = w[0] + w[2];
-    return pick(i, {w[0], f64(0.5) * (outer + w[1]), f64(0.5) * (outer - w[1]), w[2]});
-  }
-  const Expr near = w[0] + f64(kPoint2) * w[2], far = w[0] + f64(4 * kPoint2) * w[2],
-             middle = f64(kPoint) * w[1];
-  const auto part = [](double n, const Expr& e) { return f64(1 / (n * kPoint4)) * e; };
-  return pick(i, {part(4, w[0]), part(-6, near + middle), part(-6, near - middle),
-                  part(24, far + f64(2) * middle), part(24, far - f64(2) * middle), w[2]});
-}
 
 // w: [o, c, 3, 3]
 Status infer_weights(InferContext& c) {
@@ -97,19 +37,19 @@ void compute_weights(ComputeContext& c) {
   c.b.compute(
       columns,
       [&](const Axes& i) {
-        return transform_weights(i[0], points, along(3, [&](int64_t k) {
-                                   return cast(DType::kFloat64,
-                                               load(w, {i[3], i[2], Expr(k), i[1]}));
-                                 }));
+        return transform_weights(
+            i[0], points, winograd_values(3, [&](int64_t k) {
+              return cast(DType::kFloat64, load(w, {i[3], i[2], Expr(k), i[1]}));
+            }));
       },
       kWinogradWeightsColumns);
   c.b.compute(
       c.out(),
       [&](const Axes& i) {
-        return cast(DType::kFloat32, transform_weights(i[1], points, along(3, [&](int64_t k) {
-                                                         return load(columns,
-                                                                     {i[0], Expr(k), i[2], i[3]});
-                                                       })));
+        return cast(DType::kFloat32,
+                    transform_weights(i[1], points, winograd_values(3, [&](int64_t k) {
+                                        return load(columns, {i[0], Expr(k), i[2], i[3]});
+                                      })));
       },
       kWinogradWeightsRows);
 }
@@ -139,25 +79,6 @@ Status infer_conv(InferContext& c) {
   return {};
 }
 
-// x at a place of the padded input; what is not inside is 0.
-struct PaddedInput {
-  const Buffer& x;
-  int64_t top, left;  // pads before x
-  int64_t tile;
-  // Row k of a tile.
-  Expr operator()(const Expr& n, const Expr& channel, const Expr& down, int64_t k,
-                  const Expr& column) const {
-    const Expr p = down * Expr(tile) + Expr(k - top), q = column - Expr(left);
-    Expr inside = q < x->shape[3];
-    if (left > 0) inside = logical_and(q >= Expr(0), inside);
-    if (k < top) inside = logical_and(p >= Expr(0), inside);
-    inside = logical_and(p < x->shape[2], inside);
-    return select(inside, load(x, {n, channel, p, q}), f32(0));
-  }
-};
-
-// The transforms go along columns, then along rows. Of the input the first one is shared by tiles
-// side by side; it covers the padding too.
 void compute_conv(ComputeContext& c) {
   const Buffer &x = c.in(0), &u = c.in(1), &y = c.out();
   const std::vector<int64_t> pads = pads_of(c);
@@ -166,25 +87,7 @@ void compute_conv(ComputeContext& c) {
   const Expr down = simplify(ceildiv(y->shape[2], tile)),
              across = simplify(ceildiv(y->shape[3], tile));
   const DType t = DType::kFloat32;
-  Buffer rows = c.b.temp("rows", t, {p, n, down, simplify(across * in_tile + 2), x->shape[1]});
-  const PaddedInput padded{x, pads[0], pads[1], tile};
-  c.b.compute(
-      rows,
-      [&](const Axes& i) {
-        return transform_input(
-            i[0], along(points, [&](int64_t k) { return padded(i[1], i[4], i[2], k, i[3]); }));
-      },
-      kWinogradRows);
-  Buffer input = c.b.temp("input", t, {p, p, n, down, across, x->shape[1]});
-  c.b.compute(
-      input,
-      [&](const Axes& i) {
-        return transform_input(i[1], along(points, [&](int64_t k) {
-                                 return load(rows,
-                                             {i[0], i[2], i[3], i[4] * in_tile + Expr(k), i[5]});
-                               }));
-      },
-      kWinogradInput);
+  Buffer input = transformed_input(c, {x, pads[0], pads[1], tile}, down, across);
   Buffer products = c.b.temp("products", t, {p, p, n, down, across, u->shape[3]});
   c.b.reduce(
       products, {x->shape[1]}, Combiner::kSum,
@@ -197,7 +100,7 @@ void compute_conv(ComputeContext& c) {
   c.b.compute(
       columns,
       [&](const Axes& i) {
-        return transform_output(i[0], along(points, [&](int64_t k) {
+        return transform_output(i[0], winograd_values(points, [&](int64_t k) {
                                   return load(products, {Expr(k), i[1], i[2], i[3], i[4], i[5]});
                                 }));
       },
@@ -206,7 +109,7 @@ void compute_conv(ComputeContext& c) {
       y,
       [&](const Axes& i) {
         return transform_output(
-            floormod(i[3], in_tile), along(points, [&](int64_t k) {
+            floormod(i[3], in_tile), winograd_values(points, [&](int64_t k) {
               return load(columns, {floormod(i[2], in_tile), Expr(k), i[0], floordiv(i[2], in_tile),
                                     floordiv(i[3], in_tile), i[1]});
             }));

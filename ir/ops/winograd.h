@@ -14,4 +14,12 @@ inline constexpr const char* kWinogradOutput = "winograd_output";    // [n, o, h
 inline constexpr const char* kWinogradWeightsColumns = "weights_columns";  // [p, 3, c, o]
 inline constexpr const char* kWinogradWeightsRows = "weights_rows";        // [p, p, c, o]
 
+// The blocks of winograd_weights_gradient beside kWinogradRows and kWinogradInput, those of x.
+inline constexpr const char* kWinogradGradientRows =
+    "winograd_dy_rows";  // [p, n, down, m across, o]
+inline constexpr const char* kWinogradGradientInput = "winograd_dy_tiles";  // [p, p, tiles, o]
+inline constexpr const char* kWinogradGradientProduct = "winograd_dw";  // [p, p, c, o], over tiles
+inline constexpr const char* kWinogradGradientColumns = "winograd_dw_columns";  // [3, p, c, o]
+inline constexpr const char* kWinogradGradientOutput = "winograd_dw_output";    // [o, c, 3, 3]
+
 }  // namespace tilewright::ir

@@ -11,39 +11,19 @@
 
 #include "passes/analysis/extents.h"
 #include "passes/cost/machine_rates.h"
+#include "passes/cost/winograd_terms.h"
 
 namespace tilewright::passes {
 
 using namespace ir;
+using namespace winograd;
 
 namespace {
-
-constexpr double kBytes = 4;  // of an element
-constexpr double kWindow = 9;
-// Instructions for a tile and a vector of channels, as the operator's transforms are written: along
-// the m + 2 columns, then along the rows.
-struct TransformOps {
-  double input, input_stores, output, output_stores, weights;
-};
-TransformOps ops_of(int64_t m) {
-  const double p = static_cast<double>(m + 2), r = static_cast<double>(m);
-  const double of_points = m == 4 ? 12 : 4, of_results = m == 4 ? 12 : 4;
-  return {2 * p * of_points, 2 * p * p, (p + r) * of_results, (p + r) * r, (p + 3) * of_points};
-}
-// A form that is not surely faster is not worth its rounding and its memory.
-constexpr double kSurely = 0.8;
 
 // Threads busy on average: tasks of equal size go in whole rounds.
 double busy(const MachineDescription& m, double tasks) {
   return tasks / std::ceil(tasks / std::max(m.threads, 1));
 }
-int64_t lanes_for(const MachineDescription& m, int64_t columns) {
-  return passes::lanes_for(m, static_cast<int>(kBytes), columns);
-}
-double vectors(int64_t channels, int64_t lanes) {
-  return static_cast<double>((channels + lanes - 1) / lanes);
-}
-
 // Terms by WinogradCost's fields.
 WinogradCost cost_of(const MachineDescription& m, const WindowedProduct& p,
                      const WinogradPlan& plan) {
@@ -104,7 +84,7 @@ WinogradPlan plan_winograd(const MachineDescription& machine, const WindowedProd
   WindowedProduct one = p;
   one.images = 1;
   WinogradPlan best;
-  const int64_t lanes = lanes_for(machine, p.out_channels);
+  const int64_t lanes = product_lanes(machine, p.out_channels);
   for (int64_t down = 1; down <= p.tiles_down(m); ++down) {
     if (p.tiles_down(m) % down) continue;
     WinogradPlan plan{.m = m, .down = down, .across = p.tiles_across(m), .lanes = lanes};
@@ -119,7 +99,7 @@ DirectCost direct_cost(const MachineDescription& m, const WindowedProduct& p) {
   const double c = static_cast<double>(p.in_channels), o = static_cast<double>(p.out_channels);
   const double rows = static_cast<double>(p.images * p.height);
   const TileCost tile =
-      choose_tile(m, {p.width, p.out_channels, lanes_for(m, p.out_channels), p.width}).best;
+      choose_tile(m, {p.width, p.out_channels, product_lanes(m, p.out_channels), p.width}).best;
   const Rates r = rates_of(m, busy(m, rows));
   DirectCost cost;
   cost.products =
@@ -172,7 +152,7 @@ Shares shares_of(const MachineDescription& machine, const AssumedProduct& p,
 
 WinogradPlan plan_blocks(const MachineDescription& machine, const AssumedProduct& p, int64_t m) {
   const MachineDescription one = nominal(machine);
-  const int64_t lanes = lanes_for(machine, p.usual.out_channels);
+  const int64_t lanes = product_lanes(machine, p.usual.out_channels);
   WinogradPlan best;
   double least = std::numeric_limits<double>::infinity();
   for (int64_t down : {1, 2, 4})

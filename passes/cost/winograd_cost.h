@@ -76,6 +76,15 @@ WindowedForms windowed_forms(const ir::MachineDescription& machine, const Window
 // Where extents depend on symbols: costs are of usual images; what is usual is not slower for small
 // ones.
 WindowedForms windowed_forms(const ir::MachineDescription& machine, const AssumedProduct& p);
+// The same for the gradient of the weights of such a convolution; `usual` follows from the totals of
+// these alone.
+struct GradientForms {
+  DirectCost direct;
+  std::vector<WinogradCost> costs;  // of m = 2 and 4
+  int64_t usual = WindowedForms::kDirect;
+  const WinogradCost& cost(int64_t m) const { return costs.at(m == 2 ? 0 : 1); }
+};
+GradientForms gradient_forms(const ir::MachineDescription& machine, const WindowedProduct& p);
 // The costs by which that is decided, by their terms, one line each.
 std::string explain(const ir::MachineDescription& machine, const WindowedProduct& p);
 

@@ -1,4 +1,5 @@
-// Convolutions with windows of 3x3 become Winograd convolutions where these are surely faster.
+// Convolutions with windows of 3x3, and the gradients of their weights, take Winograd's form where that
+// is surely faster.
 #include "ir/ops/window.h"
 #include "passes/cost/winograd_cost.h"
 #include "passes/graph/rewrite_graph.h"
@@ -23,7 +24,29 @@ class UseWinograd : public GraphRewriter {
 
  private:
   bool rewrite(const Node& n) {
-    const auto pads = pads_of_3x3(n);
+    return n.op == ops::conv_weights_gradient() ? rewrite_gradient(n) : rewrite_conv(n);
+  }
+  bool rewrite_gradient(const Node& n) {
+    const TensorType &dy = type(n.inputs[0]), &x = type(n.inputs[1]);
+    const auto pads = pads_of_3x3(n, x, type(n.outputs[0]), dy);
+    if (!pads || !as_int(dy.dims[2]) || !as_int(dy.dims[3])) return false;
+    const GradientForms forms =
+        gradient_forms(machine_, {.images = std::max<int64_t>(as_int(dy.dims[0]).value_or(1), 1),
+                                  .in_channels = *as_int(x.dims[1]),
+                                  .out_channels = *as_int(dy.dims[1]),
+                                  .height = *as_int(dy.dims[2]),
+                                  .width = *as_int(dy.dims[3])});
+    const int64_t m = decisions().decide(
+        decision_name(graph_, n, "winograd"), {WindowedForms::kDirect, 2, 4}, forms.usual,
+        Bits::kChanged, {forms.direct.total(), forms.cost(2).total(), forms.cost(4).total()});
+    if (m == WindowedForms::kDirect) return false;
+    replace(n.outputs[0], op(ops::winograd_weights_gradient(), {n.inputs[0], n.inputs[1]},
+                             {{"tile", m}, {"pads", *pads}}));
+    return true;
+  }
+  bool rewrite_conv(const Node& n) {
+    if (n.op != ops::conv() || n.inputs.size() != 2) return false;
+    const auto pads = pads_of_3x3(n, type(n.inputs[0]), type(n.inputs[1]), type(n.outputs[0]));
     if (!pads) return false;
     const TensorType& y = type(n.outputs[0]);
     const bool assumed = !as_int(y.dims[2]) || !as_int(y.dims[3]);
@@ -39,10 +62,10 @@ class UseWinograd : public GraphRewriter {
     replace(n.outputs[0], op(ops::winograd_conv(), {n.inputs[0], u}, {{"pads", *pads}}));
     return true;
   }
-  // The pads of a convolution that can take the form; nothing when it cannot.
-  std::optional<std::vector<int64_t>> pads_of_3x3(const Node& n) const {
-    if (n.op != ops::conv() || n.inputs.size() != 2) return std::nullopt;
-    const TensorType &x = type(n.inputs[0]), &w = type(n.inputs[1]), &y = type(n.outputs[0]);
+  // The pads of a convolution that can take the form, or of that whose gradient the node is; nothing
+  // when it cannot.
+  std::optional<std::vector<int64_t>> pads_of_3x3(const Node& n, const TensorType& x,
+                                                  const TensorType& w, const TensorType& y) const {
     if (x.dtype != DType::kFloat32 || y.dtype != x.dtype || x.rank() != 4) return std::nullopt;
     const NodeView view(graph_, n);
     if (as_int(w.dims[2]) != 3 || as_int(w.dims[3]) != 3 || view.attr_int("group", 1) != 1)

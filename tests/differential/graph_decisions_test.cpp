@@ -80,6 +80,15 @@ const LayerCase kLayers[] = {
   y: f32[2, 33, 20, 27] = relu(c)
 )",
      {"winograd", "layout", "operand1"}},
+    {"gradient_of_weights",
+     R"(
+  input a: f32[2, 33, 20, 27]
+  input b: f32[2, 24, 20, 27]
+  dy: f32[2, 33, 20, 27] = relu(a)
+  x: f32[2, 24, 20, 27] = relu(b)
+  y: f32[33, 24, 3, 3] = conv_weights_gradient(dy, x) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}
+)",
+     {"winograd", "layout"}},
     {"transposed_product",
      R"(
   input a: f32[37, 64]

@@ -116,6 +116,7 @@ const std::map<std::string_view, std::string_view>& reasons() {
       {"transposed", kOfGradients},
       {"winograd_conv", kByPasses},
       {"winograd_weights", kByPasses},
+      {"winograd_weights_gradient", kByPasses},
       {"round_rows", kByPasses},
       {"if", kInThePass},
       {"loop", kInThePass},

@@ -3,76 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <iterator>
 
 #include "passes/schedule/rules/choose_trace.h"
 #include "tests/ops/graph_oracle.h"
+#include "tests/ops/winograd_layers.h"
 
 namespace tilewright {
 namespace {
-
-struct Layer {
-  int64_t n, c, h, w, o;
-  std::array<int64_t, 4> pads;  // top, left, bottom, right
-  int64_t out_h() const { return h + pads[0] + pads[2] - 2; }
-  int64_t out_w() const { return w + pads[1] + pads[3] - 2; }
-};
-void PrintTo(const Layer& l, std::ostream* out) {
-  *out << l.n << "x" << l.c << "x" << l.h << "x" << l.w << " to " << l.o << ", pads " << l.pads[0]
-       << l.pads[1] << l.pads[2] << l.pads[3];
-}
-
-// Layers with fewer elements than a tile, with tiles cut off on either side, with channels that
-// fill no vector, and some as models have them.
-constexpr std::array kSame{int64_t{1}, int64_t{1}, int64_t{1}, int64_t{1}};
-constexpr std::array kNone{int64_t{0}, int64_t{0}, int64_t{0}, int64_t{0}};
-const Layer kLayers[] = {{1, 1, 1, 1, 1, kSame},          {1, 1, 3, 3, 1, kNone},
-                         {2, 5, 9, 11, 7, kSame},         {1, 16, 8, 8, 16, kSame},
-                         {1, 3, 6, 6, 64, kNone},         {1, 17, 13, 29, 33, {0, 1, 2, 1}},
-                         {3, 31, 7, 5, 67, {2, 2, 0, 1}}, {1, 48, 20, 28, 64, kSame},
-                         {1, 21, 53, 4, 16, kSame},       {1, 80, 14, 14, 96, kSame}};
-
-// The transforms' matrices, written out.
-struct Matrices {
-  std::vector<std::vector<double>> b, g, a;
-};
-const Matrices& matrices(int64_t m) {
-  static const Matrices two{{{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}},
-                            {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}},
-                            {{1, 1, 1, 0}, {0, 1, -1, -1}}};
-  // The points 0, 3/4, -3/4, 3/2, -3/2 and infinity.
-  static const Matrices four{{{81 / 64.0, 0, -45 / 16.0, 0, 1, 0},
-                              {0, -27 / 16.0, -9 / 4.0, 3 / 4.0, 1, 0},
-                              {0, 27 / 16.0, -9 / 4.0, -3 / 4.0, 1, 0},
-                              {0, -27 / 32.0, -9 / 16.0, 3 / 2.0, 1, 0},
-                              {0, 27 / 32.0, -9 / 16.0, -3 / 2.0, 1, 0},
-                              {0, 81 / 64.0, 0, -45 / 16.0, 0, 1}},
-                             {{64 / 81.0, 0, 0},
-                              {-128 / 243.0, -32 / 81.0, -8 / 27.0},
-                              {-128 / 243.0, 32 / 81.0, -8 / 27.0},
-                              {32 / 243.0, 16 / 81.0, 8 / 27.0},
-                              {32 / 243.0, -16 / 81.0, 8 / 27.0},
-                              {0, 0, 1}},
-                             {{1, 1, 1, 1, 1, 0},
-                              {0, 3 / 4.0, -3 / 4.0, 3 / 2.0, -3 / 2.0, 0},
-                              {0, 9 / 16.0, 9 / 16.0, 9 / 4.0, 9 / 4.0, 0},
-                              {0, 27 / 64.0, -27 / 64.0, 27 / 8.0, -27 / 8.0, 1}}};
-  return m == 2 ? two : four;
-}
 
 // The convolution from its definition, in f64, and how far Winograd's form in f32 may be from it.
 class Reference {
  public:
   Reference(const Layer& l, int64_t m, const HostTensor& x, const HostTensor& w)
-      : l_(l), m_(m), t_(matrices(m)), x_(x), w_(w) {}
-  double input(int64_t n, int64_t c, int64_t y, int64_t x) const {
-    y -= l_.pads[0];
-    x -= l_.pads[1];
-    if (y < 0 || y >= l_.h || x < 0 || x >= l_.w) return 0;
-    return element(x_, ((n * l_.c + c) * l_.h + y) * l_.w + x);
-  }
+      : l_(l), m_(m), t_(matrices(m)), x_{l, x}, w_(w) {}
   double weight(int64_t o, int64_t c, int64_t i, int64_t j) const {
     return element(w_, ((o * l_.c + c) * 3 + i) * 3 + j);
   }
@@ -80,7 +24,7 @@ class Reference {
     double sum = 0;
     for (int64_t c = 0; c < l_.c; ++c)
       for (int64_t i = 0; i < 3; ++i)
-        for (int64_t j = 0; j < 3; ++j) sum += input(n, c, y + i, x + j) * weight(o, c, i, j);
+        for (int64_t j = 0; j < 3; ++j) sum += x_.at(n, c, y + i, x + j) * weight(o, c, i, j);
     return sum;
   }
   // How far a rounded result may be off. Each term A G w G B d B A of the sum that Winograd's form
@@ -97,7 +41,7 @@ class Reference {
         if (out == 0) continue;
         for (int64_t c = 0; c < l_.c; ++c)
           variance += out * out * weight_squares(o, c, a, b) *
-                      input_squares(n, c, y / m_ * m_, x / m_ * m_, a, b);
+                      x_.squares(t_, n, c, y / m_ * m_, x / m_ * m_, a, b);
       }
     return 6 * 0x1p-24 * std::sqrt(roundings * variance) + 1e-30;
   }
@@ -110,28 +54,13 @@ class Reference {
         sum += std::pow(t_.g[a][at(i)] * t_.g[b][at(j)] * weight(o, c, i, j), 2);
     return sum;
   }
-  double input_squares(int64_t n, int64_t c, int64_t y, int64_t x, size_t a, size_t b) const {
-    double sum = 0;
-    for (int64_t i = 0; i < m_ + 2; ++i)
-      for (int64_t j = 0; j < m_ + 2; ++j)
-        if (t_.b[a][at(i)] != 0 && t_.b[b][at(j)] != 0)
-          sum += std::pow(t_.b[a][at(i)] * t_.b[b][at(j)] * input(n, c, y + i, x + j), 2);
-    return sum;
-  }
   static size_t at(int64_t i) { return static_cast<size_t>(i); }
   const Layer& l_;
   const int64_t m_;
   const Matrices& t_;
-  const HostTensor &x_, &w_;
+  const LayerInput x_;
+  const HostTensor& w_;
 };
-
-// A pool of windows of one element: what lies before and after a layer in a model, and lets the
-// layout be chosen.
-ir::ValueId between_layers(GraphCall& call, ir::ValueId v) {
-  return call.op("max_pool", {v}, {{"kernel_shape", std::vector<int64_t>{1, 1}}});
-}
-
-bool is_small(const Layer& l) { return l.n * l.o * l.out_h() * l.out_w() * l.c < 30000; }
 
 class Winograd : public testing::TestWithParam<std::tuple<Layer, int64_t>> {
  protected:
@@ -276,12 +205,6 @@ TEST_P(Winograd, EpilogueIsExact) {
   }
 }
 
-std::vector<Layer> small_layers() {
-  std::vector<Layer> layers;
-  std::copy_if(std::begin(kLayers), std::end(kLayers), std::back_inserter(layers), is_small);
-  return layers;
-}
-constexpr int64_t kTiles[] = {2, 4};
 INSTANTIATE_TEST_SUITE_P(Layers, Winograd,
                          testing::Combine(testing::ValuesIn(kLayers), testing::ValuesIn(kTiles)));
 INSTANTIATE_TEST_SUITE_P(Layers, SmallWinograd,

@@ -84,6 +84,25 @@ TEST(UseWinograd, WeightsKnownAtTheRun) {
   EXPECT_EQ(form(1, 256, 7), "conv");
 }
 
+TEST(UseWinograd, GradientsOfWeights) {
+  const auto form = [](int64_t images, int64_t channels, int64_t extent, const char* pads) {
+    const std::string n = std::to_string(images), c = std::to_string(channels),
+                      e = std::to_string(extent),
+                      x = "f32[" + n + ", " + c + ", " + e + ", " + e + "]";
+    ir::Graph g = use_winograd(
+        parsed_graph("  input dy: " + x + "\n  input x: " + x + "\n  dw: f32[" + c + ", " + c +
+                     ", 3, 3] = conv_weights_gradient(dy, x) {kernel_shape = [3, 3], pads = " +
+                     pads + "}\n  output dw as \"dw\"\n"),
+        {});
+    EXPECT_TRUE(ir::verify(g).ok());
+    return g;
+  };
+  const ir::Graph g = form(8, 64, 56, "[0, 2, 2, 0]");
+  ASSERT_EQ(g.nodes.back().op->name, "winograd_weights_gradient");
+  EXPECT_EQ(ir::NodeView(g, g.nodes.back()).attr_ints("pads"), (std::vector<int64_t>{0, 2, 2, 0}));
+  EXPECT_EQ(form(1, 256, 4, "[1, 1, 1, 1]").nodes.back().op->name, "conv_weights_gradient");
+}
+
 TEST(UseWinograd, SmallLayersStay) {
   EXPECT_FALSE(is_rewritten(conv_lines("f32[1, 3, 8, 8]", "f32[4, 3, 3, 3]", "f32[1, 4, 8, 8]"),
                             zeros(DType::kFloat32, {4, 3, 3, 3})));

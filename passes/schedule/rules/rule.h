@@ -106,6 +106,7 @@ std::optional<Taken> take_block(ScheduleState& s, const Work& work) {
 std::optional<Taken> take_attention(ScheduleState& s, const Work& work);
 std::optional<Taken> take_winograd(ScheduleState& s, const Work& work);
 std::optional<Taken> take_winograd_weights(ScheduleState& s, const Work& work);
+std::optional<Taken> take_winograd_gradient(ScheduleState& s, const Work& work);
 std::optional<Taken> take_shared_rows(ScheduleState& s, const Work& work);
 // Pointwise blocks.
 std::optional<Taken> take_resampled_rows(ScheduleState& s, const Work& work);

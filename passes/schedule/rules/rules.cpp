@@ -13,6 +13,9 @@ std::span<const Rule> rules() {
        "a block of tiles through all steps while they are in cache", nullptr, take_winograd},
       {"winograd_weights", kOperators, kAlsoInParts, false,
        "both transforms of a vector of channels", nullptr, take_winograd_weights},
+      {"winograd_gradient", kOperators, kNo, false,
+       "tiles into panels, a product of them, and its sums into weights", nullptr,
+       take_winograd_gradient},
       {"shared_rows", kKernel, kAlsoInParts, false, "blocks over the same rows share their loops",
        nullptr, take_shared_rows},
 
