@@ -133,6 +133,8 @@ std::span<const GraphPass> graph_passes() {
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return o.schedule ? separate_resize(std::move(g)) : std::move(g);
        }},
+      // What is made of one value by an operation is made again by each that reads it.
+      {"repeat_pointwise", Change::kNothing, if_fusing<repeat_pointwise>},
       // Every node has its group: one group, one kernel.
       {"fuse_operators", Change::kNothing,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {

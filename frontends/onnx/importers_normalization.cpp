@@ -162,10 +162,11 @@ void batch_norm_of_batch(NodeImport& n, V x) {
   for (int d = 0; d < places; ++d) axes.push_back(d + 2);
   auto spread = [&](V v) { return places > 0 ? before_dims(v, places) : v; };
   V wide = x.to(t), batch_mean = reduce("reduce_mean", wide, axes, false);
-  V centred = wide - spread(batch_mean);
+  const bool trains = n.owner().training();
+  // The sum of squares around a mean does not change with the mean.
+  V centred = wide - spread(trains ? apply("stop_gradient", batch_mean) : batch_mean);
   V batch_var = reduce("reduce_mean", centred * centred, axes, false);
   apply_batch_norm(n, x, {batch_mean, batch_var});
-  const bool trains = n.owner().training();
   if (n.wants(1) || trains) n.out(1, mean.update(batch_mean), 3);
   if (n.wants(2) || trains) n.out(2, var.update(batch_var), 4);
   // Before opset 14: what the batch has, as operands of a gradient.

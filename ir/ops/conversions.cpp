@@ -92,6 +92,14 @@ const std::vector<OpDef>& conversion_ops() {
        .gradient = pass_on,
        .example = {.inputs = {x}},
        .source = kOnnx},
+      {.name = "stop_gradient",
+       .summary = "a copy of x whose derivative is taken for zero",
+       .operands = {{"x"}},
+       .fusion = FusionKind::kPointwise,
+       .retypes = true,
+       .infer_type = infer_identity,
+       .compute = compute_identity,
+       .example = {.inputs = {x}}},
   };
   return ops;
 }

@@ -28,6 +28,7 @@ std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& of)
   std::vector<bool> depends(graph.values.size(), false);
   for (ValueId v : of) depends[at(v)] = true;
   for (const Node& n : graph.nodes) {
+    if (n.op == ir::ops::stop_gradient()) continue;
     bool reads = false;
     for (ValueId v : n.inputs) reads |= v != kNone && depends[at(v)];
     for (ValueId v : n.outputs)

@@ -9,6 +9,7 @@
 #include "passes/analysis/view_layouts.h"
 #include "passes/graph/graph_passes.h"
 #include "passes/graph/pack_operands.h"
+#include "passes/graph/readers.h"
 
 namespace tilewright::passes {
 
@@ -48,7 +49,10 @@ struct Group {
 class Fuse {
  public:
   explicit Fuse(Graph& graph)
-      : graph_(graph), uses_(graph.use_counts()), group_of_(graph.nodes.size(), -1) {}
+      : graph_(graph),
+        readers_(graph.nodes, graph),
+        uses_(graph.use_counts()),
+        group_of_(graph.nodes.size(), -1) {}
 
   void run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) place(i);
@@ -103,7 +107,9 @@ class Fuse {
     switch (n.op->fusion) {
       case FusionKind::kPointwise:
         if (packs(graph_, n)) return !g.anchored && only_use;
-        if (g.anchored) return same_shape && same_dims(g.type, type(n.outputs[0]));
+        if (g.anchored)
+          return same_shape && same_dims(g.type, type(n.outputs[0])) &&
+                 !waits_for_reader(i, v, g_index);
         return same_shape ? true : only_use && g.cheap;
       case FusionKind::kInjective:
       case FusionKind::kReduction:
@@ -111,6 +117,44 @@ class Fuse {
       case FusionKind::kOpaque: return false;
     }
     return false;
+  }
+  // As an epilogue, node i would write what its only reader then reads. That cannot be in the group, and
+  // may as well read v itself, which lies in memory anyway.
+  bool waits_for_reader(size_t i, ValueId v, int g) const {
+    const Node& n = graph_.nodes[i];
+    const ValueId result = n.outputs[0];
+    if (uses_[static_cast<size_t>(result)] != 1 || readers_.is_output(result) || n.op->costly ||
+        !is_large(type(result)) || !readers_.lies_in_memory(v, n))
+      return false;
+    const Node& reader = *readers_.of(result)[0];
+    if (reader.op->fusion == FusionKind::kReduction) return true;
+    return reader.op->fusion == FusionKind::kPointwise && depends_from_outside(reader, i, g);
+  }
+  // Does `reader` depend on group g, to which node i may belong, through a node outside?
+  bool depends_from_outside(const Node& reader, size_t i, int g) const {
+    const auto& nodes = groups_[static_cast<size_t>(g)].nodes;
+    const size_t first = *std::min_element(nodes.begin(), nodes.end());
+    const auto inside = [&](size_t node) { return node == i || group_of_[node] == g; };
+    std::vector<size_t> stack;
+    std::set<size_t> seen;
+    const auto push = [&](const Node& n, bool& found) {
+      for (ValueId v : n.inputs) {
+        if (v == kNone || graph_.value(v).producer < 0) continue;
+        const auto p = static_cast<size_t>(graph_.value(v).producer);
+        if (inside(p))
+          found = true;
+        else if (p > first && seen.insert(p).second)
+          stack.push_back(p);
+      }
+    };
+    bool directly = false, found = false;
+    push(reader, directly);
+    while (!stack.empty() && !found) {
+      const size_t p = stack.back();
+      stack.pop_back();
+      push(graph_.nodes[p], found);
+    }
+    return found;
   }
   // Groups joined into one must agree: one anchor, and an anchor's epilogue reads its other
   // operands from outside or from groups of the same shape.
@@ -123,34 +167,34 @@ class Fuse {
     }
     return anchors <= 1 && nodes <= kMostNodes;
   }
-  // Would the merged group depend on itself through a node outside?
+  // Would the merged group depend on itself through a group outside?
   bool makes_cycle(size_t i, const std::set<int>& join) const {
-    std::vector<size_t> stack;
-    std::set<size_t> seen;
-    auto inside = [&](size_t node) {
-      return group_of_[node] >= 0 && join.count(group_of_[node]) != 0;
-    };
-    auto push_outside = [&](const Node& n) {
+    seen_.resize(groups_.size(), 0);
+    ++search_;
+    for (int g : join) seen_[static_cast<size_t>(g)] = -search_;
+    std::vector<int> stack;
+    // Puts the groups before a node on the stack; true: one of them is inside.
+    const auto push = [&](const Node& n) {
+      bool inside = false;
       for (ValueId v : n.inputs) {
-        if (v == kNone || graph_.value(v).producer < 0) continue;
-        const auto p = static_cast<size_t>(graph_.value(v).producer);
-        if (!inside(p) && seen.insert(p).second) stack.push_back(p);
+        const int g = producer_group(v);
+        if (g < 0) continue;
+        int64_t& seen = seen_[static_cast<size_t>(g)];
+        inside |= seen == -search_;
+        if (std::abs(seen) == search_) continue;
+        seen = search_;
+        stack.push_back(g);
       }
+      return inside;
     };
-    push_outside(graph_.nodes[i]);
+    push(graph_.nodes[i]);
     for (int g : join)
-      for (size_t node : groups_[static_cast<size_t>(g)].nodes) push_outside(graph_.nodes[node]);
+      for (size_t node : groups_[static_cast<size_t>(g)].nodes) push(graph_.nodes[node]);
     while (!stack.empty()) {
-      const size_t p = stack.back();
+      const Group& g = groups_[static_cast<size_t>(stack.back())];
       stack.pop_back();
-      // All of p's group comes with it.
-      for (size_t member : groups_[static_cast<size_t>(group_of_[p])].nodes)
-        for (ValueId v : graph_.nodes[member].inputs) {
-          if (v == kNone || graph_.value(v).producer < 0) continue;
-          const auto q = static_cast<size_t>(graph_.value(v).producer);
-          if (inside(q)) return true;
-          if (seen.insert(q).second) stack.push_back(q);
-        }
+      for (size_t node : g.nodes)
+        if (push(graph_.nodes[node])) return true;
     }
     return false;
   }
@@ -175,9 +219,13 @@ class Fuse {
   }
 
   Graph& graph_;
+  const Readers readers_;
   std::vector<int> uses_;
   std::vector<int> group_of_;
   std::vector<Group> groups_;
+  // By group, in the search of that number: positive if it was reached, negative if it is inside.
+  mutable std::vector<int64_t> seen_;
+  mutable int64_t search_ = 0;
 };
 
 }  // namespace

@@ -64,6 +64,10 @@ ir::Graph use_winograd(ir::Graph graph, const ir::MachineDescription& machine,
 // The padding of convolutions becomes nodes, where the kernel before can store its results amid it.
 ir::Graph separate_padding(ir::Graph graph, Decisions* decisions = nullptr);
 
+// Values that take one operation per element of another one, which lies in memory, are computed where
+// they are read. Before fuse_operators.
+ir::Graph repeat_pointwise(ir::Graph graph);
+
 // Gives every node its group; a group becomes one kernel. A view (reshape) is a group of its own
 // that moves nothing.
 ir::Graph fuse_operators(ir::Graph graph);

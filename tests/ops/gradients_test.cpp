@@ -121,6 +121,7 @@ const std::map<std::string_view, std::string_view>& reasons() {
       {"if", kInThePass},
       {"loop", kInThePass},
       {"checked_indices", "indices are integers"},
+      {"stop_gradient", "its derivative is taken for zero"},
       {"bit_cast", "bits are no continuous function of a number"},
       {"unique", "where two elements meet, the number of results jumps"},
       {"linear_attention", "the state of each token would have to be kept"},

@@ -1,0 +1,87 @@
+// Rematerialisation of what costs one operation per element: a value that is computed from another one
+// alone, which lies in memory anyway, is computed where it is read. Otherwise it would be written once and
+// read by each reader, in place of what it is made of. (In training: a batch less its mean, which the
+// variance reads and, much later, its gradient.) Before fusion, which then joins each copy to its reader.
+#include <algorithm>
+
+#include "ir/graph/op.h"
+#include "passes/analysis/extents.h"
+#include "passes/graph/readers.h"
+#include "passes/graph/rewrite_graph.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+class RepeatPointwise : public GraphRewriter {
+ public:
+  explicit RepeatPointwise(Graph graph) : GraphRewriter(std::move(graph)), readers_(old_, graph_) {}
+
+  Graph run() {
+    std::vector<bool> repeated(graph_.values.size()), is_read(graph_.values.size());
+    for (Node& n : old_) {
+      ValueId previous = kNone, copy = kNone;  // a node may read a value twice
+      for (ValueId& v : n.inputs) {
+        if (v == kNone || !repeated[static_cast<size_t>(v)]) continue;
+        const ValueId read = v;
+        if (read == previous) {
+          v = copy;
+        } else {
+          if (is_read[static_cast<size_t>(v)]) v = again(v);
+          previous = read;
+          copy = v;
+        }
+        is_read[static_cast<size_t>(read)] = true;
+      }
+      const bool repeats = pays(n);
+      if (repeats) repeated[static_cast<size_t>(n.outputs[0])] = true;
+      push(std::move(n));
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  static bool is_cheap(const Node& n) {
+    return n.op->fusion == FusionKind::kPointwise && !n.op->costly && n.outputs.size() == 1 &&
+           n.defined_symbols.empty() && n.op != ops::identity();
+  }
+  bool pays(const Node& n) const {
+    constexpr int64_t kSmall = 8;  // times fewer elements: these stay in cache
+    if (!is_cheap(n)) return false;
+    const ValueId v = n.outputs[0];
+    const auto& reading = readers_.of(v);
+    if (reading.size() < 2 || !is_large(type(v)) || readers_.is_output(v)) return false;
+    for (const Node* r : reading)
+      if ((r->op->fusion != FusionKind::kPointwise && r->op->fusion != FusionKind::kReduction) ||
+          r->op == ops::identity())
+        return false;
+    const int64_t elements = known_elements(type(v));
+    ValueId from = kNone;
+    for (ValueId u : n.inputs) {
+      if (u == kNone || known_elements(type(u)) * kSmall <= elements) continue;
+      if (from != kNone || known_elements(type(u)) != elements) return false;
+      from = u;
+    }
+    return from != kNone && readers_.lies_in_memory(from, n);
+  }
+  ValueId again(ValueId v) {
+    Node copy = *producer(v);
+    const std::string name = graph_.value(v).name;
+    const Layout layout = graph_.value(v).layout;
+    const ValueId made = graph_.add_value(name, type(v));
+    graph_.value(made).layout = layout;
+    copy.outputs = {made};
+    push(std::move(copy));
+    return made;
+  }
+
+  const Readers readers_;
+};
+
+}  // namespace
+
+Graph repeat_pointwise(Graph graph) { return RepeatPointwise(std::move(graph)).run(); }
+
+}  // namespace tilewright::passes
