@@ -99,7 +99,8 @@ const std::vector<OpDef>& conversion_ops() {
        .retypes = true,
        .infer_type = infer_identity,
        .compute = compute_identity,
-       .example = {.inputs = {x}}},
+       .example = {.inputs = {x}},
+       .source = "https://docs.jax.dev/en/latest/_autosummary/jax.lax.stop_gradient.html"},
   };
   return ops;
 }

@@ -1,11 +1,10 @@
-// Rematerialisation of what costs one operation per element: a value that is computed from another one
-// alone, which lies in memory anyway, is computed where it is read. Otherwise it would be written once and
-// read by each reader, in place of what it is made of. (In training: a batch less its mean, which the
-// variance reads and, much later, its gradient.) Before fusion, which then joins each copy to its reader.
-#include <algorithm>
+// Rematerialisation of what costs one operation per element: a value that is made of another one
+// alone, which lies in memory anyway, is computed where it is read. Otherwise it would be written
+// once and read by each reader, in place of what it is made of. (In training: a batch less its mean,
+// which the variance reads and, much later, its gradient.) Fusion then joins each copy to its reader.
+#include <map>
 
 #include "ir/graph/op.h"
-#include "passes/analysis/extents.h"
 #include "passes/graph/readers.h"
 #include "passes/graph/rewrite_graph.h"
 
@@ -17,26 +16,18 @@ namespace {
 
 class RepeatPointwise : public GraphRewriter {
  public:
-  explicit RepeatPointwise(Graph graph) : GraphRewriter(std::move(graph)), readers_(old_, graph_) {}
+  explicit RepeatPointwise(Graph graph)
+      : GraphRewriter(std::move(graph)),
+        readers_(old_, graph_),
+        repeated_(graph_.values.size()),
+        is_read_(graph_.values.size()) {}
 
   Graph run() {
-    std::vector<bool> repeated(graph_.values.size()), is_read(graph_.values.size());
     for (Node& n : old_) {
-      ValueId previous = kNone, copy = kNone;  // a node may read a value twice
-      for (ValueId& v : n.inputs) {
-        if (v == kNone || !repeated[static_cast<size_t>(v)]) continue;
-        const ValueId read = v;
-        if (read == previous) {
-          v = copy;
-        } else {
-          if (is_read[static_cast<size_t>(v)]) v = again(v);
-          previous = read;
-          copy = v;
-        }
-        is_read[static_cast<size_t>(read)] = true;
-      }
-      const bool repeats = pays(n);
-      if (repeats) repeated[static_cast<size_t>(n.outputs[0])] = true;
+      if (pays(n)) repeated_[static_cast<size_t>(n.outputs[0])] = true;
+      std::map<ValueId, ValueId> copies;  // a node may read a value twice
+      for (ValueId& v : n.inputs)
+        if (v != kNone && repeated_[static_cast<size_t>(v)]) v = own(v, copies);
       push(std::move(n));
     }
     return std::move(graph_);
@@ -60,11 +51,19 @@ class RepeatPointwise : public GraphRewriter {
     const int64_t elements = known_elements(type(v));
     ValueId from = kNone;
     for (ValueId u : n.inputs) {
-      if (u == kNone || known_elements(type(u)) * kSmall <= elements) continue;
+      if (u == kNone || u == from || known_elements(type(u)) * kSmall <= elements) continue;
       if (from != kNone || known_elements(type(u)) != elements) return false;
       from = u;
     }
-    return from != kNone && readers_.lies_in_memory(from, n);
+    return from != kNone && !repeated_[static_cast<size_t>(from)] &&
+           readers_.lies_in_memory(from, n);
+  }
+  // v for one of its readers: the first takes the one that there is.
+  ValueId own(ValueId v, std::map<ValueId, ValueId>& copies) {
+    const auto [copy, is_new] = copies.try_emplace(v, v);
+    if (is_new && is_read_[static_cast<size_t>(v)]) copy->second = again(v);
+    is_read_[static_cast<size_t>(v)] = true;
+    return copy->second;
   }
   ValueId again(ValueId v) {
     Node copy = *producer(v);
@@ -78,6 +77,7 @@ class RepeatPointwise : public GraphRewriter {
   }
 
   const Readers readers_;
+  std::vector<bool> repeated_, is_read_;  // by value
 };
 
 }  // namespace

@@ -10,6 +10,15 @@ using namespace ir;
 
 namespace {
 
+// Of a layer whose weights are trained. Rounding moves the curves of small networks, which are held
+// against those of plain sums, as much as it speeds their steps up.
+bool is_large_layer(const WindowedProduct& p) {
+  constexpr double kFewestProducts = 5e8, kWindow = 9;
+  return kWindow * static_cast<double>(p.images * p.height * p.width) *
+             static_cast<double>(p.in_channels * p.out_channels) >=
+         kFewestProducts;
+}
+
 class UseWinograd : public GraphRewriter {
  public:
   UseWinograd(Graph graph, const MachineDescription& machine, Decisions* decisions)
@@ -30,15 +39,16 @@ class UseWinograd : public GraphRewriter {
     const TensorType &dy = type(n.inputs[0]), &x = type(n.inputs[1]);
     const auto pads = pads_of_3x3(n, x, type(n.outputs[0]), dy);
     if (!pads || !as_int(dy.dims[2]) || !as_int(dy.dims[3])) return false;
-    const GradientForms forms =
-        gradient_forms(machine_, {.images = std::max<int64_t>(as_int(dy.dims[0]).value_or(1), 1),
-                                  .in_channels = *as_int(x.dims[1]),
-                                  .out_channels = *as_int(dy.dims[1]),
-                                  .height = *as_int(dy.dims[2]),
-                                  .width = *as_int(dy.dims[3])});
-    const int64_t m = decisions().decide(
-        decision_name(graph_, n, "winograd"), {WindowedForms::kDirect, 2, 4}, forms.usual,
-        Bits::kChanged, {forms.direct.total(), forms.cost(2).total(), forms.cost(4).total()});
+    const WindowedProduct p{.images = std::max<int64_t>(as_int(dy.dims[0]).value_or(1), 1),
+                            .in_channels = *as_int(x.dims[1]),
+                            .out_channels = *as_int(dy.dims[1]),
+                            .height = *as_int(dy.dims[2]),
+                            .width = *as_int(dy.dims[3])};
+    const GradientForms forms = gradient_forms(machine_, p);
+    const int64_t m =
+        decisions().decide(decision_name(graph_, n, "winograd"), {WindowedForms::kDirect, 2, 4},
+                           is_large_layer(p) ? forms.usual : WindowedForms::kDirect, Bits::kChanged,
+                           {forms.direct.total(), forms.cost(2).total(), forms.cost(4).total()});
     if (m == WindowedForms::kDirect) return false;
     replace(n.outputs[0], op(ops::winograd_weights_gradient(), {n.inputs[0], n.inputs[1]},
                              {{"tile", m}, {"pads", *pads}}));
@@ -49,12 +59,13 @@ class UseWinograd : public GraphRewriter {
     const auto pads = pads_of_3x3(n, type(n.inputs[0]), type(n.inputs[1]), type(n.outputs[0]));
     if (!pads) return false;
     const TensorType& y = type(n.outputs[0]);
+    const WindowedProduct p = sizes(n);
     const bool assumed = !as_int(y.dims[2]) || !as_int(y.dims[3]);
-    const WindowedForms forms =
-        assumed ? windowed_forms(machine_, assume(sizes(n), y.dims[2], y.dims[3]))
-                : windowed_forms(machine_, sizes(n));
+    const WindowedForms forms = assumed ? windowed_forms(machine_, assume(p, y.dims[2], y.dims[3]))
+                                        : windowed_forms(machine_, p);
     const int64_t m = decisions().decide(
-        decision_name(graph_, n, "winograd"), {WindowedForms::kDirect, 2, 4}, forms.usual,
+        decision_name(graph_, n, "winograd"), {WindowedForms::kDirect, 2, 4},
+        !p.transforms_weights || is_large_layer(p) ? forms.usual : WindowedForms::kDirect,
         Bits::kChanged,
         {forms.direct.total(), forms.plan(2).cost.total(), forms.plan(4).cost.total()});
     if (m == WindowedForms::kDirect) return false;

@@ -36,6 +36,17 @@ TEST(Differentiate, SumsUpWhatReadersPassOn) {
   EXPECT_EQ(element((*g)[0], 1), -1);
 }
 
+// As if it were a constant: x * c has the derivative c.
+TEST(Differentiate, StopsWhereItIsTold) {
+  GraphCall call;
+  const ValueId x = call.input(numbers({2}, {3, -1}));
+  const ValueId product = call.op("mul", {x, call.op("stop_gradient", {x})});
+  const auto g = gradients_of(call, call.op("reduce_sum", {product}, {{"keepdims", int64_t{0}}}));
+  ASSERT_TRUE(g.ok()) << g.error().to_string();
+  EXPECT_EQ(element((*g)[0], 0), 3);
+  EXPECT_EQ(element((*g)[0], 1), -1);
+}
+
 TEST(Differentiate, WhatDoesNotMatterHasZeros) {
   GraphCall call;
   const ValueId x = call.input(numbers({2}, {3, -1})), y = call.input(numbers({3}, {1, 2, 3}));

@@ -73,6 +73,23 @@ TEST(FuseOperators, TheLatestAnchorThatCanTakeIt) {
 )",
                 {0, 1, 0, 1});
 }
+// What is in memory anyway is read again, where an epilogue would write what a reader outside reads.
+std::string beside_a_softmax(const std::string& rows, const std::string& reader) {
+  const std::string all = "f32[" + rows + ", 256]";
+  return "  input x: f32[" + rows +
+         ", 8]\n  input w: f32[8, 256]\n  input b: f32[256]\n  p: " + all +
+         " = matmul(x, w)\n  s: " + all + " = softmax(p) {axis = 1}\n  m: " + all +
+         " = mul(p, b)\n  y: " + reader + "\n  output s as \"s\"\n  output y as \"y\"\n";
+}
+TEST(FuseOperators, EpiloguesWaitForTheirReaders) {
+  const std::string sum = "f32[1, 256] = reduce_sum(m) {axes = [0]}",
+                    add = "f32[256, 256] = add(m, s)";
+  expect_groups(beside_a_softmax("256", sum), {0, 1, 2, 2});
+  expect_groups(beside_a_softmax("16", sum), {0, 1, 0, 2});
+  expect_groups(beside_a_softmax("256", add), {0, 1, 1, 1});
+  // What others read, too, is written in any case.
+  expect_groups(beside_a_softmax("256", sum) + "  output m as \"m\"\n", {0, 1, 0, 2});
+}
 TEST(FuseOperators, AViewIsAlone) {
   expect_groups(R"(  input x: f32[3, 4]
   const n: i64[2] = [2, 6]

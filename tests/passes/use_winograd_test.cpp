@@ -82,6 +82,8 @@ TEST(UseWinograd, WeightsKnownAtTheRun) {
   EXPECT_EQ(form(8, 64, 56), "winograd_conv");
   EXPECT_EQ(form(8, 256, 14), "winograd_conv");
   EXPECT_EQ(form(1, 256, 7), "conv");
+  // Small networks are trained with plain sums.
+  EXPECT_EQ(form(64, 32, 14), "conv");
 }
 
 TEST(UseWinograd, GradientsOfWeights) {
@@ -101,6 +103,7 @@ TEST(UseWinograd, GradientsOfWeights) {
   ASSERT_EQ(g.nodes.back().op->name, "winograd_weights_gradient");
   EXPECT_EQ(ir::NodeView(g, g.nodes.back()).attr_ints("pads"), (std::vector<int64_t>{0, 2, 2, 0}));
   EXPECT_EQ(form(1, 256, 4, "[1, 1, 1, 1]").nodes.back().op->name, "conv_weights_gradient");
+  EXPECT_EQ(form(64, 32, 14, "[1, 1, 1, 1]").nodes.back().op->name, "conv_weights_gradient");
 }
 
 TEST(UseWinograd, SmallLayersStay) {

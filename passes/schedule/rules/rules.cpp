@@ -11,7 +11,7 @@ std::span<const Rule> rules() {
        "blocks of rows by blocks of keys, while they are in cache", nullptr, take_attention},
       {"winograd", kOperators, kNo, false,
        "a block of tiles through all steps while they are in cache", nullptr, take_winograd},
-      {"winograd_weights", kOperators, kAlsoInParts, false,
+      {"weights_of_winograd", kOperators, kAlsoInParts, false,
        "both transforms of a vector of channels", nullptr, take_winograd_weights},
       {"winograd_gradient", kOperators, kNo, false,
        "tiles into panels, a product of them, and its sums into weights", nullptr,

@@ -45,6 +45,15 @@ def adjoints(f):
     dw = np.einsum("noi,ncik->ock", dy.astype("f8"), np.stack([x[:, :, 2 * i:2 * i + 3] for i in range(3)], 2))
     f.op("weights_gradient", "conv_weights_gradient", [dy, x], {"kernel_shape": [3], "strides": [2]},
          Want(dw, terms=6, magnitude=24))
+    # Winograd's form of it is off by at most 8 times as much.
+    x, dy = f.random("winograd_x", "f32", (2, 3, 7, 8)), f.random("winograd_dy", "f32", (2, 5, 7, 8))
+    padded = np.pad(x.astype("f8"), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows_of = np.stack([np.stack([padded[:, :, i:i + 7, j:j + 8] for j in range(3)]) for i in range(3)])
+    dw = np.einsum("noyx,ijncyx->ocij", dy.astype("f8"), windows_of)
+    size = np.einsum("noyx,ijncyx->ocij", np.abs(dy.astype("f8")), np.abs(windows_of)).max()
+    for m in [2, 4]:
+        f.op(f"winograd_{m}_weights_gradient", "winograd_weights_gradient", [dy, x],
+             {"tile": m, "pads": [1, 1, 1, 1]}, Want(dw, "f32", terms=8 * 112, magnitude=size))
 
 
 def largest(f):

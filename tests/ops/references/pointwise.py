@@ -12,7 +12,8 @@ FUNCTIONS = {
     "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "erf": erf,
     "expm1": np.expm1, "log1p": np.log1p, "sigmoid": lambda x: 1 / (1 + np.exp(-x))}
 EXACT = {"neg": np.negative, "abs": np.abs, "floor": np.floor, "ceil": np.ceil, "round": np.rint,
-         "trunc": np.trunc, "relu": lambda x: np.where(x < 0, 0.0, x), "identity": lambda x: x}
+         "trunc": np.trunc, "relu": lambda x: np.where(x < 0, 0.0, x), "identity": lambda x: x,
+         "stop_gradient": lambda x: x}
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.25]
 
 
