@@ -138,6 +138,7 @@ class Flatten {
     if (b.kind == ir::StorageKind::kConstant)
       d.constant_offset = constants_.add(b.constant, b.layout);
     d.alias_of = b.alias_of;
+    d.alias_offset = b.alias_offset;
     d.dynamic = b.dynamic;
     d.updated = b.updated;
     d.first_use = b.first_use;

@@ -39,6 +39,7 @@ class ProgramVerifier {
         " (block " + std::to_string(block) + ", instruction " + std::to_string(instruction) + ")";
   }
   void buffer(int32_t number);
+  void offset(int32_t number);
   void signature();
   void call(const CallInstruction& x);
   bool structure();

@@ -12,6 +12,7 @@
 #include "ir/program/buffer_uses.h"
 #include "ir/program_verifier.h"
 #include "ir/text/printer_loops.h"
+#include "runtime/core/memory.h"
 
 namespace tilewright::ir {
 
@@ -46,6 +47,7 @@ void ProgramVerifier::buffer(int32_t number) {
     if (b.kind == StorageKind::kInput || b.kind == StorageKind::kConstant || b.dynamic)
       report(who(number) + " is a view and an input, a constant or dynamic");
   }
+  if (b.alias_offset != 0) offset(number);
   if (b.updated && b.kind != StorageKind::kInput) report(who(number) + " is updated and no input");
   const bool is_constant = b.kind == StorageKind::kConstant;
   if (is_constant != (b.constant != nullptr))
@@ -55,6 +57,23 @@ void ProgramVerifier::buffer(int32_t number) {
       (b.constant->dtype != b.type.dtype || constant_shape(b.type) != b.constant->shape))
     report("the contents of " + who(number) + " are " + std::string(name(b.constant->dtype)) +
            tilewright::to_string(b.constant->shape) + ", expected " + to_text(b.type));
+}
+
+// Of a view that does not begin where what it views does.
+void ProgramVerifier::offset(int32_t number) {
+  const ProgramBuffer& b = p_.buffers[static_cast<size_t>(number)];
+  const std::string what = who(number) + " begins at byte " + std::to_string(b.alias_offset);
+  if (b.alias_of < 0) return report(what + " and is no view");
+  if (b.alias_offset < 0 || b.alias_offset % static_cast<int64_t>(kHostAlignment) != 0)
+    report(what + ", which is no multiple of " + std::to_string(kHostAlignment));
+  const ProgramBuffer& whole = at(b.alias_of);
+  const auto all = as_int(whole.elements), own = as_int(b.elements);
+  if (!all || !own || at(storage_root(p_, number)).dynamic)
+    return report(what + " of what has no size that is known");
+  const int64_t bytes = *all * byte_size(whole.type.dtype);
+  if (b.alias_offset + *own * byte_size(b.type.dtype) > bytes)
+    report(what + " and ends behind " + who(b.alias_of) + " of " + std::to_string(bytes) +
+           " bytes");
 }
 
 // Inputs and outputs.
@@ -68,7 +87,9 @@ void ProgramVerifier::signature() {
   for (size_t b = 0; b < p_.buffers.size(); ++b)
     if (p_.buffers[b].kind == StorageKind::kInput && !inputs.count(static_cast<int32_t>(b)))
       report(who(static_cast<int32_t>(b)) + " is an input that is not listed");
-  for (const int32_t b : p_.outputs) is_buffer(b, "an output");
+  for (const int32_t b : p_.outputs)
+    if (is_buffer(b, "an output") && at(b).alias_offset != 0)
+      report(who(b) + " is an output and begins within what it views");
 }
 
 void ProgramVerifier::call(const CallInstruction& x) {

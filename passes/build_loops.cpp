@@ -153,7 +153,7 @@ class GroupBuilder {
                            value.layout);  // named by rename_params
     buffers_[v] = b;
     if (Expr s = scalar_constant(value); s && !apart_.count(v)) scalars_[b.get()] = s;
-    if (const auto it = aliases_.find(v); it != aliases_.end()) {
+    if (const auto it = aliases_.find(v); it != aliases_.end() && !it->second.offset) {
       const Value& whole = graph_.value(it->second.in);
       placed_[b.get()] = {
           make_buffer(b->name, whole.type.dtype, whole.type.dims, Scope::kParam, whole.layout),
@@ -169,7 +169,8 @@ class GroupBuilder {
   // Reductions have results of their own shape; the copy into another value is their epilogue.
   bool through_epilogue(const Node& n, ValueId v) const {
     const auto it = aliases_.find(v);
-    return it != aliases_.end() && it->second.joined != kNone && has_reduction(n.op->fusion);
+    return it != aliases_.end() && it->second.joined != kNone && !it->second.offset &&
+           has_reduction(n.op->fusion);
   }
   void add_node(const Node& node, LoopsBuilder& builder) {
     std::vector<Buffer> in, out;

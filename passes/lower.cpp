@@ -1,6 +1,8 @@
 // THE list of passes, in order.
 #include "passes/lower.h"
 
+#include <atomic>
+
 #include "passes/decisions/decisions.h"
 #include "passes/loops/loop_passes.h"
 #include "passes/plan_program.h"
@@ -262,7 +264,7 @@ Result<ir::Program> lower_fused(const Graph& graph, const LowerOptions& options,
   return run_pipeline(program_passes(), std::move(program), options);
 }
 Result<ir::Program> lower_fused(const Graph& graph, const LowerOptions& options) {
-  size_t done = 0;
+  std::atomic<size_t> done{0};
   return lower_fused(graph, options, [&](Kernel k, const std::set<std::string>& constants) {
     if (options.on_kernel) options.on_kernel(done++);
     return lower_kernel(std::move(k), constants, options);

@@ -42,8 +42,9 @@ struct LowerOptions {
   Numerics numerics = Numerics::kStandard;   // passes that change more do not run
   bool inside = false;                       // the graph is a region of another: it may never run
   bool verify = true;                        // after each pass; false: for what is only weighed
+  int threads = 1;                           // that lower kernels at once; no influence on them
   int64_t free_fold_bytes = kFreeFoldBytes;  // see fold_constants
-  std::function<void(size_t)> on_kernel;     // told how many kernels are lowered
+  std::function<void(size_t)> on_kernel;     // told how many kernels are lowered; by any thread
   FindSchedule find_schedule;  // asked before the rules choose; null, or nothing: they do
   // Asked where `decisions` is null; answers that a graph does not have are passed over, all of them.
   FindAnswers find_answers;

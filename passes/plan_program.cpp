@@ -38,7 +38,10 @@ Result<Program> Planner::run(const Graph& graph) {
 
 Status Planner::write_block(GraphPlan& g) {
   TW_RETURN_IF_ERROR(run_pipeline(plan_passes(), g, options_));
-  for (PlanStep& s : g.steps) TW_RETURN_IF_ERROR(emit(g, s));
+  for (size_t i = 0; i < g.steps.size(); ++i) {
+    if (i == 0 || g.steps[i - 1].kind == PlanStep::kControl) lower_ahead(g, i);
+    TW_RETURN_IF_ERROR(emit(g, g.steps[i]));
+  }
   return {};
 }
 
@@ -71,6 +74,7 @@ std::vector<std::pair<int32_t, int32_t>> Planner::declare_outputs(GraphPlan& g) 
       view.kind = StorageKind::kTemporary;
       view.constant = nullptr;
       view.alias_of = b;
+      view.alias_offset = 0;
       view.dynamic = false;
       b = new_buffer(std::move(view));
     } else if (at(b).alias_of < 0) {
@@ -106,13 +110,18 @@ int32_t Planner::new_buffer(ProgramBuffer b) {
 int32_t Planner::buffer(GraphPlan& g, ValueId v) {
   auto it = g.buffers.find(v);
   if (it != g.buffers.end()) return it->second;
-  if (const auto placed = g.aliases.find(v); placed != g.aliases.end())
+  const auto placed = g.aliases.find(v);
+  if (placed != g.aliases.end() && !placed->second.offset)
     return g.buffers[v] = buffer(g, placed->second.in);
   const Value& value = g.graph.value(v);
   ProgramBuffer b;
   b.name = value.name.empty() ? "v" + std::to_string(v) : value.name;
   b.type = value.type;
   b.layout = value.layout;
+  if (placed != g.aliases.end()) {
+    b.alias_of = buffer(g, placed->second.in);
+    b.alias_offset = *placed->second.offset;
+  }
   if (value.constant) {
     b.kind = StorageKind::kConstant;
     b.constant = value.constant;
@@ -194,34 +203,15 @@ Status Planner::define_symbols(GraphPlan& g, GroupKernel& kernel, CallInstructio
   return {};
 }
 
-// Kernels that are equal up to names are lowered and compiled once.
 Status Planner::add_call(const Graph& graph, GroupKernel& g, CallInstruction& call) {
   for (const Var& v : g.kernel.scalars) call.scalars.push_back(v);
-  std::set<std::string> constants;
-  std::vector<bool> is_constant;
-  for (size_t p = 0; p < g.kernel.params.size(); ++p) {
-    const bool known =
-        p < g.params.size() && g.params[p] != kNone && graph.value(g.params[p]).constant;
-    is_constant.push_back(known);
-    if (known) constants.insert(g.kernel.params[p]->name);
+  call.kernel = number_of(graph, g);
+  if (static_cast<size_t>(call.kernel) == program_.kernels.size()) {
+    auto ahead = ahead_.extract(call.kernel);
+    TW_ASSIGN(LoweredKernel lowered, ahead ? std::move(ahead.mapped()) : lower_source(call.kernel));
+    program_.kernels.push_back(std::move(lowered.kernel));
+    program_.schedules.push_back(std::move(lowered.schedule));
   }
-  const uint64_t hash = structural_hash(g.kernel);
-  for (auto [it, end] = by_hash_.equal_range(hash); it != end; ++it) {
-    const auto& [source, source_constant] = sources_[static_cast<size_t>(it->second)];
-    if (source_constant != is_constant || !structurally_equal(source, g.kernel)) continue;
-    call.kernel = it->second;
-    add_profile(graph, g, call);
-    return {};
-  }
-  call.kernel = static_cast<int32_t>(program_.kernels.size());
-  by_hash_.emplace(hash, call.kernel);
-  sources_.emplace_back(g.kernel, is_constant);
-  Kernel k = g.kernel;
-  k.name = ir::numbered_name(call.kernel, k.name);
-  k.exact = options_.numerics == Numerics::kExact;
-  TW_ASSIGN(LoweredKernel lowered, lower_(std::move(k), constants));
-  program_.kernels.push_back(std::move(lowered.kernel));
-  program_.schedules.push_back(std::move(lowered.schedule));
   add_profile(graph, g, call);
   return {};
 }

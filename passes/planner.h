@@ -70,6 +70,12 @@ class Planner {
   void push(const GraphPlan& g, Instruction i) {
     program_.blocks[static_cast<size_t>(g.block)].emplace_back(std::move(i));
   }
+  // lower_ahead.cpp
+  int32_t number_of(const ir::Graph& graph, const GroupKernel& g);
+  Result<LoweredKernel> lower_source(int32_t number) const;
+  void lower_ahead(const GraphPlan& g, size_t first);
+
+  // plan_program.cpp
   Status add_call(const ir::Graph& graph, GroupKernel& g, ir::CallInstruction& call);
   void add_profile(const ir::Graph& graph, const GroupKernel& g, ir::CallInstruction& call);
 
@@ -89,9 +95,10 @@ class Planner {
   const LowerKernel& lower_;
   ir::Program program_;
   std::set<const ir::ExprNode*> run_symbols_;
-  std::multimap<uint64_t, int32_t> by_hash_;
-  std::vector<std::pair<ir::Kernel, std::vector<bool>>>
-      sources_;  // of each kernel, before lowering, and its constant parameters
+  // Of each kernel, before lowering, and whether its parameters are constants; some may not be called yet.
+  std::vector<std::pair<ir::Kernel, std::vector<bool>>> sources_;
+  std::multimap<uint64_t, int32_t> by_hash_;        // into it
+  std::map<int32_t, Result<LoweredKernel>> ahead_;  // by number, of those
 };
 
 // The passes over a plan. passes/plan_steps.cpp: a step for each group and for each node that

@@ -46,6 +46,7 @@ class UpdateInPlace {
       ProgramBuffer kept = at(b);
       kept.kind = kind;
       kept.alias_of = -1;
+      kept.alias_offset = 0;
       kept.updated = false;
       first.push_back(CopyInstruction{static_cast<int32_t>(p_.buffers.size()), b});
       b = static_cast<int32_t>(p_.buffers.size());
@@ -94,6 +95,7 @@ class UpdateInPlace {
     }
     if (writes.size() != 1 || call.buffers[writes[0]] != result || reads.size() > 1) return false;
     if (reads.empty()) return true;
+    if (at(call.buffers[reads[0]]).alias_offset != 0) return false;
     const std::vector<Buffer>& params = kernel_of(call).params;
     if (!updates_by_element(kernel_of(call), params[reads[0]], params[writes[0]])) return false;
     merged_[writer].push_back({reads[0], writes[0]});

@@ -28,6 +28,7 @@ void fields(A& a, BufferDesc& b) {
   a.enumeration(b.kind, BufferKind::kRunKey);
   a(b.constant_offset);
   a(b.alias_of);
+  a(b.alias_offset);
   a(b.dynamic);
   a(b.updated);
   a(b.first_use);

@@ -56,6 +56,7 @@ struct BufferDesc {
   BufferKind kind = BufferKind::kTemporary;
   int64_t constant_offset = -1;  // kConstant: byte offset in the constant section
   int32_t alias_of = -1;         // same storage as this other buffer (a view); -1: own storage
+  int64_t alias_offset = 0;      // of a view: bytes behind where that begins, a multiple of 64
   bool dynamic =
       false;  // size depends on a symbol that the run itself defines: allocated at kAllocate
   bool updated = false;  // kInput: the run leaves new contents in the caller's tensor
@@ -154,7 +155,7 @@ struct Variant {
 
 // Value of the symbol tilewright_abi of a compiled model; changes with kernel_abi.h, this header
 // or the serialised form.
-inline constexpr uint32_t kExecutableAbi = 7;
+inline constexpr uint32_t kExecutableAbi = 8;
 
 // A compiled model: all variants share one section of constants. Immutable once assembled; sessions
 // of it may run at the same time.

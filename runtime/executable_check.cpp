@@ -57,8 +57,17 @@ class VariantCheck {
       TW_RETURN_IF_ERROR(check_expr(b.bytes, what));
       if (b.alias_of != -1 && !in_range(b.alias_of, v_.buffers.size()))
         return wrong(what + ": bad alias");
+      if (b.alias_offset != 0 && !is_place(b))
+        return wrong(what + " begins at byte " + std::to_string(b.alias_offset) +
+                     ", expected a multiple of " + std::to_string(kAlignment) +
+                     " in another buffer");
     }
     return check_aliases();
+  }
+
+  static bool is_place(const BufferDesc& view) {
+    return view.alias_of != -1 && view.alias_offset > 0 && view.alias_offset % kAlignment == 0 &&
+           view.alias_offset < kLargestAllocation;
   }
 
   // Follows each chain of views once (colouring: new, on this chain, known to end), in linear time.
@@ -93,6 +102,14 @@ class VariantCheck {
                      "' is an input that the table of inputs lacks");
     for (int32_t b : v_.outputs)
       if (!in_range(b, v_.buffers.size())) return wrong("bad table of outputs");
+    for (int32_t b :
+         v_.outputs)  // else a caller's tensor could be too small for all of the storage
+      if (storage_offset(v_, b) != 0)
+        return wrong("output '" + buffer(b).name + "' does not begin where its storage does");
+    for (size_t b = 0; b < v_.buffers.size(); ++b)
+      if (v_.buffers[b].alias_offset != 0 &&
+          buffer(storage_root(v_, static_cast<int32_t>(b))).dynamic)
+        return wrong("buffer '" + v_.buffers[b].name + "' begins within dynamic storage");
     return {};
   }
 
@@ -340,6 +357,13 @@ Status check_executable(const Executable& executable) {
 int32_t storage_root(const Variant& variant, int32_t buffer) {
   while (variant.buffers[buffer].alias_of >= 0) buffer = variant.buffers[buffer].alias_of;
   return buffer;
+}
+
+int64_t storage_offset(const Variant& variant, int32_t buffer) {
+  int64_t offset = 0;
+  for (; variant.buffers[buffer].alias_of >= 0; buffer = variant.buffers[buffer].alias_of)
+    offset = std::min(offset + variant.buffers[buffer].alias_offset, kLargestAllocation);
+  return offset;
 }
 
 std::vector<bool> input_symbols(const Variant& variant) {

@@ -19,6 +19,8 @@ Status check_executable(const Executable& executable);
 
 // The buffer that owns the storage of `buffer`. Requires a checked variant.
 int32_t storage_root(const Variant& variant, int32_t buffer);
+// Bytes from the beginning of that storage to where `buffer` begins, kLargestAllocation at most.
+int64_t storage_offset(const Variant& variant, int32_t buffer);
 
 // For each symbol whether a plain input dimension defines it; the run defines the others.
 std::vector<bool> input_symbols(const Variant& variant);

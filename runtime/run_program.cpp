@@ -39,7 +39,10 @@ void ProgramRunner::end() {
 }
 
 Status ProgramRunner::run(ThreadPool& pool, Profiler* profiler, const CallObserver& observer) {
-  for (size_t b = 0; b < pointers_.size(); ++b) pointers_[b] = root_data_[layout_->root[b]];
+  for (size_t b = 0; b < pointers_.size(); ++b) {
+    auto* root = static_cast<uint8_t*>(root_data_[layout_->root[b]]);
+    pointers_[b] = root ? root + layout_->offset[b] : nullptr;
+  }
   profiler_ = profiler;
   observer_ = observer ? &observer : nullptr;
   context_.pool = &pool;
@@ -223,7 +226,8 @@ Result<int64_t> ProgramRunner::bytes_of(int32_t buffer) const {
   const int32_t root = layout_->root[buffer];
   const int64_t room =
       layout_->home[root] == Home::kDynamic ? dynamic_[root].capacity : plan_->root_bytes[root];
-  if (*bytes > room && *bytes > plan_->bytes[root])
+  const int64_t end = layout_->offset[buffer] + *bytes;
+  if (end > room && end > plan_->bytes[root])
     return internal_error("buffer '" + name(buffer) + "' has outgrown its storage");
   return *bytes;
 }

@@ -59,18 +59,19 @@ class PlanBuilder {
         continue;
       }
       int64_t& root = plan_.root_bytes[layout_.root[b]];
-      root = std::max({root, *logical, *storage});
+      root = std::max(root, layout_.offset[b] + std::max(*logical, *storage));
     }
     return check_borrowed();
   }
 
-  // A view of an input or a constant must not be larger than what it views.
+  // A view of an input or a constant must not end behind what it views.
   Status check_borrowed() const {
     for (size_t b = 0; b < v_.buffers.size(); ++b) {
       const int32_t root = layout_.root[b];
       const bool borrowed = layout_.home[b] == Home::kInput || layout_.home[b] == Home::kConstant;
-      if (borrowed && plan_.bytes[b] > plan_.bytes[root])
-        return internal_error("buffer '" + v_.buffers[b].name + "' is larger than '" +
+      if (borrowed && plan_.bytes[b] != kUnknownSize &&
+          layout_.offset[b] + plan_.bytes[b] > plan_.bytes[root])
+        return internal_error("buffer '" + v_.buffers[b].name + "' ends behind '" +
                               v_.buffers[root].name + "'");
     }
     return {};
@@ -154,6 +155,7 @@ VariantLayout make_layout(const Variant& v) {
     for (const SizeExpr& d : v.buffers[b].dims) l.fixed &= is_constant(d);
   const auto count = static_cast<int32_t>(v.buffers.size());
   for (int32_t b = 0; b < count; ++b) l.root.push_back(storage_root(v, b));
+  for (int32_t b = 0; b < count; ++b) l.offset.push_back(storage_offset(v, b));
   l.output_of_root.assign(count, -1);
   for (size_t i = v.outputs.size(); i-- > 0;)
     l.output_of_root[l.root[v.outputs[i]]] = static_cast<int32_t>(i);

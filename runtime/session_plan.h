@@ -20,6 +20,7 @@ struct VariantLayout {
   std::vector<int32_t> run_keys;  // buffers that hold the key of the run
   std::vector<bool> from_input;   // per symbol
   std::vector<int32_t> root;      // per buffer: the owner of its storage
+  std::vector<int64_t> offset;    // per buffer: bytes from the beginning of its root
   std::vector<Home> home;         // per buffer: of its root
   std::vector<int32_t>
       output_of_root;  // per buffer: the output whose tensor may become the root's storage, or -1

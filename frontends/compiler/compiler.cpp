@@ -105,6 +105,7 @@ Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
   lower.fuse = options.fuse;
   lower.schedule = options.schedule;
   lower.numerics = options.numerics;
+  lower.threads = compile_threads(options);
   if (!options.database.empty()) {
     TW_ASSIGN(autotune::Database db, autotune::Database::open(options.database));
     if (!db.damaged().empty() && options.note)

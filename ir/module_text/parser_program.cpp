@@ -130,7 +130,10 @@ void ProgramParser::declare_buffer(StorageKind kind) {
   b.layout = exprs_.layout(b.type.dims.size());
   c_.expect_word("elements");
   b.elements = exprs_.expression();
-  if (c_.accept_word("of")) b.alias_of = buffer();
+  if (c_.accept_word("of")) {
+    b.alias_of = buffer();
+    if (c_.accept_word("at")) b.alias_offset = signed_number("the byte where a view begins");
+  }
   b.dynamic = c_.accept_word("dynamic");
   b.updated = c_.accept_word("updated");
   c_.expect_word("live");

@@ -63,6 +63,7 @@ class ProgramPrinter {
     if (!b.layout.empty()) out_ += " " + to_text(b.layout);
     out_ += " elements " + expr(b.elements);
     if (b.alias_of >= 0) out_ += " of " + id(b.alias_of);
+    if (b.alias_offset != 0) out_ += " at " + std::to_string(b.alias_offset);
     if (b.dynamic) out_ += " dynamic";
     if (b.updated) out_ += " updated";
     out_ += " live " + std::to_string(b.first_use) + ".." + std::to_string(b.last_use);

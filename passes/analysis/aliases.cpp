@@ -12,12 +12,14 @@
 #include <set>
 
 #include "ir/graph/op.h"
+#include "ir/loops/layout.h"
 #include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/known_ops.h"
 #include "ir/ops/slicing.h"
 #include "passes/analysis/view_layouts.h"
+#include "runtime/core/memory.h"
 
 namespace tilewright::passes {
 
@@ -42,6 +44,49 @@ Placement compose(const Placement& inner, const Placement& outer) {
     const auto b = static_cast<size_t>(inner.dim[d]);
     p.dim.push_back(outer.dim[b]);
     p.step.push_back(inner.step[d] * outer.step[b]);
+  }
+  return p;
+}
+
+// Elements from one index to the next, by dimension; nothing where blocks or unknown extents forbid.
+std::optional<std::vector<int64_t>> strides_of(const Value& v) {
+  const auto shape = constant_shape(v.type);
+  if (!shape) return std::nullopt;
+  std::vector<int64_t> strides(shape->size(), 0);
+  for (const PhysicalAxis& a : physical_axes(v.layout, *shape)) {
+    if (a.divisor != 1 || a.modulus != 0) return std::nullopt;
+    strides[static_cast<size_t>(a.dim)] = a.stride;
+  }
+  return strides;
+}
+// Placement::offset.
+std::optional<int64_t> offset_of(const Value& value, const Value& whole, const Placement& p) {
+  const auto own = strides_of(value), outer = strides_of(whole);
+  if (!own || !outer || value.type.dtype != whole.type.dtype) return std::nullopt;
+  for (size_t d = 0; d < own->size(); ++d) {
+    const int64_t extent = *as_int(value.type.dims[d]);
+    if (extent == 0 ||
+        (extent > 1 && (*own)[d] != p.step[d] * (*outer)[static_cast<size_t>(p.dim[d])]))
+      return std::nullopt;
+  }
+  int64_t elements = 0;
+  for (size_t d = 0; d < outer->size(); ++d) {
+    const auto start = as_int(p.start[d]);
+    if (!start) return std::nullopt;
+    elements += *start * (*outer)[d];
+  }
+  const int64_t bytes = elements * byte_size(value.type.dtype);
+  return bytes % static_cast<int64_t>(kHostAlignment) == 0 ? std::optional(bytes) : std::nullopt;
+}
+// What a slice takes of its operand.
+std::optional<Placement> placement_of_slice(const Graph& graph, const Node& n) {
+  Placement p = plain(n.inputs[0], graph.value(n.outputs[0]).type.dims.size());
+  const std::vector<SliceAxis> axes = known_slice(NodeView(graph, n));
+  for (size_t d = 0; d < axes.size(); ++d) {
+    const auto step = as_int(axes[d].step);
+    if (!axes[d].start || !step) return std::nullopt;
+    p.start[d] = axes[d].start;
+    p.step[d] = *step;
   }
   return p;
 }
@@ -74,6 +119,7 @@ class ChooseAliases {
     for (auto& [v, p] : aliases_)
       for (auto outer = aliases_.find(p.in); outer != aliases_.end(); outer = aliases_.find(p.in))
         p = compose(p, outer->second);
+    for (auto& [v, p] : aliases_) p.offset = offset_of(value(v), value(p.in), p);
     return std::move(aliases_);
   }
 
@@ -134,18 +180,11 @@ class ChooseAliases {
     if (!n.defined_symbols.empty() || value(from).constant || !may_move(to) ||
         !is_same_order(value(from).layout, value(to).layout, value(to).type))
       return;
-    Placement p = plain(from, value(to).type.dims.size());
-    const std::vector<SliceAxis> axes = known_slice(NodeView(graph_, n));
-    for (size_t d = 0; d < axes.size(); ++d) {
-      const auto step = as_int(axes[d].step);
-      if (!axes[d].start || !step) return;
-      p.start[d] = axes[d].start;
-      p.step[d] = *step;
-    }
+    const std::optional<Placement> p = placement_of_slice(graph_, n);
     // Vectors run along the innermost dimension.
     const std::vector<int> order = memory_order(value(to));
-    if (!order.empty() && p.step[static_cast<size_t>(order.back())] != 1) return;
-    place(to, p);
+    if (!p || (!order.empty() && p->step[static_cast<size_t>(order.back())] != 1)) return;
+    place(to, *p);
   }
 
   // Dimensions longer than 1, outermost first.
@@ -257,6 +296,15 @@ std::vector<Expr> Placement::indices(const std::vector<Expr>& i) const {
     index = index + (step[d] == 1 ? i[d] : i[d] * Expr(step[d]));
   }
   return at;
+}
+
+bool is_piece_of_input(const Graph& graph, const Node& node) {
+  if (node.op != ops::slice() || !node.defined_symbols.empty()) return false;
+  const Value &from = graph.value(node.inputs[0]), &to = graph.value(node.outputs[0]);
+  if (from.producer >= 0 || from.constant || !is_same_order(from.layout, to.layout, to.type))
+    return false;
+  const std::optional<Placement> p = placement_of_slice(graph, node);
+  return p && offset_of(to, from, *p);
 }
 
 Aliases choose_aliases(const Graph& graph) { return ChooseAliases(graph).run(); }

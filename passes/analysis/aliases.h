@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "ir/graph/graph.h"
@@ -18,6 +19,9 @@ struct Placement {
   std::vector<int64_t> step;
   ir::ValueId joined =
       ir::kNone;  // the result of a concat or pad that its producer writes a part of
+  // Bytes, a multiple of kHostAlignment: from there on the value lies in `in` as it would in memory of its
+  // own, so that kernels need not know of `in`. Pieces of one tensor that are used alike are used by one kernel.
+  std::optional<int64_t> offset;
 
   // Where element i of the value lies in `in`.
   std::vector<ir::Expr> indices(const std::vector<ir::Expr>& i) const;
@@ -26,5 +30,9 @@ using Aliases = std::map<ir::ValueId, Placement>;
 
 // Of a graph whose nodes have their groups and whose values have their layouts.
 Aliases choose_aliases(const ir::Graph& graph);
+
+// Is the node a slice of one of the graph's inputs, with an offset as above? It takes no work, whatever
+// reads it.
+bool is_piece_of_input(const ir::Graph& graph, const ir::Node& node);
 
 }  // namespace tilewright::passes

@@ -6,6 +6,7 @@
 #include "ir/graph/op.h"
 #include "ir/loops/linear.h"
 #include "ir/ops/known_ops.h"
+#include "passes/analysis/aliases.h"
 #include "passes/analysis/view_layouts.h"
 #include "passes/graph/graph_passes.h"
 #include "passes/graph/pack_operands.h"
@@ -33,6 +34,10 @@ bool changes_layout(const Graph& graph, const Node& n) {
   if (n.op != ops::identity()) return false;
   const Value &from = graph.value(n.inputs[0]), &to = graph.value(n.outputs[0]);
   return is_row_major(from.layout, from.type) != is_row_major(to.layout, to.type);
+}
+// Nothing is computed: the result lies in memory that is there.
+bool takes_no_work(const Graph& graph, const Node& n) {
+  return is_view(graph, n) || is_piece_of_input(graph, n);
 }
 // A copy that packs takes what comes before element by element with it.
 bool packs(const Graph& graph, const Node& n) {
@@ -64,7 +69,7 @@ class Fuse {
     const Node& n = graph_.nodes[i];
     std::set<int> join;
     // Symbols are computed before the kernel, from operands in memory.
-    if (n.defined_symbols.empty() && !is_view(graph_, n) &&
+    if (n.defined_symbols.empty() && !takes_no_work(graph_, n) &&
         (!changes_layout(graph_, n) || packs(graph_, n)) && n.op->fusion != FusionKind::kOpaque &&
         !n.op->reads_stored && !n.op->of_types && single_output(n)) {
       const int anchor = anchor_for(i);
@@ -209,7 +214,7 @@ class Fuse {
       old.nodes.clear();
     }
     merged.nodes.push_back(i);
-    merged.open = !is_view(graph_, n) && !changes_layout(graph_, n) &&
+    merged.open = !takes_no_work(graph_, n) && !changes_layout(graph_, n) &&
                   n.op->fusion != FusionKind::kOpaque && single_output(n) && !n.op->has_parts;
     merged.anchored |= has_reduction(n.op->fusion);
     merged.cheap &= !n.op->costly;
