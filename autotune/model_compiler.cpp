@@ -32,7 +32,6 @@ ModelCompiler::ModelCompiler(const passes::LowerOptions& lower,
   lower_.on_kernel = nullptr;
   lower_.find_schedule = nullptr;
   lower_.find_answers = nullptr;
-  lower_.threads = 1;  // what is lowered already is looked up by one at a time
 }
 
 Result<passes::LoweredKernel> ModelCompiler::lower_kernel(ir::Kernel kernel,

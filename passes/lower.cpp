@@ -258,17 +258,18 @@ Result<LoweredKernel> lower_kernel(Kernel kernel, const std::set<std::string>& c
   return LoweredKernel{std::move(kernel), to_string(s.trace)};
 }
 Result<ir::Program> lower_fused(const Graph& graph, const LowerOptions& options,
-                                const LowerKernel& lower_one) {
-  TW_ASSIGN(ir::Program program, plan_program(graph, options, lower_one));
+                                const LowerKernel& lower_one, int threads) {
+  TW_ASSIGN(ir::Program program, plan_program(graph, options, lower_one, threads));
   program.numerics = options.numerics;
   return run_pipeline(program_passes(), std::move(program), options);
 }
 Result<ir::Program> lower_fused(const Graph& graph, const LowerOptions& options) {
   std::atomic<size_t> done{0};
-  return lower_fused(graph, options, [&](Kernel k, const std::set<std::string>& constants) {
+  const auto lower_one = [&](Kernel k, const std::set<std::string>& constants) {
     if (options.on_kernel) options.on_kernel(done++);
     return lower_kernel(std::move(k), constants, options);
-  });
+  };
+  return lower_fused(graph, options, lower_one, options.threads);
 }
 
 }  // namespace tilewright::passes

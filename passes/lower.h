@@ -73,9 +73,10 @@ Result<ir::Kernel> lower_to_flat(ir::Kernel kernel, const LowerOptions& options)
 Result<ir::Program> lower(ir::Graph graph, const LowerOptions& options);
 // What is left of it once the graph passes are done.
 Result<ir::Program> lower_fused(const ir::Graph& graph, const LowerOptions& options);
-// With kernels that somebody else lowers, or lowered before: to the same as lower_kernel does.
+// With kernels that somebody else lowers, or lowered before: to the same as lower_kernel does. On
+// `threads` as plan_program() says.
 Result<ir::Program> lower_fused(const ir::Graph& graph, const LowerOptions& options,
-                                const LowerKernel& lower_one);
+                                const LowerKernel& lower_one, int threads = 1);
 Result<LoweredKernel> lower_kernel(ir::Kernel kernel, const std::set<std::string>& constants,
                                    const LowerOptions& options);
 

@@ -44,7 +44,7 @@ Result<LoweredKernel> Planner::lower_source(int32_t number) const {
 }
 
 void Planner::lower_ahead(const GraphPlan& g, size_t first) {
-  if (options_.threads <= 1) return;
+  if (threads_ <= 1) return;
   std::vector<int32_t> wanted;
   for (size_t i = first; i < g.steps.size() && g.steps[i].kind != PlanStep::kControl; ++i) {
     const PlanStep& s = g.steps[i];
@@ -60,7 +60,7 @@ void Planner::lower_ahead(const GraphPlan& g, size_t first) {
       results[i] = catch_failures([&] { return lower_source(wanted[i]); });
   };
   std::vector<std::thread> others;
-  for (size_t t = 1; t < std::min(static_cast<size_t>(options_.threads), wanted.size()); ++t)
+  for (size_t t = 1; t < std::min(static_cast<size_t>(threads_), wanted.size()); ++t)
     others.emplace_back(work);
   work();
   for (std::thread& t : others) t.join();

@@ -230,8 +230,8 @@ void Planner::add_profile(const Graph& graph, const GroupKernel& g, CallInstruct
 }
 
 Result<Program> plan_program(const Graph& graph, const LowerOptions& options,
-                             const LowerKernel& lower_kernel) {
-  return Planner(options, lower_kernel).run(graph);
+                             const LowerKernel& lower_kernel, int threads) {
+  return Planner(options, lower_kernel, threads).run(graph);
 }
 
 }  // namespace tilewright::passes

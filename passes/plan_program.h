@@ -17,15 +17,17 @@ struct LoweredKernel {
 };
 // Takes a kernel with blocks, exact where LowerOptions::numerics says so, to flat loops.
 // `constants`: names of the parameters whose contents are known; their layout may be chosen.
+// Called once for each kernel of the program.
 using LowerKernel =
     std::function<Result<LoweredKernel>(ir::Kernel, const std::set<std::string>& constants)>;
 
 struct LowerOptions;
 
 // Runs plan_passes() over the graph and each region inside, and writes what they found as a program
-// without lifetimes.
+// without lifetimes. `threads` call `lower_kernel` at once, which must then bear it; one calls it in
+// the order of the kernels' numbers. The program is the same.
 Result<ir::Program> plan_program(const ir::Graph& graph, const LowerOptions& options,
-                                 const LowerKernel& lower_kernel);
+                                 const LowerKernel& lower_kernel, int threads = 1);
 
 // First and last use of every buffer, as instructions of the main block.
 ir::Program set_lifetimes(ir::Program program);

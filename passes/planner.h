@@ -43,8 +43,8 @@ struct GraphPlan {
 class Planner {
  public:
   // Borrows both.
-  Planner(const LowerOptions& options, const LowerKernel& lower)
-      : options_(options), lower_(lower) {}
+  Planner(const LowerOptions& options, const LowerKernel& lower, int threads)
+      : options_(options), lower_(lower), threads_(threads) {}
   // Errors: what lowering a kernel gives, kInternal for plans that break their rules.
   Result<ir::Program> run(const ir::Graph& graph);
 
@@ -93,6 +93,7 @@ class Planner {
 
   const LowerOptions& options_;
   const LowerKernel& lower_;
+  const int threads_;
   ir::Program program_;
   std::set<const ir::ExprNode*> run_symbols_;
   // Of each kernel, before lowering, and whether its parameters are constants; some may not be called yet.

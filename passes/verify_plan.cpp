@@ -38,6 +38,7 @@ std::string placement_text(const Graph& graph, ValueId v, const Placement& p) {
     text += (d ? ", " : "") + std::to_string(p.step[d]) + " of d" + std::to_string(p.dim[d]);
   text += ")";
   if (p.joined != kNone) text += " a part of " + name_of(graph, p.joined);
+  if (p.offset) text += ", from byte " + std::to_string(*p.offset);
   return text + "\n";
 }
 

@@ -23,6 +23,8 @@ constexpr const char* kWhole = R"(program whole standard symbols(n, m, count) {
   temporary b9 "flat": f32[count * 4] elements count * 4 of b8 live 9..11
   run_key b10 "key": i64[2] elements 2 live 0..0
   temporary b11 "trips": i64[] elements 1 live 1..9
+  temporary b12 "wide": f32[32] elements 32 live 7..7
+  temporary b13 "half": f32[16] elements 16 of b12 at 64 live 7..7
   inputs(b0)
   outputs(b9, b6)
 kernel k0_set(W: f32[4], S: i64[1], F: bool[], T: i64[]) {
@@ -122,7 +124,7 @@ TEST(ProgramText, MistakesAreErrorsWithAPlace) {
 // Whatever is cut off or replaced: an error or a program, and no crash.
 TEST(ProgramText, NoPrefixCrashes) {
   const std::string text = kWhole;
-  for (size_t n = 0; n < text.size(); n += 3) {
+  for (size_t n = 0; n + 1 < text.size(); n += 3) {  // the last line needs no end
     Result<Program> p = parsed(text.substr(0, n));
     EXPECT_FALSE(p.ok()) << n;
   }
@@ -137,6 +139,16 @@ TEST(VerifyProgram, EachKernelHasASchedule) {
   ASSERT_FALSE(s.ok());
   EXPECT_NE(s.error().to_string().find("3 kernels and 2 schedules"), std::string::npos);
 }
+// What text cannot say.
+TEST(VerifyProgram, OnlyViewsBeginWithinABuffer) {
+  Result<Program> p = parsed(kWhole);
+  ASSERT_TRUE(p.ok());
+  p->buffers[13].alias_of = -1;
+  Status s = verify(*p);
+  ASSERT_FALSE(s.ok());
+  EXPECT_NE(s.error().to_string().find("b13 'half' begins at byte 64 and is no view"),
+            std::string::npos);
+}
 TEST(VerifyProgram, AGoodProgramPasses) { EXPECT_EQ(violations(kWhole), ""); }
 
 // By one change of the good program each.
@@ -150,6 +162,15 @@ TEST(VerifyProgram, EachRuleIsChecked) {
       {"of b8 live", "of b9 live", "b9 'flat' is a view of no buffer's storage"},
       {"of b8 live", "of b99 live", "b9 'flat' is a view of no buffer's storage"},
       {"of b8 live", "of b8 dynamic live", "b9 'flat' is a view and"},
+      {"of b12 at 64", "of b12 at 60", "begins at byte 60, which is no multiple of 64"},
+      {"of b12 at 64", "of b12 at -64", "begins at byte -64, which is no multiple of 64"},
+      {"of b12 at 64", "of b12 at 128",
+       "begins at byte 128 and ends behind b12 'wide' of 128 bytes"},
+      {"of b12 at 64", "of b8 at 64", "begins at byte 64 of what has no size that is known"},
+      {"f32[16] elements 16 of b12", "f32[n] elements n of b12",
+       "begins at byte 64 of what has no size that is known"},
+      {"outputs(b9, b6)", "outputs(b9, b13)",
+       "b13 'half' is an output and begins within what it views"},
       {"inputs(b0)", "inputs(b0, b2)", "b2 'sizes' is listed as an input and is none"},
       {"inputs(b0)", "inputs(b0, b0)", "b0 'x' is listed as an input twice"},
       {"inputs(b0)", "inputs()", "b0 'x' is an input that is not listed"},

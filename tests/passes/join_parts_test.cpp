@@ -57,7 +57,7 @@ TEST(ChooseAliases, RowsThatAreTooShort) {
   c: f32[2, 2] = concat(a, b) {axis = 0} group 2
   output c as "c"
 )",
-                R"(  a lies in c at (0, 0) by (1 of d0, 1 of d1) a part of c
+                R"(  a lies in c at (0, 0) by (1 of d0, 1 of d1) a part of c, from byte 0
   b lies in c at (1, 0) by (1 of d0, 1 of d1) a part of c
 )");
 }

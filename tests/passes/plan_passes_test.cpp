@@ -51,7 +51,8 @@ TEST_F(PlanPasses, EachLeavesWhatItsNameSays) {
     ASSERT_TRUE(s.ok()) << passes[i].name << ": " << s.error().to_string();
     texts.push_back(to_text(plan));
   }
-  EXPECT_EQ(texts[0], "plan plans {\n  s lies in x at (0, 0) by (1 of d0, 1 of d1)\n}\n");
+  EXPECT_EQ(texts[0],
+            "plan plans {\n  s lies in x at (0, 0) by (1 of d0, 1 of d1), from byte 0\n}\n");
   EXPECT_NE(texts[2].find("kernel add (x)"), std::string::npos) << texts[2];
   EXPECT_EQ(texts[3].find("kernel add"), std::string::npos) << texts[3];
   EXPECT_NE(texts[3].find("placed (x, from, to) -> (s)"), std::string::npos) << texts[3];

@@ -78,6 +78,25 @@ TEST(Session, RefusesExecutablesThatBreakRules) {
   e.variants[0].buffers[2].alias_of = 3;
   e.variants[0].buffers[3].alias_of = 2;
   EXPECT_EQ(refusal(e), "variant 0: executable: buffer 't' is an alias of itself");
+  e = add_relu_model();
+  e.variants[0].buffers[2].alias_offset = 64;
+  EXPECT_EQ(refusal(e),
+            "variant 0: executable: buffer 't' begins at byte 64, expected a multiple of 64 in "
+            "another buffer");
+  e.variants[0].buffers[2].alias_of = 3;
+  EXPECT_EQ(refusal(e), "no error");
+  e.variants[0].buffers[2].alias_offset = 96;
+  EXPECT_EQ(refusal(e),
+            "variant 0: executable: buffer 't' begins at byte 96, expected a multiple of 64 in "
+            "another buffer");
+  e.variants[0].buffers[2].alias_offset = -64;
+  EXPECT_EQ(refusal(e),
+            "variant 0: executable: buffer 't' begins at byte -64, expected a multiple of 64 in "
+            "another buffer");
+  e = add_relu_model();
+  e.variants[0].buffers[3].alias_of = 2;
+  e.variants[0].buffers[3].alias_offset = 64;
+  EXPECT_EQ(refusal(e), "variant 0: executable: output 'y' does not begin where its storage does");
   e = branch_model();
   e.variants[0].blocks[1].push_back(branch(0, 1, -1));
   EXPECT_EQ(refusal(e), "variant 0: executable: block 1 is used twice");
@@ -89,6 +108,37 @@ TEST(Session, RefusesExecutablesThatBreakRules) {
   e = fibonacci_model();
   e.variants[0].loops[0].trip_count = e.variants[0].loops[0].body_cond = -1;
   EXPECT_EQ(refusal(e), "variant 0: executable: loop without an end");
+}
+
+// A view of part of an input reads that part; one that ends behind it is refused where sizes are known.
+TEST(Session, ViewsBeginWithinWhatTheyView) {
+  for (const int64_t elements : {16, 17}) {
+    Executable e;
+    Variant v;
+    const SizeExpr n = constant_size(elements);
+    v.buffers = {make_buffer("x", DType::kFloat32, {constant_size(32)}, BufferKind::kInput),
+                 make_buffer("part", DType::kFloat32, {n}, BufferKind::kTemporary),
+                 make_buffer("y", DType::kFloat32, {n}, BufferKind::kOutput)};
+    v.buffers[1].alias_of = 0;
+    v.buffers[1].alias_offset = 64;
+    v.inputs = {0};
+    v.outputs = {2};
+    v.blocks = {{copy(2, 1)}};
+    e.variants = {v};
+    auto session = open(std::move(e));
+    std::vector<float> x(32);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+    const std::vector<Tensor> in{floats({32}, x)};
+    std::vector<Tensor> out;
+    const Status s = session->run(in, out);
+    if (elements == 16) {
+      ASSERT_TRUE(s.ok()) << s.error().to_string();
+      EXPECT_EQ(values<float>(out[0]), std::vector<float>(x.begin() + 16, x.end()));
+    } else {
+      ASSERT_FALSE(s.ok());
+      EXPECT_EQ(s.error().message, "buffer 'part' ends behind 'x'");
+    }
+  }
 }
 
 // What the run checks of indices and extents ends it with an error, and the next one is as usual.
