@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <type_traits>
 #include <unordered_set>
 
 #include "ir/graph/op.h"
@@ -34,43 +35,63 @@ class GraphVerifier {
       if (g_.values[i].known && g_.values[i].producer < 0 && !defined_[i])
         define(static_cast<ValueId>(i), -1);
     for (size_t i = 0; i < g_.nodes.size(); ++i) node(g_.nodes[i], static_cast<int32_t>(i));
+    node_ = nullptr;
     place_ = "outputs";
-    for (ValueId v : g_.outputs) use(v, "an output of the graph");
-    require(g_.output_names.size() == g_.outputs.size(),
-            std::to_string(g_.outputs.size()) + " outputs have " +
-                std::to_string(g_.output_names.size()) + " names");
+    for (ValueId v : g_.outputs) use(v, [] { return std::string("an output of the graph"); });
+    require(g_.output_names.size() == g_.outputs.size(), [&] {
+      return std::to_string(g_.outputs.size()) + " outputs have " +
+             std::to_string(g_.output_names.size()) + " names";
+    });
     updates();
   }
 
  private:
-  bool require(bool condition, const std::string& text) {
-    if (!condition && violations_.size() < kMaxViolations)
-      violations_.push_back("graph '" + g_.name + "', " + place_ + ": " + text);
+  // `text`: what a violation is called, or a function that says so; rules hold nearly always.
+  template <typename Text>
+  bool require(bool condition, const Text& text) {
+    if (!condition && violations_.size() < kMaxViolations) {
+      std::string what = "graph '" + g_.name + "', " + place() + ": ";
+      if constexpr (std::is_invocable_v<Text>)
+        what += text();
+      else
+        what += text;
+      violations_.push_back(std::move(what));
+    }
     return condition;
+  }
+  std::string place() const {
+    return node_ ? "node " + std::to_string(node_ - g_.nodes.data()) + " (" + describe(*node_) + ")"
+                 : place_;
   }
   bool in_range(ValueId v) const { return v >= 0 && static_cast<size_t>(v) < g_.values.size(); }
   std::string name_of(ValueId v) const { return "'" + g_.value(v).name + "'"; }
 
-  void use(ValueId v, const std::string& what) {
-    if (!require(in_range(v), what + " is value " + std::to_string(v) + " of " +
-                                  std::to_string(g_.values.size())))
+  template <typename What>
+  void use(ValueId v, const What& what) {
+    if (!require(in_range(v), [&] {
+          return what() + " is value " + std::to_string(v) + " of " +
+                 std::to_string(g_.values.size());
+        }))
       return;
     // Extents that are known as expressions need nothing that makes them.
     const Value& value = g_.value(v);
     const bool known = value.known && value.producer < 0;
     require(defined_[static_cast<size_t>(v)] || known,
-            what + " is " + name_of(v) + ", which is not defined before");
+            [&] { return what() + " is " + name_of(v) + ", which is not defined before"; });
   }
   bool define(ValueId v, int32_t producer) {
-    if (!require(in_range(v), "value " + std::to_string(v) + " of " +
-                                  std::to_string(g_.values.size()) + " is defined"))
+    if (!require(in_range(v), [&] {
+          return "value " + std::to_string(v) + " of " + std::to_string(g_.values.size()) +
+                 " is defined";
+        }))
       return false;
     require(!defined_[static_cast<size_t>(v)],
-            "value " + name_of(v) + " is defined more than once");
+            [&] { return "value " + name_of(v) + " is defined more than once"; });
     defined_[static_cast<size_t>(v)] = true;
-    require(g_.value(v).producer == producer, "value " + name_of(v) + " states the producer " +
-                                                  std::to_string(g_.value(v).producer) +
-                                                  ", found " + std::to_string(producer));
+    require(g_.value(v).producer == producer, [&] {
+      return "value " + name_of(v) + " states the producer " +
+             std::to_string(g_.value(v).producer) + ", found " + std::to_string(producer);
+    });
     return true;
   }
 
@@ -84,12 +105,14 @@ class GraphVerifier {
       const ValueId from = g_.inputs[static_cast<size_t>(u.input)],
                     to = g_.outputs[static_cast<size_t>(u.output)];
       if (!in_range(from) || !in_range(to)) continue;
-      require(inputs.insert(u.input).second && outputs.insert(u.output).second,
-              name_of(from) + " and " + name_of(to) + " are not updated by one another alone");
+      require(inputs.insert(u.input).second && outputs.insert(u.output).second, [&] {
+        return name_of(from) + " and " + name_of(to) + " are not updated by one another alone";
+      });
       const TensorType &a = g_.value(from).type, &b = g_.value(to).type;
-      require(a.dtype == b.dtype && to_text(a) == to_text(b) && g_.value(from).layout.empty(),
-              "input " + name_of(from) + ", " + to_text(a) + ", is updated by " + name_of(to) +
-                  ", " + to_text(b));
+      require(a.dtype == b.dtype && to_text(a) == to_text(b) && g_.value(from).layout.empty(), [&] {
+        return "input " + name_of(from) + ", " + to_text(a) + ", is updated by " + name_of(to) +
+               ", " + to_text(b);
+      });
     }
   }
 
@@ -111,44 +134,53 @@ class GraphVerifier {
     const Constant& c = *value.constant;
     require(
         value.type.dtype == c.dtype && constant_shape(value.type) == std::optional<Shape>(c.shape),
-        name_of(v) + " has type " + to_text(value.type) + ", its constant " +
-            std::string(name(c.dtype)) + tilewright::to_string(c.shape));
+        [&] {
+          return name_of(v) + " has type " + to_text(value.type) + ", its constant " +
+                 std::string(name(c.dtype)) + tilewright::to_string(c.shape);
+        });
     const auto n = tilewright::element_count(c.shape);
     require(n && c.bytes == static_cast<size_t>(*n) * static_cast<size_t>(byte_size(c.dtype)) &&
                 (c.data || !*n),
-            name_of(v) + " has a constant of " + std::to_string(c.bytes) +
-                " bytes, which do not fit its shape " + tilewright::to_string(c.shape));
+            [&] {
+              return name_of(v) + " has a constant of " + std::to_string(c.bytes) +
+                     " bytes, which do not fit its shape " + tilewright::to_string(c.shape);
+            });
   }
 
   // What holds for the type of any value, wherever it is defined.
   void type(const Value& v) {
-    const std::string who = "'" + v.name + "'";
+    const auto who = [&] { return "'" + v.name + "'"; };
     for (const Expr& d : v.type.dims) {
-      if (!require(static_cast<bool>(d), who + " has an extent that is missing")) continue;
-      require(d.type() == ScalarType{},
-              who + " has an extent of type " + to_text(d.type()) + ", expected i64");
-      require(as_int(d).value_or(0) >= 0, who + " has the negative extent " + to_text(d));
+      if (!require(static_cast<bool>(d), [&] { return who() + " has an extent that is missing"; }))
+        continue;
+      require(d.type() == ScalarType{}, [&] {
+        return who() + " has an extent of type " + to_text(d.type()) + ", expected i64";
+      });
+      require(as_int(d).value_or(0) >= 0,
+              [&] { return who() + " has the negative extent " + to_text(d); });
       if (stage_ != GraphStage::kTyped) continue;
       for_each_expr(d, [&](const Expr& e) {
         if (e.kind() == NodeKind::kVar && !symbols_.count(e.get()))
-          require(false, "the type of " + who + " names the symbol '" + to_text(e) +
+          require(false, "the type of " + who() + " names the symbol '" + to_text(e) +
                              "', which no input and no earlier node defines");
       });
     }
     for (const LayoutAxis& a : v.layout)
-      require(a.fits(v.type.rank()), "the layout of " + who + " does not fit its rank");
+      require(a.fits(v.type.rank()),
+              [&] { return "the layout of " + who() + " does not fit its rank"; });
     const auto shape = constant_shape(v.type);
     if (v.known && shape)
-      require(tilewright::element_count(*shape) == static_cast<int64_t>(v.known->size()),
-              who + " of type " + to_text(v.type) + " has " + std::to_string(v.known->size()) +
-                  " known elements");
+      require(tilewright::element_count(*shape) == static_cast<int64_t>(v.known->size()), [&] {
+        return who() + " of type " + to_text(v.type) + " has " + std::to_string(v.known->size()) +
+               " known elements";
+      });
   }
 
   void node(const Node& n, int32_t number) {
-    place_ = "node " + std::to_string(number) + " (" + describe(n) + ")";
+    node_ = &n;
     const size_t before = violations_.size();
     for (size_t i = 0; i < n.inputs.size(); ++i)
-      if (n.inputs[i] != kNone) use(n.inputs[i], "operand " + std::to_string(i));
+      if (n.inputs[i] != kNone) use(n.inputs[i], [&] { return "operand " + std::to_string(i); });
     for (const Var& s : n.defined_symbols) symbols_.insert(s.get());
     for (ValueId v : n.outputs)
       if (v != kNone && define(v, number)) type(g_.value(v));
@@ -163,18 +195,21 @@ class GraphVerifier {
   void operands(const Node& n) {
     const auto& defs = n.op->operands;
     const bool variadic = !defs.empty() && defs.back().kind == OperandDef::kVariadic;
-    require(variadic || n.inputs.size() <= defs.size(), "found " + std::to_string(n.inputs.size()) +
-                                                            " operands, expected at most " +
-                                                            std::to_string(defs.size()));
+    require(variadic || n.inputs.size() <= defs.size(), [&] {
+      return "found " + std::to_string(n.inputs.size()) + " operands, expected at most " +
+             std::to_string(defs.size());
+    });
     for (size_t i = 0; i < defs.size(); ++i)
       if (defs[i].kind == OperandDef::kRequired)
-        require(i < n.inputs.size() && n.inputs[i] != kNone,
-                "the required operand '" + std::string(defs[i].name) + "' is absent");
+        require(i < n.inputs.size() && n.inputs[i] != kNone, [&] {
+          return "the required operand '" + std::string(defs[i].name) + "' is absent";
+        });
     const std::string_view names = n.op->outputs;
     const auto most = static_cast<size_t>(std::count(names.begin(), names.end(), ',')) + 1;
-    require((!names.empty() && names.back() == '*') || n.outputs.size() <= most,
-            "found " + std::to_string(n.outputs.size()) + " outputs, expected at most " +
-                std::to_string(most));
+    require((!names.empty() && names.back() == '*') || n.outputs.size() <= most, [&] {
+      return "found " + std::to_string(n.outputs.size()) + " outputs, expected at most " +
+             std::to_string(most);
+    });
     // Results are computed one after the other; those behind the first may be unwanted.
     require(!n.op->compute || (!n.outputs.empty() && n.outputs[0] != kNone),
             "the first output is absent");
@@ -190,14 +225,15 @@ class GraphVerifier {
     static constexpr const char* kKinds[] = {"an int", "a float", "a string", "ints",
                                              "floats", "strings", "a tensor", "extents"};
     const AttributeDef* def = find_attribute_def(n, key);
-    if (!require(def != nullptr, "attribute '" + key + "' is not one of the operator's")) return;
+    const auto who = [&] { return "attribute '" + key + "' is "; };
+    if (!require(def != nullptr, [&] { return who() + "not one of the operator's"; })) return;
     const bool plain_extents =
         def->kind == AttributeKind::kExtents && std::holds_alternative<std::vector<int64_t>>(value);
-    require(plain_extents || value.index() == static_cast<size_t>(def->kind),
-            "attribute '" + key + "' is " + kKinds[value.index()] + ", expected " +
-                kKinds[static_cast<size_t>(def->kind)]);
+    require(plain_extents || value.index() == static_cast<size_t>(def->kind), [&] {
+      return who() + kKinds[value.index()] + ", expected " + kKinds[static_cast<size_t>(def->kind)];
+    });
     const auto* tensor = std::get_if<ConstantRef>(&value);
-    require(!tensor || *tensor, "attribute '" + key + "' is a tensor that is missing");
+    require(!tensor || *tensor, [&] { return who() + "a tensor that is missing"; });
   }
 
   // Runs the operator's own inference on a copy of the node.
@@ -206,10 +242,11 @@ class GraphVerifier {
     Node copy = n;
     InferContext context(g_, copy);
     Status s = n.op->infer_type(context);
-    if (!require(s.ok(), s.ok() ? "" : s.error().to_string())) return;
+    if (!require(s.ok(), [&] { return s.error().to_string(); })) return;
     for (size_t i = 0; i < n.outputs.size(); ++i) {
       if (n.outputs[i] == kNone) continue;
-      if (!require(i < context.outputs().size(), "output " + std::to_string(i) + " does not exist"))
+      if (!require(i < context.outputs().size(),
+                   [&] { return "output " + std::to_string(i) + " does not exist"; }))
         return;
       const TensorType &stated = g_.value(n.outputs[i]).type, &found = context.outputs()[i];
       bool agree = stated.dtype == found.dtype && stated.rank() == found.rank();
@@ -217,8 +254,10 @@ class GraphVerifier {
         const auto a = as_int(stated.dims[d]), b = as_int(found.dims[d]);
         agree = !a || !b || *a == *b;
       }
-      require(agree, name_of(n.outputs[i]) + " has type " + to_text(stated) + ", inferred is " +
-                         to_text(found));
+      require(agree, [&] {
+        return name_of(n.outputs[i]) + " has type " + to_text(stated) + ", inferred is " +
+               to_text(found);
+      });
     }
   }
 
@@ -227,7 +266,8 @@ class GraphVerifier {
   Symbols symbols_;
   std::vector<std::string>& violations_;
   std::vector<bool> defined_;
-  std::string place_;
+  const Node* node_ = nullptr;  // that is looked at; null: what place_ says
+  const char* place_ = "";
 };
 
 }  // namespace

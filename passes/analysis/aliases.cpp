@@ -4,22 +4,21 @@
 // only where
 //
 //    - all of its readers can follow (views included), and it is no result of the graph;
+//    - a kernel stores it, or what it is a view of;
 //    - rows of at least kShortestRun bytes stay contiguous, or a copy would be faster;
 //    - a concat saves the copying of at least half of its result.
 #include "passes/analysis/aliases.h"
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "ir/graph/op.h"
-#include "ir/loops/layout.h"
 #include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/known_ops.h"
-#include "ir/ops/slicing.h"
 #include "passes/analysis/view_layouts.h"
-#include "runtime/core/memory.h"
 
 namespace tilewright::passes {
 
@@ -29,67 +28,6 @@ namespace {
 
 constexpr int64_t kShortestRun = 64;  // bytes side by side: less is worse than a copy
 constexpr int64_t kUnknownExtent = 64;
-
-// The identity: element i of the value is element i of `in`.
-Placement plain(ValueId in, size_t rank) {
-  Placement p{in, std::vector<Expr>(rank, Expr(0)), {}, std::vector<int64_t>(rank, 1), kNone};
-  for (size_t d = 0; d < rank; ++d) p.dim.push_back(static_cast<int>(d));
-  return p;
-}
-// A placement in a value that is placed itself, as one in the latter's value.
-Placement compose(const Placement& inner, const Placement& outer) {
-  Placement p{outer.in, outer.indices(inner.start), {}, {}, inner.joined};
-  for (Expr& e : p.start) e = simplify(e);
-  for (size_t d = 0; d < inner.dim.size(); ++d) {
-    const auto b = static_cast<size_t>(inner.dim[d]);
-    p.dim.push_back(outer.dim[b]);
-    p.step.push_back(inner.step[d] * outer.step[b]);
-  }
-  return p;
-}
-
-// Elements from one index to the next, by dimension; nothing where blocks or unknown extents forbid.
-std::optional<std::vector<int64_t>> strides_of(const Value& v) {
-  const auto shape = constant_shape(v.type);
-  if (!shape) return std::nullopt;
-  std::vector<int64_t> strides(shape->size(), 0);
-  for (const PhysicalAxis& a : physical_axes(v.layout, *shape)) {
-    if (a.divisor != 1 || a.modulus != 0) return std::nullopt;
-    strides[static_cast<size_t>(a.dim)] = a.stride;
-  }
-  return strides;
-}
-// Placement::offset.
-std::optional<int64_t> offset_of(const Value& value, const Value& whole, const Placement& p) {
-  const auto own = strides_of(value), outer = strides_of(whole);
-  if (!own || !outer || value.type.dtype != whole.type.dtype) return std::nullopt;
-  for (size_t d = 0; d < own->size(); ++d) {
-    const int64_t extent = *as_int(value.type.dims[d]);
-    if (extent == 0 ||
-        (extent > 1 && (*own)[d] != p.step[d] * (*outer)[static_cast<size_t>(p.dim[d])]))
-      return std::nullopt;
-  }
-  int64_t elements = 0;
-  for (size_t d = 0; d < outer->size(); ++d) {
-    const auto start = as_int(p.start[d]);
-    if (!start) return std::nullopt;
-    elements += *start * (*outer)[d];
-  }
-  const int64_t bytes = elements * byte_size(value.type.dtype);
-  return bytes % static_cast<int64_t>(kHostAlignment) == 0 ? std::optional(bytes) : std::nullopt;
-}
-// What a slice takes of its operand.
-std::optional<Placement> placement_of_slice(const Graph& graph, const Node& n) {
-  Placement p = plain(n.inputs[0], graph.value(n.outputs[0]).type.dims.size());
-  const std::vector<SliceAxis> axes = known_slice(NodeView(graph, n));
-  for (size_t d = 0; d < axes.size(); ++d) {
-    const auto step = as_int(axes[d].step);
-    if (!axes[d].start || !step) return std::nullopt;
-    p.start[d] = axes[d].start;
-    p.step[d] = *step;
-  }
-  return p;
-}
 
 class ChooseAliases {
  public:
@@ -126,53 +64,24 @@ class ChooseAliases {
  private:
   const Value& value(ValueId v) const { return graph_.value(v); }
 
-  // How a view's elements lie in its operand's; nothing when that takes a division.
-  std::optional<Placement> of_view(const Node& n) const {
-    const ValueId from = n.inputs[0], to = n.outputs[0];
-    const TensorType &x = value(from).type, &y = value(to).type;
-    if (n.op == ops::transpose()) {
-      Placement p = plain(from, x.dims.size());
-      const std::vector<int64_t> perm = NodeView(graph_, n).attr_ints("perm");
-      for (size_t d = 0; d < perm.size(); ++d) p.dim[d] = static_cast<int>(perm[d]);
-      return p;
-    }
-    const std::vector<DimRange> ranges = matching_dims(x.dims, y.dims);
-    if (ranges.empty()) return std::nullopt;
-    Placement p{from, std::vector<Expr>(x.dims.size(), Expr(0)), {}, {}, kNone};
-    for (const DimRange& r : ranges) {
-      // All of them in the one dimension that is longer than 1.
-      size_t into = r.from_begin;
-      int longer = 0;
-      for (size_t d = r.from_begin; d < r.from_end; ++d)
-        if (!is_one(x.dims[d]) && ++longer) into = d;
-      if (longer > 1) return std::nullopt;
-      int64_t step = 1;
-      for (size_t d = r.to_end; d-- > r.to_begin;) {
-        p.dim.insert(p.dim.begin() + static_cast<long>(r.to_begin), static_cast<int>(into));
-        p.step.insert(p.step.begin() + static_cast<long>(r.to_begin), step);
-        const auto extent = as_int(y.dims[d]);
-        if (!extent && d > r.to_begin) return std::nullopt;
-        step *= extent.value_or(1);
-      }
-    }
-    return p;
-  }
-
-  // Can all that reads v, views of it too, read it elsewhere?
-  bool may_move(ValueId v) const {
+  // Can all that reads v, views of it too, read it elsewhere? `known`: one that has its place.
+  bool may_move(ValueId v, ValueId known = kNone) const {
     if (fixed_[static_cast<size_t>(v)] || value(v).constant || aliases_.count(v)) return false;
     for (size_t i : consumers_[static_cast<size_t>(v)]) {
       const Node& n = graph_.nodes[i];
       if (!n.op->compute) return false;
-      if (is_view(graph_, n) && (!of_view(n) || !may_move(n.outputs[0]))) return false;
+      if (is_view(graph_, n) && n.outputs[0] != known &&
+          (!placement_of_view(graph_, n) || !may_move(n.outputs[0])))
+        return false;
     }
     return true;
   }
+  // And the views of it that have no place yet.
   void place(ValueId v, const Placement& p) {
     aliases_[v] = p;
     for (size_t i : consumers_[static_cast<size_t>(v)])
-      if (const Node& n = graph_.nodes[i]; is_view(graph_, n))
-        place(n.outputs[0], compose(*of_view(n), p));
+      if (const Node& n = graph_.nodes[i]; is_view(graph_, n) && !aliases_.count(n.outputs[0]))
+        place(n.outputs[0], compose(*placement_of_view(graph_, n), p));
   }
 
   void place_slice(const Node& n) {
@@ -220,16 +129,33 @@ class ChooseAliases {
     }
     return n;
   }
-  // Is v stored by a kernel of this graph, which may as well store it elsewhere?
-  bool is_made_here(ValueId v) const {
-    const int32_t p = value(v).producer;
-    if (p < 0) return false;
-    const Node& n = graph_.nodes[static_cast<size_t>(p)];
-    return n.op->compute && n.defined_symbols.empty() && !is_view(graph_, n);
+  using Placed = std::vector<std::pair<ValueId, Placement>>;
+  // v, placed by p, and what it is a view of, up to what a kernel of this graph stores, which may as well
+  // store it there; empty: none does. What views show has to lie there in one piece.
+  Placed with_operands(ValueId v, Placement p) const {
+    Placed all;
+    const ValueId joined = p.joined;
+    for (ValueId view = kNone; may_move(v, view);) {
+      all.emplace_back(v, p);
+      const int32_t producer = value(v).producer;
+      if (producer < 0) break;
+      const Node& n = graph_.nodes[static_cast<size_t>(producer)];
+      if (!is_view(graph_, n)) {
+        if (!n.op->compute || !n.defined_symbols.empty()) break;
+        return all;
+      }
+      const auto of_operand = placement_of_operand(graph_, n);
+      if (!of_operand) break;
+      view = std::exchange(v, n.inputs[0]);
+      p = compose(*of_operand, p);
+      p.joined = joined;
+      if (!offset_of(value(v), value(p.in), p)) break;
+    }
+    return {};
   }
   // Can the value be stored as a part of the result, along this axis?
   bool may_join(ValueId v, const Value& result, int axis) const {
-    return is_made_here(v) && may_move(v) && known_before_the_run(value(v)) &&
+    return known_before_the_run(value(v)) &&
            is_same_order(value(v).layout, result.layout, result.type) &&
            run_bytes(value(v), result, axis) >= kShortestRun;
   }
@@ -243,13 +169,14 @@ class ChooseAliases {
         pads->size() != 2 * rank || !known_before_the_run(result) ||
         std::any_of(pads->begin(), pads->end(), [](int64_t p) { return p < 0; }))
       return;
-    Placement p = plain(n.outputs[0], rank);
+    Placement p = same_place(n.outputs[0], rank);
     p.joined = n.outputs[0];
     for (size_t d = 0; d < rank; ++d) p.start[d] = (*pads)[d];
     for (size_t k = order.size(); k-- > 0;) {
       const auto d = static_cast<size_t>(order[k]);
       if ((*pads)[d] + (*pads)[d + rank] == 0) continue;
-      if (may_join(n.inputs[0], result, order[k])) place(n.inputs[0], p);
+      if (may_join(n.inputs[0], result, order[k]))
+        for (const auto& [v, at] : with_operands(n.inputs[0], p)) place(v, at);
       return;
     }
   }
@@ -259,11 +186,12 @@ class ChooseAliases {
     const int axis = NodeView(graph_, n).axis(result.type.rank());
     if (!known_before_the_run(result)) return;
     const bool interleave = NodeView(graph_, n).attr_int("interleave") != 0;
-    std::vector<std::pair<ValueId, Placement>> placed;
+    Placed placed;
+    std::set<ValueId> values;
     int64_t moved = 0;
     Expr start = 0;
     for (ValueId v : n.inputs) {
-      Placement p = plain(to, result.type.dims.size());
+      Placement p = same_place(to, result.type.dims.size());
       p.joined = to;
       p.start[static_cast<size_t>(axis)] = start;
       if (interleave) p.step[static_cast<size_t>(axis)] = static_cast<int64_t>(n.inputs.size());
@@ -272,8 +200,10 @@ class ChooseAliases {
       if (std::count(n.inputs.begin(), n.inputs.end(), v) > 1 || !may_join(v, result, axis) ||
           (interleave && memory_order(result).back() == axis))
         continue;
+      const Placed all = with_operands(v, std::move(p));
+      if (all.empty() || !values.insert(all.back().first).second) continue;
       moved += elements(value(v));
-      placed.emplace_back(v, std::move(p));
+      placed.insert(placed.end(), all.begin(), all.end());
     }
     if (2 * moved < elements(result)) return;
     for (const auto& [v, p] : placed) place(v, p);
@@ -288,15 +218,6 @@ class ChooseAliases {
 };
 
 }  // namespace
-
-std::vector<Expr> Placement::indices(const std::vector<Expr>& i) const {
-  std::vector<Expr> at = start;
-  for (size_t d = 0; d < i.size(); ++d) {
-    Expr& index = at[static_cast<size_t>(dim[d])];
-    index = index + (step[d] == 1 ? i[d] : i[d] * Expr(step[d]));
-  }
-  return at;
-}
 
 bool is_piece_of_input(const Graph& graph, const Node& node) {
   if (node.op != ops::slice() || !node.defined_symbols.empty()) return false;

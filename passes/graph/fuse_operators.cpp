@@ -9,6 +9,7 @@
 #include "passes/analysis/aliases.h"
 #include "passes/analysis/view_layouts.h"
 #include "passes/graph/graph_passes.h"
+#include "passes/graph/node_groups.h"
 #include "passes/graph/pack_operands.h"
 #include "passes/graph/readers.h"
 
@@ -44,7 +45,6 @@ bool packs(const Graph& graph, const Node& n) {
   return changes_layout(graph, n) && is_packed_in_groups(graph.value(n.outputs[0]).layout);
 }
 struct Group {
-  std::vector<size_t> nodes;
   bool open = true;       // may still grow
   bool anchored = false;  // holds a reduction or contraction
   bool cheap = true;
@@ -54,14 +54,11 @@ struct Group {
 class Fuse {
  public:
   explicit Fuse(Graph& graph)
-      : graph_(graph),
-        readers_(graph.nodes, graph),
-        uses_(graph.use_counts()),
-        group_of_(graph.nodes.size(), -1) {}
+      : graph_(graph), readers_(graph.nodes, graph), uses_(graph.use_counts()), groups_(graph) {}
 
   void run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) place(i);
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) graph_.nodes[i].group = group_of_[i];
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) graph_.nodes[i].group = groups_.of(i);
   }
 
  private:
@@ -74,12 +71,12 @@ class Fuse {
         !n.op->reads_stored && !n.op->of_types && single_output(n)) {
       const int anchor = anchor_for(i);
       for (ValueId v : n.inputs) {
-        int g = producer_group(v);
+        int g = groups_.producer_of(v);
         if (g < 0 || !may_join(i, v, g)) continue;
-        if (groups_[static_cast<size_t>(g)].anchored && g != anchor) continue;
+        if (facts(g).anchored && g != anchor) continue;
         std::set<int> trial = join;
         trial.insert(g);
-        if (compatible(i, trial) && !makes_cycle(i, trial)) join = trial;
+        if (compatible(i, trial) && !groups_.makes_cycle(i, trial)) join = trial;
       }
     }
     merge(i, join);
@@ -88,25 +85,22 @@ class Fuse {
   int anchor_for(size_t i) const {
     int anchor = -1;
     for (ValueId v : graph_.nodes[i].inputs) {
-      const int g = producer_group(v);
-      if (g > anchor && may_join(i, v, g) && groups_[static_cast<size_t>(g)].anchored &&
-          compatible(i, {g}) && !makes_cycle(i, {g}))
+      const int g = groups_.producer_of(v);
+      if (g > anchor && may_join(i, v, g) && facts(g).anchored && compatible(i, {g}) &&
+          !groups_.makes_cycle(i, {g}))
         anchor = g;
     }
     return anchor;
   }
   static bool single_output(const Node& n) { return n.outputs.size() == 1; }
-  int producer_group(ValueId v) const {
-    if (v == kNone || graph_.value(v).producer < 0) return -1;
-    return group_of_[static_cast<size_t>(graph_.value(v).producer)];
-  }
+  const Group& facts(int group) const { return facts_[static_cast<size_t>(group)]; }
   const TensorType& type(ValueId v) const { return graph_.value(v).type; }
 
   // May node i, which reads v of group g, become part of g?
   bool may_join(size_t i, ValueId v, int g_index) const {
-    const Group& g = groups_[static_cast<size_t>(g_index)];
+    const Group& g = facts(g_index);
     const Node& n = graph_.nodes[i];
-    if (!g.open || g.nodes.size() >= kMostNodes) return false;
+    if (!g.open || groups_.nodes(g_index).size() >= kMostNodes) return false;
     const bool same_shape = same_dims(type(v), type(n.outputs[0]));
     const bool only_use = uses_[static_cast<size_t>(v)] == 1;
     switch (n.op->fusion) {
@@ -133,33 +127,8 @@ class Fuse {
       return false;
     const Node& reader = *readers_.of(result)[0];
     if (reader.op->fusion == FusionKind::kReduction) return true;
-    return reader.op->fusion == FusionKind::kPointwise && depends_from_outside(reader, i, g);
-  }
-  // Does `reader` depend on group g, to which node i may belong, through a node outside?
-  bool depends_from_outside(const Node& reader, size_t i, int g) const {
-    const auto& nodes = groups_[static_cast<size_t>(g)].nodes;
-    const size_t first = *std::min_element(nodes.begin(), nodes.end());
-    const auto inside = [&](size_t node) { return node == i || group_of_[node] == g; };
-    std::vector<size_t> stack;
-    std::set<size_t> seen;
-    const auto push = [&](const Node& n, bool& found) {
-      for (ValueId v : n.inputs) {
-        if (v == kNone || graph_.value(v).producer < 0) continue;
-        const auto p = static_cast<size_t>(graph_.value(v).producer);
-        if (inside(p))
-          found = true;
-        else if (p > first && seen.insert(p).second)
-          stack.push_back(p);
-      }
-    };
-    bool directly = false, found = false;
-    push(reader, directly);
-    while (!stack.empty() && !found) {
-      const size_t p = stack.back();
-      stack.pop_back();
-      push(graph_.nodes[p], found);
-    }
-    return found;
+    return reader.op->fusion == FusionKind::kPointwise &&
+           groups_.depends_from_outside(reader, i, g);
   }
   // Groups joined into one must agree: one anchor, and an anchor's epilogue reads its other
   // operands from outside or from groups of the same shape.
@@ -167,70 +136,32 @@ class Fuse {
     size_t nodes = 1;
     int anchors = has_reduction(graph_.nodes[i].op->fusion) ? 1 : 0;
     for (int g : join) {
-      nodes += groups_[static_cast<size_t>(g)].nodes.size();
-      anchors += groups_[static_cast<size_t>(g)].anchored ? 1 : 0;
+      nodes += groups_.nodes(g).size();
+      anchors += facts(g).anchored ? 1 : 0;
     }
     return anchors <= 1 && nodes <= kMostNodes;
-  }
-  // Would the merged group depend on itself through a group outside?
-  bool makes_cycle(size_t i, const std::set<int>& join) const {
-    seen_.resize(groups_.size(), 0);
-    ++search_;
-    for (int g : join) seen_[static_cast<size_t>(g)] = -search_;
-    std::vector<int> stack;
-    // Puts the groups before a node on the stack; true: one of them is inside.
-    const auto push = [&](const Node& n) {
-      bool inside = false;
-      for (ValueId v : n.inputs) {
-        const int g = producer_group(v);
-        if (g < 0) continue;
-        int64_t& seen = seen_[static_cast<size_t>(g)];
-        inside |= seen == -search_;
-        if (std::abs(seen) == search_) continue;
-        seen = search_;
-        stack.push_back(g);
-      }
-      return inside;
-    };
-    push(graph_.nodes[i]);
-    for (int g : join)
-      for (size_t node : groups_[static_cast<size_t>(g)].nodes) push(graph_.nodes[node]);
-    while (!stack.empty()) {
-      const Group& g = groups_[static_cast<size_t>(stack.back())];
-      stack.pop_back();
-      for (size_t node : g.nodes)
-        if (push(graph_.nodes[node])) return true;
-    }
-    return false;
   }
   void merge(size_t i, const std::set<int>& join) {
     const Node& n = graph_.nodes[i];
     Group merged;
     for (int g : join) {
-      Group& old = groups_[static_cast<size_t>(g)];
-      merged.nodes.insert(merged.nodes.end(), old.nodes.begin(), old.nodes.end());
-      merged.anchored |= old.anchored;
-      merged.cheap &= old.cheap;
-      old.nodes.clear();
+      merged.anchored |= facts(g).anchored;
+      merged.cheap &= facts(g).cheap;
     }
-    merged.nodes.push_back(i);
     merged.open = !takes_no_work(graph_, n) && !changes_layout(graph_, n) &&
                   n.op->fusion != FusionKind::kOpaque && single_output(n) && !n.op->has_parts;
     merged.anchored |= has_reduction(n.op->fusion);
     merged.cheap &= !n.op->costly;
     if (!n.outputs.empty() && n.outputs[0] != kNone) merged.type = type(n.outputs[0]);
-    groups_.push_back(merged);
-    for (size_t node : merged.nodes) group_of_[node] = static_cast<int>(groups_.size()) - 1;
+    groups_.merge(i, join);
+    facts_.push_back(std::move(merged));
   }
 
   Graph& graph_;
   const Readers readers_;
   std::vector<int> uses_;
-  std::vector<int> group_of_;
-  std::vector<Group> groups_;
-  // By group, in the search of that number: positive if it was reached, negative if it is inside.
-  mutable std::vector<int64_t> seen_;
-  mutable int64_t search_ = 0;
+  NodeGroups groups_;
+  std::vector<Group> facts_;  // by number
 };
 
 }  // namespace

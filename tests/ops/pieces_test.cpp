@@ -96,6 +96,40 @@ TEST_F(Pieces, OfAConcatAreWrittenByOneKernel) {
   EXPECT_EQ(found.kernels, 1u);
   EXPECT_EQ(found.views, 3);
 }
+// So does what is of another shape there, in the flat order of parameters.
+TEST_F(Pieces, OfAConcatOfViewsAreWrittenWhereTheyBelong) {
+  const ir::ValueId x = input({17, 16});
+  std::vector<ir::ValueId> parts;
+  for (int i = 0; i < 3; ++i)
+    parts.push_back(call_.op("reshape", {call_.op("matmul", {x, input({16, 32})}), ints({272 * 2})},
+                             {{"allowzero", int64_t{0}}}));
+  call_.output(call_.op("concat", parts, {{"axis", int64_t{0}}}));
+  const Found found = check(call_.graph, call_.inputs);
+  EXPECT_EQ(found.calls, 3u);
+  EXPECT_EQ(found.kernels, 1u);
+}
+// One value in two shapes lies in one of the parts, and is copied to the other; others read it there.
+TEST_F(Pieces, OfOneValueInTwoShapes) {
+  const ir::ValueId y = call_.op("matmul", {input({8, 16}), input({16, 32})});
+  const auto flat = [&](ir::ValueId v) {
+    return call_.op("reshape", {v, ints({256})}, {{"allowzero", int64_t{0}}});
+  };
+  const ir::ValueId turned = call_.op("transpose", {y}, {{"perm", std::vector<int64_t>{1, 0}}});
+  call_.output(call_.op("concat", {flat(y), flat(turned), flat(y)}, {{"axis", int64_t{0}}}));
+  call_.output(call_.op("exp", {y}));
+  check(call_.graph, call_.inputs);
+}
+// Results of the graph, and parts that no multiple of a cache line begins, are copied.
+TEST_F(Pieces, OfAConcatThatHaveToLieElsewhere) {
+  const ir::ValueId x = input({3, 16}), a = call_.op("matmul", {x, input({16, 5})}),
+                    b = call_.op("matmul", {x, input({16, 7})});
+  const auto flat = [&](ir::ValueId v, double n) {
+    return call_.op("reshape", {v, ints({n})}, {{"allowzero", int64_t{0}}});
+  };
+  call_.output(call_.op("concat", {flat(a, 15), flat(b, 21)}, {{"axis", int64_t{0}}}));
+  call_.output(a);
+  EXPECT_EQ(check(call_.graph, call_.inputs).views, 0);
+}
 // Their extents are the run's: where they lie is not known.
 TEST_F(Pieces, OfUnknownExtentsHaveNoOffset) {
   auto graph = ir::parse_graph(R"(graph unknown {

@@ -134,6 +134,24 @@ TEST(FuseOperators, NoCyclesThroughAnotherMember) {
   expect_same_graph_results(before, fused);
 }
 
+// The same where all between stands before `a`, but for that member.
+TEST(FuseOperators, NoCyclesThroughEarlierNodes) {
+  const ir::Graph before = parsed_graph(R"(  input x: f32[1, 5]
+  input w: f32[3, 5]
+  s: f32[3, 5] = softmax(w) {axis = 1}
+  r: f32[1, 5] = reduce_sum(s) {axes = [0]}
+  a: f32[1, 5] = softmax(x) {axis = 1}
+  t: f32[3, 5] = add(s, a)
+  y: f32[1, 5] = add(a, r)
+  output t as "t"
+  output y as "y"
+)");
+  const ir::Graph fused = fuse_operators(before);
+  EXPECT_EQ(fused.nodes[0].group, fused.nodes[3].group) << ir::to_text(fused);
+  EXPECT_NE(fused.nodes[2].group, fused.nodes[4].group) << ir::to_text(fused);
+  expect_same_graph_results(before, fused);
+}
+
 // The operators of each group's nodes, after fusion and repeated widening.
 std::string repeated(const std::string& lines) {
   const ir::Graph fused = fuse_operators(parsed_graph(lines)), after = repeat_widening(fused);

@@ -109,7 +109,8 @@ class ElementwiseRule : public BlockRule {
     lanes_ = s_.machine().lanes(std::max(bytes, 4));
     if (as_int(inner_extent_)) lanes_ = fitting_lanes(lanes_, inner_.extent);
     lanes_ *= decide_vectors_at_once(s_, name_, block_, inner_.extent, lanes_);
-    alone_ = s_.place(name_).loops.size() == block_.axes.size() - (axes_.size() - 1 - last_);
+    alone_ = s_.place(name_).loops.size() - loops_of_steps(s_, name_) ==
+             block_.axes.size() - (axes_.size() - 1 - last_);
   }
 
   bool write() override {
@@ -163,7 +164,7 @@ class ElementwiseRule : public BlockRule {
   Expr inner_extent_;
   int64_t lanes_ = 1;         // elements that are taken at once
   bool from_memory_ = false;  // no cache holds the result
-  bool alone_ = false;        // no loop around is another block's
+  bool alone_ = false;        // no loop around is another block's, but for steps in their order
 };
 
 }  // namespace

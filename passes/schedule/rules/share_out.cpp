@@ -2,6 +2,8 @@
 
 #include <unordered_map>
 
+#include "ir/loops/rewrite.h"
+
 namespace tilewright::passes {
 
 using namespace ir;
@@ -43,6 +45,19 @@ void share_out(ScheduleState& s, const std::string& block, const std::vector<std
     tasks *= known.value_or(kUnknownExtent);
   }
   s.attempt("parallelize", {parallel});
+}
+
+size_t loops_of_steps(const ScheduleState& s, const std::string& block) {
+  const BlockPlace p = s.place(block);
+  size_t n = 0;
+  for_each_stmt(s.kernel().body, [&](const Stmt& stmt) {
+    const auto* around = stmt.as<Block>();
+    if (!around || around == p.block || !find_block(around->body, block).ok()) return;
+    for (const For* loop : p.loops)
+      for (size_t a = 0; a < around->axes.size(); ++a)
+        n += around->axes[a].kind == AxisKind::kOrdered && around->bindings[a].same_as(loop->var);
+  });
+  return n;
 }
 
 bool annotate(ScheduleState& s, const char* primitive, const std::string& loop) {

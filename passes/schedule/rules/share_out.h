@@ -29,6 +29,9 @@ std::string collapse_loops(ScheduleState& s, const std::vector<std::string>& loo
   }
   return fused;
 }
+// How many of the loops around a block are steps that run one after the other: of ordered axes of blocks
+// around it, as a recurrent layer's. What is inside may be shared out in each of them.
+size_t loops_of_steps(const ScheduleState& s, const std::string& block);
 // How a loop is to run; loops that earlier steps left out (of one iteration) need nothing.
 [[nodiscard]] bool annotate(ScheduleState& s, const char* primitive, const std::string& loop);
 

@@ -13,18 +13,9 @@ using namespace ir;
 bool TileRule::is_large_step() const {
   int64_t least = 1;
   for (const BlockAxis& a : block_.axes) least *= extent_or(a.extent, 1);
-  const BlockPlace p = s_.place(name_);
-  size_t ordered = 0;
-  for_each_stmt(s_.kernel().body, [&](const Stmt& s) {
-    const auto* around = s.as<Block>();
-    if (!around || !find_block(around->body, name_).ok()) return;
-    for (size_t i = 0; i < outer_loops_; ++i)
-      for (size_t a = 0; a < around->axes.size(); ++a)
-        ordered += around->axes[a].kind == AxisKind::kOrdered &&
-                   around->bindings[a].same_as(p.loops[i]->var);
-  });
   const double part = static_cast<double>(least) / static_cast<double>(instances(block_));
-  return ordered == outer_loops_ && fork_cost(s_.machine(), work_of(s_, name_) * part).pays();
+  return loops_of_steps(s_, name_) == outer_loops_ &&
+         fork_cost(s_.machine(), work_of(s_, name_) * part).pays();
 }
 
 void TileRule::parallelize_step() {
