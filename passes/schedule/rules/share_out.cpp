@@ -12,6 +12,12 @@ SerialWork work_of(const ScheduleState& s, const std::string& block) {
   return serial_work(s.machine(), *s.place(block).block,
                      [&](const Buffer& b) { return s.is_constant(b); });
 }
+SerialWork least_work_of(const ScheduleState& s, const std::string& block) {
+  const Block& b = *s.place(block).block;
+  double part = 1 / static_cast<double>(instances(b));
+  for (const BlockAxis& a : b.axes) part *= static_cast<double>(extent_or(a.extent, 1));
+  return work_of(s, block) * part;
+}
 bool forks(ScheduleState& s, const std::string& block, const SerialWork& work) {
   const ForkCost cost = fork_cost(s.machine(), work);
   return s.decide(block + ".fork", {0, 1}, cost.pays(), Bits::kKept, {cost.serial, cost.forked}) !=

@@ -11,6 +11,8 @@ namespace tilewright::passes {
 
 // What one thread has to do for a block.
 SerialWork work_of(const ScheduleState& s, const std::string& block);
+// With extents of 1 where the run alone knows them: steps fork each time, be they small.
+SerialWork least_work_of(const ScheduleState& s, const std::string& block);
 // Is a parallel loop over this work, or over the block's, worth its fork and join? Asked as decision
 // "block.fork".
 bool forks(ScheduleState& s, const std::string& block, const SerialWork& work);

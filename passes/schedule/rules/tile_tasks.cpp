@@ -11,11 +11,8 @@ namespace tilewright::passes {
 using namespace ir;
 
 bool TileRule::is_large_step() const {
-  int64_t least = 1;
-  for (const BlockAxis& a : block_.axes) least *= extent_or(a.extent, 1);
-  const double part = static_cast<double>(least) / static_cast<double>(instances(block_));
   return loops_of_steps(s_, name_) == outer_loops_ &&
-         fork_cost(s_.machine(), work_of(s_, name_) * part).pays();
+         fork_cost(s_.machine(), least_work_of(s_, name_)).pays();
 }
 
 void TileRule::parallelize_step() {
