@@ -8,6 +8,8 @@
 //
 // Legal when every element that one writes and the other reads is written in the same iteration of
 // the shared loops (`covered`), and no block between touches what either does.
+#include <algorithm>
+
 #include "ir/loops/rewrite.h"
 #include "passes/schedule/primitives.h"
 #include "passes/schedule/tree.h"
@@ -84,15 +86,28 @@ bool takes_all(const Expr& low, const Expr& high, const Expr& extent) {
   return low && high && can_prove(low <= Expr(0)) && can_prove(extent <= high + Expr(1));
 }
 
+// Do the accesses never meet, whatever the loops: does one dimension's range end before the other's begins?
+bool apart(const Access& a, const Ranges& of_a, const Access& b, const Ranges& of_b) {
+  for (size_t d = 0; d < a.indices.size(); ++d) {
+    const Expr al = lower_bound(a.indices[d], of_a), ah = upper_bound(a.indices[d], of_a),
+               bl = lower_bound(b.indices[d], of_b), bh = upper_bound(b.indices[d], of_b);
+    if ((ah && bl && can_prove(ah < bl)) || (bh && al && can_prove(bh < al))) return true;
+  }
+  return false;
+}
 // Does each read lie, for every value of the shared loops, within what is written under the same
-// values?
+// values, or apart from all that is written?
 bool covered(const std::vector<Access>& reads, const std::vector<const For*>& read_loops,
              size_t read_depth, const std::vector<Access>& writes,
              const std::vector<const For*>& write_loops, size_t write_depth) {
   const Ranges inner_of_reads = inner_ranges(read_loops, read_depth),
-               inner_of_writes = inner_ranges(write_loops, write_depth);
+               inner_of_writes = inner_ranges(write_loops, write_depth),
+               all_of_reads = inner_ranges(read_loops, 0),
+               all_of_writes = inner_ranges(write_loops, 0);
   for (const Access& r : reads) {
-    bool found = writes.empty();
+    bool found = std::all_of(writes.begin(), writes.end(), [&](const Access& w) {
+      return apart(r, all_of_reads, w, all_of_writes);
+    });
     for (const Access& w : writes) {
       bool inside = true;
       found |= same_walk(r, used_loops(r, read_loops, read_depth), w,
@@ -111,6 +126,22 @@ bool covered(const std::vector<Access>& reads, const std::vector<const For*>& re
     if (!found) return false;
   }
   return true;
+}
+
+// Do two blocks under the same outer loops meet within an iteration of these alone?
+bool meet_within(const BlockPlace& a, const BlockPlace& b, size_t depth, const Ranges& once) {
+  const auto fits = [&](const BlockPlace& writer, const BlockPlace& reader) {
+    const std::set<const BufferNode*> read = touched(reader.stmt).reads;
+    for (const BufferNode* buffer : touched(writer.stmt).writes) {
+      if (!read.count(buffer)) continue;
+      std::vector<Access> w, r;
+      accesses_of(*writer.block, buffer, true, once, w);
+      accesses_of(*reader.block, buffer, false, once, r);
+      if (!covered(r, reader.loops, depth, w, writer.loops, depth)) return false;
+    }
+    return true;
+  };
+  return fits(a, b) && fits(b, a);
 }
 
 bool share(const std::set<const BufferNode*>& a, const std::set<const BufferNode*>& b) {
@@ -195,7 +226,6 @@ Result<Kernel> fuse_loops(const Kernel& k, const Step& step) {
   Stmt inner = moved.loops[target.size() - 1]->body;
   inner = substitute(inner, to_target);
   BlockPlace fused = all_blocks(inner)[0];
-  const Touched mine = touched(moved.stmt);
   bool after = false;
   for (const BlockPlace& p : all_blocks(k.body)) {  // which comes first in the program?
     if (p.block == moved.block) break;
@@ -204,23 +234,11 @@ Result<Kernel> fuse_loops(const Kernel& k, const Step& step) {
   Ranges once;
   note_single(target, once);
   note_single(fused.loops, once);
+  std::vector<const For*> moved_loops = target;
+  moved_loops.insert(moved_loops.end(), fused.loops.begin(), fused.loops.end());
   for (const BlockPlace& p : below) {
     note_single(p.loops, once);
-    const Touched theirs = touched(p.stmt);
-    auto check = [&](const std::set<const BufferNode*>& written,
-                     const std::set<const BufferNode*>& read, bool moved_writes) {
-      for (const BufferNode* b : written) {
-        if (!read.count(b)) continue;
-        std::vector<Access> w, r;
-        accesses_of(moved_writes ? *fused.block : *p.block, b, true, once, w);
-        accesses_of(moved_writes ? *p.block : *fused.block, b, false, once, r);
-        const bool fits = moved_writes ? covered(r, p.loops, target.size(), w, fused.loops, 0)
-                                       : covered(r, fused.loops, 0, w, p.loops, target.size());
-        if (!fits) return false;
-      }
-      return true;
-    };
-    if (!check(theirs.writes, mine.reads, false) || !check(mine.writes, theirs.reads, true))
+    if (!meet_within(p, {fused.stmt, fused.block, moved_loops}, target.size(), once))
       return invalid("block '" + step.names[0] + "' and block '" + p.block->name +
                      "' meet in other iterations of loop '" + step.names[1] + "'");
   }

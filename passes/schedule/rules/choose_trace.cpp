@@ -39,6 +39,7 @@ class ChooseTrace {
       --i;
     }
     share_nests(s_);
+    share_steps(s_);
     share_out_points(s_);
   }
 

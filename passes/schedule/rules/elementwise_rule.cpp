@@ -85,11 +85,12 @@ class ElementwiseRule : public BlockRule {
     inner_ = axes_.back();
     inner_extent_ = block_.axes[inner_.index].extent;
     last_ = axes_.size() - 1;
+    const bool in_steps = loops_of_steps(s_, name_) > 0;  // which share rows (share_steps)
     for (int fused = 0; last_ > 0; ++fused, --last_) {
       const Axis& outer = axes_[last_ - 1];
       const bool trivial = is_one(block_.axes[outer.index].extent);
       if (!trivial &&
-          (!runs_on(accesses_, outer.index, axes_.back().index, inner_extent_) ||
+          (in_steps || !runs_on(accesses_, outer.index, axes_.back().index, inner_extent_) ||
            in_condition(block_, outer.index) || in_condition(block_, axes_.back().index)))
         break;
       const std::string name = name_ + ".f" + std::to_string(fused);
@@ -109,10 +110,7 @@ class ElementwiseRule : public BlockRule {
     lanes_ = s_.machine().lanes(std::max(bytes, 4));
     if (as_int(inner_extent_)) lanes_ = fitting_lanes(lanes_, inner_.extent);
     lanes_ *= decide_vectors_at_once(s_, name_, block_, inner_.extent, lanes_);
-    const size_t steps = loops_of_steps(s_, name_);
-    alone_ =
-        s_.place(name_).loops.size() - steps == block_.axes.size() - (axes_.size() - 1 - last_);
-    in_steps_ = steps > 0;
+    alone_ = s_.place(name_).loops.size() == block_.axes.size() - (axes_.size() - 1 - last_);
   }
 
   bool write() override {
@@ -127,8 +125,7 @@ class ElementwiseRule : public BlockRule {
     std::vector<std::string> tasks;
     for (size_t i = 0; i < last_; ++i) tasks.push_back(axes_[i].loop);
     tasks.push_back(innermost);
-    const bool shared =
-        alone_ && forks(s_, name_, in_steps_ ? least_work_of(s_, name_) : work_of(s_, name_));
+    const bool shared = alone_ && forks(s_, name_);
     s_.note(name_ + ": element by element, vectors along what lies side by side" +
             (shared ? "" : "; too little work for a second thread"));
     if (shared) passes::share_out(s_, name_, tasks);
@@ -167,8 +164,7 @@ class ElementwiseRule : public BlockRule {
   Expr inner_extent_;
   int64_t lanes_ = 1;         // elements that are taken at once
   bool from_memory_ = false;  // no cache holds the result
-  bool in_steps_ = false;     // of a loop around
-  bool alone_ = false;        // no loop around is another block's, but for steps in their order
+  bool alone_ = false;        // no loop around is another block's
 };
 
 }  // namespace

@@ -137,10 +137,12 @@ void lay_out_temporaries(ScheduleState& s);
 void compose_inits(ScheduleState& s);
 void order_sums(ScheduleState& s);
 void inline_producers(ScheduleState& s, const std::set<std::string>& kept = {});
-// And after all: results over the same elements share a nest; blocks within one of parallel axes are
+// And after all: results over the same elements share a nest, and what steps do element by element their
+// rows, which are shared out; blocks within one of parallel axes are
 // tasks; inits of reductions become nests before their loops. An error where one cannot and its
 // reduction may be over nothing.
 void share_nests(ScheduleState& s);
+void share_steps(ScheduleState& s);
 void share_out_points(ScheduleState& s);
 Status take_out_inits(ScheduleState& s);
 
