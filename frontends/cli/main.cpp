@@ -82,10 +82,11 @@ void add_compile(CLI::App& app, Arguments& a) {
   add_model_options(c, a.model, "an .onnx file");
   c->get_option("MODEL")->required(false);
   add_database(c, a.model);
-  c->add_option("--train", a.train.job,
-                "instead of a model: a training job (see `tilewright train --help`), whose step is "
-                "compiled, and beside it what the step updates, as that begins: step.so and "
-                "step-start.so");
+  c->add_option(
+      "--train", a.train.job,
+      "instead of a model: a training job (see `tilewright train --help`), whose step is "
+      "compiled, and beside it what the step updates, as that begins, and which tensors lie "
+      "where in it: step.so, step-start.so and step-state.json");
   c->add_option("-o,--output", a.outputs, "file to write, e.g. model.so")->required();
   add_pass_times(c, a.pass_times);
   c->footer(std::string(kShapeHelp) +

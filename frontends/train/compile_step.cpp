@@ -1,5 +1,8 @@
 #include "frontends/train/compile_step.h"
 
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "frontends/train/step_graph.h"
 #include "frontends/train/step_nodes.h"
 
@@ -22,16 +25,40 @@ ir::Graph start_graph(const OnnxModel& model, const StepGraph& step) {
   return graph;
 }
 
-std::filesystem::path beside(const std::filesystem::path& path, const char* what) {
+std::filesystem::path beside(const std::filesystem::path& path, const std::string& what) {
   std::filesystem::path other = path;
-  return other.replace_filename(path.stem().string() + what + path.extension().string());
+  return other.replace_filename(path.stem().string() + what);
+}
+
+// Of the flat buffers that the step reads and gives.
+Status write_state(const StepGraph& step, const Trained& trained,
+                   const std::filesystem::path& path) {
+  using Json = nlohmann::ordered_json;
+  Json all;
+  const auto add = [&](const std::string& name, const Parameters& members) {
+    Json tensors = Json::array();
+    for (const Parameter& p : members.members)
+      tensors.push_back({{"name", p.name}, {"shape", p.shape}, {"offset", p.offset}});
+    all[name] = {{"dtype", "f32"}, {"elements", members.elements}, {"tensors", tensors}};
+  };
+  for (const State& s : step.states) add(s.name, *s.members);
+  add(kGradients, trained.parameters);
+  std::ofstream file(path);
+  file << all.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
+  file.close();
+  return file ? Status{} : io_error("cannot be written", path.string());
 }
 
 }  // namespace
 
-std::filesystem::path start_of(const std::filesystem::path& path) { return beside(path, "-start"); }
+std::filesystem::path start_of(const std::filesystem::path& path) {
+  return beside(path, "-start" + path.extension().string());
+}
 std::filesystem::path update_of(const std::filesystem::path& path) {
-  return beside(path, "-update");
+  return beside(path, "-update" + path.extension().string());
+}
+std::filesystem::path state_of(const std::filesystem::path& path) {
+  return beside(path, "-state.json");
 }
 
 Status compile_step(const Job& job, const CompileOptions& options,
@@ -40,6 +67,7 @@ Status compile_step(const Job& job, const CompileOptions& options,
   TW_ASSIGN(const Trained trained, find_trained(*model, job.parameters));
   TW_ASSIGN(StepGraph step, build_step(*model, trained, job));
   ir::Graph start = start_graph(*model, step);
+  TW_RETURN_IF_ERROR(write_state(step, trained, state_of(path)));
   TW_RETURN_IF_ERROR(compile_to_file(std::move(step.graph), options, path.string()));
   if (step.update)
     TW_RETURN_IF_ERROR(compile_to_file(std::move(*step.update), options, update_of(path).string()));

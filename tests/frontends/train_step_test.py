@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A step that is compiled to a file and called from C (tutorials/train_step.c): the same bits as `tilewright train`."""
 import argparse
+import json
 import os
 import subprocess
 
@@ -8,8 +9,6 @@ from training import BATCH, DATA, MODEL, OPTIONS, OUTPUT, STEPS, Training, job_t
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
-
-ALIGNMENT = 16  # elements, of a parameter in the flat buffer
 
 
 class Step(Training):
@@ -45,12 +44,20 @@ class Step(Training):
         self.assertEqual(done.returncode, 0, done.stderr)
         losses = [float(line.split()[1]) for line in done.stderr.decode().splitlines()]
         np.testing.assert_array_equal(np.array(losses, "f4"), np.array([line["loss"] for line in self.log()], "f4"))
-        flat, at = np.frombuffer(done.stdout, "f4"), 0
+        flat = np.frombuffer(done.stdout, "f4")
         trained = {i.name: numpy_helper.to_array(i) for i in onnx.load(self.path("trained.onnx")).graph.initializer}
-        for name in sorted(set(trained) - {"mean", "var"}):
-            np.testing.assert_array_equal(flat[at:at + trained[name].size], trained[name].ravel(), name)
-            at += -(-trained[name].size // ALIGNMENT) * ALIGNMENT
-        self.assertEqual(at, flat.size)
+        with open(self.path("step-state.json"), encoding="utf-8") as file:
+            state = json.load(file)
+        self.assertEqual(set(state), {"parameters", "statistics", "mean", "square", "gradients"})
+        self.assertEqual(state["parameters"]["elements"], flat.size)
+        self.assertEqual({t["name"] for t in state["statistics"]["tensors"]}, {"mean", "var"})
+        self.assertEqual({t["name"] for t in state["parameters"]["tensors"]}, set(trained) - {"mean", "var"})
+        for same in ("mean", "square", "gradients"):
+            self.assertEqual(state[same], state["parameters"])
+        for t in state["parameters"]["tensors"]:
+            value = trained[t["name"]]
+            self.assertEqual(tuple(t["shape"]), value.shape)
+            np.testing.assert_array_equal(flat[t["offset"]:t["offset"] + value.size], value.ravel(), t["name"])
 
     def test_mistakes(self):
         done = self.compiled(self.job({"model": '"none.onnx"'}))
