@@ -31,6 +31,7 @@ double fma_latency(const ir::MachineDescription& m) {
 }
 constexpr double kLoadPorts = 2;
 constexpr double kSpilled = 0.4;      // of the speed: sums are stored and loaded on the way
+constexpr double kStart = 100;        // cycles of a tile beside its steps: stores, a branch missed
 constexpr double kLoadOverlap = 0.1;  // part of the loads that multiply-adds do not hide
 
 double part_used(int64_t n, int64_t by) {
@@ -52,6 +53,11 @@ double conflicts(const ir::MachineDescription& m, int64_t row_bytes, int64_t row
   return in_a_set > m.l1_bytes / kWay - kOthers ? kAgain * static_cast<double>(rows) : 0;
 }
 double with_conflicts(const TileCost& t) { return t.score * cycles(t) / (cycles(t) + t.conflicts); }
+// Tiles of no more sums than latency and ports need have the shortest steps: beginning and ending them counts.
+bool is_smallest(const TileCost& t) { return t.multiply <= t.latency; }
+double with_starts(const TileCost& t) {
+  return t.score * cycles(t) / (cycles(t) + t.conflicts + t.start);
+}
 
 // score = estimated share of the FMA peak.
 TileCost tile_cost(const ir::MachineDescription& machine, const TileSizes& sizes, int64_t rows,
@@ -62,6 +68,7 @@ TileCost tile_cost(const ir::MachineDescription& machine, const TileSizes& sizes
   t.loads = static_cast<double>(rows + vectors) / kLoadPorts;
   t.latency = fma_latency(machine);
   t.conflicts = conflicts(machine, sizes.row_bytes, rows);
+  if (sizes.depth > 0) t.start = kStart / static_cast<double>(sizes.depth);
   // Leftover rows run in a tile of their own: cheaper than a full one, dearer than their share.
   t.row_use = 0.5 + 0.5 * part_used(sizes.rows, rows);
   t.column_use = part_used(sizes.columns, width);
@@ -131,8 +138,9 @@ TileChoice choose_tile(const ir::MachineDescription& machine, const TileSizes& s
         choice.next = t;
       }
     }
+  const auto of_rows = is_smallest(choice.best) ? with_starts : with_conflicts;
   for (const TileCost& t : tiles_of(machine, sizes, choice.best.vectors))
-    if (t.fits && with_conflicts(t) > with_conflicts(choice.best) * kBetter) {
+    if (t.fits && of_rows(t) > of_rows(choice.best) * kBetter) {
       choice.next = choice.best;
       choice.best = t;
     }
@@ -150,15 +158,15 @@ std::string explain(const TileChoice& choice, int64_t lanes, int registers) {
   std::snprintf(text, sizeof text,
                 "a tile of %lld rows x %lld vectors of %lld lanes: %lld sums in %d registers\n"
                 "  a step of the reduction takes %.1f cycles: multiply-adds %.1f, loads %.1f, "
-                "latency %.1f, rows in one cache set %.1f\n"
+                "latency %.1f, rows in one cache set %.1f, beginning and end %.1f\n"
                 "  of rows %.0f %% and of lanes %.0f %% are real, threads busy %.0f %%: estimated "
                 "%.0f %% of the peak; "
                 "next best: %lld x %lld with %.0f %%",
                 static_cast<long long>(t.rows), static_cast<long long>(t.vectors),
                 static_cast<long long>(lanes), static_cast<long long>(t.rows * t.vectors),
-                registers, cycles(t), t.multiply, t.loads, t.latency, t.conflicts, 100 * t.row_use,
-                100 * t.column_use, 100 * t.balance, 100 * t.score, static_cast<long long>(n.rows),
-                static_cast<long long>(n.vectors), 100 * n.score);
+                registers, cycles(t), t.multiply, t.loads, t.latency, t.conflicts, t.start,
+                100 * t.row_use, 100 * t.column_use, 100 * t.balance, 100 * t.score,
+                static_cast<long long>(n.rows), static_cast<long long>(n.vectors), 100 * n.score);
   return text;
 }
 

@@ -22,6 +22,7 @@ struct TileCost {
   double loads = 0;      // cycles of reading a vector per column and an element per row
   double latency = 0;    // cycles until a sum can be added to again
   double conflicts = 0;  // cycles of reading rows again that pushed one another out of the L1 cache
+  double start = 0;      // cycles of beginning and ending a tile, of each step
   double row_use = 0;    // part of the rows that is no padding; leftover rows count half
   double column_use = 0;  // part of the lanes that is no padding
   double balance = 1;     // part of the time that all threads have a task
@@ -35,6 +36,7 @@ struct TileSizes {
                        // 0: any size
   int64_t outer = 0;  // tiles of one place that the axes around make; 0: not known, threads have no
                       // say
+  int64_t depth = 0;  // steps of the reduction; 0: not known
   int64_t row_bytes = 0;  // from a row of the left operand to the next; 0: not known
 };
 // Do tiles of two vectors cover whole parts of so many rows, or several times them? Rows that run on are joined

@@ -82,11 +82,17 @@ void TileRule::decide_widths() {
 void TileRule::decide_shared() {
   const int64_t inner =
       rows_.size() > 1 ? extent_or(block_.axes[parallel_[rows_[0]]].extent, 1) : 0;
+  // Of products alone: rows of windows are bound to pixels, and dot products have panels of their own.
+  const auto longer = std::count_if(reduce_.begin(), reduce_.end(),
+                                    [&](size_t r) { return !is_one(block_.axes[r].extent); });
+  int64_t depth = inner == 0 && !dot_ && longer == 1 ? 1 : 0;
+  for (size_t r : reduce_) depth *= extent_or(block_.axes[r].extent, 0);
   const TileSizes sizes{.rows = row_count_,
                         .columns = columns_,
                         .lanes = lanes_,
                         .within = inner,
                         .outer = outer_tiles(),
+                        .depth = depth,
                         .row_bytes = row_bytes()};
   const TileChoice choice = choose_tile(s_.machine(), sizes);
   s_.note(name_ + ": " + explain(choice, lanes_, s_.machine().vector_registers));
