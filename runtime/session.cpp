@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/executable_check.h"
+
 namespace tilewright {
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include "runtime/arena.h"
 #include "runtime/executable.h"
-#include "runtime/executable_check.h"
+#include "runtime/variant_facts.h"
 #include "runtime/size_expr.h"
 
 namespace tilewright {
