@@ -89,7 +89,8 @@ std::vector<ValueId> inputs_of(const PlanStep& s) {
 }
 
 // By the graph's order of last nodes, but each step after those whose results or symbols it
-// needs: another group may read the first result of a group that goes on below it.
+// needs: another group may read the first result of a group that goes on below it. Early ones
+// (OpDef) follow the last of these.
 void order_steps(GraphPlan& g) {
   std::vector<PlanStep>& steps = g.steps;
   std::map<ValueId, size_t> producer;
@@ -111,10 +112,15 @@ void order_steps(GraphPlan& g) {
     for (const ExprNode* v : symbols_used(g.graph, s))
       if (auto it = definer.find(v); it != definer.end()) needs[i].insert(it->second);
   }
+  std::vector<size_t> place;  // by step: of the node that it follows or ends with
+  for (size_t i = 0; i < steps.size(); ++i) {
+    place.push_back(steps[i].node);
+    if (!g.graph.nodes[steps[i].node].op->early || needs[i].empty()) continue;
+    place[i] = 0;
+    for (size_t d : needs[i]) place[i] = std::max(place[i], steps[d].node);
+  }
   std::vector<PlanStep> ordered;
-  auto before = [&](size_t a, size_t b) {
-    return std::pair(steps[a].node, a) < std::pair(steps[b].node, b);
-  };
+  auto before = [&](size_t a, size_t b) { return std::pair(place[a], a) < std::pair(place[b], b); };
   std::vector<std::vector<size_t>> users(steps.size());
   std::set<size_t, decltype(before)> ready(before);
   for (size_t i = 0; i < steps.size(); ++i) {

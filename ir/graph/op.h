@@ -96,6 +96,8 @@ struct OpDef {
   bool costly = false;
   // Where operand and result have one type the result is the operand (cast, reshape).
   bool retypes = false;
+  // Reads much and keeps little of it for later: runs at once, while its operands are in cache.
+  bool early = false;
   bool has_parts = false;  // parts of the result have loops of their own: nothing is fused after it
   // Checks operands and attributes and gives the output types. Called again whenever more is known
   // of the operands.

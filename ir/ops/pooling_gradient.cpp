@@ -48,6 +48,27 @@ void compute_taps(ComputeContext& c) {
       "taps");
 }
 
+// Windows that may hold an element, by dimension: ceil(kernel / stride) of them where no gaps are between
+// taps, the last of them first, so that taps ascend.
+int64_t windows_around(const WindowGeometry& g, size_t d) {
+  return g.dilations[d] == 1 ? (g.kernel[d] + g.strides[d] - 1) / g.strides[d] : g.kernel[d];
+}
+// Window r of those around element i, and which tap of it the element is.
+struct WindowAround {
+  Expr number, tap;
+  Expr holds;  // is the element a tap of it?
+};
+WindowAround window_around(const WindowGeometry& g, size_t d, const Expr& i, const Expr& r) {
+  const Expr padded = i + g.pads_begin[d], stride = g.strides[d];
+  if (g.dilations[d] == 1) {
+    const Expr tap = floormod(padded, stride) + r * stride;
+    return {floordiv(padded, stride) - r, tap,
+            g.kernel[d] % g.strides[d] ? tap < Expr(g.kernel[d]) : bool_imm(true)};
+  }
+  const Expr from = padded - r * Expr(g.dilations[d]);
+  return {floordiv(from, stride), r, eq(floormod(from, stride), Expr(0))};
+}
+
 Status infer_max_pool_gradient(InferContext& c) {
   const auto extents = c.attr_extents(kExtents);
   if (!extents || static_cast<int>(extents->size()) != c.rank(0) || c.rank(0) < 3)
@@ -69,20 +90,23 @@ void compute_max_pool_gradient(ComputeContext& c) {
   const WindowGeometry g =
       window_geometry(c, *c.attr_extents(kExtents), c.attr_ints("kernel_shape")).value();
   const Buffer &dy = c.in(0), &taps = c.in(1);
+  std::vector<Expr> windows;
+  for (size_t d = 0; d < g.kernel.size(); ++d) windows.push_back(windows_around(g, d));
   c.b.reduce(
-      c.out(), window_extents(g), Combiner::kSum,
+      c.out(), windows, Combiner::kSum,
       [&](const Axes& i, const Axes& r) {
-        Axes at{i[0], i[1]};
+        Axes at{i[0], i[1]}, tap;
         Expr exists = bool_imm(true);
         for (size_t d = 0; d < g.kernel.size(); ++d) {
-          const Expr from = i[d + 2] + g.pads_begin[d] - r[d] * Expr(g.dilations[d]),
-                     stride = g.strides[d], p = floordiv(from, stride);
-          exists = logical_and(exists, logical_and(from >= Expr(0), p < dy->shape[d + 2]));
-          if (g.strides[d] > 1) exists = logical_and(exists, eq(floormod(from, stride), Expr(0)));
-          at.push_back(p);
+          const WindowAround w = window_around(g, d, i[d + 2], r[d]);
+          exists = logical_and(
+              exists,
+              logical_and(w.holds, logical_and(w.number >= Expr(0), w.number < dy->shape[d + 2])));
+          at.push_back(w.number);
+          tap.push_back(w.tap);
         }
         const Expr none = constant(0, dy->dtype);
-        return select(exists, select(eq(load(taps, at), tap_number(g, r)), load(dy, at), none),
+        return select(exists, select(eq(load(taps, at), tap_number(g, tap)), load(dy, at), none),
                       none);
       },
       "max_pool_gradient");
@@ -104,6 +128,7 @@ const std::vector<OpDef>& pooling_gradient_ops() {
        .fusion = FusionKind::kReduction,
        .channels = Channels::kInnermost,
        .reads_stored = true,
+       .early = true,
        .infer_type = infer_taps,
        .compute = compute_taps,
        .example = {.inputs = {{DType::kFloat32, {1, 3, 9, 9}}, {DType::kFloat32, {1, 3, 5, 8}}},

@@ -160,6 +160,18 @@ std::vector<GradientCase> windows() {
        {f({1, 2, 7, 5})},
        {{"kernel_shape", Ints{3, 2}}, {"strides", Ints{2, 1}}, {"pads", Ints{1, 0, 0, 1}}}},
       {"max_pool", "dilated", {f({1, 1, 9})}, {{"kernel_shape", Ints{3}}, {"dilations", Ints{2}}}},
+      {"max_pool",
+       "dilated_strides",
+       {f({1, 2, 11, 8})},
+       {{"kernel_shape", Ints{3, 2}}, {"dilations", Ints{2, 1}}, {"strides", Ints{2, 3}}}},
+      {"max_pool",
+       "apart",
+       {f({2, 1, 7, 9})},
+       {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 3}}, {"pads", Ints{1, 1, 0, 0}}}},
+      {"max_pool",
+       "many_overlap",
+       {f({1, 1, 13, 6})},
+       {{"kernel_shape", Ints{5, 5}}, {"strides", Ints{2, 1}}, {"pads", Ints{2, 0, 2, 4}}}},
   };
 }
 std::vector<GradientCase> reductions() {

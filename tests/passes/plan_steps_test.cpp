@@ -121,6 +121,26 @@ TEST(OrderSteps, AfterTheSymbolsInItsExtents) {
   kernel expand (z) -> (e)
 )");
 }
+// What is kept of a pool for its gradient is found at once.
+TEST(OrderSteps, EarlyOnesFollowWhatTheyRead) {
+  EXPECT_EQ(PlannedGraph(R"(  input x: f32[1, 1, 4, 4]
+  a: f32[1, 1, 4, 4] = relu(x) group 0
+  y: f32[1, 1, 2, 2] = max_pool(a) {kernel_shape = [2, 2], strides = [2, 2]} group 1
+  b: f32[1, 1, 2, 2] = exp(y) group 2
+  c: f32[1, 1, 2, 2] = neg(b) group 3
+  t: i32[1, 1, 2, 2] = max_pool_taps(a, y) {kernel_shape = [2, 2], strides = [2, 2]} group 4
+  output c as "c"
+  output t as "t"
+)",
+                         kOrdered)
+                .text(),
+            R"(  kernel relu (x) -> (a)
+  kernel max_pool (a) -> (y)
+  kernel max_pool_taps (a, y) -> (t)
+  kernel exp (y) -> (b)
+  kernel neg (b) -> (c)
+)");
+}
 
 TEST(DropUnusedSteps, WhatNobodyReads) {
   EXPECT_EQ(PlannedGraph(R"(  input x: f32[4]
