@@ -34,6 +34,10 @@ template <Graph (*pass)(Graph)>
 Result<Graph> if_fusing(Graph g, const LowerOptions& o) {
   return o.fuse ? pass(std::move(g)) : std::move(g);
 }
+template <Graph (*pass)(Graph)>
+Result<Graph> if_scheduling(Graph g, const LowerOptions& o) {
+  return o.schedule ? pass(std::move(g)) : std::move(g);
+}
 
 // The bodies of control flow go through the same passes. They share one budget of folded bytes: it
 // is the model's, however many bodies it has.
@@ -89,6 +93,10 @@ std::span<const GraphPass> graph_passes() {
          return o.fold ? fold_constants(std::move(g), o.run_constants, o.free_fold_bytes, true)
                        : std::move(g);
        }},
+      // Gradients of slices are written where they belong (but for the sign of zeros).
+      {"join_slices", Change::kSumOrder, always<join_slices>},
+      // Products take matrices as they lie.
+      {"fold_transposes", Change::kSumOrder, always<fold_transposes>},
       // No index that is used is out of range.
       {"check_indices", Change::kNothing,
        [](Graph g, const LowerOptions& o) { return check_indices(std::move(g), o.inside); }},
@@ -131,10 +139,7 @@ std::span<const GraphPass> graph_passes() {
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return o.schedule ? choose_layouts(std::move(g), o.machine, o.decisions) : std::move(g);
        }},
-      {"separate_resize", Change::kRounding,
-       [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.schedule ? separate_resize(std::move(g)) : std::move(g);
-       }},
+      {"separate_resize", Change::kRounding, if_scheduling<separate_resize>},
       // What is made of one value by an operation is made again by each that reads it.
       {"repeat_pointwise", Change::kNothing, if_fusing<repeat_pointwise>},
       // Every node has its group: one group, one kernel.

@@ -1,8 +1,10 @@
 // Dead code elimination and common subexpression elimination over the graph, by value numbers:
-// operator, operands and attributes. Random operators are functions of their key operands, so equal
-// ones are equal.
+// operator, operands and attributes, and the contents of small constants. Random operators are
+// functions of their key operands, so equal ones are equal.
 #include <map>
 #include <set>
+#include <string_view>
+#include <tuple>
 
 #include "ir/graph/op.h"
 #include "ir/loops/linear.h"
@@ -30,6 +32,17 @@ std::vector<ValueId> identity_map(const Graph& graph) {
   std::vector<ValueId> m(graph.values.size());
   for (size_t i = 0; i < m.size(); ++i) m[i] = static_cast<ValueId>(i);
   return m;
+}
+// Small ones, as shapes and numbers are: by their bytes.
+void replace_common_constants(const Graph& graph, std::vector<ValueId>& replacement) {
+  constexpr size_t kMostBytes = 256;
+  std::map<std::tuple<DType, Shape, std::string_view>, ValueId> seen;
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const ConstantRef& c = graph.values[v].constant;
+    if (!c || c->bytes > kMostBytes) continue;
+    const std::string_view bytes(reinterpret_cast<const char*>(c->data), c->bytes);
+    replacement[v] = seen.try_emplace({c->dtype, c->shape, bytes}, replacement[v]).first->second;
+  }
 }
 bool same_type(const TensorType& a, const TensorType& b) {
   if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
@@ -134,6 +147,7 @@ Graph eliminate_common_nodes(Graph graph) {
   using Key = std::tuple<const OpDef*, std::vector<ValueId>, Attributes>;
   std::map<Key, std::vector<ValueId>> seen;
   std::vector<ValueId> replacement = identity_map(graph);
+  replace_common_constants(graph, replacement);
   for (Node& n : graph.nodes) {
     for (ValueId& v : n.inputs)
       if (v != kNone) v = replacement[static_cast<size_t>(v)];

@@ -29,6 +29,12 @@ ir::Graph eliminate_common_nodes(ir::Graph graph);
 // transposes and reshapes.
 Result<ir::Graph> simplify_graph(ir::Graph graph);
 
+// Sums of the gradients of slices that cover a tensor become concats. After fold_constants.
+ir::Graph join_slices(ir::Graph graph);
+
+// Transposes of matrices around products become flags of these. After fold_constants.
+ir::Graph fold_transposes(ir::Graph graph);
+
 // Transposed convolutions become ordinary ones, their phases: joint or separate ones. Those of weights
 // whose extents are not all known stay.
 ir::Graph open_conv_transpose(ir::Graph graph, Decisions* decisions = nullptr);

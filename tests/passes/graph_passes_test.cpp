@@ -87,6 +87,36 @@ TEST(EliminateCommonNodes, OneForEqualCalls) {
 )");
 }
 
+// Constants are equal by type, shape and bytes.
+TEST(EliminateCommonNodes, OneForEqualConstants) {
+  const ir::Graph g = parsed_graph(R"(  input x: f32[4, 6]
+  const m: i64[2] = [6, 4]
+  const n: i64[2] = [6, 4]
+  const o: i64[2] = [4, 6]
+  const p: i64[2, 1] = [6, 4]
+  a: f32[6, 4] = reshape(x, m)
+  b: f32[6, 4] = reshape(x, n)
+  c: f32[4, 6] = reshape(x, o)
+  y: f32[6, 4] = mul(a, b)
+  z: i64[2, 1] = neg(p)
+  output y as "y"
+  output c as "c"
+  output z as "z"
+  output n as "n"
+)");
+  expect_graph(g, eliminate_common_nodes(g), R"(  input x: f32[4, 6]
+  const m: i64[2] = [6, 4]
+  const p: i64[2, 1] = [6, 4]
+  a: f32[6, 4] = reshape(x, m)
+  y: f32[6, 4] = mul(a, a)
+  z: i64[2, 1] = neg(p)
+  output y as "y"
+  output x as "c"
+  output z as "z"
+  output m as "n"
+)");
+}
+
 // Also through several nodes; what depends on an input stays.
 TEST(FoldConstants, ComputesWhatHangsOnConstants) {
   const ir::Graph g = parsed_graph(R"(  input x: f32[2, 2]
