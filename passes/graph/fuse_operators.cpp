@@ -118,17 +118,26 @@ class Fuse {
     return false;
   }
   // As an epilogue, node i would write what its only reader then reads. That cannot be in the group, and
-  // may as well read v itself, which lies in memory anyway.
+  // may as well read v itself, which lies in memory anyway. Nor can it where only others of its kind are
+  // between them.
   bool waits_for_reader(size_t i, ValueId v, int g) const {
-    const Node& n = graph_.nodes[i];
-    const ValueId result = n.outputs[0];
-    if (uses_[static_cast<size_t>(result)] != 1 || readers_.is_output(result) || n.op->costly ||
-        !is_large(type(result)) || !readers_.lies_in_memory(v, n))
-      return false;
-    const Node& reader = *readers_.of(result)[0];
-    if (reader.op->fusion == FusionKind::kReduction) return true;
-    return reader.op->fusion == FusionKind::kPointwise &&
-           groups_.depends_from_outside(reader, i, g);
+    constexpr size_t kLongestChain = 8;
+    const Node* n = &graph_.nodes[i];
+    std::vector<size_t> chain;
+    while (chain.size() < kLongestChain) {
+      const ValueId result = n->outputs[0];
+      const auto& reading = readers_.of(result);
+      if (reading.size() != 1 || readers_.is_output(result) || !is_large(type(result)) ||
+          (chain.empty() && !readers_.lies_in_memory(v, *n)))
+        return false;
+      chain.push_back(static_cast<size_t>(n - graph_.nodes.data()));
+      const bool costly = n->op->costly;
+      n = reading[0];
+      if (n->op->fusion == FusionKind::kReduction) return chain.size() == 1 && !costly;
+      if (n->op->fusion != FusionKind::kPointwise || n->outputs.size() != 1) return false;
+      if (groups_.depends_from_outside(*n, chain, g)) return true;
+    }
+    return false;
   }
   // Groups joined into one must agree: one anchor, and an anchor's epilogue reads its other
   // operands from outside or from groups of the same shape.

@@ -76,9 +76,12 @@ bool NodeGroups::makes_cycle(size_t node, const std::set<int>& groups) const {
   return false;
 }
 
-bool NodeGroups::depends_from_outside(const Node& reader, size_t node, int group) const {
+bool NodeGroups::depends_from_outside(const Node& reader, const std::vector<size_t>& nodes,
+                                      int group) const {
   const size_t first = groups_[static_cast<size_t>(group)].first;
-  const auto inside = [&](size_t n) { return n == node || group_of_[n] == group; };
+  const auto inside = [&](size_t n) {
+    return group_of_[n] == group || std::find(nodes.begin(), nodes.end(), n) != nodes.end();
+  };
   std::vector<size_t> stack;
   std::set<size_t> seen;
   const auto push = [&](const Node& n, bool& found) {

@@ -24,8 +24,9 @@ class NodeGroups {
 
   // Would that group depend on itself through one outside?
   bool makes_cycle(size_t node, const std::set<int>& groups) const;
-  // Does `reader` depend on the group, to which `node` may belong, through a node outside?
-  bool depends_from_outside(const ir::Node& reader, size_t node, int group) const;
+  // Does `reader` depend on the group, to which `nodes` may belong, through a node outside?
+  bool depends_from_outside(const ir::Node& reader, const std::vector<size_t>& nodes,
+                            int group) const;
 
  private:
   struct Group {

@@ -34,8 +34,10 @@ class RepeatPointwise : public GraphRewriter {
   }
 
  private:
-  static bool is_cheap(const Node& n) {
-    return n.op->fusion == FusionKind::kPointwise && !n.op->costly && n.outputs.size() == 1 &&
+  // A division by one number takes less than memory does.
+  bool is_cheap(const Node& n) const {
+    const bool costly = n.op->costly && !(n.op == ops::div() && is_scalar(n.inputs[1]));
+    return n.op->fusion == FusionKind::kPointwise && !costly && n.outputs.size() == 1 &&
            n.defined_symbols.empty() && n.op != ops::identity();
   }
   bool pays(const Node& n) const {

@@ -90,6 +90,23 @@ TEST(FuseOperators, EpiloguesWaitForTheirReaders) {
   // What others read, too, is written in any case.
   expect_groups(beside_a_softmax("256", sum) + "  output m as \"m\"\n", {0, 1, 0, 2});
 }
+// A chain that goes on behind the group belongs to its end, whatever its links cost, where it begins with
+// what lies in memory: `s`, which is read again behind the softmax.
+TEST(FuseOperators, ChainsWaitForWhatEndsThem) {
+  const auto chain = [](const std::string& extents, const std::string& last) {
+    const std::string all = "f32[" + extents + ", 256]";
+    return "  input x: f32[" + extents + ", 8]\n  input w: f32[8, 256]\n  p: " + all +
+           " = matmul(x, w)\n  s: " + all + " = tanh(p)\n  a: " + all +
+           " = mul(s, s)\n  b: " + all + " = exp(a)\n  r: " + all +
+           " = softmax(s) {axis = 1}\n  t: " + all + " = mul(r, s)\n  y: " + all + " = " + last +
+           "\n  output y as \"y\"\n";
+  };
+  expect_groups(chain("256", "mul(b, t)"), {0, 0, 1, 1, 1, 1, 1});
+  expect_groups(chain("16", "mul(b, t)"), {0, 0, 0, 0, 1, 1, 1});
+  // In memory anyway; and what nothing outside comes back to.
+  expect_groups(chain("256", "mul(b, t)") + "  output b as \"b\"\n", {0, 0, 0, 0, 1, 1, 1});
+  expect_groups(chain("256", "neg(b)") + "  output t as \"t\"\n", {0, 0, 0, 0, 1, 1, 0});
+}
 TEST(FuseOperators, AViewIsAlone) {
   expect_groups(R"(  input x: f32[3, 4]
   const n: i64[2] = [2, 6]

@@ -29,7 +29,26 @@ TEST(RepeatPointwise, WhatIsMadeOfOneValueInMemory) {
   expect_repeated(normalised("256", "sub(x, m)"), normalised("256", "sub(x, m)", "sub(x, m)"));
 }
 TEST(RepeatPointwise, WhatACacheHoldsStays) { expect_left(normalised("16", "sub(x, m)")); }
-TEST(RepeatPointwise, WhatIsCostlyStays) { expect_left(normalised("256", "pow(x, m)")); }
+TEST(RepeatPointwise, WhatIsCostlyStays) {
+  expect_left(normalised("256", "pow(x, m)"));
+  expect_left(normalised("256", "div(x, m)"));
+}
+// `h` is stored for the product that waits for another kernel: what divides it by a number need not be.
+TEST(RepeatPointwise, WhatIsMadeOfAValueThatIsReadAgainLater) {
+  const auto lines = [](const std::string& divided, const std::string& again,
+                        const std::string& later) {
+    const std::string all = "f32[256, 256]";
+    return "  input x: " + all + "\n  const n: " + divided + "\n  h: " + all +
+           " = matmul(x, x)\n  z: " + all + " = div(h, n)\n  e: " + all + " = erf(z)\n  p: " + all +
+           " = matmul(e, x)\n  q: " + all + " = " + later + "\n" + again + "  s: " + all +
+           " = mul(" + (again.empty() ? "z, z" : "z_1, z_1") +
+           ")\n  output q as \"q\"\n  output s as \"s\"\n";
+  };
+  const std::string one = "f32[] = [2.0]", row = "f32[1, 2] = [2.0, 3.0]";
+  expect_repeated(lines(one, "", "mul(p, h)"),
+                  lines(one, "  z_1: f32[256, 256] = div(h, n)\n", "mul(p, h)"));
+  expect_left(lines(one, "", "mul(p, x)"));
+}
 TEST(RepeatPointwise, WhatIsMadeOfTwoValuesStays) {
   expect_left(R"(  input x: f32[256, 256]
   input z: f32[256, 256]
