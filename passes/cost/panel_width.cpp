@@ -16,11 +16,11 @@ bool is_worth_a_copy(const ProductSizes& sizes) {
 int64_t panel_width(const ir::MachineDescription& machine, const ProductSizes& sizes) {
   if (!is_worth_a_copy(sizes)) return 0;
   const int64_t lanes = lanes_for(machine, sizes.bytes, sizes.columns);
-  const TileCost best =
-      choose_tile(
-          machine,
-          {.rows = sizes.rows, .columns = sizes.columns, .lanes = lanes, .within = sizes.within})
-          .best;
+  const TileCost best = choose_tile(machine, {.rows = sizes.of_tiles ? sizes.of_tiles : sizes.rows,
+                                              .columns = sizes.columns,
+                                              .lanes = lanes,
+                                              .within = sizes.within})
+                            .best;
   return best.vectors * lanes;
 }
 

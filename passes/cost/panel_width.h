@@ -12,6 +12,8 @@ struct ProductSizes {
   int bytes = 4;        // of an element
   int64_t repeats = 1;  // how often the operand is used, as in the steps of a recurrent layer
   int64_t within = 0;   // rows that lie side by side, whole parts of which tiles cover; 0: any
+  int64_t of_tiles =
+      0;  // rows among which tiles choose theirs, as there are several such sets; 0: all
   bool is_transposed = false;  // it is [columns, terms], which takes a copy in any case
 };
 // A tile reads a few elements of each of many rows of memory. Where these are longer than a few lines, it

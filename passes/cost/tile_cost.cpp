@@ -3,7 +3,8 @@
 // the reduction for a tile of r rows by v vectors takes
 //
 //    multiply   r v / FMA ports          latency   until the same sum may be added to again
-//    loads      (r + v) / load ports     cycles    max of the three, and a part of the loads
+//    loads      (r + v) / load ports     cycles    max of the four, and a part of the loads
+//    stream     bytes of both operands / what L2 gives a cycle, where panels of both exceed L1
 //
 // The tile must fit the registers: r v sums, v vectors of B, one broadcast of A. What rows and
 // columns waste (padding, leftovers) and idle threads enter as factors. The sizes of caches do not:
@@ -38,7 +39,7 @@ double part_used(int64_t n, int64_t by) {
   return static_cast<double>(n) / static_cast<double>((n + by - 1) / by * by);
 }
 double cycles(const TileCost& t) {
-  return std::max({t.multiply, t.loads, t.latency}) + kLoadOverlap * t.loads;
+  return std::max({t.multiply, t.loads, t.latency, t.stream}) + kLoadOverlap * t.loads;
 }
 
 // Rows of A are read side by side, each a line at a time. Where they lie multiples of a page apart
@@ -51,6 +52,13 @@ double conflicts(const ir::MachineDescription& m, int64_t row_bytes, int64_t row
   if (row_bytes == 0) return 0;
   const int64_t places = kWay / std::gcd(row_bytes, kWay), in_a_set = (rows + places - 1) / places;
   return in_a_set > m.l1_bytes / kWay - kOthers ? kAgain * static_cast<double>(rows) : 0;
+}
+// A step that reads a line of each operand beside one another reads less than it multiplies where it has few rows.
+double stream(const ir::MachineDescription& m, const TileSizes& sizes, int64_t width) {
+  constexpr double kBytesPerCycle = 24;  // measured: of the 32 that caches are said to give
+  constexpr int64_t kLine = 64;
+  const int64_t of_step = width * sizes.bytes + kLine;
+  return sizes.steps * of_step > m.l1_bytes ? static_cast<double>(of_step) / kBytesPerCycle : 0;
 }
 double with_conflicts(const TileCost& t) { return t.score * cycles(t) / (cycles(t) + t.conflicts); }
 // Tiles of no more sums than latency and ports need have the shortest steps: beginning and ending them counts.
@@ -68,6 +76,7 @@ TileCost tile_cost(const ir::MachineDescription& machine, const TileSizes& sizes
   t.loads = static_cast<double>(rows + vectors) / kLoadPorts;
   t.latency = fma_latency(machine);
   t.conflicts = conflicts(machine, sizes.row_bytes, rows);
+  t.stream = stream(machine, sizes, width);
   if (sizes.depth > 0) t.start = kStart / static_cast<double>(sizes.depth);
   // Leftover rows run in a tile of their own: cheaper than a full one, dearer than their share.
   t.row_use = 0.5 + 0.5 * part_used(sizes.rows, rows);
@@ -158,14 +167,14 @@ std::string explain(const TileChoice& choice, int64_t lanes, int registers) {
   std::snprintf(text, sizeof text,
                 "a tile of %lld rows x %lld vectors of %lld lanes: %lld sums in %d registers\n"
                 "  a step of the reduction takes %.1f cycles: multiply-adds %.1f, loads %.1f, "
-                "latency %.1f, rows in one cache set %.1f, beginning and end %.1f\n"
+                "latency %.1f, from L2 %.1f, rows in one cache set %.1f, beginning and end %.1f\n"
                 "  of rows %.0f %% and of lanes %.0f %% are real, threads busy %.0f %%: estimated "
                 "%.0f %% of the peak; "
                 "next best: %lld x %lld with %.0f %%",
                 static_cast<long long>(t.rows), static_cast<long long>(t.vectors),
                 static_cast<long long>(lanes), static_cast<long long>(t.rows * t.vectors),
-                registers, cycles(t), t.multiply, t.loads, t.latency, t.conflicts, t.start,
-                100 * t.row_use, 100 * t.column_use, 100 * t.balance, 100 * t.score,
+                registers, cycles(t), t.multiply, t.loads, t.latency, t.stream, t.conflicts,
+                t.start, 100 * t.row_use, 100 * t.column_use, 100 * t.balance, 100 * t.score,
                 static_cast<long long>(n.rows), static_cast<long long>(n.vectors), 100 * n.score);
   return text;
 }

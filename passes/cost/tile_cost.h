@@ -21,6 +21,7 @@ struct TileCost {
   double multiply = 0;   // cycles of the multiply-adds
   double loads = 0;      // cycles of reading a vector per column and an element per row
   double latency = 0;    // cycles until a sum can be added to again
+  double stream = 0;     // cycles of reading panels of both operands from the L2 cache
   double conflicts = 0;  // cycles of reading rows again that pushed one another out of the L1 cache
   double start = 0;      // cycles of beginning and ending a tile, of each step
   double row_use = 0;    // part of the rows that is no padding; leftover rows count half
@@ -38,6 +39,10 @@ struct TileSizes {
                       // say
   int64_t depth = 0;  // steps of the reduction; 0: not known
   int64_t row_bytes = 0;  // from a row of the left operand to the next; 0: not known
+  // Of steps of which each reads a line of the left operand, where rows lie side by side, and `lanes`
+  // elements of the right one for each vector; 0: those of the left one lie along the steps.
+  int64_t steps = 0;
+  int64_t bytes = 4;  // of an element
 };
 // Do tiles of two vectors cover whole parts of so many rows, or several times them? Rows that run on are joined
 // then; else a row of its own with a tail is better than tiles of one row, or of one vector.

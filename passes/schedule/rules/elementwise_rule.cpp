@@ -109,8 +109,23 @@ class ElementwiseRule : public BlockRule {
       if (a.stride(inner_.index) != 0) bytes = std::max(bytes, byte_size(a.buffer->dtype));
     lanes_ = s_.machine().lanes(std::max(bytes, 4));
     if (as_int(inner_extent_)) lanes_ = fitting_lanes(lanes_, inner_.extent);
-    lanes_ *= decide_vectors_at_once(s_, name_, block_, inner_.extent, lanes_);
+    const bool long_chain = is_long_chain(block_) || stands_by_long_chain();
+    lanes_ *= decide_vectors_at_once(s_, name_, long_chain, inner_.extent, lanes_);
     alone_ = s_.place(name_).loops.size() == block_.axes.size() - (axes_.size() - 1 - last_);
+  }
+
+  // Does a long chain make what the block reads, element by element? They can share a loop that takes
+  // as many vectors at a time (share_nests).
+  bool stands_by_long_chain() const {
+    if (loops_of_steps(s_, name_) > 0) return false;  // rows of a step are what these share
+    const Touched own = touched(s_.place(name_).stmt);
+    for (const BlockPlace& p : all_blocks(s_.kernel().body)) {
+      const auto* st = p.block->body.as<Store>();
+      if (st && own.reads.count(st->buffer.get()) && !p.block->init &&
+          instances(*p.block) == instances(block_) && is_long_chain(*p.block))
+        return true;
+    }
+    return false;
   }
 
   bool write() override {
@@ -178,12 +193,12 @@ bool is_long_chain(const Block& b) {
   return found;
 }
 
-int64_t decide_vectors_at_once(ScheduleState& s, const std::string& name, const Block& b,
+int64_t decide_vectors_at_once(ScheduleState& s, const std::string& name, bool long_chain,
                                int64_t extent, int64_t lanes) {
   // Their values are all live at once, beside the coefficients. Lanes beyond the end are masked off
   // and computed for nothing.
   constexpr int64_t kRegistersEach = 4, kMostIdle = 8;  // at most one lane in so many
-  int64_t vectors = is_long_chain(b) ? s.machine().vector_registers / kRegistersEach : 1;
+  int64_t vectors = long_chain ? s.machine().vector_registers / kRegistersEach : 1;
   auto idle = [&] {
     const int64_t step = vectors * lanes;
     return (extent + step - 1) / step * step - extent;

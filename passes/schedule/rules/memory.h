@@ -25,7 +25,7 @@ constexpr int64_t kStretchAhead = 4 << 10;  // a page: the processor's own prefe
 bool is_long_chain(const ir::Block& b);
 // Vectors of a pointwise block to take at a time: several where each is a long chain of
 // instructions, so that the chains overlap. `extent`: of the loop that is made vectors of.
-int64_t decide_vectors_at_once(ScheduleState& s, const std::string& name, const ir::Block& b,
+int64_t decide_vectors_at_once(ScheduleState& s, const std::string& name, bool long_chain,
                                int64_t extent, int64_t lanes);
 
 }  // namespace tilewright::passes

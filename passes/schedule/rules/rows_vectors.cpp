@@ -119,7 +119,7 @@ bool vectorize_inner(ScheduleState& s, const std::string& name, size_t rows) {
   for (const BlockAccess& a : block_accesses(*p.block))
     if (a.write && !(a.strides[axis] && is_one(a.strides[axis]))) return true;
   const std::string loop = inner->var.name();
-  const int64_t vectors = decide_vectors_at_once(s, name, *p.block, extent, lanes);
+  const int64_t vectors = decide_vectors_at_once(s, name, is_long_chain(*p.block), extent, lanes);
   return s.apply("split", {loop, name + ".jo", name + ".jv"}, {vectors * lanes}) &&
          s.apply("vectorize", {name + ".jv"});
 }

@@ -93,7 +93,9 @@ void TileRule::decide_shared() {
                         .within = inner,
                         .outer = outer_tiles(),
                         .depth = depth,
-                        .row_bytes = row_bytes()};
+                        .row_bytes = row_bytes(),
+                        .steps = steps_by_lines(),
+                        .bytes = byte_size(block_.body.as<Store>()->buffer->dtype)};
   const TileChoice choice = choose_tile(s_.machine(), sizes);
   s_.note(name_ + ": " + explain(choice, lanes_, s_.machine().vector_registers));
   const double products = static_cast<double>(instances(block_));
@@ -171,6 +173,18 @@ int64_t TileRule::row_bytes() const {
       return std::abs(*by_row) * byte_size(a.buffer->dtype);
   }
   return 0;
+}
+
+// Steps of the reduction, where rows lie in panels: each reads a line of one.
+int64_t TileRule::steps_by_lines() const {
+  bool panels = false;
+  for (const BlockAccess& a : block_accesses(block_))
+    panels |= !a.write && a.stride(parallel_[j_]) == 0 && !a.buffer->layout.empty() &&
+              a.buffer->layout.back().modulus != 0;
+  int64_t steps = panels ? 1 : 0;
+  for (size_t r : reduce_)
+    steps = std::min<int64_t>(steps * extent_or(block_.axes[r].extent, 0), int64_t{1} << 30);
+  return steps;
 }
 
 bool TileRule::widens_again() const {

@@ -71,31 +71,36 @@ bool TileRule::block_reduction() {
   if (panel <= most || *rows < 3 * tile_.rows || *rows * width * byte_size(t) > kMostLocalBytes)
     return true;
   if (!s_.decide_whether(loop("block_terms"), true, Bits::kKept)) return true;
-  size_t outer = 0;
-  for (; panel > most / 2 && outer + 1 < extents.size(); ++outer) {
-    panel /= extents[outer];
-    hoisted_.push_back(reduce_loops_[outer]);
+  // An outer loop goes around the rows, or a part of it where that does: short passes over rows take long.
+  for (size_t k = 0; panel > most / 2 && k < extents.size(); ++k) {
+    const bool innermost = k + 1 == extents.size();
+    if (innermost && pieces) break;
+    const int64_t step = std::max<int64_t>(dot_, 1) * (matrix_ ? MatrixTile::kGroups : 1),
+                  n = innermost ? extents[k] / step : extents[k],
+                  parts = decide_parts(n, innermost ? n + 1 : n, panel, most / 2);
+    if (parts > 1) {
+      const std::string around = loop("kb"), inside = loop("ki");
+      if (!s_.apply("split", {reduce_loops_[k], around, inside}, {n / parts})) return false;
+      hoisted_.push_back(around);
+      reduce_loops_[k] = around;
+      reduce_loops_.insert(reduce_loops_.begin() + static_cast<long>(k) + 1, inside);
+      break;
+    }
+    if (innermost) return true;
+    panel /= extents[k];
+    hoisted_.push_back(reduce_loops_[k]);
   }
-  if (panel <= most / 2 || pieces) {
-    note_blocks();
-    return true;
-  }
-  // The innermost loop is cut where its extent has a divisor to cut it at.
-  const std::string last = reduce_loops_.back();
-  const int64_t step = std::max<int64_t>(dot_, 1) * (matrix_ ? MatrixTile::kGroups : 1),
-                n = extents.back() / step;
-  std::vector<int64_t> values;
-  for (int64_t parts = 2; parts <= 16; ++parts)
-    if (n % parts == 0 && panel / parts <= most / 2) values.push_back(parts);
-  if (values.empty()) return true;
-  const int64_t parts = s_.decide(loop("term_blocks"), values, values[0], Bits::kKept);
-  const std::string around = loop("kb"), inside = loop("ki");
-  if (!s_.apply("split", {last, around, inside}, {n / parts})) return false;
-  hoisted_.push_back(around);
-  reduce_loops_.back() = around;
-  reduce_loops_.push_back(inside);
   note_blocks();
   return true;
+}
+
+// Of n steps, fewer than `below` parts, where n has such divisors that make a panel small enough; 1: it has none.
+int64_t TileRule::decide_parts(int64_t n, int64_t below, int64_t panel, int64_t most) {
+  constexpr int64_t kMostParts = 16;
+  std::vector<int64_t> values;
+  for (int64_t parts = 2; parts <= kMostParts && parts < below; ++parts)
+    if (n % parts == 0 && panel / parts <= most) values.push_back(parts);
+  return values.empty() ? 1 : s_.decide(loop("term_blocks"), values, values[0], Bits::kKept);
 }
 
 std::string TileRule::padding_block() const {

@@ -52,6 +52,7 @@ class TileRule : public BlockRule {
   // Columns of a panel of an operand that lies in such; 0: it, or none, does.
   int64_t width_of_panels(const BlockAccess& a) const;
   int64_t given_panels() const;
+  int64_t steps_by_lines() const;
   int64_t row_bytes() const;  // of the operand that rows are read of; 0: not known
   // Weights that no cache holds pass by once, a panel of columns after the other, when all rows fit
   // into the cache beside a panel.
@@ -84,6 +85,7 @@ class TileRule : public BlockRule {
   // Where a packed panel of columns is too large to stay in cache while all rows pass over it, the
   // outer part of the reduction goes around the rows: their sums wait in a buffer of their own.
   bool block_reduction();
+  int64_t decide_parts(int64_t n, int64_t below, int64_t panel, int64_t most);
   bool reads_pieces() const;
   // Pieces of rows that all tiles of rows read in a block of the reduction are copied side by side.
   bool copies_pay() const;

@@ -1,0 +1,182 @@
+// A copy pays where tiles would read a few elements of each of many rows of memory (cost/panel_width.h).
+#include "passes/schedule/rules/copied_operands.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "ir/loops/rewrite.h"
+#include "passes/cost/panel_width.h"
+#include "passes/schedule/rules/memory.h"
+#include "passes/schedule/rules/tile_rule.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+class Operands {
+ public:
+  Operands(const ScheduleState& s, const BlockPlace& place)
+      : s_(s), block_(*place.block), around_(place.loops) {
+    around_.resize(around_.size() - std::min(around_.size(), block_.axes.size()));
+  }
+
+  std::vector<Panels> find() const {
+    std::vector<Panels> found;
+    const auto accesses = block_accesses(block_);
+    const BlockAccess& result = accesses.back();
+    for (const BlockAccess& a : accesses) {
+      if (a.write || a.buffer == result.buffer || !may_copy(a)) continue;
+      std::vector<int> dims = order_in_memory(*a.buffer);
+      const int inner = dims.back(), along = axis_along(a, static_cast<size_t>(inner));
+      if (along < 0) continue;
+      const auto axis = static_cast<size_t>(along);
+      const bool columns = result.strides[axis] && is_one(result.strides[axis]);
+      const int64_t width = is_listed(found, a) ? 0 : width_of(a, inner, columns);
+      if (width == 0) continue;
+      dims.pop_back();
+      found.push_back({a.buffer->name, a.buffer->scope == Scope::kWorkspace, inner, std::move(dims),
+                       width, std::min(width, lanes_of(a)), streams_of(a, width)});
+    }
+    return found;
+  }
+
+ private:
+  bool may_copy(const BlockAccess& a) const {
+    // Of narrower types dot products have a layout of their own.
+    const DType t = a.buffer->dtype;
+    return (t == DType::kFloat32 || t == DType::kFloat64) && is_there_before(a) &&
+           !s_.is_constant(a.buffer) && order_in_memory(*a.buffer).size() >= 2;
+  }
+  // Is the operand the same in all steps around the block? A parameter of the kernel that it does not
+  // write, or a temporary that is made before them.
+  bool is_there_before(const BlockAccess& a) const {
+    const auto of_step = [&](const Expr& e) {
+      bool found = false;
+      for_each_expr(e, [&](const Expr& x) {
+        found |= x.kind() == NodeKind::kVar &&
+                 std::none_of(block_.axes.begin(), block_.axes.end(),
+                              [&](const BlockAxis& axis) { return axis.var.same_as(x); });
+      });
+      return found;
+    };
+    if (std::any_of(a.indices.begin(), a.indices.end(), of_step)) return false;
+    const bool parameter = a.buffer->scope == Scope::kParam;
+    if (!parameter && (a.buffer->scope != Scope::kWorkspace || around_.empty())) return false;
+    for (const BlockPlace& p : all_blocks(s_.kernel().body))
+      for (const BlockAccess& other : block_accesses(*p.block))
+        if (other.write && other.buffer == a.buffer &&
+            (parameter || (!p.loops.empty() && p.loops[0] == around_[0])))
+          return false;
+    return true;
+  }
+  // The parallel axis that runs along the rows of the operand, its dimension `inner`, while a sum goes across
+  // them; -1: none.
+  int axis_along(const BlockAccess& a, size_t inner) const {
+    bool across = false;
+    int along = -1;
+    for (size_t k = 0; k < block_.axes.size(); ++k) {
+      const BlockAxis& axis = block_.axes[k];
+      for (size_t d = 0; d < a.indices.size(); ++d)
+        across |= d != inner && axis.kind == AxisKind::kReduce && uses_var(a.indices[d], axis.var);
+      if (axis.kind == AxisKind::kParallel && a.indices[inner].same_as(axis.var))
+        along = static_cast<int>(k);
+    }
+    return across ? along : -1;
+  }
+  // Rows are the products with each element.
+  ProductSizes sizes_of(const BlockAccess& a, int inner) const {
+    const auto times = [](int64_t n, const Expr& e, int64_t unknown) {
+      return std::min<int64_t>(n * extent_or(e, unknown), int64_t{1} << 40);
+    };
+    int64_t elements = 1, terms = 1, products = 1, repeats = 1;
+    for (const Expr& e : a.buffer->shape) elements = times(elements, e, 0);
+    for (const BlockAxis& axis : block_.axes) {
+      products = times(products, axis.extent, 1);
+      if (axis.kind == AxisKind::kReduce) terms = times(terms, axis.extent, 0);
+    }
+    for (const For* loop : around_) repeats = times(repeats, loop->extent, 1);
+    return {.rows = elements ? std::max<int64_t>(products / elements, 1) : 0,
+            .columns = extent_or(a.buffer->shape[static_cast<size_t>(inner)], 0),
+            .terms = terms,
+            .bytes = byte_size(a.buffer->dtype),
+            .repeats = repeats};
+  }
+  // The rows that a tile is of: those of the axis that moves results least, and of what runs on from it, as
+  // TileRule::find_axes has them. Of images with few channels these are few.
+  void find_rows(const BlockAccess& a, ProductSizes& sizes) const {
+    const auto accesses = block_accesses(block_);
+    const BlockAccess& result = accesses.back();
+    std::vector<std::pair<int64_t, size_t>> rows;
+    for (size_t k = 0; k < block_.axes.size(); ++k)
+      if (block_.axes[k].kind == AxisKind::kParallel && !is_one(block_.axes[k].extent) &&
+          a.strides[k] && is_zero(a.strides[k]))
+        rows.push_back({stride_or_far(result, k), k});
+    if (rows.empty()) return;
+    std::stable_sort(rows.begin(), rows.end());
+    const size_t first = rows[0].second;
+    Expr extent = block_.axes[first].extent;
+    for (size_t k = 1; k < rows.size() && runs_on(accesses, rows[k].second, first, extent); ++k) {
+      sizes.within = extent_or(block_.axes[first].extent, 0);
+      extent = simplify(extent * block_.axes[rows[k].second].extent);
+    }
+    sizes.of_tiles = extent_or(extent, 0);
+  }
+  // Columns as a tile has them, rows by a line of the cache; 0: a copy does not pay.
+  int64_t width_of(const BlockAccess& a, int inner, bool columns) const {
+    constexpr int64_t kLine = 64, kFewestOfLarge = 200;
+    ProductSizes sizes = sizes_of(a, inner);
+    if (columns) {
+      find_rows(a, sizes);
+      return panel_width(s_.machine(), sizes);
+    }
+    // What rows read is broadcast, and a line serves several tiles: of what is far larger than the second cache
+    // less is won than its copy takes.
+    if (is_large(a) && sizes.rows * sizes.repeats < kFewestOfLarge) return 0;
+    return is_worth_a_copy(sizes) ? kLine / sizes.bytes : 0;
+  }
+  // A panel, or a few lines of each row at a time: as many streams as are written to. What comes from beyond
+  // the second cache is read in longer stretches, and row by row where it comes from memory.
+  int64_t streams_of(const BlockAccess& a, int64_t width) const {
+    constexpr int64_t kNear = 4, kFar = 8, kMost = 64;
+    const int64_t bytes = bytes_of(*a.buffer), l2 = s_.machine().l2_bytes,
+                  least = is_large(a)      ? kMost
+                          : bytes > 2 * l2 ? kFar
+                                           : kNear;
+    return std::max(width / lanes_of(a), least);
+  }
+  bool is_large(const BlockAccess& a) const {
+    constexpr int64_t kTimesL2 = 16;
+    return bytes_of(*a.buffer) > kTimesL2 * s_.machine().l2_bytes;
+  }
+  int64_t lanes_of(const BlockAccess& a) const {
+    return s_.machine().lanes(byte_size(a.buffer->dtype));
+  }
+  static bool is_listed(const std::vector<Panels>& found, const BlockAccess& a) {
+    return std::any_of(found.begin(), found.end(),
+                       [&](const Panels& p) { return p.buffer == a.buffer->name; });
+  }
+
+  const ScheduleState& s_;
+  const Block& block_;
+  std::vector<const For*> around_;  // loops over steps
+};
+
+}  // namespace
+
+std::vector<int> order_in_memory(const BufferNode& b) {
+  std::vector<int> order(static_cast<size_t>(b.rank()));
+  std::iota(order.begin(), order.end(), 0);
+  if (b.layout.empty()) return order;
+  if (b.layout.size() != order.size()) return {};
+  for (size_t d = 0; d < order.size(); ++d) order[d] = b.layout[d].dim;
+  return order;
+}
+
+std::vector<Panels> copied_operands(const ScheduleState& s, const BlockPlace& place) {
+  return Operands(s, place).find();
+}
+
+}  // namespace tilewright::passes
