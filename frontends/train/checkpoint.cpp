@@ -101,7 +101,12 @@ Result<Checkpoint> take_checkpoint(int64_t step, std::string job,
 Status restore(const Checkpoint& checkpoint, const std::vector<StatePart>& parts) {
   std::map<std::string, const HostTensor*> left;
   for (const auto& [name, t] : checkpoint.arrays) left[name] = &t;
-  std::vector<std::pair<float*, const HostTensor*>> copies;
+  struct Copy {
+    const Parameter* to;
+    float* flat;
+    const HostTensor* values;
+  };
+  std::vector<Copy> copies;
   for (const StatePart& part : parts)
     for (const Parameter& p : part.layout->members) {
       const std::string name = part.prefix + "/" + p.name;
@@ -111,11 +116,11 @@ Status restore(const Checkpoint& checkpoint, const std::vector<StatePart>& parts
       if (t.dtype != DType::kFloat32 || t.shape != p.shape)
         return invalid("array '" + name + "' is " + std::string(tilewright::name(t.dtype)) +
                        to_string(t.shape) + ", expected f32" + to_string(p.shape));
-      copies.emplace_back(part.flat.data_as<float>() + p.offset, &t);
+      copies.push_back({&p, part.flat.data_as<float>(), &t});
       left.erase(it);
     }
   if (!left.empty()) return invalid("array '" + left.begin()->first + "' is none of this job's");
-  for (const auto& [to, t] : copies) std::copy_n(t->data<float>(), t->size(), to);
+  for (const Copy& c : copies) put(*c.to, c.values->data<float>(), c.flat);
   return {};
 }
 

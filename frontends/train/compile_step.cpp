@@ -30,15 +30,21 @@ std::filesystem::path beside(const std::filesystem::path& path, const std::strin
   return other.replace_filename(path.stem().string() + what);
 }
 
-// Of the flat buffers that the step reads and gives.
+// Of the flat buffers that the step reads and gives: where each tensor begins, and its dimensions as they lie,
+// outermost first.
 Status write_state(const StepGraph& step, const Trained& trained,
                    const std::filesystem::path& path) {
   using Json = nlohmann::ordered_json;
   Json all;
   const auto add = [&](const std::string& name, const Parameters& members) {
     Json tensors = Json::array();
-    for (const Parameter& p : members.members)
-      tensors.push_back({{"name", p.name}, {"shape", p.shape}, {"offset", p.offset}});
+    for (const Parameter& p : members.members) {
+      std::vector<int> order = p.order;
+      for (size_t d = 0; p.order.empty() && d < p.shape.size(); ++d)
+        order.push_back(static_cast<int>(d));
+      tensors.push_back(
+          {{"name", p.name}, {"shape", p.shape}, {"offset", p.offset}, {"order", order}});
+    }
     all[name] = {{"dtype", "f32"}, {"elements", members.elements}, {"tensors", tensors}};
   };
   for (const State& s : step.states) add(s.name, *s.members);
@@ -64,7 +70,7 @@ std::filesystem::path state_of(const std::filesystem::path& path) {
 Status compile_step(const Job& job, const CompileOptions& options,
                     const std::filesystem::path& path) {
   TW_ASSIGN(const std::unique_ptr<OnnxModel> model, open_model(job.model.string(), true));
-  TW_ASSIGN(const Trained trained, find_trained(*model, job.parameters));
+  TW_ASSIGN(Trained trained, find_trained(*model, job.parameters));
   TW_ASSIGN(StepGraph step, build_step(*model, trained, job));
   ir::Graph start = start_graph(*model, step);
   TW_RETURN_IF_ERROR(write_state(step, trained, state_of(path)));

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "frontends/train/job.h"
+#include "ir/loops/layout.h"
 
 namespace tilewright::train {
 
@@ -41,7 +42,7 @@ Status append(Parameters& to, const std::string& name, const TensorView& tensor)
     return unsupported("initialiser '" + name + "' is " +
                        std::string(tilewright::name(*tensor.dtype())) + ", expected f32 to train");
   const int64_t n = *element_count(tensor.shape);
-  to.members.push_back({name, tensor.shape, to.elements, n});
+  to.members.push_back({name, tensor.shape, to.elements, n, {}});
   to.elements += (n + kAlignment - 1) / kAlignment * kAlignment;
   return {};
 }
@@ -92,12 +93,42 @@ Result<Trained> find_trained(const OnnxModel& model, const std::vector<std::stri
   return found;
 }
 
+Shape Parameter::stored_shape() const {
+  Shape stored;
+  for (const int d : order) stored.push_back(shape[static_cast<size_t>(d)]);
+  return order.empty() ? shape : stored;
+}
+
+static const uint8_t* bytes_of(const float* values) {
+  return reinterpret_cast<const uint8_t*>(values);
+}
+void put(const Parameter& p, const float* values, float* flat) {
+  if (p.order.empty() || p.elements == 0) {
+    std::copy_n(values, p.elements, flat + p.offset);
+    return;
+  }
+  const std::vector<uint8_t> stored =
+      ir::pack(bytes_of(values), DType::kFloat32, p.shape, ir::permuted_layout(p.order));
+  std::memcpy(flat + p.offset, stored.data(), stored.size());
+}
+void get(const Parameter& p, const float* flat, float* values) {
+  if (p.order.empty() || p.elements == 0) {
+    std::copy_n(flat + p.offset, p.elements, values);
+    return;
+  }
+  const std::vector<uint8_t> rows =
+      ir::unpack(bytes_of(flat + p.offset), DType::kFloat32, p.shape, ir::permuted_layout(p.order));
+  std::memcpy(values, rows.data(), rows.size());
+}
+
 HostTensor initial_values(const OnnxModel& model, const Parameters& parameters) {
   HostTensor flat(DType::kFloat32, {parameters.elements});
   std::fill(flat.bytes.begin(), flat.bytes.end(), uint8_t{0});
   for (const Parameter& p : parameters.members) {
     const TensorView& t = model.graph.initializers.at(p.name);
-    if (p.elements > 0) std::memcpy(flat.data<float>() + p.offset, t.data, t.bytes);
+    HostTensor values(DType::kFloat32, p.shape);  // aligned
+    if (p.elements > 0) std::memcpy(values.bytes.data(), t.data, t.bytes);
+    put(p, values.data<float>(), flat.data<float>());
   }
   return flat;
 }
@@ -106,7 +137,7 @@ NamedTensors take_apart(const Parameters& parameters, const float* flat) {
   NamedTensors tensors;
   for (const Parameter& p : parameters.members) {
     HostTensor t(DType::kFloat32, p.shape);
-    std::copy_n(flat + p.offset, p.elements, t.data<float>());
+    get(p, flat, t.data<float>());
     tensors.emplace_back(p.name, std::move(t));
   }
   return tensors;

@@ -16,6 +16,10 @@ struct Parameter {
   Shape shape;
   int64_t offset = 0;  // of its first element in the buffer
   int64_t elements = 0;
+  // Its dimensions as they lie in the buffer, outermost first; empty: row-major (choose_orders).
+  std::vector<int> order;
+
+  Shape stored_shape() const;
 };
 struct Parameters {
   // By offset, each at a multiple of 64 bytes; what lies between them is 0 and stays so.
@@ -33,6 +37,10 @@ struct Trained {
 // Clip) are taken only where a pattern is their very name. Errors: a pattern that matches none, or has no * or ? and
 // is a statistic's name; one of another element type than f32.
 Result<Trained> find_trained(const OnnxModel& model, const std::vector<std::string>& patterns);
+
+// A parameter's elements, row-major, into its part of a flat buffer, and out of it.
+void put(const Parameter& p, const float* values, float* flat);
+void get(const Parameter& p, const float* flat, float* values);
 
 // The buffer as the model's initialisers say.
 HostTensor initial_values(const OnnxModel& model, const Parameters& parameters);

@@ -7,6 +7,7 @@
 
 #include "frontends/onnx/import_graph.h"
 #include "frontends/train/losses.h"
+#include "frontends/train/parameter_orders.h"
 #include "frontends/train/step_nodes.h"
 #include "passes/graph/differentiate.h"
 
@@ -168,7 +169,11 @@ class StepBuilder {
     for (size_t k = 0; k < values.size(); ++k) {
       const Parameter& p = members.members[k];
       fill_to(p.offset);
-      parts.push_back(n.reshape(values[k], std::vector<int64_t>{p.elements}));
+      const ValueId stored =
+          p.order.empty() ? values[k]
+                          : n.op("transpose", {values[k]},
+                                 {{"perm", std::vector<int64_t>(p.order.begin(), p.order.end())}});
+      parts.push_back(n.reshape(stored, std::vector<int64_t>{p.elements}));
       end = p.offset + p.elements;
     }
     fill_to(members.elements);
@@ -187,7 +192,9 @@ class StepBuilder {
 
 }  // namespace
 
-Result<StepGraph> build_step(const OnnxModel& model, const Trained& trained, const Job& job) {
+Result<StepGraph> build_step(const OnnxModel& model, Trained& trained, const Job& job) {
+  TW_ASSIGN(StepGraph step, StepBuilder(model, trained, job).run());
+  if (!choose_orders(step.graph, trained.parameters)) return step;
   return StepBuilder(model, trained, job).run();
 }
 

@@ -31,7 +31,7 @@ struct StepGraph {
 // For batches of job.part() samples: dimension 0 of each input of the model. Errors: those of import; an
 // input whose batch is another number; a loss that does not fit the output; operators that cannot be
 // differentiated, all at once.
-// `trained` must outlive the result.
-Result<StepGraph> build_step(const OnnxModel& model, const Trained& trained, const Job& job);
+// `trained` must outlive the result; its parameters get the orders in which steps want them.
+Result<StepGraph> build_step(const OnnxModel& model, Trained& trained, const Job& job);
 
 }  // namespace tilewright::train

@@ -31,7 +31,12 @@ std::vector<ValueId> add_pieces(StepNodes& n, ValueId flat, const Parameters& me
                                 BoundValues& bound) {
   std::vector<ValueId> pieces;
   for (const Parameter& p : members.members) {
-    pieces.push_back(n.reshape(n.slice(flat, 0, p.offset, p.offset + p.elements), p.shape));
+    ValueId piece = n.reshape(n.slice(flat, 0, p.offset, p.offset + p.elements), p.stored_shape());
+    std::vector<int64_t> place(p.order.size());  // of each dimension among those that lie there
+    for (size_t k = 0; k < place.size(); ++k)
+      place[static_cast<size_t>(p.order[k])] = static_cast<int64_t>(k);
+    if (!place.empty()) piece = n.op("transpose", {piece}, {{"perm", place}});
+    pieces.push_back(piece);
     bound.initializers[p.name] = pieces.back();
   }
   return pieces;

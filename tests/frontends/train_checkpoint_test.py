@@ -72,6 +72,15 @@ class Checkpoints(Training):
                 self.assertIn("all 23 steps were done before", self.run_to(23, optimizer=optimizer).stdout)
                 self.assertEqual(self.left(), whole)
 
+    # Its weights lie transposed in the step.
+    def test_layers_with_transposed_weights_go_on(self):
+        self.w = self.w.T.copy()
+        self.write_model([helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=1)])
+        whole = self.uninterrupted(16)
+        self.run_to(7)
+        self.run_to(16)
+        self.assertEqual(self.left(), whole)
+
     def test_random_numbers_go_on(self):
         model = onnx.load(self.path("model.onnx"))
         model.graph.node[0].input[0] = "shaken"

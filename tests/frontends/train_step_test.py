@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 
-from training import BATCH, DATA, MODEL, OPTIONS, OUTPUT, STEPS, Training, job_text, main
+from training import BATCH, DATA, INS, MODEL, OPTIONS, OUTPUT, OUTS, STEPS, Training, job_text, main
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
@@ -57,7 +57,39 @@ class Step(Training):
         for t in state["parameters"]["tensors"]:
             value = trained[t["name"]]
             self.assertEqual(tuple(t["shape"]), value.shape)
-            np.testing.assert_array_equal(flat[t["offset"]:t["offset"] + value.size], value.ravel(), t["name"])
+            stored = value.transpose(t["order"]).ravel()
+            np.testing.assert_array_equal(flat[t["offset"]:t["offset"] + value.size], stored, t["name"])
+
+    # Of two layers, the first lies as its product reads it, in all states; models and checkpoints have it as it was.
+    def test_weights_lie_as_the_step_reads_them(self):
+        first = np.random.default_rng(5).normal(size=(4, INS)).astype("f4")
+        self.w = np.random.default_rng(6).normal(size=(OUTS, 4)).astype("f4")
+        text = job_text(MODEL, DATA, {"name": '"adam"', "lr": 0.05}, OUTPUT, checkpoint={"folder": '"kept"', "every": 9})
+        left = []
+        for is_plain in (False, True):
+            layer = [helper.make_node("MatMul", ["x", "first"], ["h"])] if is_plain else [
+                helper.make_node("Gemm", ["x", "first"], ["h"], transB=1)]
+            self.write_model([*layer, helper.make_node("Relu", ["h"], ["r"]),
+                              helper.make_node("Gemm", ["r", "w", "b"], ["y"], transB=1)],
+                             [numpy_helper.from_array(first.T.copy() if is_plain else first, "first")])
+            self.assertEqual(self.train(text, "--fresh").returncode, 0)
+            with np.load(os.path.join(self.path("kept"), sorted(os.listdir(self.path("kept")))[-1])) as found:
+                kept = {name: found[name] for name in found.files}
+            with np.load(self.path("gradients.npz")) as found:
+                gradients = {name: found[name] for name in found.files}
+            trained = {i.name: numpy_helper.to_array(i) for i in onnx.load(self.path("trained.onnx")).graph.initializer}
+            for name, value in trained.items():
+                np.testing.assert_array_equal(kept["parameters/" + name], value)
+            for value in (trained, gradients, kept):
+                name = "parameters/first" if value is kept else "first"
+                value["first"] = value[name].T if is_plain else value[name]
+            left.append([trained["first"], trained["w"], gradients["first"], kept["mean/w"]])
+            self.assertEqual(self.compiled(text).returncode, 0)
+            with open(self.path("step-state.json"), encoding="utf-8") as file:
+                orders = {t["name"]: t["order"] for t in json.load(file)["square"]["tensors"]}
+            self.assertEqual(orders, {"first": [0, 1] if is_plain else [1, 0], "w": [0, 1], "b": [0]})
+        for of_transposed, of_plain in zip(*left):
+            np.testing.assert_array_equal(of_transposed, of_plain)
 
     def test_mistakes(self):
         done = self.compiled(self.job({"model": '"none.onnx"'}))
