@@ -44,14 +44,15 @@ double cycles(const TileCost& t) {
 
 // Rows of A are read side by side, each a line at a time. Where they lie multiples of a page apart
 // (1024 columns of f32), their lines share the sets of the first cache, and more of them than it has
-// ways push one another out before the line is used up.
+// ways push one another out before the line is used up; what passes by takes a few where they have all but one.
 double conflicts(const ir::MachineDescription& m, int64_t row_bytes, int64_t rows) {
   constexpr int64_t kWay = 4096;  // bytes: virtually indexed caches have no larger ones
-  constexpr int64_t kOthers = 2;  // ways for B and what is prefetched
-  constexpr double kAgain = 0.2;  // cycles: of a line from L2, what multiply-adds do not hide
+  // Cycles of a line from L2 that multiply-adds do not hide: of all rows, and of some.
+  constexpr double kAgain = 0.2, kAtTimes = 0.03;
   if (row_bytes == 0) return 0;
   const int64_t places = kWay / std::gcd(row_bytes, kWay), in_a_set = (rows + places - 1) / places;
-  return in_a_set > m.l1_bytes / kWay - kOthers ? kAgain * static_cast<double>(rows) : 0;
+  const int64_t ways_left = m.l1_bytes / kWay - in_a_set;
+  return static_cast<double>(rows) * (ways_left < 1 ? kAgain : ways_left < 2 ? kAtTimes : 0);
 }
 // A step that reads a line of each operand beside one another reads less than it multiplies where it has few rows.
 double stream(const ir::MachineDescription& m, const TileSizes& sizes, int64_t width) {

@@ -87,6 +87,13 @@ Layout in_groups(const Graph& graph, const Node& n, const MachineDescription& ma
   return layout;
 }
 
+// Each row in one piece, whatever the order of rows: a transpose of heads may lie where its operand does.
+bool lies_in_rows(const Value& v) {
+  const auto whole = [](const LayoutAxis& axis) { return axis.divisor == 1 && axis.modulus == 0; };
+  return v.layout.empty() || (v.layout.back().dim + 1 == v.type.rank() &&
+                              std::all_of(v.layout.begin(), v.layout.end(), whole));
+}
+
 }  // namespace
 
 bool pays_for_dots(const TensorType& a, const TensorType& b, bool trans_b) {
@@ -112,7 +119,7 @@ PackedLayouts layouts_to_pack(const Graph& graph, const Node& node, size_t i,
                               const MachineDescription& machine) {
   PackedLayouts ways;
   const ValueId v = node.inputs[i];
-  if (v == kNone || graph.value(v).constant || !graph.value(v).layout.empty()) return ways;
+  if (v == kNone || graph.value(v).constant || !lies_in_rows(graph.value(v))) return ways;
   const auto add = [&](const char* name, Layout layout, bool pays) {
     ways.names.emplace_back(name);
     ways.layouts.push_back(std::move(layout));

@@ -150,6 +150,26 @@ TEST(ChooseLayouts, PacksOperandsOfProducts) {
         "f32[2, 3, 3, 3] layout(d2, d3, d1, d0) = identity(w)"})
     EXPECT_NE(text.find(copy), std::string::npos) << copy << "\n" << text;
 }
+// In whichever order their rows lie; a value whose columns are innermost already is left alone.
+TEST(ChooseLayouts, PacksHeadsThatLieAsTheyWereTransposed) {
+  const ir::Graph g = parsed_graph(R"(  input a: f32[2, 3, 7, 4]
+  input b: f32[2, 5, 3, 4]
+  input c: f32[2, 4, 3, 5]
+  heads: f32[2, 3, 5, 4] = transpose(b) {perm = [0, 2, 1, 3]}
+  others: f32[2, 3, 4, 5] = transpose(c) {perm = [0, 2, 1, 3]}
+  y: f32[2, 3, 7, 5] = matmul(a, heads) {trans_b = 1}
+  z: f32[2, 3, 7, 5] = matmul(a, others)
+  output y as "y"
+  output z as "z"
+)");
+  const ir::Graph after = innermost(g);
+  expect_same_graph_results(g, after);
+  const std::string text = ir::to_text(after);
+  EXPECT_NE(text.find("f32[2, 3, 5, 4] layout(d0, d1, d3, d2) = identity(heads)"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("identity(others)"), std::string::npos) << text;
+}
 // Groups of four terms, for a vector of columns.
 TEST(ChooseLayouts, PacksOperandsOfDotProducts) {
   const ir::Graph g = parsed_graph(R"(  input a: u8[7, 16]

@@ -37,6 +37,11 @@ class Operands {
       const int64_t width = is_listed(found, a) ? 0 : width_of(a, inner, columns);
       if (width == 0) continue;
       dims.pop_back();
+      // Of several matrices each lies by itself, however their rows take turns (the heads of an attention).
+      const std::vector<int> before = dims;
+      std::stable_partition(dims.begin(), dims.end(), [&](int d) { return !is_summed(a, d); });
+      if (dims == before && extent_or(a.buffer->shape[static_cast<size_t>(inner)], 0) == width)
+        continue;
       found.push_back({a.buffer->name, a.buffer->scope == Scope::kWorkspace, inner, std::move(dims),
                        width, std::min(width, lanes_of(a)), streams_of(a, width)});
     }
@@ -71,6 +76,12 @@ class Operands {
             (parameter || (!p.loops.empty() && p.loops[0] == around_[0])))
           return false;
     return true;
+  }
+  bool is_summed(const BlockAccess& a, int d) const {
+    return std::any_of(block_.axes.begin(), block_.axes.end(), [&](const BlockAxis& axis) {
+      return axis.kind == AxisKind::kReduce &&
+             uses_var(a.indices[static_cast<size_t>(d)], axis.var);
+    });
   }
   // The parallel axis that runs along the rows of the operand, its dimension `inner`, while a sum goes across
   // them; -1: none.
@@ -126,7 +137,7 @@ class Operands {
   }
   // Columns as a tile has them, rows by a line of the cache; 0: a copy does not pay.
   int64_t width_of(const BlockAccess& a, int inner, bool columns) const {
-    constexpr int64_t kLine = 64, kFewestOfLarge = 200;
+    constexpr int64_t kLine = 64, kFewestOfLarge = 100;
     ProductSizes sizes = sizes_of(a, inner);
     if (columns) {
       find_rows(a, sizes);

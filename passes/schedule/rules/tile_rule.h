@@ -106,7 +106,8 @@ class TileRule : public BlockRule {
   // is not known of its extents may be 1.
   bool is_large_step() const;
   void parallelize_step();
-  bool reads_rows_from_memory() const;
+  bool moves_rows_through_memory() const;
+  bool keeps_panels() const;
   bool share_out_rows();
   void parallelize();
 

@@ -24,18 +24,25 @@ void TileRule::parallelize_step() {
   if (s_.decide_whether(loop("fork"), true, Bits::kKept)) s_.attempt("parallelize", {tasks});
 }
 
-// Is what moves with the rows known to be far larger than the second cache?
-bool TileRule::reads_rows_from_memory() const {
-  constexpr int64_t kTimesL2 = 16;
-  for (const BlockAccess& a : block_accesses(block_)) {
-    if (a.write || a.buffer == block_.body.as<Store>()->buffer || a.stride(parallel_[j_]) != 0)
-      continue;
-    int64_t bytes = byte_size(a.buffer->dtype);
-    for (const Expr& e : a.buffer->shape)
-      bytes = std::min<int64_t>(bytes * extent_or(e, 0), int64_t{1} << 40);
-    if (bytes > kTimesL2 * s_.machine().l2_bytes) return true;
-  }
-  return false;
+// Is what moves with the rows, results among it, known to be far larger than the second cache? Pieces of all
+// rows for each panel are what no prefetcher follows.
+bool TileRule::moves_rows_through_memory() const {
+  constexpr int64_t kTimesL2 = 4;
+  const auto accesses = block_accesses(block_);
+  return std::any_of(accesses.begin(), accesses.end(), [&](const BlockAccess& a) {
+    return a.stride(parallel_[rows_[0]]) != 0 &&
+           bytes_of(*a.buffer) > kTimesL2 * s_.machine().l2_bytes;
+  });
+}
+
+// Does what all tiles of rows read stay in the second cache?
+bool TileRule::keeps_panels() const {
+  int64_t bytes = 0;
+  for (const BlockAccess& a : block_accesses(block_))
+    if (!a.write && a.stride(parallel_[rows_[0]]) == 0)
+      bytes += !s_.is_constant(a.buffer) && width_of_panels(a) > 0 ? bytes_of_panels(a)
+                                                                   : bytes_of(*a.buffer);
+  return bytes <= bytes_of_a_panel(s_.machine());
 }
 
 // Each thread takes rows of its own, and all panels for them: then it reads what it wrote itself, or may
@@ -44,12 +51,12 @@ bool TileRule::share_out_rows() {
   const auto rows = as_int(row_extent_);
   const int64_t threads = std::max(s_.machine().threads, 1);
   // One thread does so where rows come from memory: once, and not for each panel.
-  if ((threads == 1 && !reads_rows_from_memory()) || columns_first_ || !hoisted_.empty() ||
-      rows_.empty() || !rows || *rows % tile_.rows != 0)
+  if (columns_first_ || !hoisted_.empty() || rows_.empty() || !rows || *rows % tile_.rows != 0 ||
+      (threads == 1 && !moves_rows_through_memory()))
     return false;
   const int64_t tiles = *rows / tile_.rows;
-  const bool fits = operand_bytes().weights <= bytes_of_a_panel(s_.machine());
-  if (tiles < threads || panels() < 2 || !s_.decide_whether(loop("rows_first"), fits, Bits::kKept))
+  if (tiles < threads || panels() < 2 ||
+      !s_.decide_whether(loop("rows_first"), keeps_panels(), Bits::kKept))
     return false;
   return s_.all_or_nothing([&] {
     if (!s_.apply("reorder", {loop("io"), loop("jo")})) return false;
