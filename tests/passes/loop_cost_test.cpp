@@ -124,11 +124,11 @@ TEST(CacheTraffic, TilesBringLessThanRows) {
   EXPECT_GT(transpose(1)[0], 4 * transpose(32)[0]);
 }
 
-// 1024 columns of f32: all rows of a tile lie in one set of a cache of 12 ways.
+// 1024 columns of f32: all rows of a tile lie in one set of a cache of 12 ways, or of 8.
 TEST(TileCost, RowsAPageApartAreFew) {
-  const auto rows_at = [](int64_t row_bytes) {
+  const auto rows_at = [](int64_t row_bytes, int64_t ways = 12) {
     ir::MachineDescription m = machine();
-    m.l1_bytes = 48 << 10;
+    m.l1_bytes = ways << 12;
     return choose_tile(
                m, {.rows = 196, .columns = 256, .lanes = 16, .within = 14, .row_bytes = row_bytes})
         .best;
@@ -141,6 +141,9 @@ TEST(TileCost, RowsAPageApartAreFew) {
     EXPECT_EQ(rows_at(bytes).vectors, usual.vectors) << bytes;
   }
   EXPECT_EQ(rows_at(1024).rows, usual.rows);  // every fourth row
+  EXPECT_EQ(rows_at(4096, 8).rows, 7);
+  EXPECT_EQ(rows_at(2048, 12).rows, usual.rows);  // every other row: 7 in a set
+  EXPECT_EQ(rows_at(2048, 8).rows, 7);            // that leave one way for all else
 }
 
 TEST(PriceDecisions, EachValueHasItsCost) {

@@ -137,15 +137,17 @@ class Operands {
   }
   // Columns as a tile has them, rows by a line of the cache; 0: a copy does not pay.
   int64_t width_of(const BlockAccess& a, int inner, bool columns) const {
-    constexpr int64_t kLine = 64, kFewestOfLarge = 100;
+    constexpr int64_t kLine = 64, kFewestOfLarge = 200, kHalfAPage = 2048;
     ProductSizes sizes = sizes_of(a, inner);
     if (columns) {
       find_rows(a, sizes);
       return panel_width(s_.machine(), sizes);
     }
     // What rows read is broadcast, and a line serves several tiles: of what is far larger than the second cache
-    // less is won than its copy takes.
-    if (is_large(a) && sizes.rows * sizes.repeats < kFewestOfLarge) return 0;
+    // less is won than its copy takes, unless each step takes another page.
+    const int64_t fewest =
+        sizes.columns * sizes.bytes >= kHalfAPage ? kFewestOfLarge / 2 : kFewestOfLarge;
+    if (is_large(a) && sizes.rows * sizes.repeats < fewest) return 0;
     return is_worth_a_copy(sizes) ? kLine / sizes.bytes : 0;
   }
   // A panel, or a few lines of each row at a time: as many streams as are written to. What comes from beyond

@@ -7,6 +7,7 @@
 // before them is laid out that way at once. Matrices that are values of the graph were copied there
 // (graph/pack_operands.cpp).
 #include "passes/schedule/rules/copied_operands.h"
+#include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/share_out.h"
 #include "passes/schedule/rules/tile_rule.h"
 
@@ -28,6 +29,7 @@ bool schedule_copy(ScheduleState& s, const std::string& copy, const Panels& p) {
       !s.apply("split", {line, group, stream}, {p.streams}) || !s.apply("reorder", order) ||
       !s.apply("vectorize", {lane}))
     return false;
+  prefetch_largest(s, {copy}, kRowsAhead);
   if (!tasks) return true;
   // Images, too, where there are several; rows of a matrix are no tasks.
   std::string task = group;

@@ -5,6 +5,7 @@
 // fall into few sets of the first cache and push one another out. Copied side by side first, once
 // for all tiles of rows, they stay in it.
 #include "passes/loops/vector_width.h"
+#include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/tile_rule.h"
 
 namespace tilewright::passes {
@@ -44,9 +45,11 @@ void TileRule::copy_pieces() {
              s_.apply("split", {inner, copy + ".o", copy + ".v"}, {lanes_}) &&
              s_.apply("reorder", order) && s_.apply("vectorize", {copy + ".v"});
     });
-    if (done)
+    if (done) {
       s_.note(name_ + ": pieces of rows of '" + a.buffer->name +
               "' are copied side by side, once for all tiles of rows");
+      prefetch_largest(s_, {copy}, kRowsAhead);
+    }
     return;
   }
 }
