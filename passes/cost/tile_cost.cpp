@@ -3,7 +3,7 @@
 // the reduction for a tile of r rows by v vectors takes
 //
 //    multiply   r v / FMA ports          latency   until the same sum may be added to again
-//    loads      (r + v) / load ports     cycles    max of the four, and a part of the loads
+//    loads      (r + v) / load ports     cycles    max of the four, and a part of loads and stream
 //    stream     bytes of both operands / what L2 gives a cycle, where panels of both exceed L1
 //
 // The tile must fit the registers: r v sums, v vectors of B, one broadcast of A. What rows and
@@ -33,13 +33,13 @@ double fma_latency(const ir::MachineDescription& m) {
 constexpr double kLoadPorts = 2;
 constexpr double kSpilled = 0.4;      // of the speed: sums are stored and loaded on the way
 constexpr double kStart = 100;        // cycles of a tile beside its steps: stores, a branch missed
-constexpr double kLoadOverlap = 0.1;  // part of the loads that multiply-adds do not hide
+constexpr double kLoadOverlap = 0.1;  // part of what is read that multiply-adds do not hide
 
 double part_used(int64_t n, int64_t by) {
   return static_cast<double>(n) / static_cast<double>((n + by - 1) / by * by);
 }
 double cycles(const TileCost& t) {
-  return std::max({t.multiply, t.loads, t.latency, t.stream}) + kLoadOverlap * t.loads;
+  return std::max({t.multiply, t.loads, t.latency, t.stream}) + kLoadOverlap * (t.loads + t.stream);
 }
 
 // Rows of A are read side by side, each a line at a time. Where they lie multiples of a page apart
@@ -54,11 +54,12 @@ double conflicts(const ir::MachineDescription& m, int64_t row_bytes, int64_t row
   const int64_t ways_left = m.l1_bytes / kWay - in_a_set;
   return static_cast<double>(rows) * (ways_left < 1 ? kAgain : ways_left < 2 ? kAtTimes : 0);
 }
-// A step that reads a line of each operand beside one another reads less than it multiplies where it has few rows.
-double stream(const ir::MachineDescription& m, const TileSizes& sizes, int64_t width) {
+// A step that reads panels of both operands reads less than it multiplies where a tile is square.
+double stream(const ir::MachineDescription& m, const TileSizes& sizes, const TileCost& t) {
   constexpr double kBytesPerCycle = 24;  // measured: of the 32 that caches are said to give
-  constexpr int64_t kLine = 64;
-  const int64_t of_step = width * sizes.bytes + kLine;
+  const int64_t side = sizes.panel_rows > 0 ? sizes.panel_rows : t.rows,
+                left = (t.rows + side - 1) / side * side,
+                of_step = (t.vectors * sizes.lanes + left) * sizes.bytes;
   return sizes.steps * of_step > m.l1_bytes ? static_cast<double>(of_step) / kBytesPerCycle : 0;
 }
 double with_conflicts(const TileCost& t) { return t.score * cycles(t) / (cycles(t) + t.conflicts); }
@@ -77,7 +78,7 @@ TileCost tile_cost(const ir::MachineDescription& machine, const TileSizes& sizes
   t.loads = static_cast<double>(rows + vectors) / kLoadPorts;
   t.latency = fma_latency(machine);
   t.conflicts = conflicts(machine, sizes.row_bytes, rows);
-  t.stream = stream(machine, sizes, width);
+  t.stream = stream(machine, sizes, t);
   if (sizes.depth > 0) t.start = kStart / static_cast<double>(sizes.depth);
   // Leftover rows run in a tile of their own: cheaper than a full one, dearer than their share.
   t.row_use = 0.5 + 0.5 * part_used(sizes.rows, rows);
@@ -155,6 +156,14 @@ TileChoice choose_tile(const ir::MachineDescription& machine, const TileSizes& s
       choice.best = t;
     }
   return choice;
+}
+
+TileCost tile_with(const ir::MachineDescription& machine, const TileSizes& sizes, int64_t width) {
+  const TileCost best = choose_tile(machine, sizes).best;
+  if (best.vectors * sizes.lanes == width) return best;
+  for (const TileCost& t : best_tiles(machine, sizes))
+    if (t.vectors * sizes.lanes == width) return t;
+  return best;
 }
 
 double microseconds(const ir::MachineDescription& machine, const TileCost& tile,

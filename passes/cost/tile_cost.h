@@ -39,10 +39,11 @@ struct TileSizes {
                       // say
   int64_t depth = 0;  // steps of the reduction; 0: not known
   int64_t row_bytes = 0;  // from a row of the left operand to the next; 0: not known
-  // Of steps of which each reads a line of the left operand, where rows lie side by side, and `lanes`
-  // elements of the right one for each vector; 0: those of the left one lie along the steps.
+  // Of steps of which each reads rows of the left operand that lie side by side, and `lanes` elements of the right one
+  // for each vector; 0: those of the left one lie along the steps.
   int64_t steps = 0;
-  int64_t bytes = 4;  // of an element
+  int64_t panel_rows = 0;  // that lie so; 0: those of a tile
+  int64_t bytes = 4;       // of an element
 };
 // Do tiles of two vectors cover whole parts of so many rows, or several times them? Rows that run on are joined
 // then; else a row of its own with a tail is better than tiles of one row, or of one vector.
@@ -58,6 +59,8 @@ struct TileChoice {
   TileCost best, next;
 };
 TileChoice choose_tile(const ir::MachineDescription& machine, const TileSizes& sizes);
+// The best tile whose columns are those of panels of that width, where there is such a one; 0: of any width.
+TileCost tile_with(const ir::MachineDescription& machine, const TileSizes& sizes, int64_t width);
 // What so many multiply-adds of f32 take one thread in such tiles.
 double microseconds(const ir::MachineDescription& machine, const TileCost& tile,
                     double multiply_adds);

@@ -146,6 +146,19 @@ TEST(TileCost, RowsAPageApartAreFew) {
   EXPECT_EQ(rows_at(2048, 8).rows, 7);            // that leave one way for all else
 }
 
+// A tile of the width of given panels; of rows in panels it reads whole ones.
+TEST(TileCost, PanelsOfBothOperandsSayWhatATileReads) {
+  const TileSizes own{.rows = 768, .columns = 768, .lanes = 16, .depth = 1024, .steps = 1024};
+  TileSizes lines = own;
+  lines.panel_rows = 16;
+  for (const int64_t vectors : {2, 3, 4})
+    EXPECT_EQ(tile_with(machine(), own, 16 * vectors).vectors, vectors);
+  EXPECT_EQ(tile_with(machine(), own, 7).vectors, choose_tile(machine(), own).best.vectors);
+  for (const TileCost& t : tiles_of(machine(), own, 2))
+    for (const TileCost& of_lines : tiles_of(machine(), lines, 2))
+      if (t.rows == of_lines.rows && t.rows < 16) EXPECT_LT(t.stream, of_lines.stream) << t.rows;
+}
+
 TEST(PriceDecisions, EachValueHasItsCost) {
   const ir::Kernel k =
       parsed("x: f32[4, 1024], y: f32[4]",

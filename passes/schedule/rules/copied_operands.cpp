@@ -8,6 +8,7 @@
 #include "ir/loops/rewrite.h"
 #include "passes/cost/panel_width.h"
 #include "passes/schedule/rules/memory.h"
+#include "passes/schedule/rules/rows_of_tiles.h"
 #include "passes/schedule/rules/tile_rule.h"
 
 namespace tilewright::passes {
@@ -19,22 +20,30 @@ namespace {
 class Operands {
  public:
   Operands(const ScheduleState& s, const BlockPlace& place)
-      : s_(s), block_(*place.block), around_(place.loops) {
+      : s_(s), block_(*place.block), accesses_(block_accesses(block_)), around_(place.loops) {
     around_.resize(around_.size() - std::min(around_.size(), block_.axes.size()));
   }
 
+  // Rows as tiles have them depend on how wide these are: columns first.
   std::vector<Panels> find() const {
     std::vector<Panels> found;
-    const auto accesses = block_accesses(block_);
-    const BlockAccess& result = accesses.back();
-    for (const BlockAccess& a : accesses) {
+    find(found, true);
+    find(found, false);
+    return found;
+  }
+
+ private:
+  void find(std::vector<Panels>& found, bool columns) const {
+    const BlockAccess& result = accesses_.back();
+    for (const BlockAccess& a : accesses_) {
       if (a.write || a.buffer == result.buffer || !may_copy(a)) continue;
       std::vector<int> dims = order_in_memory(*a.buffer);
       const int inner = dims.back(), along = axis_along(a, static_cast<size_t>(inner));
       if (along < 0) continue;
       const auto axis = static_cast<size_t>(along);
-      const bool columns = result.strides[axis] && is_one(result.strides[axis]);
-      const int64_t width = is_listed(found, a) ? 0 : width_of(a, inner, columns);
+      if (columns != (result.strides[axis] && is_one(result.strides[axis])) || is_listed(found, a))
+        continue;
+      const int64_t width = columns ? columns_of(a, inner) : rows_of(a, inner, axis, found);
       if (width == 0) continue;
       dims.pop_back();
       // Of several matrices each lies by itself, however their rows take turns (the heads of an attention).
@@ -45,10 +54,7 @@ class Operands {
       found.push_back({a.buffer->name, a.buffer->scope == Scope::kWorkspace, inner, std::move(dims),
                        width, std::min(width, lanes_of(a)), streams_of(a, width)});
     }
-    return found;
   }
-
- private:
   bool may_copy(const BlockAccess& a) const {
     // Of narrower types dot products have a layout of their own.
     const DType t = a.buffer->dtype;
@@ -118,37 +124,38 @@ class Operands {
   // The rows that a tile is of: those of the axis that moves results least, and of what runs on from it, as
   // TileRule::find_axes has them. Of images with few channels these are few.
   void find_rows(const BlockAccess& a, ProductSizes& sizes) const {
-    const auto accesses = block_accesses(block_);
-    const BlockAccess& result = accesses.back();
     std::vector<std::pair<int64_t, size_t>> rows;
     for (size_t k = 0; k < block_.axes.size(); ++k)
-      if (block_.axes[k].kind == AxisKind::kParallel && !is_one(block_.axes[k].extent) &&
-          a.strides[k] && is_zero(a.strides[k]))
-        rows.push_back({stride_or_far(result, k), k});
+      if (is_parallel(block_.axes[k]) && a.stride(k) == 0)
+        rows.push_back({stride_or_far(accesses_.back(), k), k});
     if (rows.empty()) return;
     std::stable_sort(rows.begin(), rows.end());
     const size_t first = rows[0].second;
     Expr extent = block_.axes[first].extent;
-    for (size_t k = 1; k < rows.size() && runs_on(accesses, rows[k].second, first, extent); ++k) {
+    for (size_t k = 1; k < rows.size() && runs_on(accesses_, rows[k].second, first, extent); ++k) {
       sizes.within = extent_or(block_.axes[first].extent, 0);
       extent = simplify(extent * block_.axes[rows[k].second].extent);
     }
     sizes.of_tiles = extent_or(extent, 0);
   }
-  // Columns as a tile has them, rows by a line of the cache; 0: a copy does not pay.
-  int64_t width_of(const BlockAccess& a, int inner, bool columns) const {
-    constexpr int64_t kLine = 64, kFewestOfLarge = 200, kHalfAPage = 2048;
+  // Columns as a tile has them; 0: a copy does not pay.
+  int64_t columns_of(const BlockAccess& a, int inner) const {
     ProductSizes sizes = sizes_of(a, inner);
-    if (columns) {
-      find_rows(a, sizes);
-      return panel_width(s_.machine(), sizes);
-    }
-    // What rows read is broadcast, and a line serves several tiles: of what is far larger than the second cache
-    // less is won than its copy takes, unless each step takes another page.
+    find_rows(a, sizes);
+    return panel_width(s_.machine(), sizes);
+  }
+  // Rows as a tile has them, or a line of those that are several sets; 0: a copy does not pay.
+  int64_t rows_of(const BlockAccess& a, int inner, size_t axis,
+                  const std::vector<Panels>& found) const {
+    constexpr int64_t kLine = 64, kFewestOfLarge = 200, kHalfAPage = 2048;
+    const ProductSizes sizes = sizes_of(a, inner);
+    // Of what is far larger than the second cache less is won than its copy takes, unless each step takes another page.
     const int64_t fewest =
         sizes.columns * sizes.bytes >= kHalfAPage ? kFewestOfLarge / 2 : kFewestOfLarge;
     if (is_large(a) && sizes.rows * sizes.repeats < fewest) return 0;
-    return is_worth_a_copy(sizes) ? kLine / sizes.bytes : 0;
+    if (!is_worth_a_copy(sizes)) return 0;
+    const int64_t rows = rows_of_tiles(s_.machine(), block_, axis, found);
+    return rows > 1 ? rows : kLine / sizes.bytes;
   }
   // A panel, or a few lines of each row at a time: as many streams as are written to. What comes from beyond
   // the second cache is read in longer stretches, and row by row where it comes from memory.
@@ -158,7 +165,8 @@ class Operands {
                   least = is_large(a)      ? kMost
                           : bytes > 2 * l2 ? kFar
                                            : kNear;
-    return std::max(width / lanes_of(a), least);
+    const int64_t lanes = lanes_of(a);
+    return width < lanes ? least * lanes / width : std::max(width / lanes, least);
   }
   bool is_large(const BlockAccess& a) const {
     constexpr int64_t kTimesL2 = 16;
@@ -174,6 +182,7 @@ class Operands {
 
   const ScheduleState& s_;
   const Block& block_;
+  const std::vector<BlockAccess> accesses_;
   std::vector<const For*> around_;  // loops over steps
 };
 

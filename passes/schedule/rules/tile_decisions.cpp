@@ -1,10 +1,8 @@
 // The tile rule: what it decides.
 #include <algorithm>
 
-#include "passes/cost/cache_room.h"
 #include "passes/loops/vector_width.h"
 #include "passes/schedule/rules/block_kinds.h"
-#include "passes/schedule/rules/share_out.h"
 #include "passes/schedule/rules/tile_rule.h"
 
 namespace tilewright::passes {
@@ -94,12 +92,13 @@ void TileRule::decide_shared() {
                         .outer = outer_tiles(),
                         .depth = depth,
                         .row_bytes = row_bytes(),
-                        .steps = steps_by_lines(),
+                        .steps = steps_by_panels(),
+                        .panel_rows = rows_of_panels(),
                         .bytes = byte_size(block_.body.as<Store>()->buffer->dtype)};
   const TileChoice choice = choose_tile(s_.machine(), sizes);
   s_.note(name_ + ": " + explain(choice, lanes_, s_.machine().vector_registers));
   const double products = static_cast<double>(instances(block_));
-  const auto pick = [&](const char* what, int64_t TileCost::* size, int64_t usual,
+  const auto pick = [&](const char* what, int64_t TileCost::*size, int64_t usual,
                         const std::vector<TileCost>& tiles) {
     std::vector<int64_t> values;
     std::vector<double> us;
@@ -116,13 +115,22 @@ void TileRule::decide_shared() {
     return;
   }
   const std::vector<TileCost> tiles = best_tiles(s_.machine(), sizes);
-  int64_t vectors = choice.best.vectors;
-  for (const TileCost& t : tiles)
-    if (t.vectors * lanes_ == given_panels()) vectors = t.vectors;
-  const TileCost best = pick("vectors", &TileCost::vectors, vectors, tiles);
-  tile_ = pick("rows", &TileCost::rows,
-               best.vectors == choice.best.vectors ? choice.best.rows : best.rows,
-               tiles_of(s_.machine(), sizes, best.vectors));
+  // Rows that lie in panels: as many as these have, where that is about as good.
+  constexpr double kAsGood = 0.97;
+  const auto whole = [&](const std::vector<TileCost>& of, const TileCost& usual) {
+    TileCost found = usual;
+    for (const TileCost& t : of)
+      if (t.fits && t.rows == sizes.panel_rows && t.score > kAsGood * usual.score &&
+          (found.rows != sizes.panel_rows || t.score > found.score))
+        found = t;
+    return found;
+  };
+  const TileCost given = tile_with(s_.machine(), sizes, given_panels()),
+                 usual = given_panels() ? given : whole(tiles, given),
+                 best = pick("vectors", &TileCost::vectors, usual.vectors, tiles);
+  const std::vector<TileCost> others = tiles_of(s_.machine(), sizes, best.vectors);
+  const int64_t rows = whole(others, best.vectors == choice.best.vectors ? choice.best : best).rows;
+  tile_ = pick("rows", &TileCost::rows, rows, others);
 }
 
 // No reuse (depthwise): a few independent accumulators hide the latency, more bring nothing.
@@ -149,112 +157,6 @@ void TileRule::decide_apart() {
   s_.note(name_ + ": " + std::to_string(tile_.rows) + " rows x " + std::to_string(tile_.vectors) +
           " vectors of " + std::to_string(lanes_) +
           " lanes; no operand is shared by the results, so that more sums bring nothing");
-}
-
-int64_t TileRule::width_of_panels(const BlockAccess& a) const {
-  const Layout& layout = a.buffer->layout;
-  if (a.write || layout.size() < 2 || layout.back().modulus == 0) return 0;
-  const auto dim = static_cast<size_t>(layout.back().dim);
-  return a.indices[dim].same_as(block_.axes[parallel_[j_]].var) ? layout.back().modulus : 0;
-}
-
-int64_t TileRule::given_panels() const {
-  for (const BlockAccess& a : block_accesses(block_))
-    if (const int64_t width = width_of_panels(a)) return width;
-  return 0;
-}
-
-int64_t TileRule::row_bytes() const {
-  if (rows_.empty()) return 0;
-  for (const BlockAccess& a : block_accesses(block_)) {
-    if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
-    const auto by_row = a.stride(parallel_[rows_[0]]), by_column = a.stride(parallel_[j_]);
-    if (by_row && by_column == 0 && *by_row != 0)
-      return std::abs(*by_row) * byte_size(a.buffer->dtype);
-  }
-  return 0;
-}
-
-// Steps of the reduction, where rows lie in panels: each reads a line of one.
-int64_t TileRule::steps_by_lines() const {
-  bool panels = false;
-  for (const BlockAccess& a : block_accesses(block_))
-    panels |= !a.write && a.stride(parallel_[j_]) == 0 && !a.buffer->layout.empty() &&
-              a.buffer->layout.back().modulus != 0;
-  int64_t steps = panels ? 1 : 0;
-  for (size_t r : reduce_)
-    steps = std::min<int64_t>(steps * extent_or(block_.axes[r].extent, 0), int64_t{1} << 30);
-  return steps;
-}
-
-bool TileRule::widens_again() const {
-  if (rows_.empty() || reduce_.empty()) return false;
-  const size_t window = reduce_in_order().back(), row = parallel_[rows_[0]];
-  const Buffer& sums = block_.body.as<Store>()->buffer;
-  bool found = false;
-  for (const BlockAccess& a : block_accesses(block_))
-    found |= !a.write && a.buffer != sums && !s_.is_constant(a.buffer) &&
-             byte_size(a.buffer->dtype) < byte_size(sums->dtype) && a.strides[row] &&
-             a.strides[window] && can_prove_equal(a.strides[row], a.strides[window]);
-  return found && extent_or(block_.axes[window].extent, kUnknownExtent) <= kMostWindow;
-}
-
-std::vector<int64_t> TileRule::row_spans() const {
-  std::vector<int64_t> spans;
-  for (size_t k = 0; k + 1 < rows_.size(); ++k)
-    spans.push_back((k ? spans.back() : 1) * extent_or(block_.axes[parallel_[rows_[k]]].extent, 1));
-  return spans;
-}
-
-int64_t TileRule::outer_tiles() const {
-  if (outer_loops_ > 0 || !fork_cost(s_.machine(), work_of(s_, name_)).pays()) return 0;
-  int64_t n = 1;
-  for (size_t k : outer_) n *= extent_with(block_.axes[parallel_[k]].extent, 1);
-  return n;
-}
-
-// Of panels known at the run alone those that one pass over the rows takes, as there may be several products.
-int64_t TileRule::bytes_of_panels(const BlockAccess& a) const {
-  int64_t bytes = byte_size(a.buffer->dtype) * columns_;
-  for (size_t r : reduce_)
-    bytes = std::min<int64_t>(bytes * extent_or(block_.axes[r].extent, 1), int64_t{1} << 40);
-  return bytes;
-}
-
-// With constants, and without.
-TileRule::OperandBytes TileRule::operand_bytes() const {
-  int64_t weights = 0, rest = 0;
-  for (const BlockAccess& a : block_accesses(block_)) {
-    if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
-    if (!s_.is_constant(a.buffer) && width_of_panels(a) > 0) {
-      weights += bytes_of_panels(a);
-      continue;
-    }
-    int64_t bytes = byte_size(a.buffer->dtype);
-    for (const Expr& e : a.buffer->shape)
-      bytes = std::min<int64_t>(bytes * std::max<int64_t>(extent_or(e, int64_t{1} << 20), 1),
-                                int64_t{1} << 40);
-    (s_.is_constant(a.buffer) ? weights : rest) += bytes;
-  }
-  return {weights, rest};
-}
-
-int64_t TileRule::panels() const {
-  return extent_or(block_.axes[parallel_[j_]].extent, 1) / (tile_.vectors * lanes_);
-}
-
-bool TileRule::goes_by_columns() const {
-  const OperandBytes bytes = operand_bytes();
-  return bytes.weights > bytes_of_a_panel(s_.machine()) &&
-         bytes.rest < bytes_of_a_panel(s_.machine()) &&
-         panels() >= 2 * std::max(s_.machine().threads, 1);
-}
-
-// Without an operand that is shared, the weights of a panel are as many as the sums that they go
-// into, and reading them anew for each row of results costs as much as the rows. All rows are passed
-// over for each panel, and should come from the second cache.
-bool TileRule::keeps_columns() const {
-  return panels() >= 2 && operand_bytes().rest <= s_.machine().l2_bytes;
 }
 
 }  // namespace tilewright::passes

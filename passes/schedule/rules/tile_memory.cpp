@@ -51,7 +51,7 @@ int64_t TileRule::bytes_of_row_panel() const {
 }
 
 // BLIS's loop over k_c: the panel of B for one block of the reduction stays in half of L2, or of L1 where it
-// is no panel, while all rows pass over it; accumulators wait on the stack in between.
+// is no panel, while all rows pass over it; accumulators wait on the stack in between, or in the second cache.
 bool TileRule::block_reduction() {
   auto rows = as_int(row_extent_);
   if (columns_first_ && rows)
@@ -68,7 +68,8 @@ bool TileRule::block_reduction() {
   panel = std::max(panel, bytes_of_row_panel());
   const bool pieces = extents.size() > 1 && reads_pieces();
   const int64_t most = pieces ? s_.machine().l1_bytes : bytes_of_a_panel(s_.machine());
-  if (panel <= most || *rows < 3 * tile_.rows || *rows * width * byte_size(t) > kMostLocalBytes)
+  if (panel <= most || *rows < 3 * tile_.rows ||
+      *rows * width * byte_size(t) > bytes_of_sums(s_.machine()))
     return true;
   if (!s_.decide_whether(loop("block_terms"), true, Bits::kKept)) return true;
   // An outer loop goes around the rows, or a part of it where that does: short passes over rows take long.

@@ -52,10 +52,12 @@ class TileRule : public BlockRule {
   // Columns of a panel of an operand that lies in such; 0: it, or none, does.
   int64_t width_of_panels(const BlockAccess& a) const;
   int64_t given_panels() const;
-  int64_t steps_by_lines() const;
+  int64_t rows_of_panels() const;
+  int64_t steps_by_panels() const;
   int64_t row_bytes() const;  // of the operand that rows are read of; 0: not known
+  bool shares_weights() const;
   // Weights that no cache holds pass by once, a panel of columns after the other, when all rows fit
-  // into the cache beside a panel.
+  // into the cache beside a panel, or are fewer bytes for all panels than all weights for all places.
   bool goes_by_columns() const;
   bool keeps_columns() const;  // the same, for results without an operand in common
   struct OperandBytes {
@@ -107,7 +109,7 @@ class TileRule : public BlockRule {
   bool is_large_step() const;
   void parallelize_step();
   bool moves_rows_through_memory() const;
-  bool keeps_panels() const;
+  int64_t panels_kept() const;
   bool share_out_rows();
   void parallelize();
 

@@ -35,14 +35,21 @@ bool TileRule::moves_rows_through_memory() const {
   });
 }
 
-// Does what all tiles of rows read stay in the second cache?
-bool TileRule::keeps_panels() const {
+// Panels of columns that all tiles of rows find in the second cache, as they do all panels, or parts of these of equal
+// size; 1: too few for a tile of rows to stay in the first one meanwhile.
+int64_t TileRule::panels_kept() const {
+  constexpr int64_t kFewest = 3;
   int64_t bytes = 0;
   for (const BlockAccess& a : block_accesses(block_))
     if (!a.write && a.stride(parallel_[rows_[0]]) == 0)
       bytes += !s_.is_constant(a.buffer) && width_of_panels(a) > 0 ? bytes_of_panels(a)
                                                                    : bytes_of(*a.buffer);
-  return bytes <= bytes_of_a_panel(s_.machine());
+  const int64_t n = panels(), room = bytes_of_a_panel(s_.machine());
+  if (bytes <= room) return n;
+  if (columns_ % (tile_.vectors * lanes_) != 0 || !moves_rows_through_memory()) return 1;
+  for (int64_t kept = std::min(n - 1, room * n / bytes); kept >= kFewest; --kept)
+    if (n % kept == 0) return kept;
+  return 1;
 }
 
 // Each thread takes rows of its own, and all panels for them: then it reads what it wrote itself, or may
@@ -51,22 +58,26 @@ bool TileRule::share_out_rows() {
   const auto rows = as_int(row_extent_);
   const int64_t threads = std::max(s_.machine().threads, 1);
   // One thread does so where rows come from memory: once, and not for each panel.
-  if (columns_first_ || !hoisted_.empty() || rows_.empty() || !rows || *rows % tile_.rows != 0 ||
+  if (columns_first_ || !hoisted_.empty() || rows_.empty() || !rows ||
       (threads == 1 && !moves_rows_through_memory()))
     return false;
-  const int64_t tiles = *rows / tile_.rows;
+  const int64_t tiles = *rows / tile_.rows, kept = panels_kept();
+  const bool in_parts = kept > 1 && kept < panels(), whole = *rows % tile_.rows == 0;
   if (tiles < threads || panels() < 2 ||
-      !s_.decide_whether(loop("rows_first"), keeps_panels(), Bits::kKept))
+      (!whole && !(in_parts && panels() / kept % threads == 0)) ||
+      !s_.decide_whether(loop("rows_first"), kept > 1, Bits::kKept))
     return false;
   return s_.all_or_nothing([&] {
-    if (!s_.apply("reorder", {loop("io"), loop("jo")})) return false;
+    const std::string inner = loop(in_parts ? "ji" : "jo");
+    if (in_parts && !s_.apply("split", {loop("jo"), loop("jb"), inner}, {kept})) return false;
+    if (!s_.apply("reorder", {loop("io"), inner})) return false;
     const BlockPlace p = s_.place(name_);
     std::vector<std::string> loops;
     for (const For* f : p.loops) {
       const std::string name = f->var.name();
-      if (name == loop("jo") && tiles >= 4 * threads) break;
+      if ((name == inner && tiles >= 4 * threads) || (name == loop("io") && !whole)) break;
       loops.push_back(name);
-      if (name == loop("jo")) break;
+      if (name == inner) break;
     }
     const std::string tasks = collapse_loops(s_, loops, [&](size_t i) {
       return loop("par") + loops[i].substr(loops[i].rfind('.') + 1);
