@@ -2,7 +2,6 @@
 // passes share.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "ir/machine.h"
@@ -15,9 +14,7 @@ inline int64_t bytes_beside_a_stream(const ir::MachineDescription& m) { return m
 // A panel, or a copy of an operand, that is read again and again stays in the second cache, the
 // other half of which is for what is read once.
 inline int64_t bytes_of_a_panel(const ir::MachineDescription& m) { return m.l2_bytes / 2; }
-// Sums that wait while the blocks of a reduction go by: they, and what they are sums of, stay in the second cache.
-inline int64_t bytes_of_sums(const ir::MachineDescription& m) {
-  return std::max<int64_t>(48 << 10, m.l2_bytes / 16);
-}
+// Sums that wait while the blocks of a reduction go by stay in the second cache beside what they are sums of.
+inline int64_t bytes_of_sums(const ir::MachineDescription& m) { return m.l2_bytes / 16; }
 
 }  // namespace tilewright::passes

@@ -69,7 +69,7 @@ bool TileRule::block_reduction() {
   const bool pieces = extents.size() > 1 && reads_pieces();
   const int64_t most = pieces ? s_.machine().l1_bytes : bytes_of_a_panel(s_.machine());
   if (panel <= most || *rows < 3 * tile_.rows ||
-      *rows * width * byte_size(t) > bytes_of_sums(s_.machine()))
+      *rows * width * byte_size(t) > std::max(kMostLocalBytes, bytes_of_sums(s_.machine())))
     return true;
   if (!s_.decide_whether(loop("block_terms"), true, Bits::kKept)) return true;
   // An outer loop goes around the rows, or a part of it where that does: short passes over rows take long.
