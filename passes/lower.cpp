@@ -195,8 +195,8 @@ std::span<const KernelPass> loop_passes() {
       {"simplify_blocks", Change::kNothing, Stage::kScheduled, simplify},
       // Temporaries stand in the innermost loop that holds all their uses.
       {"place_buffers", Change::kNothing, Stage::kScheduled, on_body<place_buffers>},
-      // Every access has one index, the address in its storage.
-      {"flatten_buffers", Change::kNothing, Stage::kFlat, on_body<flatten_buffers>},
+      // Every access has one index, the address in its storage, and padding holds zeros.
+      {"flatten_buffers", Change::kNothing, Stage::kFlat, on_kernel<flatten_buffers>},
       {"simplify_loops", Change::kNothing, Stage::kFlat, simplify},
       // Conditions that fail only at the end of a loop leave its main part.
       {"partition_tails", Change::kNothing, Stage::kFlat, on_body<partition_tails>},

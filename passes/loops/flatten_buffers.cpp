@@ -76,6 +76,10 @@ Expr storage_elements(const BufferNode& b) {
   return n;
 }
 
-Stmt flatten_buffers(const Stmt& s) { return FlattenBuffers().rewrite(s); }
+Kernel flatten_buffers(Kernel kernel) {
+  kernel = zero_padding(std::move(kernel));
+  kernel.body = FlattenBuffers().rewrite(kernel.body);
+  return kernel;
+}
 
 }  // namespace tilewright::passes

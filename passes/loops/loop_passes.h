@@ -26,8 +26,11 @@ ir::Stmt place_buffers(const ir::Stmt& s);
 // never and conditions that are decided.
 ir::Stmt simplify_loops(const ir::Stmt& s, const ir::Ranges& ranges = {});
 
-// One index per access: the address in the buffer's storage, in elements.
-ir::Stmt flatten_buffers(const ir::Stmt& s);
+// One index per access: the address in the buffer's storage, in elements. What is written in a blocked layout has
+// zeros in the padding of its last blocks, for those who read whole blocks.
+ir::Kernel flatten_buffers(ir::Kernel kernel);
+// The kernel with stores of these zeros, at indices beyond the extents: not to be run as it is.
+ir::Kernel zero_padding(ir::Kernel kernel);
 ir::Expr flat_index(const ir::BufferNode& buffer, const std::vector<ir::Expr>& indices);
 ir::Expr storage_elements(const ir::BufferNode& buffer);
 
