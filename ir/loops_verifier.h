@@ -75,6 +75,7 @@ class LoopsVerifier {
   void stmt(const Stmt& s);
   void check(const Store& n);
   void check(const DotTile& n);
+  void check(const Prefetch& n);
   void check(const Let& n);
   void check(const For& n);
   void check(const While& n);

@@ -77,6 +77,12 @@ void LoopsVerifier::check(const DotTile& n) {
   inside(n.a, n.rows, n.groups * terms);
   inside(n.b, n.groups, n.columns * terms);
 }
+void LoopsVerifier::check(const Prefetch& n) {
+  scalar_index(n.offset, "the offset of a prefetch");
+  const auto& params = kernel_.params;
+  TW_REQUIRE(std::find(params.begin(), params.end(), n.buffer) != params.end(),
+             "a prefetch of what is no parameter of the kernel");
+}
 void LoopsVerifier::check(const Let& n) {
   expr(n.value);
   if (n.value && n.var)

@@ -24,6 +24,7 @@ Captured captured_by(const For& loop, const Frame& around) {
   };
   for_each_stmt(loop.body, [&](const Stmt& x) {
     if (const auto* st = x.as<Store>()) add(st->buffer);
+    if (const auto* p = x.as<Prefetch>()) add(p->buffer);
     if (const auto* t = x.as<DotTile>())
       for (const TileOperand* o : {&t->sum, &t->a, &t->b}) add(o->buffer);
   });

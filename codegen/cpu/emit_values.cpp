@@ -155,13 +155,21 @@ void ValueEmitter::store_if(Value* condition, const Store& s, Value* stored) {
 void ValueEmitter::prefetch(const Load& l, int lanes, Value* p) {
   if (!l.ahead) return;
   constexpr int64_t kLine = 64;
-  constexpr uint32_t kAllCaches = 3;
   const int64_t each = byte_size(l.type.dtype), from = l.ahead * each;
-  for (int64_t at = from; at < from + lanes * each; at += kLine) {
-    Value* line = b_.CreateGEP(b_.getInt8Ty(), p, b_.getInt64(static_cast<uint64_t>(at)));
-    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {line->getType()},
-                       {line, b_.getInt32(0), b_.getInt32(kAllCaches), b_.getInt32(1)});
-  }
+  for (int64_t at = from; at < from + lanes * each; at += kLine)
+    prefetch_line(b_.CreateGEP(b_.getInt8Ty(), p, b_.getInt64(static_cast<uint64_t>(at))),
+                  ir::PrefetchKind::kNear);
+}
+void ValueEmitter::prefetch(const ir::Prefetch& p) {
+  prefetch_line(b_.CreateGEP(type_of({p.buffer->dtype, 1}, true), place(p.buffer, b_.getInt64(0)),
+                             value(p.offset)),  // may lie outside
+                p.prefetch_kind);
+}
+void ValueEmitter::prefetch_line(Value* line, ir::PrefetchKind kind) {
+  const bool writes = kind == ir::PrefetchKind::kWrite;
+  const uint32_t locality = kind == ir::PrefetchKind::kOuter ? 2 : 3;  // prefetcht1, prefetcht0
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {line->getType()},
+                     {line, b_.getInt32(writes ? 1 : 0), b_.getInt32(locality), b_.getInt32(1)});
 }
 
 // The lanes that are read; null: all.

@@ -43,6 +43,7 @@ class ValueEmitter {
   llvm::Value* value(const ir::Expr& e);
   llvm::Value* address(const ir::Buffer& x, const ir::Expr& index);
   void store(const ir::Store& s);
+  void prefetch(const ir::Prefetch& p);
   void forget() { memo_.clear(); }
 
   // Where the let binds rows of memory (a load by a ramp of ramps), its columns are read as whole
@@ -67,6 +68,7 @@ class ValueEmitter {
   bool store_interleaved(const ir::Store& s);
   const ir::Expr& keep(ir::Expr e);
   void prefetch(const ir::Load& l, int lanes, llvm::Value* p);
+  void prefetch_line(llvm::Value* line, ir::PrefetchKind kind);
   void store_if(llvm::Value* condition, const ir::Store& s, llvm::Value* value);
   bool can_stream(const ir::Store& s, ir::ScalarType t) const;
   void mark_streamed(llvm::Instruction* store);

@@ -74,6 +74,7 @@ class Compiler {
   void stmt(const Stmt& s);
   void compile(const Store& n);
   void compile(const DotTile& n);
+  void compile(const Prefetch&) {}  // a hint
   void compile(const Let& n);
   void compile(const For& n);
   void compile(const While& n);

@@ -230,11 +230,15 @@ enum class StoreKind : uint8_t {
   kStreamed,  // past the caches where the target can: nothing reads the value soon
 };
 
+// Into all caches, all but the first one, or all to be written.
+enum class PrefetchKind : uint8_t { kNear, kOuter, kWrite };
+
 std::string_view name(UnaryOp op);   // "sqrt"
 std::string_view name(BinaryOp op);  // "+", "floordiv", "min"
 // As text forms spell them.
 std::string_view name(LoopKind kind);
 std::string_view name(AxisKind kind);
+std::string_view name(PrefetchKind kind);
 std::string_view name(Scope scope);
 
 }  // namespace tilewright::ir

@@ -34,6 +34,7 @@ Expr interleave(std::vector<Expr> parts);
 Stmt store(Buffer buffer, std::vector<Expr> indices, Expr value, Expr mask = nullptr,
            StoreKind kind = StoreKind::kCached);
 Stmt dot_tile(DotTile fields);
+Stmt prefetch_line(Buffer buffer, Expr offset, PrefetchKind kind);
 Stmt let(Var var, Expr value, Stmt body);
 Stmt for_loop(Var var, Expr extent, Stmt body, LoopKind kind = LoopKind::kSerial);
 Stmt while_loop(Expr condition, Stmt body);

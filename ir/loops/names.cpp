@@ -28,6 +28,10 @@ std::string_view name(AxisKind kind) {
   static constexpr std::array<std::string_view, 3> kNames{"parallel", "reduce", "ordered"};
   return kNames[static_cast<size_t>(kind)];
 }
+std::string_view name(PrefetchKind kind) {
+  static constexpr std::array<std::string_view, 3> kNames{"near", "outer", "write"};
+  return kNames[static_cast<size_t>(kind)];
+}
 std::string_view name(Scope scope) {
   static constexpr std::array<std::string_view, 3> kNames{"param", "workspace", "local"};
   return kNames[static_cast<size_t>(scope)];

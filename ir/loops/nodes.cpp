@@ -213,6 +213,13 @@ Stmt dot_tile(DotTile fields) {
   n->groups = fields.groups;
   return std::shared_ptr<const DotTile>(n);
 }
+Stmt prefetch_line(Buffer buffer, Expr offset, PrefetchKind kind) {
+  auto n = make<Prefetch>();
+  n->buffer = std::move(buffer);
+  n->offset = std::move(offset);
+  n->prefetch_kind = kind;
+  return std::shared_ptr<const Prefetch>(n);
+}
 Stmt let(Var var, Expr value, Stmt body) {
   auto n = make<Let>();
   n->var = std::move(var);

@@ -51,6 +51,20 @@ struct DotTile : StmtNode {
     f("groups", groups);
   }
 };
+// A hint: the line of memory that holds an element of a parameter is brought near. `offset`: in elements of
+// storage, at every stage; where nothing lies there, nothing happens.
+struct Prefetch : StmtNode {
+  static constexpr NodeKind kKind = NodeKind::kPrefetch;
+  Buffer buffer;
+  Expr offset;  // a scalar i64
+  PrefetchKind prefetch_kind = PrefetchKind::kNear;
+  template <typename F>
+  void fields(F&& f) {
+    f("buffer", buffer);
+    f("offset", offset);
+    f("prefetch_kind", prefetch_kind);
+  }
+};
 // `var` is `value` throughout `body`; evaluated once, before.
 struct Let : StmtNode {
   static constexpr NodeKind kKind = NodeKind::kLet;

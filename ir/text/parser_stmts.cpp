@@ -238,6 +238,22 @@ Stmt LoopsParser::read(Of<DotTile>) {
   return done(n);
 }
 
+Stmt LoopsParser::read(Of<Prefetch>) {
+  c_.next();
+  c_.expect_symbol("(");
+  auto n = make<Prefetch>();
+  const Token t = c_.peek();
+  name("the name of a buffer");
+  n->buffer = find_buffer(t);
+  c_.expect_symbol("[");
+  n->offset = expression();
+  c_.expect_symbol("]");
+  c_.expect_symbol(",");
+  n->prefetch_kind = one_of<PrefetchKind, PrefetchKind::kWrite>("'near', 'outer' or 'write'");
+  c_.expect_symbol(")");
+  return done(n);
+}
+
 // vi: parallel m = i
 BlockAxis LoopsParser::axis(Expr& binding) {
   BlockAxis a;

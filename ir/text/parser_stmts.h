@@ -42,6 +42,7 @@ class LoopsParser : public ExprParser {
   }
   bool at(Of<Block>) const { return c_.at_word("block"); }
   bool at(Of<DotTile>) const { return c_.at_word("dot_tile") && c_.at_symbol("(", 1); }
+  bool at(Of<Prefetch>) const { return c_.at_word("prefetch") && c_.at_symbol("(", 1); }
   Stmt read(Of<Store>);
   Stmt read(Of<Let>) { return list(); }  // with the statements behind it
   Stmt read(Of<For>);
@@ -51,6 +52,7 @@ class LoopsParser : public ExprParser {
   Stmt read(Of<Allocate>) { return list(); }
   Stmt read(Of<Block>);
   Stmt read(Of<DotTile>);
+  Stmt read(Of<Prefetch>);
 
   bool at_scoped() const { return at(Of<Let>()) || at(Of<Allocate>()); }
   Pending scoped();

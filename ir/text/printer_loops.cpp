@@ -37,6 +37,7 @@ class Printer {
   // Statements, from the beginning of a line to its end.
   void print(const Store& n);
   void print(const DotTile& n);
+  void print(const Prefetch& n);
   void print(const Let& n);
   void print(const For& n);
   void print(const While& n);
@@ -214,6 +215,13 @@ void Printer::print(const DotTile& n) {
   }
   out_ += ", " + std::to_string(n.rows) + ", " + std::to_string(n.columns) + ", " +
           std::to_string(n.groups) + ")\n";
+}
+// prefetch(A[i * 64 + 64], near)
+void Printer::print(const Prefetch& n) {
+  line();
+  out_ += "prefetch(";
+  access(n.buffer, {n.offset}, nullptr);
+  out_ += ", " + std::string(name(n.prefetch_kind)) + ")\n";
 }
 void Printer::typed_name(const Expr& var) {
   out_ += var ? names_.of(var) : "<missing>";

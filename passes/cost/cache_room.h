@@ -17,4 +17,11 @@ inline int64_t bytes_of_a_panel(const ir::MachineDescription& m) { return m.l2_b
 // Sums that wait while the blocks of a reduction go by stay in the second cache beside what they are sums of.
 inline int64_t bytes_of_sums(const ir::MachineDescription& m) { return m.l2_bytes / 16; }
 
+// The largest cache that is faster than memory: the third one of virtual machines, far away and shared with others,
+// may not be.
+inline int64_t bytes_of_outer_cache(const ir::MachineDescription& m) {
+  constexpr double kFaster = 1.5;
+  return m.speed.l3_read < kFaster * m.speed.memory_read ? m.l2_bytes : m.l3_bytes;
+}
+
 }  // namespace tilewright::passes

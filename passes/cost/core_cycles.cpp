@@ -56,6 +56,7 @@ class CoreCycles : public Visitor {
       region_->work.arithmetic += weight_ * static_cast<double>(t->rows) * m_.speed.fma_ports;
       return;
     }
+    if (s.as<Prefetch>()) return;  // a hint, in a slot that is free
     counted_.clear();
     Visitor::visit(s);
   }

@@ -29,9 +29,9 @@ WinogradCost cost_of(const MachineDescription& m, const WindowedProduct& p,
                      const WinogradPlan& plan) {
   const int64_t blocks_down = (p.tiles_down(plan.m) + plan.down - 1) / plan.down,
                 blocks_across = (p.tiles_across(plan.m) + plan.across - 1) / plan.across;
-  const double rows = static_cast<double>(plan.down * plan.across),
+  const double rows = static_cast<double>(plan.images * plan.down * plan.across),
                c = static_cast<double>(p.in_channels), o = static_cast<double>(p.out_channels);
-  const double blocks = static_cast<double>(p.images * blocks_down * blocks_across),
+  const double blocks = static_cast<double>(p.images / plan.images * blocks_down * blocks_across),
                tiles = blocks * rows;
   const double width = static_cast<double>(plan.tile.best.vectors * plan.lanes);
   const double panels = std::ceil(o / width),
@@ -77,6 +77,28 @@ WinogradPlan with_panels(const MachineDescription& machine, const WindowedProduc
   return best;
 }
 
+TileSizes sizes_of(const WindowedProduct& p, int64_t tiles, int64_t lanes) {
+  return {.rows = tiles, .columns = p.out_channels, .lanes = lanes, .steps = p.in_channels};
+}
+// Images with few tiles share a pass over the weights, where as many fit the cache.
+WinogradPlan with_images(const MachineDescription& machine, const WindowedProduct& p,
+                         const WinogradPlan& of_one) {
+  constexpr int64_t kMostImages = 16;
+  constexpr double kSooner = 0.95;  // of what it takes without
+  WinogradPlan best = with_panels(machine, p, of_one);
+  if (of_one.down < p.tiles_down(of_one.m) || of_one.across < p.tiles_across(of_one.m)) return best;
+  for (int64_t images = 2; images <= std::min(p.images, kMostImages); ++images) {
+    if (p.images % images) continue;
+    WinogradPlan plan = of_one;
+    plan.images = images;
+    plan.tile.best = tile_with(machine, sizes_of(p, images * plan.down * plan.across, plan.lanes),
+                               plan.tile.best.vectors * plan.lanes);
+    plan = with_panels(machine, p, plan);
+    if (plan.cost.total() < kSooner * best.cost.total()) best = plan;
+  }
+  return best;
+}
+
 }  // namespace
 
 WinogradPlan plan_winograd(const MachineDescription& machine, const WindowedProduct& p, int64_t m) {
@@ -88,11 +110,11 @@ WinogradPlan plan_winograd(const MachineDescription& machine, const WindowedProd
   for (int64_t down = 1; down <= p.tiles_down(m); ++down) {
     if (p.tiles_down(m) % down) continue;
     WinogradPlan plan{.m = m, .down = down, .across = p.tiles_across(m), .lanes = lanes};
-    plan.tile = choose_tile(machine, {down * p.tiles_across(m), p.out_channels, lanes});
+    plan.tile = choose_tile(machine, sizes_of(p, down * p.tiles_across(m), lanes));
     plan = with_panels(machine, one, plan);
     if (down == 1 || plan.cost.total() < best.cost.total()) best = plan;
   }
-  return with_panels(machine, p, best);
+  return with_images(machine, p, best);
 }
 
 DirectCost direct_cost(const MachineDescription& m, const WindowedProduct& p) {

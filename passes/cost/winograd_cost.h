@@ -31,11 +31,11 @@ struct WinogradCost {
   // The terms follow one another within a task, so they add.
   double total() const { return products + input + output + exchange + weights + transform; }
 };
-// Tiles have m x m results. A task is a block of down x across tiles of one image by `panels`
-// panels of results' channels, each as wide as the tile in registers.
+// Tiles have m x m results. A task is a block of down x across tiles of one image, or all those of some `images`,
+// by `panels` panels of results' channels, each as wide as the tile in registers.
 struct WinogradPlan {
   // Block sizes in tiles; lanes: of the products' vectors.
-  int64_t m = 4, down = 1, across = 1, panels = 1, lanes = 1;
+  int64_t m = 4, down = 1, across = 1, images = 1, panels = 1, lanes = 1;
   TileChoice tile;
   // Of the whole convolution, in such blocks.
   WinogradCost cost;

@@ -12,7 +12,7 @@
 namespace tilewright::passes {
 
 namespace {
-constexpr std::array<Primitive, 23> kPrimitives{{
+constexpr std::array<Primitive, 24> kPrimitives{{
     {"split", "names: loop, outer, inner; numbers: factor", 3, 1, split},
     {"reorder", "names: loops, outermost first", kAny, 0, reorder},
     {"collapse", "names: outer, inner, joined", 3, 0, collapse},
@@ -38,6 +38,8 @@ constexpr std::array<Primitive, 23> kPrimitives{{
     {"tensorize", "names: loop, instruction", 2, 0, tensorize},
     {"stream", "names: block", 1, 0, stream},
     {"prefetch", "names: block, buffer; numbers: elements ahead", 2, 1, prefetch},
+    {"prefetch_next", "names: block, reader, buffer, loop; numbers: elements, kind", 4, 2,
+     prefetch_next},
 }};
 
 bool fits(size_t given, size_t wanted) { return wanted == kAny ? given > 0 : given == wanted; }

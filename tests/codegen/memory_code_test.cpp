@@ -232,6 +232,18 @@ TEST(Prefetches, AreOneForEachLineOfAVector) {
   EXPECT_EQ(prefetches(copy("64")), 4u);
 }
 
+TEST(Prefetches, AreOfTheCachesThatTheySay) {
+  const auto hint = [](const char* kind) {
+    return code_for(
+        "kernel k(A: f32[m], C: f32[m]) scalars(m) { for i in 0..m { prefetch(A[i + 64], " +
+            std::string(kind) + ") C[i] = A[i] } }",
+        "x86-64-v4");
+  };
+  EXPECT_EQ(count(hint("near"), "prefetcht0"), 1u);
+  EXPECT_EQ(count(hint("outer"), "prefetcht1"), 1u);
+  EXPECT_EQ(count(hint("write"), "prefetch"), 1u);
+}
+
 // C = of(s * A + A), 16 lanes, where s is a local copy of A; the sum is one node, wherever it
 // stands, and A may be read in all lanes.
 ir::Kernel of_sum(const std::function<ir::Expr(const ir::Expr&)>& of) {

@@ -126,7 +126,8 @@ TEST(SmallFloats, ArithmeticIsFloatRoundedOnce) {
       {BinaryOp::kMul, [](float x, float y) { return x * y; }},
       {BinaryOp::kDiv, [](float x, float y) { return x / y; }}};
   for (auto [op, f] : ops) {
-    check(DType::kFloat16, op, Half::to_float, [](float x) { return Half::from_double(x); }, f);
+    check(
+        DType::kFloat16, op, Half::to_float, [](float x) { return Half::from_double(x); }, f);
     check(
         DType::kBFloat16, op, BFloat::to_float, [](float x) { return BFloat::from_double(x); }, f);
   }

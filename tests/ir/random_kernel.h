@@ -164,7 +164,7 @@ class RandomKernel {
   }
   Stmt stmt(int depth) {
     if (depth <= 0) return store_of();
-    switch (pick(9)) {
+    switch (pick(10)) {
       case 0: return let_of(depth);
       case 1: {
         Var v(name());
@@ -186,6 +186,7 @@ class RandomKernel {
       case 5: return block_of(depth);
       case 6: return odd_sequences_ ? raw_seq(depth) : store_of();
       case 7: return dot_tile_of(depth);
+      case 8: return prefetch_of(depth);
       default: return seq({stmt(depth - 1), stmt(depth - 1), pick(2) ? stmt(depth - 2) : Stmt()});
     }
   }
@@ -204,6 +205,10 @@ class RandomKernel {
             expr({}, depth - 1), expr({}, 1)};
     for (int64_t* n : {&tile.rows, &tile.columns, &tile.groups}) *n = pick(20);
     return dot_tile(std::move(tile));
+  }
+  Stmt prefetch_of(int depth) {
+    const Buffer& b = buffers_[static_cast<size_t>(pick(static_cast<int>(buffers_.size())))];
+    return prefetch_line(b, expr({}, depth - 1), static_cast<PrefetchKind>(pick(3)));
   }
   // Sequences that the makers would flatten: empty, of one statement, nested.
   Stmt raw_seq(int depth) {

@@ -175,6 +175,25 @@ TEST(TextLoops, TilesOfDots) {
   EXPECT_NE(parse_error("kernel k(A: u8[4]) { dot_tile(A[0, 1], A[0, 1], 1, 1, 1) }"), "no error");
 }
 
+TEST(TextLoops, Prefetches) {
+  const std::string text = R"(kernel k(A: f32[m], prefetch: f32[m]) scalars(m) {
+  for i in 0..m {
+    prefetch(A[i + 64], near)
+    prefetch(A[i * 2 + 64], outer)
+    prefetch(prefetch[i + 64], write)
+    prefetch[i] = A[i]
+  }
+}
+)";
+  auto kernel = parse_kernel(text);
+  ASSERT_TRUE(kernel.ok()) << kernel.error().to_string();
+  EXPECT_EQ(to_text(*kernel), text);
+  EXPECT_NE(
+      parse_error("kernel k(A: u8[4]) { prefetch(A[0], far) }").find("'near', 'outer' or 'write'"),
+      std::string::npos);
+  EXPECT_NE(parse_error("kernel k(A: u8[4]) { prefetch(B[0], near) }"), "no error");
+}
+
 TEST(TextLoops, StreamedIsNoReservedWord) {
   const std::string text = R"(kernel k(streamed: f32[8], C: f32[8]) {
   C[0] = streamed[1]

@@ -27,11 +27,11 @@ inline void PrintTo(const Layer& l, std::ostream* out) {
 // fill no vector, and some as models have them.
 inline constexpr std::array kSame{int64_t{1}, int64_t{1}, int64_t{1}, int64_t{1}};
 inline constexpr std::array kNone{int64_t{0}, int64_t{0}, int64_t{0}, int64_t{0}};
-inline const Layer kLayers[] = {{1, 1, 1, 1, 1, kSame},          {1, 1, 3, 3, 1, kNone},
-                                {2, 5, 9, 11, 7, kSame},         {1, 16, 8, 8, 16, kSame},
-                                {1, 3, 6, 6, 64, kNone},         {1, 17, 13, 29, 33, {0, 1, 2, 1}},
-                                {3, 31, 7, 5, 67, {2, 2, 0, 1}}, {1, 48, 20, 28, 64, kSame},
-                                {1, 21, 53, 4, 16, kSame},       {1, 80, 14, 14, 96, kSame}};
+inline const Layer kLayers[] = {
+    {1, 1, 1, 1, 1, kSame},          {1, 1, 3, 3, 1, kNone},     {2, 5, 9, 11, 7, kSame},
+    {1, 16, 8, 8, 16, kSame},        {1, 3, 6, 6, 64, kNone},    {1, 17, 13, 29, 33, {0, 1, 2, 1}},
+    {3, 31, 7, 5, 67, {2, 2, 0, 1}}, {1, 48, 20, 28, 64, kSame}, {1, 21, 53, 4, 16, kSame},
+    {1, 80, 14, 14, 96, kSame},      {4, 24, 7, 7, 40, kSame}};
 
 // The transforms' matrices, written out.
 struct Matrices {

@@ -180,6 +180,33 @@ TEST_P(Winograd, BlocksEqualThePlainSums) {
   }
 }
 
+// Tiles of several images in one task, with all blocks of an image and with some.
+TEST_P(Winograd, ImagesOfATaskEqualThePlainSums) {
+  const Layer& l = layer();
+  for (const int64_t down : {int64_t{1}, (l.out_h() + tile() - 1) / tile()}) {
+    GraphCall call;
+    call.output(between_layers(call, conv(call, true)));
+    CompiledForm form{true, true, true};
+    form.find_schedule =
+        [&, machine = machine_for(form)](
+            const ir::Kernel& k,
+            const std::set<std::string>& constants) -> std::optional<passes::Trace> {
+      if (k.name.find("winograd_conv") == std::string::npos) return std::nullopt;
+      auto choice = passes::choose_trace(
+          k, {.machine = &machine,
+              .constants = constants,
+              .answers = {{"winograd_product.images", l.n}, {"winograd_product.down", down}}});
+      EXPECT_TRUE(choice.ok()) << choice.error().to_string();
+      return choice.ok() ? std::optional(choice->trace) : std::nullopt;
+    };
+    auto runs = run_compiled(call.graph, call.inputs, form, {1, 3});
+    ASSERT_TRUE(runs.ok()) << runs.error().to_string();
+    expect_results((*runs)[0][0]);
+    EXPECT_EQ((*runs)[0][0].bytes, (*runs)[1][0].bytes) << "depends on the number of threads";
+    if (HasFailure()) return;
+  }
+}
+
 // What comes after joins the kernel, and a result that is read twice is written once.
 TEST_P(Winograd, EpilogueIsExact) {
   const Layer& l = layer();

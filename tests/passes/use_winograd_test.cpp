@@ -157,6 +157,19 @@ TEST(WinogradCost, PlansHoldWholeBlocksAndPanels) {
     }
 }
 
+// A pass over weights that no near cache holds serves the tiles of several images; where an image has many, of one.
+TEST(WinogradCost, ImagesWithFewTilesShareWeights) {
+  ir::MachineDescription machine;
+  machine.l2_bytes = int64_t{2} << 20;
+  for (const int64_t images : {6, 16}) {
+    const WinogradPlan few = plan_winograd(machine, {images, 512, 512, 7, 7}, 4);
+    EXPECT_GT(few.images, 1);
+    EXPECT_EQ(images % few.images, 0);
+    EXPECT_EQ(plan_winograd(machine, {images, 64, 64, 56, 56}, 4).images, 1);
+  }
+  EXPECT_EQ(7 % plan_winograd(machine, {7, 512, 512, 7, 7}, 4).images, 0);
+}
+
 // Results are rounded alike on any number of threads, and variants for other numbers of images
 // share their packed weights.
 TEST(WinogradCost, ThreadsAndImagesHaveNoSay) {

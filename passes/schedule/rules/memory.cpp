@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "passes/analysis/accesses.h"
+#include "passes/cost/cache_room.h"
 
 namespace tilewright::passes {
 
@@ -12,16 +13,29 @@ bool exceeds_caches(const ScheduleState& s, const BufferNode& b) {
   return bytes_of(b) >= 2 * s.machine().l3_bytes;
 }
 
-void store_past_caches(ScheduleState& s, const std::string& block) {
+namespace {
+
+void store_past_caches(ScheduleState& s, const std::string& block, int64_t fewest_bytes) {
   const Block& b = *s.place(block).block;
   const auto* st = b.body.as<Store>();
   if (!st || b.init || st->buffer->scope != Scope::kParam) return;
   if (touched(s.kernel().body).reads.count(st->buffer.get())) return;
   // Of a result of this size the caches hold no more than the end by the time that it is read from
   // its start. What is stored past them need not be fetched first.
-  if (!s.decide_whether(block + ".stream", exceeds_caches(s, *st->buffer), Bits::kKept)) return;
+  if (!s.decide_whether(block + ".stream", bytes_of(*st->buffer) >= fewest_bytes, Bits::kKept))
+    return;
   s.attempt("stream", {block});
   s.note(block + ": the result is larger than the caches and stored past them");
+}
+
+}  // namespace
+
+void store_past_caches(ScheduleState& s, const std::string& block) {
+  store_past_caches(s, block, 2 * s.machine().l3_bytes);
+}
+void store_copy_past_caches(ScheduleState& s, const std::string& block) {
+  const int64_t outer = bytes_of_outer_cache(s.machine());
+  store_past_caches(s, block, outer < s.machine().l3_bytes ? outer : 2 * outer);
 }
 
 void prefetch_largest(ScheduleState& s, const std::vector<std::string>& blocks, int64_t bytes) {

@@ -12,6 +12,9 @@ namespace tilewright::passes {
 bool exceeds_caches(const ScheduleState& s, const ir::BufferNode& b);
 // Non-temporal stores where the caches could not hold the result anyway (decision "block.stream").
 void store_past_caches(ScheduleState& s, const std::string& block);
+// The same of what is written in an order of its own, for a later kernel: in a third cache that is no
+// faster than memory it is as far away.
+void store_copy_past_caches(ScheduleState& s, const std::string& block);
 // Has the last of the blocks that reads the largest input prefetch what lies `bytes` further on
 // (decision "block.ahead"): passes over a row, and long chains of instructions, would else wait for
 // memory now and then. `blocks`: in the order they run, over the same rows.

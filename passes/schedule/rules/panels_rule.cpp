@@ -2,6 +2,7 @@
 // of B, done at run time for operands that are no constants).
 #include <algorithm>
 
+#include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/rule.h"
 
 namespace tilewright::passes {
@@ -65,6 +66,8 @@ class PanelsRule : public BlockRule {
     s_.note(name_ + ": into panels of " + std::to_string(width_) + " columns" +
             (transposes_ ? ", transposed in registers" : ""));
     share_out({loop("panel"), order[1]});
+    // Lines that are stored by halves would be read first.
+    if (!transposes_ || lanes_ * bytes_ == kLineBytes) store_copy_past_caches(s_, name_);
     return true;
   }
 

@@ -47,6 +47,7 @@ bool TileRule::write() {
   if (!annotate_tile(e_) || !annotate_init()) return false;
   copy_pieces();
   if (!stage_padding()) parallelize();
+  prefetch();
   return true;
 }
 

@@ -113,6 +113,16 @@ class TileRule : public BlockRule {
   bool share_out_rows();
   void parallelize();
 
+  std::string loop_that_moves(const std::vector<size_t>& axes) const;
+  double cycles_inside(const std::string& loop) const;
+  int64_t stretch_of_rows(const std::string& block, const BlockAccess& a, size_t row,
+                          const std::string& around) const;
+  // In an iteration of the loop `around`, so many elements behind what it reads of the operand first.
+  void bring_next(const std::string& block, const BlockAccess& a, const std::string& around,
+                  int64_t elements);
+  void bring_next_block(const BlockAccess& a);
+  void prefetch();
+
   std::string e_;
   ir::Block epilogue_;
   std::vector<size_t> parallel_, reduce_;  // axes of the main block
@@ -132,6 +142,7 @@ class TileRule : public BlockRule {
   int64_t lanes_ = 1;
   TileCost tile_;
   std::vector<std::string> reduce_loops_;
+  std::vector<std::string> brought_;  // buffers
   std::vector<std::string> hoisted_;  // reduction loops around the rows; the first of reduce_loops_
 };
 

@@ -111,7 +111,7 @@ class TransposeRule : public BlockRule {
     tasks.push_back(order[0]);
     if (s_.machine().threads > 1) tasks.push_back(order[1]);  // one task has no need of divisions
     share_out(tasks);
-    store_past_caches(s_, name_);
+    store_copy_past_caches(s_, name_);
     prefetch(columns_read * side_);
     return true;
   }

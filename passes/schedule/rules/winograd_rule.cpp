@@ -3,6 +3,7 @@
 
 #include "ir/loops/rewrite.h"
 #include "ir/ops/winograd.h"
+#include "passes/cost/cache_room.h"
 #include "passes/cost/winograd_cost.h"
 #include "passes/loops/vector_width.h"
 #include "passes/schedule/rules/rule.h"
@@ -114,6 +115,7 @@ class WinogradRule {
       return s_.decide(name(product, what), with(powers_of_two(1, std::max(most, usual)), usual),
                        usual, Bits::kKept);
     };
+    if (!any_size_) plan_.images = decide_images();
     plan_.down = ask("down", sizes_.tiles_down(m_), plan_.down);
     plan_.across = ask("across", sizes_.tiles_across(m_), plan_.across);
     plan_.tile.best.vectors = ask("vectors", 4, plan_.tile.best.vectors);
@@ -122,15 +124,23 @@ class WinogradRule {
     plan_.panels = ask("panels", (sizes_.out_channels + width_ - 1) / width_, plan_.panels);
     note_plan();
   }
+  // All of their tiles, and as many images as divide all.
+  int64_t decide_images() {
+    std::vector<int64_t> values;
+    for (int64_t n = 1; n <= sizes_.images && n <= 16; ++n)
+      if (sizes_.images % n == 0) values.push_back(n);
+    return s_.decide(name(kWinogradProduct, "images"), values, plan_.images, Bits::kKept);
+  }
   void note_plan() {
     WindowedProduct one = sizes_;
     one.images = 1;
     const std::string block = std::string(kWinogradProduct) + ": ";
     s_.note(block + "Winograd's form: " + explain(s_.machine(), one));
-    s_.note(block + "a task takes " + std::to_string(plan_.down) + " x " +
-            std::to_string(plan_.across) + " tiles of " + std::to_string(m_) + " x " +
-            std::to_string(m_) + " results through all steps, and " + std::to_string(plan_.panels) +
-            " panels of channels");
+    s_.note(block + "a task takes " +
+            (plan_.images > 1 ? std::to_string(plan_.images) + " images of " : "") +
+            std::to_string(plan_.down) + " x " + std::to_string(plan_.across) + " tiles of " +
+            std::to_string(m_) + " x " + std::to_string(m_) + " results through all steps, and " +
+            std::to_string(plan_.panels) + " panels of channels");
     s_.note(block + explain(plan_.tile, plan_.lanes, s_.machine().vector_registers));
   }
 
@@ -153,6 +163,19 @@ class WinogradRule {
     return split(name(b, "jt"), name(b, "jc"), name(b, "jv"), plan_.lanes);
   }
 
+  // Images that share a task: the loop around them, and that inside, which there may not be.
+  bool split_images(const std::string& b, size_t axis) {
+    return plan_.images == 1 || split(loop(b, axis), name(b, "ng"), name(b, "ni"), plan_.images);
+  }
+  std::string around_images(const std::string& b, size_t axis) const {
+    return plan_.images == 1 ? loop(b, axis) : name(b, "ng");
+  }
+  std::vector<std::string> with_images(const std::string& b, std::vector<std::string> order,
+                                       const std::string& before) const {
+    if (plan_.images > 1)
+      order.insert(std::find(order.begin(), order.end(), before), name(b, "ni"));
+    return order;
+  }
   // The tiles, axes 3 and 4, into blocks and those of a block.
   bool split_tiles(const std::string& b) {
     return split(loop(b, 3), name(b, "tb"), name(b, "ty"), plan_.down) &&
@@ -166,38 +189,47 @@ class WinogradRule {
                                      s_.apply("fuse_loops", {kWinogradOutput, name(y_, "jc")}));
   }
   bool tile_results_of(const std::string& b) {
-    const std::string n = loop(b, 0), h = loop(b, 2), w = loop(b, 3);
-    return split(h, name(b, "tb"), name(b, "hr"), plan_.down * m_) &&
+    const std::string n = around_images(b, 0), h = loop(b, 2), w = loop(b, 3);
+    return split_images(b, 0) && split(h, name(b, "tb"), name(b, "hr"), plan_.down * m_) &&
            split(name(b, "hr"), name(b, "ty"), name(b, "hi"), m_) &&
            split(w, name(b, "wr"), name(b, "wx"), plan_.across * m_) &&
            split(name(b, "wx"), name(b, "tx"), name(b, "wi"), m_) && split_channels(b, 1) &&
            split_panel(b) &&
            s_.apply("reorder",
-                    {n, name(b, "tb"), name(b, "wr"), name(b, "jg"), name(b, "jo"), name(b, "ty"),
-                     name(b, "tx"), name(b, "jc"), name(b, "hi"), name(b, "wi"), name(b, "jv")}) &&
+                    with_images(b,
+                                {n, name(b, "tb"), name(b, "wr"), name(b, "jg"), name(b, "jo"),
+                                 name(b, "ty"), name(b, "tx"), name(b, "jc"), name(b, "hi"),
+                                 name(b, "wi"), name(b, "jv")},
+                                name(b, "ty"))) &&
            s_.apply("vectorize", {name(b, "jv")}) && s_.apply("unroll", {name(b, "hi")}) &&
            s_.apply("unroll", {name(b, "wi")});
   }
   // columns: [m, p, n, down, across, o], made for each tile and vector of channels.
   bool tile_columns() {
     const std::string b = kWinogradColumns;
-    const std::string i = loop(b, 0), point = loop(b, 1), n = loop(b, 2);
-    return split_tiles(b) && split_channels(b, 5) && split_panel(b) &&
-           s_.apply("reorder",
-                    {n, name(b, "tb"), name(b, "wr"), name(b, "jg"), name(b, "jo"), name(b, "ty"),
-                     name(b, "tx"), name(b, "jc"), point, i, name(b, "jv")}) &&
+    const std::string i = loop(b, 0), point = loop(b, 1), n = around_images(b, 2);
+    return split_images(b, 2) && split_tiles(b) && split_channels(b, 5) && split_panel(b) &&
+           s_.apply("reorder", with_images(b,
+                                           {n, name(b, "tb"), name(b, "wr"), name(b, "jg"),
+                                            name(b, "jo"), name(b, "ty"), name(b, "tx"),
+                                            name(b, "jc"), point, i, name(b, "jv")},
+                                           name(b, "ty"))) &&
            s_.apply("fuse_loops", {b, name(y_, "jc")}) && s_.apply("vectorize", {name(b, "jv")}) &&
            s_.apply("unroll", {point}) && s_.apply("unroll", {i});
   }
   // products and their sums: [p, p, n, down, across, o], made for each panel.
   bool place_products() {
     for (const std::string& b : {std::string(kSums), std::string(kWinogradProduct)}) {
-      std::vector<std::string> order{loop(b, 2),    name(b, "tb"), name(b, "wr"), name(b, "jg"),
-                                     name(b, "jo"), loop(b, 0),    loop(b, 1),    name(b, "ty"),
-                                     name(b, "tx"), name(b, "jt")};
+      std::vector<std::string> order = with_images(
+          b,
+          {around_images(b, 2), name(b, "tb"), name(b, "wr"), name(b, "jg"), name(b, "jo"),
+           loop(b, 0), loop(b, 1), name(b, "ty"), name(b, "tx"), name(b, "jt")},
+          name(b, "ty"));
       const bool main = b == kWinogradProduct;
       if (main) order.push_back(loop(b, 6));
-      if (!split_tiles(b) || !split_channels(b, 5) || !s_.apply("reorder", order)) return false;
+      if (!split_images(b, 2) || !split_tiles(b) || !split_channels(b, 5) ||
+          !s_.apply("reorder", order))
+        return false;
       if (!s_.apply("fuse_loops", {b, main ? loop(kSums, 1) : name(y_, "jo")})) return false;
     }
     return true;
@@ -205,7 +237,7 @@ class WinogradRule {
   // Images, blocks of tiles and groups of panels are the tasks.
   bool share_out() {
     task_ = name(y_, "task");
-    return s_.apply("collapse", {loop(y_, 0), name(y_, "tb"), name(y_, "rows")}) &&
+    return s_.apply("collapse", {around_images(y_, 0), name(y_, "tb"), name(y_, "rows")}) &&
            s_.apply("collapse", {name(y_, "rows"), name(y_, "wr"), name(y_, "blocks")}) &&
            s_.apply("collapse", {name(y_, "blocks"), name(y_, "jg"), task_}) &&
            s_.apply("parallelize", {task_});
@@ -229,7 +261,9 @@ class WinogradRule {
   bool tile_products() {
     const std::string m = kWinogradProduct, reduce = loop(m, 6);
     for (const std::string& b : {std::string(kSums), m}) {
-      if (!s_.apply("collapse", {name(b, "ty"), name(b, "tx"), name(b, "i")}) ||
+      const bool several = plan_.images > 1;
+      if ((several && !s_.apply("collapse", {name(b, "ni"), name(b, "ty"), name(b, "in")})) ||
+          !s_.apply("collapse", {name(b, several ? "in" : "ty"), name(b, "tx"), name(b, "i")}) ||
           !split(name(b, "i"), name(b, "io"), name(b, "ii"), plan_.tile.best.rows) ||
           !split_panel(b))
         return false;
@@ -241,7 +275,23 @@ class WinogradRule {
     if (!s_.apply("fuse_loops", {m, name(kSums, "io")}) ||
         !s_.apply("decompose_reduction", {m, reduce}))
       return false;
-    return annotate_tile(kSums, "") && annotate_tile(m, "") && annotate_tile(m, "_init");
+    if (!annotate_tile(kSums, "") || !annotate_tile(m, "") || !annotate_tile(m, "_init"))
+      return false;
+    prefetch_weights();
+    return true;
+  }
+  // Those of the next point, while the products with these are made, where they come from beyond the second cache.
+  void prefetch_weights() {
+    const BlockPlace p = s_.place(kWinogradProduct);
+    for (const BlockAccess& a : block_accesses(*p.block)) {
+      if (a.write || a.buffer->layout.size() != 5 || a.buffer->layout.back().modulus != width_ ||
+          bytes_of(*a.buffer) <= bytes_of_a_panel(s_.machine()))
+        continue;
+      if (s_.decide_whether(name(kWinogradProduct, "next_weights"), true, Bits::kKept))
+        s_.attempt("prefetch_next",
+                   {kWinogradProduct, kWinogradProduct, a.buffer->name, loop(kSums, 1)},
+                   {sizes_.in_channels * width_, static_cast<int64_t>(PrefetchKind::kOuter)});
+    }
   }
   bool annotate_tile(const std::string& b, const char* init) {
     return annotate(s_, "vectorize", name(b, "jv") + init) &&

@@ -2,6 +2,7 @@
 // in the first cache.
 #include "ir/ops/winograd.h"
 #include "passes/loops/vector_width.h"
+#include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/rule.h"
 
 namespace tilewright::passes {
@@ -31,14 +32,18 @@ class WinogradWeightsRule {
       constexpr int64_t kLine = 64, kBytes = 4;
       const int64_t lanes =
           fitting_lanes(s_.machine().lanes(kBytes), as_int(block.axes[3].extent).value_or(kLine));
-      return s_.apply("split", {loop(3), part("jo"), part("jt")}, {kLine / kBytes}) &&
-             s_.apply("split", {part("jt"), part("jc"), part("jv")}, {lanes}) &&
-             s_.apply("reorder", {part("jo"), loop(2), part("jc"), loop(0), loop(1), part("jv")}) &&
-             s_.apply("compute_at", {columns, part("jc")}) &&
-             s_.apply("vectorize", {columns + ".s3"}) && s_.apply("unroll", {columns + ".s0"}) &&
-             s_.apply("unroll", {columns + ".s1"}) && s_.apply("vectorize", {part("jv")}) &&
-             s_.apply("unroll", {loop(0)}) && s_.apply("unroll", {loop(1)}) &&
-             s_.apply("parallelize", {part("jo")});
+      const bool done =
+          s_.apply("split", {loop(3), part("jo"), part("jt")}, {kLine / kBytes}) &&
+          s_.apply("split", {part("jt"), part("jc"), part("jv")}, {lanes}) &&
+          s_.apply("reorder", {part("jo"), loop(2), part("jc"), loop(0), loop(1), part("jv")}) &&
+          s_.apply("compute_at", {columns, part("jc")}) &&
+          s_.apply("vectorize", {columns + ".s3"}) && s_.apply("unroll", {columns + ".s0"}) &&
+          s_.apply("unroll", {columns + ".s1"}) && s_.apply("vectorize", {part("jv")}) &&
+          s_.apply("unroll", {loop(0)}) && s_.apply("unroll", {loop(1)}) &&
+          s_.apply("parallelize", {part("jo")});
+      // Lines that are stored by halves would be read first.
+      if (done && lanes * kBytes == kLine) store_copy_past_caches(s_, rows);
+      return done;
     });
   }
 

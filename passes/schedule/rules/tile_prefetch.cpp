@@ -1,0 +1,144 @@
+// The tile rule: what comes from memory, and where results go, is brought near while what stands
+// before it is worked on.
+//
+// A tile of rows and its results pass by once for all panels of columns, and a panel for all tiles of rows: the
+// next one lies right behind. Without that the first pass over each waits for memory, and those after it compute
+// while memory is idle.
+#include <algorithm>
+
+#include "ir/loops/rewrite.h"
+#include "passes/cost/cache_room.h"
+#include "passes/schedule/rules/tile_rule.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+// The innermost loop around a tile that moves one of the axes; empty where none does, or not with each iteration.
+std::string TileRule::loop_that_moves(const std::vector<size_t>& axes) const {
+  const BlockPlace p = s_.place(name_);
+  for (size_t i = p.loops.size(); i-- > 0;) {
+    const For& f = *p.loops[i];
+    const bool around = f.loop_kind == LoopKind::kSerial || f.loop_kind == LoopKind::kParallel;
+    bool feeds = false, moves = false;
+    for (size_t axis : axes) {
+      const Expr& binding = p.block->bindings[axis];
+      feeds |= uses_var(binding, f.var);
+      const auto at = [&](int64_t iteration) {
+        VarMap first;
+        for (const For* other : p.loops) first[other->var.get()] = Expr(0);
+        first[f.var.get()] = Expr(iteration);
+        return simplify(substitute(binding, first));
+      };
+      moves |= !can_prove_equal(at(0), at(1));
+    }
+    if (around && feeds) return moves ? f.var.name() : "";
+  }
+  return "";
+}
+
+namespace {
+
+// Along how many elements an axis goes in an iteration of the loop.
+int64_t moves_inside(const BlockPlace& p, const std::string& loop, size_t axis) {
+  int64_t moves = 1;
+  for (size_t i = p.loops.size(); i-- > 0 && p.loops[i]->var.name() != loop;)
+    if (uses_var(p.block->bindings[axis], p.loops[i]->var))
+      moves *= extent_or(p.loops[i]->extent, 1);
+  return std::min(moves, extent_or(p.block->axes[axis].extent, 1));
+}
+
+}  // namespace
+
+// Of the multiply-adds of an iteration.
+double TileRule::cycles_inside(const std::string& loop) const {
+  const BlockPlace p = s_.place(name_);
+  double cycles = tile_.multiply;
+  for (size_t i = p.loops.size(); i-- > 0 && p.loops[i]->var.name() != loop;)
+    if (p.loops[i]->loop_kind == LoopKind::kSerial)
+      cycles *= static_cast<double>(extent_or(p.loops[i]->extent, 1));
+  return cycles;
+}
+
+// Elements of a tile of rows, where those that an iteration reaches lie side by side without gaps; else 0.
+int64_t TileRule::stretch_of_rows(const std::string& block, const BlockAccess& a, size_t row,
+                                  const std::string& around) const {
+  const BlockPlace p = s_.place(block);
+  int64_t in_a_row = 1;
+  for (size_t k = 0; k < p.block->axes.size(); ++k) {
+    const auto stride = a.stride(k);
+    if (!stride) return 0;
+    if (*stride != 0 && *stride < a.stride(row).value_or(0))
+      in_a_row += *stride * (moves_inside(p, around, k) - 1);
+  }
+  return a.stride(row) == in_a_row ? tile_.rows * in_a_row : 0;
+}
+
+void TileRule::bring_next(const std::string& block, const BlockAccess& a, const std::string& around,
+                          int64_t elements) {
+  constexpr size_t kMost = 4;  // buffers
+  // Bytes for each cycle of multiply-adds: what passes by more slowly is there in time by itself.
+  constexpr double kFast = 1;
+  const int64_t bytes = elements * byte_size(a.buffer->dtype);
+  const bool seen = std::find(brought_.begin(), brought_.end(), a.buffer->name) != brought_.end();
+  if (a.buffer->scope != Scope::kParam || seen || brought_.size() == kMost ||
+      bytes_of(*a.buffer) <= bytes_of_a_panel(s_.machine()) ||
+      static_cast<double>(bytes) < kFast * cycles_inside(around))
+    return;
+  brought_.push_back(a.buffer->name);
+  if (!s_.decide_whether(name_ + ".next_" + a.buffer->name, true, Bits::kKept)) return;
+  const auto kind = a.write                                        ? PrefetchKind::kWrite
+                    : bytes <= bytes_beside_a_stream(s_.machine()) ? PrefetchKind::kNear
+                                                                   : PrefetchKind::kOuter;
+  if (s_.apply("prefetch_next", {name_, block, a.buffer->name, around},
+               {elements, static_cast<int64_t>(kind)}))
+    s_.note(block + ": what comes next of '" + a.buffer->name + "' is brought near meanwhile");
+  else
+    s_.lose_step();
+}
+
+// Of the blocks of a reduction each is worked on for long, and the pieces of rows of the next one lie as far apart as
+// its own, which no prefetcher follows where they are a small part of a row.
+void TileRule::bring_next_block(const BlockAccess& a) {
+  constexpr int64_t kSmall = 4;  // of these make a row
+  const BlockPlace p = s_.place(name_);
+  const int64_t row = a.stride(reduce_in_order().back()).value_or(0);
+  if (a.buffer->scope != Scope::kParam || s_.is_constant(a.buffer) ||
+      row < kSmall * tile_.vectors * lanes_ ||
+      bytes_of(*a.buffer) <= bytes_of_a_panel(s_.machine()))
+    return;
+  int64_t elements = 0;  // from one block to the next
+  for (const For* f : p.loops)
+    for (size_t r : reduce_)
+      if (f->var.name() == hoisted_.back() && uses_var(p.block->bindings[r], f->var))
+        elements = a.stride(r).value_or(0) * moves_inside(p, hoisted_.back(), r);
+  if (elements > 0 && s_.decide_whether(name_ + ".next_" + a.buffer->name, true, Bits::kKept))
+    s_.attempt("prefetch", {name_, a.buffer->name}, {elements});
+}
+
+void TileRule::prefetch() {
+  if (rows_.empty() || outer_loops_ > 0 || matrix_) return;
+  if (!hoisted_.empty()) {
+    for (const BlockAccess& a : block_accesses(*s_.place(name_).block))
+      if (!a.write && a.stride(parallel_[j_]) == 1) bring_next_block(a);
+    return;
+  }
+  const size_t row = parallel_[rows_[0]], column = parallel_[j_];
+  std::vector<size_t> rows;
+  for (size_t n : rows_) rows.push_back(parallel_[n]);
+  const std::string tiles = loop_that_moves(rows), panels = loop_that_moves({column});
+  if (tiles.empty()) return;
+  for (const BlockAccess& a : block_accesses(*s_.place(name_).block))
+    if (!a.write && !s_.is_constant(a.buffer) && a.stride(column) == 0)
+      bring_next(name_, a, tiles, stretch_of_rows(name_, a, row, tiles));
+  for (const BlockAccess& a : block_accesses(*s_.place(e_).block))
+    if (a.stride(j_) == 1) bring_next(e_, a, tiles, stretch_of_rows(e_, a, rows_[0], tiles));
+  if (panels.empty() || cycles_inside(panels) <= cycles_inside(tiles)) return;
+  for (const BlockAccess& a : block_accesses(*s_.place(name_).block))
+    if (!a.write && width_of_panels(a) == tile_.vectors * lanes_)
+      bring_next(
+          name_, a, panels,
+          bytes_of_panels(a) / byte_size(a.buffer->dtype) / columns_ * tile_.vectors * lanes_);
+}
+
+}  // namespace tilewright::passes
