@@ -150,7 +150,7 @@ class Emitter {
   // ------------------------------------------------------------------------------------------------------
   void emit(const Stmt& s) {
     values_.forget();
-    if (s.kind() != NodeKind::kDotTile && s.kind() != NodeKind::kPrefetch) unit_.forget_operands();
+    if (s.kind() != NodeKind::kDotTile) unit_.forget_operands();
     switch (s.kind()) {
       case NodeKind::kStore: return values_.store(*s.as<Store>());
       case NodeKind::kDotTile: return emit_dot_tile(*s.as<DotTile>());

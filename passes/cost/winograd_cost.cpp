@@ -83,11 +83,10 @@ TileSizes sizes_of(const WindowedProduct& p, int64_t tiles, int64_t lanes) {
 // Images with few tiles share a pass over the weights, where as many fit the cache.
 WinogradPlan with_images(const MachineDescription& machine, const WindowedProduct& p,
                          const WinogradPlan& of_one) {
-  constexpr int64_t kMostImages = 16;
   constexpr double kSooner = 0.95;  // of what it takes without
   WinogradPlan best = with_panels(machine, p, of_one);
   if (of_one.down < p.tiles_down(of_one.m) || of_one.across < p.tiles_across(of_one.m)) return best;
-  for (int64_t images = 2; images <= std::min(p.images, kMostImages); ++images) {
+  for (int64_t images = 2; images <= std::min(p.images, WinogradPlan::kMostImages); ++images) {
     if (p.images % images) continue;
     WinogradPlan plan = of_one;
     plan.images = images;

@@ -34,17 +34,16 @@ struct WinogradCost {
 // Tiles have m x m results. A task is a block of down x across tiles of one image, or all those of some `images`,
 // by `panels` panels of results' channels, each as wide as the tile in registers.
 struct WinogradPlan {
+  static constexpr int64_t kMostImages = 16;
   // Block sizes in tiles; lanes: of the products' vectors.
   int64_t m = 4, down = 1, across = 1, images = 1, panels = 1, lanes = 1;
   TileChoice tile;
   // Of the whole convolution, in such blocks.
   WinogradCost cost;
 };
-// The cheapest plan for tiles of m x m results, and of all; whole blocks and whole groups of panels
-// only.
+// The cheapest plan for tiles of m x m results; whole blocks and whole groups of panels only.
 WinogradPlan plan_winograd(const ir::MachineDescription& machine, const WindowedProduct& p,
                            int64_t m);
-WinogradPlan plan_winograd(const ir::MachineDescription& machine, const WindowedProduct& p);
 // Where height or width depend on symbols: with the extents of usual images and those of small
 // ones. Blocks are of a size that suits both and depends on neither threads nor measurements.
 struct AssumedProduct {

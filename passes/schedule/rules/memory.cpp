@@ -9,11 +9,9 @@ namespace tilewright::passes {
 
 using namespace ir;
 
-bool exceeds_caches(const ScheduleState& s, const BufferNode& b) {
-  return bytes_of(b) >= 2 * s.machine().l3_bytes;
-}
-
 namespace {
+
+int64_t bytes_beyond_caches(const ScheduleState& s) { return 2 * s.machine().l3_bytes; }
 
 void store_past_caches(ScheduleState& s, const std::string& block, int64_t fewest_bytes) {
   const Block& b = *s.place(block).block;
@@ -30,12 +28,15 @@ void store_past_caches(ScheduleState& s, const std::string& block, int64_t fewes
 
 }  // namespace
 
+bool exceeds_caches(const ScheduleState& s, const BufferNode& b) {
+  return bytes_of(b) >= bytes_beyond_caches(s);
+}
 void store_past_caches(ScheduleState& s, const std::string& block) {
-  store_past_caches(s, block, 2 * s.machine().l3_bytes);
+  store_past_caches(s, block, bytes_beyond_caches(s));
 }
 void store_copy_past_caches(ScheduleState& s, const std::string& block) {
   const int64_t outer = bytes_of_outer_cache(s.machine());
-  store_past_caches(s, block, outer < s.machine().l3_bytes ? outer : 2 * outer);
+  store_past_caches(s, block, outer < s.machine().l3_bytes ? outer : bytes_beyond_caches(s));
 }
 
 void prefetch_largest(ScheduleState& s, const std::vector<std::string>& blocks, int64_t bytes) {

@@ -127,7 +127,7 @@ class WinogradRule {
   // All of their tiles, and as many images as divide all.
   int64_t decide_images() {
     std::vector<int64_t> values;
-    for (int64_t n = 1; n <= sizes_.images && n <= 16; ++n)
+    for (int64_t n = 1; n <= std::min(sizes_.images, WinogradPlan::kMostImages); ++n)
       if (sizes_.images % n == 0) values.push_back(n);
     return s_.decide(name(kWinogradProduct, "images"), values, plan_.images, Bits::kKept);
   }
