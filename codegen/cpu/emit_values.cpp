@@ -85,10 +85,19 @@ Value* ValueEmitter::from_memory(Value* v, ScalarType t) {
                                  : v;
 }
 
-// A unit-stride vector index, as its first element; null otherwise.
-Value* ValueEmitter::contiguous_base(const Expr& index) {
+// Term by term: LLVM's alias analysis takes a sum of several variables for one that it knows nothing of, and sums
+// that wait in a workspace would be loaded and stored in each step then, instead of staying in registers.
+Value* ValueEmitter::place_of_sum(const Buffer& x, const Expr& index) {
+  const auto* sum = index.as<Binary>();
+  if (x->scope != ir::Scope::kWorkspace || !sum || sum->op != BinaryOp::kAdd)
+    return place(x, value(index));
+  return b_.CreateGEP(type_of({x->dtype, 1}, true), place_of_sum(x, sum->a), value(sum->b));
+}
+
+// Where a vector of unit-stride index begins; null where the index is none.
+Value* ValueEmitter::contiguous_place(const Buffer& x, const Expr& index) {
   const auto* r = index.as<Ramp>();
-  return r && is_one(r->stride) && r->base.lanes() == 1 ? value(r->base) : nullptr;
+  return r && is_one(r->stride) && r->base.lanes() == 1 ? place_of_sum(x, r->base) : nullptr;
 }
 
 void ValueEmitter::store(const Store& s) {
@@ -103,8 +112,7 @@ void ValueEmitter::store(const Store& s) {
     return;
   }
   if (mask) mask = splat(mask, t.lanes);
-  if (Value* base = contiguous_base(s.indices[0])) {
-    Value* p = place(s.buffer, base);
+  if (Value* p = contiguous_place(s.buffer, s.indices[0])) {
     if (mask)
       b_.CreateMaskedStore(stored, p, alignment(s.buffer), mask);
     else if (can_stream(s, t))
@@ -195,8 +203,7 @@ Value* ValueEmitter::load(const Load& l) {
   }
   if (mask) mask = splat(mask, t.lanes);
   Value* zero = llvm::Constant::getNullValue(type);
-  if (Value* base = contiguous_base(l.indices[0])) {
-    Value* p = place(l.buffer, base);
+  if (Value* p = contiguous_place(l.buffer, l.indices[0])) {
     prefetch(l, t.lanes, p);
     Value* v =
         mask ? static_cast<Value*>(b_.CreateMaskedLoad(type, p, alignment(l.buffer), mask, zero))

@@ -82,7 +82,8 @@ class ValueEmitter {
   llvm::Value* place(const ir::Buffer& x, llvm::Value* index);
   llvm::Value* to_memory(llvm::Value* v, ir::ScalarType t);
   llvm::Value* from_memory(llvm::Value* v, ir::ScalarType t);
-  llvm::Value* contiguous_base(const ir::Expr& index);
+  llvm::Value* place_of_sum(const ir::Buffer& x, const ir::Expr& index);
+  llvm::Value* contiguous_place(const ir::Buffer& x, const ir::Expr& index);
 
   llvm::IRBuilderBase& b_;
   const ir::MachineDescription& machine_;

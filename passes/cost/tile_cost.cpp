@@ -33,13 +33,15 @@ double fma_latency(const ir::MachineDescription& m) {
 constexpr double kLoadPorts = 2;
 constexpr double kSpilled = 0.4;      // of the speed: sums are stored and loaded on the way
 constexpr double kStart = 100;        // cycles of a tile beside its steps: stores, a branch missed
+constexpr double kSumAgain = 2;       // cycles of a vector of sums, stored and loaded
 constexpr double kLoadOverlap = 0.1;  // part of what is read that multiply-adds do not hide
 
 double part_used(int64_t n, int64_t by) {
   return static_cast<double>(n) / static_cast<double>((n + by - 1) / by * by);
 }
 double cycles(const TileCost& t) {
-  return std::max({t.multiply, t.loads, t.latency, t.stream}) + kLoadOverlap * (t.loads + t.stream);
+  return std::max({t.multiply, t.loads, t.latency, t.stream}) +
+         kLoadOverlap * (t.loads + t.stream) + t.again;
 }
 
 // Rows of A are read side by side, each a line at a time. Where they lie multiples of a page apart
@@ -80,6 +82,8 @@ TileCost tile_cost(const ir::MachineDescription& machine, const TileSizes& sizes
   t.conflicts = conflicts(machine, sizes.row_bytes, rows);
   t.stream = stream(machine, sizes, t);
   if (sizes.depth > 0) t.start = kStart / static_cast<double>(sizes.depth);
+  if (sizes.block > 0)
+    t.again = (kStart + kSumAgain * static_cast<double>(sums)) / static_cast<double>(sizes.block);
   // Leftover rows run in a tile of their own: cheaper than a full one, dearer than their share.
   t.row_use = 0.5 + 0.5 * part_used(sizes.rows, rows);
   t.column_use = part_used(sizes.columns, width);

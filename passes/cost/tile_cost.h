@@ -24,6 +24,7 @@ struct TileCost {
   double stream = 0;     // cycles of reading panels of both operands from the L2 cache
   double conflicts = 0;  // cycles of reading rows again that pushed one another out of the L1 cache
   double start = 0;      // cycles of beginning and ending a tile, of each step
+  double again = 0;      // the same of each block of steps, and of loading and storing its sums
   double row_use = 0;    // part of the rows that is no padding; leftover rows count half
   double column_use = 0;  // part of the lanes that is no padding
   double balance = 1;     // part of the time that all threads have a task
@@ -38,6 +39,7 @@ struct TileSizes {
   int64_t outer = 0;  // tiles of one place that the axes around make; 0: not known, threads have no
                       // say
   int64_t depth = 0;  // steps of the reduction; 0: not known
+  int64_t block = 0;  // steps after which sums are stored and loaded again; 0: sums do not wait
   int64_t row_bytes = 0;  // from a row of the left operand to the next; 0: not known
   // Of steps of which each reads rows of the left operand that lie side by side, and `lanes` elements of the right one
   // for each vector; 0: those of the left one lie along the steps.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <regex>
 
 #include "codegen/cpu/compile_kernels.h"
 #include "codegen/cpu/lane_indices.h"
@@ -296,6 +297,42 @@ TEST(Prefetches, AreOfTheRowsOfASquare) {
        at = text.find(", 64, 16)]", at + 1))
     text.insert(at + 10, " ahead(64)");
   EXPECT_EQ(prefetches(text), 16u);
+}
+
+// Sums of a tile that wait in a workspace: rows and vectors of columns, both of which loops around go over.
+TEST(WaitingSums, StayInRegistersMeanwhile) {
+  std::string steps_of_tile;
+  for (const char* row : {"", " + 512"})
+    for (const char* vector : {"", " + 8"}) {
+      const std::string sum = std::string("W[ramp(i * 1024 + j * 16") + row + vector + ", 1, 8)]";
+      steps_of_tile += sum + " = " + sum + " + broadcast(A[k * 64 + i * 2" + (*row ? " + 1" : "") +
+                       "], 8) * B[ramp(k * 128 + j * 16" + vector + ", 1, 8)]\n";
+    }
+  const std::string code = code_for(
+      R"(kernel k(A: f32[65536], B: f32[65536], C: f32[65536]) worker_workspace(65536) {
+  for p in 0..4 parallel {
+    workspace W: f32[16384] at 0
+    for j in 0..8 {
+      for i in 0..16 {
+        for k in 0..64 {
+)" + steps_of_tile +
+          R"(        }
+      }
+    }
+    for l in 0..2048 { C[ramp(p * 16384 + l * 8, 1, 8)] = W[ramp(l * 8, 1, 8)] }
+  }
+})",
+      "x86-64-v3");
+  const std::regex label("\n\\.LBB"), stored("vmov[au]ps\t%ymm[0-9]+, [^%]*\\(");
+  size_t steps = 0;
+  for (std::sregex_token_iterator part(code.begin(), code.end(), label, -1), end; part != end;
+       ++part) {
+    const std::string block = part->str().substr(0, part->str().find("\tj"));
+    if (!has(block, "vfmadd")) continue;
+    ++steps;
+    EXPECT_FALSE(std::regex_search(block, stored)) << block;
+  }
+  EXPECT_GE(steps, 1u) << code;
 }
 
 }  // namespace

@@ -159,6 +159,17 @@ TEST(TileCost, PanelsOfBothOperandsSayWhatATileReads) {
       if (t.rows == of_lines.rows && t.rows < 16) EXPECT_LT(t.stream, of_lines.stream) << t.rows;
 }
 
+// 64 rows are whole tiles of 4; those begin again more often than larger ones, which leave a row over.
+TEST(TileCost, SumsThatWaitMakeLargeTilesBetter) {
+  TileSizes sizes{.rows = 64, .columns = 256, .lanes = 16};
+  EXPECT_EQ(choose_tile(machine(), sizes).best.rows, 4);
+  sizes.block = 112;
+  const TileCost best = choose_tile(machine(), sizes).best;
+  EXPECT_GT(best.rows * best.vectors, 16);
+  sizes.block = 1 << 20;
+  EXPECT_EQ(choose_tile(machine(), sizes).best.rows, 4);
+}
+
 TEST(PriceDecisions, EachValueHasItsCost) {
   const ir::Kernel k =
       parsed("x: f32[4, 1024], y: f32[4]",

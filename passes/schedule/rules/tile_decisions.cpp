@@ -51,12 +51,14 @@ void TileRule::decide() {
     tile_.vectors = matrix_->column_tiles;
     s_.note(name_ + ": " + explain(*matrix_, as_int(row_extent_)));
   } else if (shared) {
+    decide_blocks();
     decide_shared();
+    decide_groups();
   } else {
     decide_apart();
   }
   if (dot_) s_.note(name_ + ": sums of " + std::to_string(dot_) + " products by one instruction");
-  if (!outer_.empty() && outer_loops_ == 0)
+  if (!outer_.empty() && outer_loops_ == 0 && !blocks_)
     columns_first_ = s_.decide_whether(loop("columns_first"),
                                        shared ? goes_by_columns() : keeps_columns(), Bits::kKept);
   if (columns_first_)
@@ -91,6 +93,7 @@ void TileRule::decide_shared() {
                         .within = inner,
                         .outer = outer_tiles(),
                         .depth = depth,
+                        .block = blocks_ ? blocks_->terms : 0,
                         .row_bytes = row_bytes(),
                         .steps = steps_by_panels(),
                         .panel_rows = rows_of_panels(),

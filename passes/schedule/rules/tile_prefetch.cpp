@@ -82,8 +82,8 @@ void TileRule::bring_next(const std::string& block, const BlockAccess& a, const 
   const int64_t bytes = elements * byte_size(a.buffer->dtype);
   const bool seen = std::find(brought_.begin(), brought_.end(), a.buffer->name) != brought_.end();
   if (a.buffer->scope != Scope::kParam || seen || brought_.size() == kMost ||
-      bytes_of(*a.buffer) <= bytes_of_a_panel(s_.machine()) ||
-      static_cast<double>(bytes) < kFast * cycles_inside(around))
+      bytes_of(*a.buffer) <= bytes_of_a_panel(s_.machine()) || bytes == 0 ||
+      (!blocks_ && static_cast<double>(bytes) < kFast * cycles_inside(around)))
     return;
   brought_.push_back(a.buffer->name);
   if (!s_.decide_whether(name_ + ".next_" + a.buffer->name, true, Bits::kKept)) return;
@@ -97,32 +97,14 @@ void TileRule::bring_next(const std::string& block, const BlockAccess& a, const 
     s_.lose_step();
 }
 
-// Of the blocks of a reduction each is worked on for long, and the pieces of rows of the next one lie as far apart as
-// its own, which no prefetcher follows where they are a small part of a row.
-void TileRule::bring_next_block(const BlockAccess& a) {
-  constexpr int64_t kSmall = 4;  // of these make a row
-  const BlockPlace p = s_.place(name_);
-  const int64_t row = a.stride(reduce_in_order().back()).value_or(0);
-  if (a.buffer->scope != Scope::kParam || s_.is_constant(a.buffer) ||
-      row < kSmall * tile_.vectors * lanes_ ||
-      bytes_of(*a.buffer) <= bytes_of_a_panel(s_.machine()))
-    return;
-  int64_t elements = 0;  // from one block to the next
-  for (const For* f : p.loops)
-    for (size_t r : reduce_)
-      if (f->var.name() == hoisted_.back() && uses_var(p.block->bindings[r], f->var))
-        elements = a.stride(r).value_or(0) * moves_inside(p, hoisted_.back(), r);
-  if (elements > 0 && s_.decide_whether(name_ + ".next_" + a.buffer->name, true, Bits::kKept))
-    s_.attempt("prefetch", {name_, a.buffer->name}, {elements});
-}
-
 void TileRule::prefetch() {
   if (rows_.empty() || outer_loops_ > 0 || matrix_) return;
-  if (!hoisted_.empty()) {
+  if (blocks_) {
     for (const BlockAccess& a : block_accesses(*s_.place(name_).block))
-      if (!a.write && a.stride(parallel_[j_]) == 1) bring_next_block(a);
+      if (!a.write) bring_next(name_, a, hoisted_.back(), stretch_of_terms(a));
     return;
   }
+  if (!hoisted_.empty()) return;
   const size_t row = parallel_[rows_[0]], column = parallel_[j_];
   std::vector<size_t> rows;
   for (size_t n : rows_) rows.push_back(parallel_[n]);

@@ -35,7 +35,8 @@ bool TileRule::write() {
   if (!order_loops(name_, block_, true)) return false;
   epilogue_ = *s_.place(e_).block;
   if (epilogue_.axes.size() != parallel_.size() || !order_loops(e_, epilogue_, false)) return false;
-  if (!s_.apply("fuse_loops", {e_, loop(hoisted_.empty() ? "io" : "jo")})) return false;
+  const std::string results = blocks_ ? results_loop_ : hoisted_.empty() ? loop("io") : loop("jo");
+  if (!s_.apply("fuse_loops", {e_, results})) return false;
   if (!s_.apply("decompose_reduction",
                 {name_, reduce_loops_.empty() ? loop("ii") : reduce_loops_[0]}))
     return false;
@@ -45,7 +46,6 @@ bool TileRule::write() {
   if (dot_ && !s_.apply("tensorize", {loop("kq"), "dot"})) return false;
   if (matrix_ && !s_.apply("tensorize", {loop("ii"), "dot_tile"})) return false;
   if (!annotate_tile(e_) || !annotate_init()) return false;
-  copy_pieces();
   if (!stage_padding()) parallelize();
   prefetch();
   return true;
@@ -89,9 +89,16 @@ bool TileRule::order_loops(const std::string& block, const Block& b, bool main) 
   if (!s_.apply("split", {name(block, "jt"), name(block, "jc"), name(block, "jv")}, {lanes_}))
     return false;
   if (main && dot_ && !split_terms()) return false;
-  std::vector<std::string> tiled{name(block, "jo")};
-  if (main && !block_reduction()) return false;
+  std::vector<std::string> tiled;
+  const std::string panels = name(block, "jo"), groups = name(block, "jb");
+  if (group_ > 0) {
+    if (!s_.apply("split", {panels, groups, panels}, {group_})) return false;
+    tiled.push_back(groups);
+  }
+  if (main && !(blocks_ ? block_terms() : block_reduction())) return false;
   if (main) tiled.insert(tiled.end(), hoisted_.begin(), hoisted_.end());
+  tiled.insert(blocks_ ? tiled.end() : tiled.begin(), panels);
+  if (main && blocks_) results_loop_ = group_ > 0 ? groups : order[outer_count_ - 1];
   if (columns_first_)
     tiled.insert(tiled.end(), order.begin(), order.begin() + static_cast<long>(outer_count_));
   tiled.push_back(name(block, "io"));

@@ -7,6 +7,7 @@
 #include "passes/cost/matrix_tile.h"
 #include "passes/cost/tile_cost.h"
 #include "passes/schedule/rules/rule.h"
+#include "passes/schedule/rules/term_blocks.h"
 
 namespace tilewright::passes {
 
@@ -87,11 +88,14 @@ class TileRule : public BlockRule {
   // Where a packed panel of columns is too large to stay in cache while all rows pass over it, the
   // outer part of the reduction goes around the rows: their sums wait in a buffer of their own.
   bool block_reduction();
+  // All sums wait, or those of a group of panels, while blocks of terms go around panels and rows.
+  void decide_blocks();
+  void decide_groups();
+  bool block_terms();
+  // Elements that a block of terms reads, where they lie side by side; else 0.
+  int64_t stretch_of_terms(const BlockAccess& a) const;
   int64_t decide_parts(int64_t n, int64_t below, int64_t panel, int64_t most);
   bool reads_pieces() const;
-  // Pieces of rows that all tiles of rows read in a block of the reduction are copied side by side.
-  bool copies_pay() const;
-  void copy_pieces();
   int64_t bytes_of_row_panel() const;
   bool annotate_tile(const std::string& block);
   bool annotate_init();
@@ -120,7 +124,6 @@ class TileRule : public BlockRule {
   // In an iteration of the loop `around`, so many elements behind what it reads of the operand first.
   void bring_next(const std::string& block, const BlockAccess& a, const std::string& around,
                   int64_t elements);
-  void bring_next_block(const BlockAccess& a);
   void prefetch();
 
   std::string e_;
@@ -141,6 +144,9 @@ class TileRule : public BlockRule {
   ir::Expr row_extent_ = 1;
   int64_t lanes_ = 1;
   TileCost tile_;
+  std::optional<TermBlocks> blocks_;  // of terms, that go around panels and rows
+  int64_t group_ = 0;                 // panels of a group of these; 0: all are one
+  std::string results_loop_;          // that is around all sums of an iteration
   std::vector<std::string> reduce_loops_;
   std::vector<std::string> brought_;  // buffers
   std::vector<std::string> hoisted_;  // reduction loops around the rows; the first of reduce_loops_

@@ -92,7 +92,7 @@ void TileRule::parallelize() {
   if (!forks(s_, name_) || share_out_rows()) return;
   const BlockPlace p = s_.place(name_);
   std::vector<std::string> loops{p.loops[0]->var.name()};
-  for (size_t i = 1; i <= outer_count_ && i < p.loops.size(); ++i)
+  for (size_t i = 1; i < outer_count_ + (blocks_ && group_ == 0 ? 0 : 1) && i < p.loops.size(); ++i)
     loops.push_back(p.loops[i]->var.name());
   std::string parallel = collapse_loops(
       s_, loops, [&](size_t i) { return loop("par") + loops[i].substr(loops[i].rfind('.') + 1); });
@@ -100,7 +100,7 @@ void TileRule::parallelize() {
   const int64_t threads = std::max(s_.machine().threads, 1);
   // Too few tasks to balance: the row tiles are dealt out too, when no row is left over.
   const auto rows = as_int(row_extent_);
-  if (rows && *rows % tile_.rows == 0 && !rows_.empty() &&
+  if (rows && !blocks_ && *rows % tile_.rows == 0 && !rows_.empty() &&
       s_.decide_whether(loop("deal_rows"), tasks < 4 * threads, Bits::kKept) &&
       s_.apply("collapse", {parallel, loop("io"), loop("par_io")}))
     parallel = loop("par_io");

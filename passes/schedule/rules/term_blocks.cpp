@@ -1,0 +1,97 @@
+// A block is some fifty to a hundred terms: fewer do not pay for loading and storing the sums, and the pieces of
+// rows that a tile reads of more do not stay in the first cache.
+#include "passes/schedule/rules/term_blocks.h"
+
+#include <algorithm>
+
+#include "passes/analysis/accesses.h"
+#include "passes/cost/cache_room.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+constexpr int64_t kFewestTerms = 48, kMostTerms = 128;
+constexpr int64_t kOfL2 = 4;        // a part of it holds the sums of a group of columns
+constexpr int64_t kMostGroups = 2;  // of columns: rows pass by once for each
+
+// The operands, and the sizes of the results.
+struct Shape {
+  BlockAccess by_row, by_column;
+  int64_t rows = 1, columns = 1;
+  std::vector<size_t> summed;
+};
+
+bool lies_plain(const ScheduleState& s, const BlockAccess& a) {
+  const Layout& layout = a.buffer->layout;
+  return a.buffer->scope == Scope::kParam && !s.is_constant(a.buffer) &&
+         is_float(a.buffer->dtype) && byte_size(a.buffer->dtype) >= 4 &&
+         (layout.empty() || layout.back().modulus == 0);
+}
+
+std::optional<Shape> shape_of(const ScheduleState& s, const Block& b) {
+  const auto accesses = block_accesses(b);
+  std::vector<BlockAccess> operands;
+  for (const BlockAccess& a : accesses)
+    if (!a.write && a.buffer != accesses.back().buffer) operands.push_back(a);
+  if (operands.size() != 2 || !lies_plain(s, operands[0]) || !lies_plain(s, operands[1]))
+    return std::nullopt;
+  Shape shape;
+  size_t of_rows = 0, of_columns = 0;
+  for (size_t k = 0; k < b.axes.size(); ++k) {
+    const auto extent = as_int(b.axes[k].extent);
+    const auto first = operands[0].stride(k), second = operands[1].stride(k);
+    if (!extent || !first || !second) return std::nullopt;
+    if (*extent == 1) continue;
+    if (*first != 0 && *second != 0) {
+      if (b.axes[k].kind == AxisKind::kReduce) shape.summed.push_back(k);
+      continue;
+    }
+    const bool columns = accesses.back().stride(k) == 1;
+    if (b.axes[k].kind != AxisKind::kParallel || *first + *second != 1) return std::nullopt;
+    (columns ? of_columns : of_rows) += 1;
+    (columns ? shape.columns : shape.rows) = *extent;
+    (columns ? shape.by_column : shape.by_row) = operands[*first == 1 ? 0 : 1];
+  }
+  if (of_rows != 1 || of_columns != 1 || shape.by_row.buffer == shape.by_column.buffer)
+    return std::nullopt;
+  const auto stride = [&](size_t k) { return *shape.by_row.stride(k); };
+  std::stable_sort(shape.summed.begin(), shape.summed.end(),
+                   [&](size_t a, size_t c) { return stride(a) > stride(c); });
+  return shape;
+}
+
+int64_t largest_divisor(int64_t n, int64_t most) {
+  int64_t found = 1;
+  for (int64_t d = 2; d <= std::min(n, most); ++d)
+    if (n % d == 0) found = d;
+  return found;
+}
+
+}  // namespace
+
+std::optional<TermBlocks> term_blocks(const ScheduleState& s, const Block& b) {
+  const auto shape = shape_of(s, b);
+  if (!shape || shape->summed.empty()) return std::nullopt;
+  const int64_t bytes = byte_size(b.body.as<Store>()->buffer->dtype),
+                of_a_column = shape->rows * bytes,
+                most_columns = s.machine().l2_bytes / kOfL2 / of_a_column;
+  if (shape->columns > kMostGroups * most_columns) return std::nullopt;
+  const int64_t of_a_term = (shape->rows + std::min(shape->columns, most_columns)) * bytes;
+  const int64_t most = std::clamp(s.machine().l2_bytes / 12 / of_a_term, kFewestTerms, kMostTerms);
+  TermBlocks blocks{.axes = shape->summed, .most_columns = most_columns};
+  for (size_t n = blocks.axes.size(); n-- > 0;) {
+    const int64_t extent = *as_int(b.axes[blocks.axes[n]].extent);
+    blocks.split = n;
+    blocks.steps = largest_divisor(extent, most / blocks.terms);
+    blocks.terms *= blocks.steps;
+    if (blocks.steps < extent) break;
+  }
+  const bool all = blocks.split == 0 && blocks.steps == *as_int(b.axes[blocks.axes[0]].extent);
+  if (all || blocks.terms < kFewestTerms / 2) return std::nullopt;
+  return blocks;
+}
+
+}  // namespace tilewright::passes
