@@ -23,13 +23,14 @@ namespace {
 
 constexpr int64_t kLine = 64;
 
-// Where the block first accesses the buffer in an iteration of the loop at `depth`, as the loops around it say.
-Expr first_access(const BlockPlace& place, const std::string& buffer, size_t depth) {
+// Where the block first accesses the buffer in the next iteration of the loop at `depth`, as the loops around it say.
+Expr next_access(const BlockPlace& place, const std::string& buffer, size_t depth) {
   const Block& b = *place.block;
   VarMap axes, first;
   for (size_t i = 0; i < b.axes.size(); ++i) axes[b.axes[i].var.get()] = b.bindings[i];
   for (size_t i = depth + 1; i < place.loops.size(); ++i)
     first[place.loops[i]->var.get()] = Expr(0);
+  first[place.loops[depth]->var.get()] = place.loops[depth]->var + 1;
   Expr found;
   const auto see = [&](const Buffer& accessed, const std::vector<Expr>& indices) {
     if (!found && accessed->name == buffer) found = flat_index(*accessed, indices);
@@ -83,8 +84,8 @@ Result<Kernel> prefetch_next(const Kernel& k, const Step& step) {
   if (depth == place.loops.size() || there == reads.loops.size() ||
       place.loops[depth] != reads.loops[there])
     return invalid("loop '" + loop + "' is not around '" + block + "' and '" + reader + "'");
-  const Expr first = first_access(reads, buffer->name, there);
-  if (!first) return invalid("block '" + reader + "' does not access '" + buffer->name + "'");
+  const Expr next = next_access(reads, buffer->name, there);
+  if (!next) return invalid("block '" + reader + "' does not access '" + buffer->name + "'");
   std::vector<const For*> steps;
   for (size_t i = depth + 1; i < place.loops.size(); ++i)
     if (place.loops[i]->loop_kind == LoopKind::kSerial) steps.push_back(place.loops[i]);
@@ -96,7 +97,7 @@ Result<Kernel> prefetch_next(const Kernel& k, const Step& step) {
   std::vector<Stmt> body;
   for (int64_t n = 0; n < lines; ++n)
     body.push_back(prefetch_line(buffer,
-                                 simplify(first + spread->at + Expr(elements + n * line)),
+                                 simplify(next + spread->at + Expr(n * line)),
                                  static_cast<PrefetchKind>(kind)));
   body.push_back(steps.back()->body);
   return with_body(k, replace_loop(k.body, steps.back(), [&](const For& f) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "passes/analysis/accesses.h"
-#include "passes/cost/cache_room.h"
+#include "passes/schedule/rules/rows_of_tiles.h"
 
 namespace tilewright::passes {
 
@@ -14,7 +14,6 @@ using namespace ir;
 namespace {
 
 constexpr int64_t kFewestTerms = 48, kMostTerms = 128;
-constexpr int64_t kOfL2 = 4;        // a part of it holds the sums of a group of columns
 constexpr int64_t kMostGroups = 2;  // of columns: rows pass by once for each
 
 // The operands, and the sizes of the results.
@@ -22,6 +21,8 @@ struct Shape {
   BlockAccess by_row, by_column;
   int64_t rows = 1, columns = 1;
   std::vector<size_t> summed;
+  std::vector<int64_t>
+      windows;  // positions, one axis after the other, whose rows run on from those before
 };
 
 bool lies_plain(const ScheduleState& s, const BlockAccess& a) {
@@ -39,7 +40,7 @@ std::optional<Shape> shape_of(const ScheduleState& s, const Block& b) {
   if (operands.size() != 2 || !lies_plain(s, operands[0]) || !lies_plain(s, operands[1]))
     return std::nullopt;
   Shape shape;
-  size_t of_rows = 0, of_columns = 0;
+  size_t of_rows = 0, of_columns = 0, row = 0;
   for (size_t k = 0; k < b.axes.size(); ++k) {
     const auto extent = as_int(b.axes[k].extent);
     const auto first = operands[0].stride(k), second = operands[1].stride(k);
@@ -49,14 +50,24 @@ std::optional<Shape> shape_of(const ScheduleState& s, const Block& b) {
       if (b.axes[k].kind == AxisKind::kReduce) shape.summed.push_back(k);
       continue;
     }
+    if (b.axes[k].kind != AxisKind::kParallel) return std::nullopt;
+    if (*first + *second != 1) continue;  // a window's positions
     const bool columns = accesses.back().stride(k) == 1;
-    if (b.axes[k].kind != AxisKind::kParallel || *first + *second != 1) return std::nullopt;
     (columns ? of_columns : of_rows) += 1;
+    if (!columns) row = k;
     (columns ? shape.columns : shape.rows) = *extent;
     (columns ? shape.by_column : shape.by_row) = operands[*first == 1 ? 0 : 1];
   }
   if (of_rows != 1 || of_columns != 1 || shape.by_row.buffer == shape.by_column.buffer)
     return std::nullopt;
+  int64_t joined = shape.rows;
+  for (size_t k = b.axes.size(); k-- > 0;)
+    if (is_parallel(b.axes[k]) && shape.by_column.stride(k) == 0 &&
+        shape.by_row.stride(k) == joined &&
+        accesses.back().stride(k) == joined * accesses.back().stride(row).value_or(0)) {
+      shape.windows.push_back(*as_int(b.axes[k].extent));
+      joined *= shape.windows.back();
+    }
   const auto stride = [&](size_t k) { return *shape.by_row.stride(k); };
   std::stable_sort(shape.summed.begin(), shape.summed.end(),
                    [&](size_t a, size_t c) { return stride(a) > stride(c); });
@@ -76,12 +87,18 @@ std::optional<TermBlocks> term_blocks(const ScheduleState& s, const Block& b) {
   const auto shape = shape_of(s, b);
   if (!shape || shape->summed.empty()) return std::nullopt;
   const int64_t bytes = byte_size(b.body.as<Store>()->buffer->dtype),
-                of_a_column = shape->rows * bytes,
-                most_columns = s.machine().l2_bytes / kOfL2 / of_a_column;
-  if (shape->columns > kMostGroups * most_columns) return std::nullopt;
-  const int64_t of_a_term = (shape->rows + std::min(shape->columns, most_columns)) * bytes;
-  const int64_t most = std::clamp(s.machine().l2_bytes / 12 / of_a_term, kFewestTerms, kMostTerms);
-  TermBlocks blocks{.axes = shape->summed, .most_columns = most_columns};
+                room = 3 * s.machine().l2_bytes / 8 / bytes;  // for the sums of a group of columns
+  const auto fits = [&](int64_t rows) { return shape->columns <= kMostGroups * (room / rows); };
+  int64_t rows = shape->rows;
+  if (!fits(rows)) return std::nullopt;
+  for (const int64_t positions : shape->windows) {
+    if (!fits(rows * positions)) break;
+    rows *= positions;
+  }
+  const int64_t most_columns = room / rows,
+                of_a_term = (rows + std::min(shape->columns, most_columns)) * bytes,
+                most = std::clamp(s.machine().l2_bytes / 12 / of_a_term, kFewestTerms, kMostTerms);
+  TermBlocks blocks{.axes = shape->summed, .rows = rows, .most_columns = most_columns};
   for (size_t n = blocks.axes.size(); n-- > 0;) {
     const int64_t extent = *as_int(b.axes[blocks.axes[n]].extent);
     blocks.split = n;

@@ -102,8 +102,10 @@ bool TileRule::find_axes() {
   size_t joined = rows_.empty() ? 0 : 1;
   Expr extent = rows_.empty() ? Expr(1) : block_.axes[parallel_[rows_[0]]].extent;
   const bool fits = rows_.empty() || tiles_cover(s_.machine(), extent_or(extent, 1));
-  // Rows enough of a known number are not made a number that nothing is known of.
+  if (outer_loops_ == 0) blocks_ = term_blocks(s_, block_);
+  // Rows enough of a known number are not made a number that nothing is known of, or more sums than may wait.
   auto enough = [&] {
+    if (blocks_ && extent_or(extent, 0) >= blocks_->rows) return true;
     return extent_or(extent, 0) >= kMostTileRows &&
            !as_int(block_.axes[parallel_[rows_[joined]]].extent);
   };

@@ -15,8 +15,6 @@ namespace tilewright::passes {
 using namespace ir;
 
 void TileRule::decide_blocks() {
-  if (outer_loops_ > 0 || dot_ != 0) return;
-  blocks_ = term_blocks(s_, block_);
   std::vector<size_t> order = reduce_in_order();
   std::erase_if(order, [&](size_t r) { return is_one(block_.axes[r].extent); });
   if (blocks_ && blocks_->axes != order) blocks_.reset();
@@ -52,16 +50,23 @@ bool TileRule::block_terms() {
 }
 
 int64_t TileRule::stretch_of_terms(const BlockAccess& a) const {
-  int64_t elements = 1;
-  for (size_t n : parallel_)
-    if (a.stride(n) == 1) elements = extent_or(block_.axes[n].extent, 0);
+  constexpr double kMostSkipped = 1.6;  // of what is read, with what lies between
   if (group_ > 0 && group_ * tile_.vectors * lanes_ < columns_) return 0;
-  for (size_t n = blocks_->axes.size(); n-- > blocks_->split;) {
-    if (a.stride(blocks_->axes[n]) != elements) return 0;
-    elements *=
-        n == blocks_->split ? blocks_->steps : extent_or(block_.axes[blocks_->axes[n]].extent, 0);
+  int64_t span = 1, read = 1;
+  for (size_t k = 0; k < block_.axes.size(); ++k) {
+    const bool summed = block_.axes[k].kind == AxisKind::kReduce;
+    const auto position = std::find(blocks_->axes.begin(), blocks_->axes.end(), k);
+    const auto n = static_cast<size_t>(position - blocks_->axes.begin());
+    const bool outer =
+        std::any_of(outer_.begin(), outer_.end(), [&](size_t o) { return parallel_[o] == k; });
+    if (outer || (summed && n < blocks_->split)) continue;
+    const int64_t extent =
+                      n == blocks_->split ? blocks_->steps : extent_or(block_.axes[k].extent, 1),
+                  stride = a.stride(k).value_or(0);
+    span += stride * (extent - 1);
+    if (stride != 0) read *= extent;
   }
-  return elements;
+  return static_cast<double>(span) <= kMostSkipped * static_cast<double>(read) ? span : 0;
 }
 
 }  // namespace tilewright::passes
