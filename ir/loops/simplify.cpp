@@ -101,7 +101,8 @@ class Simplify : public Rewriter {
     return i.low && *i.low >= 0;
   }
 
-  // k * c * floordiv(x, c) + k * floormod(x, c) = k * x
+  // k * c * floordiv(x, c) + k * floormod(x, c) = k * x, where x may be a quotient itself;
+  // k * c * floormod(floordiv(x, c), n) + k * floormod(x, c) = k * floormod(x, n * c)
   Expr sum(Linear l) {
     for (bool changed = true; changed;) {
       changed = false;
@@ -109,33 +110,39 @@ class Simplify : public Rewriter {
         for (const Expr& f : l.terms[i].factors) {
           const auto* mod = f.as<Binary>();
           if (!mod || mod->op != BinaryOp::kFloorMod) continue;
-          for (const Expr& whole : wholes(l, *mod))
-            changed = changed || merge_division(l, i, f, *mod, whole);
+          for (const auto& [quotient, whole] : wholes(l, *mod))
+            changed = changed || merge_division(l, i, f, quotient, whole);
           if (changed) break;
         }
       }
     }
     return to_expr(l);
   }
-  // What a remainder may be the rest of: x itself, or floormod(x, n * c), whose remainders by c are
-  // those of x.
-  static std::vector<Expr> wholes(const Linear& l, const Binary& mod) {
-    std::vector<Expr> found{mod.a};
+  // What a remainder by c may be the rest of, and the quotient of that by c: x itself; floormod(x, n * c), whose
+  // remainders by c are those of x.
+  std::vector<std::pair<Expr, Expr>> wholes(const Linear& l, const Binary& mod) {
+    const Expr quotient_of_all = divide(mod.a, mod.b);
+    std::vector<std::pair<Expr, Expr>> found{{quotient_of_all, mod.a}};
     const auto c = as_int(mod.b);
+    if (!c || *c <= 0) return found;
     for (const LinearTerm& t : l.terms)
       for (const Expr& f : t.factors) {
-        const auto* quotient = f.as<Binary>();
-        if (!c || !quotient || quotient->op != BinaryOp::kFloorDiv || as_int(quotient->b) != c)
-          continue;
-        const auto* outer = quotient->a.as<Binary>();
+        const auto* part = f.as<Binary>();
+        const auto by = part ? as_int(part->b) : std::nullopt;
+        if (!by || *by <= 0) continue;
+        const auto* outer = part->a.as<Binary>();
         const auto n = outer && outer->op == BinaryOp::kFloorMod ? as_int(outer->b) : std::nullopt;
-        if (n && *n > 0 && *c > 0 && *n % *c == 0 && same_expr(outer->a, mod.a))
-          found.push_back(quotient->a);
+        if (part->op == BinaryOp::kFloorDiv && *by == *c && n && *n > 0 && *n % *c == 0 &&
+            same_expr(outer->a, mod.a))
+          found.push_back({f, part->a});
+        else if (part->op == BinaryOp::kFloorMod && *by <= INT64_MAX / *c &&
+                 same_expr(part->a, quotient_of_all))
+          found.push_back({f, modulo(mod.a, Expr(*by * *c))});
       }
     return found;
   }
   // The pair of terms that make up k * whole, if both are there.
-  bool merge_division(Linear& l, size_t i, const Expr& mod_expr, const Binary& mod,
+  bool merge_division(Linear& l, size_t i, const Expr& mod_expr, const Expr& quotient,
                       const Expr& whole) {
     LinearTerm t = l.terms[i];
     std::vector<Expr> rest;
@@ -147,8 +154,7 @@ class Simplify : public Rewriter {
       }
       rest.push_back(f);
     }
-    Expr quotient = floordiv(whole, mod.b);
-    Linear wanted = to_linear(quotient).times(to_linear(mod.b));
+    Linear wanted = to_linear(quotient).times(to_linear(mod_expr.as<Binary>()->b));
     Linear outer;
     outer.add(rest, t.coefficient);
     wanted = wanted.times(outer);

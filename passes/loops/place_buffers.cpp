@@ -123,6 +123,45 @@ class ShiftAccesses : public Rewriter {
   const std::vector<Expr>& low_;
 };
 
+// Whose dimensions lie in memory in another order: the dimensions in that order instead.
+bool is_permuted(const BufferNode& b) {
+  return b.layout.size() == b.shape.size() &&
+         std::all_of(b.layout.begin(), b.layout.end(),
+                     [](const LayoutAxis& a) { return a.divisor == 1 && a.modulus == 0; });
+}
+class OrderDims : public Rewriter {
+ public:
+  explicit OrderDims(Buffer from) : from_(std::move(from)) {
+    auto to = std::make_shared<BufferNode>(*from_);
+    to->shape = ordered(from_->shape);
+    to->layout.clear();
+    to_ = std::move(to);
+  }
+  const Buffer& result() const { return to_; }
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override {
+    const auto* l = e.as<Load>();
+    if (!l || l->buffer != from_) return Rewriter::rewrite(e);
+    std::vector<Expr> indices;
+    for (const Expr& index : l->indices) indices.push_back(rewrite(index));
+    return load(to_, ordered(indices));
+  }
+  Stmt rewrite(const Stmt& s) override {
+    const auto* st = s.as<Store>();
+    if (!st || st->buffer != from_) return Rewriter::rewrite(s);
+    forget();
+    return store(to_, ordered(st->indices), rewrite(st->value));
+  }
+
+ private:
+  std::vector<Expr> ordered(const std::vector<Expr>& of_dims) const {
+    std::vector<Expr> r;
+    for (const LayoutAxis& a : from_->layout) r.push_back(of_dims[static_cast<size_t>(a.dim)]);
+    return r;
+  }
+  Buffer from_, to_;
+};
+
 // Puts an allocation directly inside a loop.
 class Insert : public Rewriter {
  public:
@@ -188,10 +227,16 @@ class PlaceBuffers : public Rewriter {
     const auto* a = s.as<Allocate>();
     if (!a) return Rewriter::rewrite(s);
     Stmt body = rewrite(a->body);
-    CollectUses collect(a->buffer.get());
+    Buffer buffer = a->buffer;
+    if (is_permuted(*buffer)) {
+      OrderDims order(buffer);
+      body = order.rewrite(body);
+      buffer = order.result();
+    }
+    CollectUses collect(buffer.get());
     collect.visit(body);
     if (collect.uses.empty()) return body;
-    if (collect.opaque()) return allocate(a->buffer, body);
+    if (collect.opaque()) return allocate(buffer, body);
     std::vector<const For*> common = collect.uses[0].loops;
     for (const Use& u : collect.uses) {
       size_t n = 0;
@@ -203,7 +248,7 @@ class PlaceBuffers : public Rewriter {
     while (depth < common.size() && (common[depth]->loop_kind == LoopKind::kSerial ||
                                      common[depth]->loop_kind == LoopKind::kParallel))
       ++depth;
-    return place(*a, body, collect.uses, common, depth);
+    return place(buffer, body, collect.uses, common, depth);
   }
 
  private:
@@ -232,24 +277,47 @@ class PlaceBuffers : public Rewriter {
     });
     return found;
   }
-  // Do the places that a store walks over, those of lanes that are off too, differ? Only then may
-  // they lie in one row: what is stored by rows with a tail needs room behind each.
-  static bool lies_apart(const Use& u, const Expr& index, size_t depth) {
+  // The places that a store walks over, those of lanes that are off too, as steps and how often each is taken;
+  // nothing where they do not differ. Only then may they lie in one row: what is stored by rows with a tail
+  // needs room behind each.
+  using Walk = std::vector<std::pair<int64_t, int64_t>>;
+  static std::optional<Walk> walk_apart(const Use& u, const Expr& index, size_t depth) {
     const Linear l = to_linear(index);
-    std::vector<std::pair<int64_t, int64_t>> steps;  // and how often
+    Walk steps;
     for (size_t i = depth; i < u.loops.size(); ++i) {
       const auto step = l.coefficient_of(u.loops[i]->var);
       const auto times = as_int(u.loops[i]->extent);
-      if (!step || !step->is_constant() || !times) return false;
+      if (!step || !step->is_constant() || !times) return std::nullopt;
       if (step->constant != 0) steps.push_back({std::abs(step->constant), *times});
     }
     std::sort(steps.begin(), steps.end());
     int64_t reach = 0;
     for (const auto& [step, times] : steps) {
-      if (step <= reach) return false;
+      if (step <= reach) return std::nullopt;
       reach += step * (times - 1);
     }
-    return true;
+    return steps;
+  }
+  static Expr start_of(const Use& u, const Expr& index, size_t depth) {
+    VarMap first;
+    for (size_t i = depth; i < u.loops.size(); ++i) first[u.loops[i]->var.get()] = Expr(0);
+    return simplify(substitute(index, first));
+  }
+  // Do all stores walk over the same places, which lie apart?
+  static bool stores_lie_apart(const BufferNode& b, const std::vector<Use>& uses, size_t depth,
+                               DimGroup g) {
+    std::optional<Walk> all;
+    Expr start;
+    for (const Use& u : uses) {
+      if (!u.stored) continue;
+      const Expr index = joined_index(u.indices, b.shape, g);
+      const auto walk = walk_apart(u, index, depth);
+      const Expr first = start_of(u, index, depth);
+      if (!walk || (all && (*all != *walk || !can_prove_equal(start, first)))) return false;
+      all = walk;
+      start = first;
+    }
+    return all.has_value();
   }
   // The last of the dimensions from d on whose joined index is no quotient where that of d is one;
   // d itself where there are none.
@@ -260,18 +328,13 @@ class PlaceBuffers : public Rewriter {
         return has_quotients(joined_index(u.indices, b.shape, g));
       });
     };
-    auto lie_apart = [&](DimGroup g) {
-      const auto stores =
-          std::count_if(uses.begin(), uses.end(), [](const Use& u) { return u.stored; });
-      return stores == 1 && std::all_of(uses.begin(), uses.end(), [&](const Use& u) {
-               return !u.stored || lies_apart(u, joined_index(u.indices, b.shape, g), depth);
-             });
-    };
     if (!divided({d, d})) return d;
     for (size_t last = d + 1; last < b.shape.size() && !takes_part(b, uses, depth, last); ++last) {
       const DimGroup group{d, last};
       Region r;
-      if (!divided(group) && lie_apart(group) && shrinks(b, uses, depth, group, r)) return last;
+      if (!divided(group) && stores_lie_apart(b, uses, depth, group) &&
+          shrinks(b, uses, depth, group, r))
+        return last;
     }
     return d;
   }
@@ -299,32 +362,32 @@ class PlaceBuffers : public Rewriter {
         if (u.loops[i]->loop_kind == LoopKind::kParallel) return true;
     return false;
   }
-  Stmt place(const Allocate& a, const Stmt& body, const std::vector<Use>& uses,
+  Stmt place(const Buffer& buffer, const Stmt& body, const std::vector<Use>& uses,
              const std::vector<const For*>& common, size_t depth) {
-    auto moved = std::make_shared<BufferNode>(*a.buffer);
+    auto moved = std::make_shared<BufferNode>(*buffer);
     moved->shape.clear();
-    const std::vector<DimGroup> groups = group(*a.buffer, uses, depth);
+    const std::vector<DimGroup> groups = group(*buffer, uses, depth);
     std::vector<Expr> low;
     // Lanes that are off are written to local buffers all the same, so these must hold whole tiles.
     bool constant_size = true, covered = true;
     int64_t elements = 1;
     for (const DimGroup& g : groups) {
       Region r;
-      const bool shrunk = shrinks(*a.buffer, uses, depth, g, r);
+      const bool shrunk = shrinks(*buffer, uses, depth, g, r);
       covered &= shrunk;
       low.push_back(!shrunk || is_zero(r.low) ? Expr() : r.low);
-      moved->shape.push_back(shrunk ? r.extent : joined_extent(a.buffer->shape, g));
+      moved->shape.push_back(shrunk ? r.extent : joined_extent(buffer->shape, g));
       auto n = as_int(moved->shape.back());
       constant_size &= n.has_value();
       if (n && elements < kMostLocalBytes * 64) elements *= *n;
     }
     // A padded layout stays valid only for the whole buffer.
-    for (const LayoutAxis& x : a.buffer->layout)
-      if (x.divisor != 1 || x.modulus) return allocate(a.buffer, body);
+    for (const LayoutAxis& x : buffer->layout)
+      if (x.divisor != 1 || x.modulus) return allocate(buffer, body);
     if (covered && constant_size && !is_shared(uses, depth) &&
         elements * byte_size(moved->dtype) <= kMostLocalBytes)
       moved->scope = Scope::kLocal;
-    ShiftAccesses shift(a.buffer, moved, groups, low);
+    ShiftAccesses shift(buffer, moved, groups, low);
     if (depth == 0) return allocate(moved, shift.rewrite(body));
     return shift.rewrite(Insert(common[depth - 1], moved).rewrite(body));
   }

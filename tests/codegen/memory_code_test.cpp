@@ -304,7 +304,8 @@ TEST(WaitingSums, StayInRegistersMeanwhile) {
   std::string steps_of_tile;
   for (const char* row : {"", " + 512"})
     for (const char* vector : {"", " + 8"}) {
-      const std::string sum = std::string("W[ramp(i * 1024 + j * 16") + row + vector + ", 1, 8)]";
+      const std::string sum =
+          std::string("W[ramp(i * 1024") + row + " + j * 16" + vector + ", 1, 8)]";
       steps_of_tile += sum + " = " + sum + " + broadcast(A[k * 64 + i * 2" + (*row ? " + 1" : "") +
                        "], 8) * B[ramp(k * 128 + j * 16" + vector + ", 1, 8)]\n";
     }

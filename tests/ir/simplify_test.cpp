@@ -162,6 +162,14 @@ TEST(Simplify, DivisionAndModulo) {
   EXPECT_EQ(simplified("floordiv(y, 12) * 12 + floordiv(floormod(y, 12), 4) * 4 + floormod(y, 4)"),
             "y");
   EXPECT_EQ(simplified("floordiv(y * n + z, n)"), "y");
+  EXPECT_EQ(simplified("floordiv(y, 12) * 12 + floormod(floordiv(y, 4), 3) * 4 + floormod(y, 4)"),
+            "y");
+  EXPECT_EQ(simplified("floormod(floordiv(y, 4), 3) * 8 + floormod(y, 4) * 2"),
+            "floormod(y, 12) * 2");
+  EXPECT_EQ(simplified("floordiv(y, 14) * 28 + floormod(floordiv(y, 7), 2) * 14"),
+            "floordiv(y, 7) * 14");
+  EXPECT_EQ(simplified("floormod(floordiv(y, 5), 3) * 4 + floormod(y, 4)"),
+            "floormod(floordiv(y, 5), 3) * 4 + floormod(y, 4)");
   EXPECT_EQ(simplified("floormod(y * n + z, n)"), "z");
   EXPECT_EQ(simplified("floordiv(floordiv(y, 3), 4)"), "floordiv(y, 12)");
   EXPECT_EQ(simplified("floormod(floormod(y, 12), 4)"), "floormod(y, 4)");

@@ -133,7 +133,7 @@ class Operands {
     const size_t first = rows[0].second;
     Expr extent = block_.axes[first].extent;
     for (size_t k = 1; k < rows.size() && runs_on(accesses_, rows[k].second, first, extent); ++k) {
-      sizes.within = extent_or(block_.axes[first].extent, 0);
+      if (asks_where(block_, first)) sizes.within = extent_or(block_.axes[first].extent, 0);
       extent = simplify(extent * block_.axes[rows[k].second].extent);
     }
     sizes.of_tiles = extent_or(extent, 0);

@@ -37,7 +37,30 @@ int64_t panel_of(const BlockAccess& a, const std::vector<Panels>& copies) {
   return layout.empty() ? 0 : layout.back().modulus;
 }
 
+class WithoutAddresses : public Rewriter {
+ public:
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override {
+    const auto* l = e.as<Load>();
+    return l ? load(l->buffer, std::vector<Expr>(l->indices.size(), Expr(0)))
+             : Rewriter::rewrite(e);
+  }
+  Stmt rewrite(const Stmt& s) override {
+    const auto* st = s.as<Store>();
+    if (!st) return Rewriter::rewrite(s);
+    forget();
+    return store(st->buffer, std::vector<Expr>(st->indices.size(), Expr(0)), rewrite(st->value));
+  }
+};
+
 }  // namespace
+
+bool asks_where(const Block& block, size_t axis) {
+  bool found = false;
+  for_each_expr(WithoutAddresses().rewrite(block.body),
+                [&](const Expr& e) { found |= e.same_as(block.axes[axis].var); });
+  return found;
+}
 
 bool is_parallel(const BlockAxis& axis) {
   return axis.kind == AxisKind::kParallel && !is_one(axis.extent);

@@ -4,6 +4,7 @@
 #include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
 #include "passes/loops/vector_width.h"
+#include "passes/schedule/rules/rows_of_tiles.h"
 #include "passes/schedule/rules/tile_rule.h"
 
 namespace tilewright::passes {
@@ -101,7 +102,11 @@ bool TileRule::find_axes() {
   // Rows that continue each other in every access count as one.
   size_t joined = rows_.empty() ? 0 : 1;
   Expr extent = rows_.empty() ? Expr(1) : block_.axes[parallel_[rows_[0]]].extent;
-  const bool fits = rows_.empty() || tiles_cover(s_.machine(), extent_or(extent, 1));
+  asks_where_ = std::any_of(rows_.begin(), rows_.end(), [&](size_t n) {
+    return asks_where(block_, parallel_[n]) || asks_where(*e.block, n);
+  });
+  const bool fits =
+      rows_.empty() || !asks_where_ || tiles_cover(s_.machine(), extent_or(extent, 1));
   if (outer_loops_ == 0) blocks_ = term_blocks(s_, block_);
   // Rows enough of a known number are not made a number that nothing is known of, or more sums than may wait.
   auto enough = [&] {

@@ -80,8 +80,7 @@ void TileRule::decide_widths() {
 // The analytic model (cost/tile_cost) picks rows by vectors; neighbours are offered to tuners with
 // their estimated times.
 void TileRule::decide_shared() {
-  const int64_t inner =
-      rows_.size() > 1 ? extent_or(block_.axes[parallel_[rows_[0]]].extent, 1) : 0;
+  const int64_t inner = whole_span();
   // Of products alone: rows of windows are bound to pixels, and dot products have panels of their own.
   const auto longer = std::count_if(reduce_.begin(), reduce_.end(),
                                     [&](size_t r) { return !is_one(block_.axes[r].extent); });
@@ -138,8 +137,7 @@ void TileRule::decide_shared() {
 
 // No reuse (depthwise): a few independent accumulators hide the latency, more bring nothing.
 void TileRule::decide_apart() {
-  const int64_t inner =
-      rows_.size() > 1 ? extent_or(block_.axes[parallel_[rows_[0]]].extent, 1) : 0;
+  const int64_t inner = whole_span();
   const int64_t vectors = (columns_ + lanes_ - 1) / lanes_;
   slides_ = widens_again() && s_.decide_whether(loop("slides"), true, Bits::kKept);
   const int64_t usual_vectors = slides_ ? 1

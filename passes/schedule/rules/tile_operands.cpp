@@ -62,6 +62,11 @@ bool TileRule::widens_again() const {
   return found && extent_or(block_.axes[window].extent, kUnknownExtent) <= kMostWindow;
 }
 
+int64_t TileRule::whole_span() const {
+  return asks_where_ && rows_.size() > 1 ? extent_or(block_.axes[parallel_[rows_[0]]].extent, 1)
+                                         : 0;
+}
+
 std::vector<int64_t> TileRule::row_spans() const {
   std::vector<int64_t> spans;
   for (size_t k = 0; k + 1 < rows_.size(); ++k)

@@ -46,6 +46,8 @@ class TileRule : public BlockRule {
   // Is a value that neighbouring rows read, too, narrower than the sums? It is widened once for all
   // then.
   bool widens_again() const;
+  // Of rows along several axes, that of the innermost one where tiles must cover whole parts of it; 0: any rows.
+  int64_t whole_span() const;
   // Rows after which each of the joined axes but the last goes on.
   std::vector<int64_t> row_spans() const;
   // Tiles of one place that the axes around them make; 0 where these are no tasks.
@@ -141,6 +143,7 @@ class TileRule : public BlockRule {
   int64_t depth_ = 0;                 // and the extent of that reduction
   int64_t packed_lanes_ = 0;          // of an operand that is packed already
   std::optional<MatrixTile> matrix_;  // the rows of a tile are not unrolled then
+  bool asks_where_ = false;  // something is computed with the row itself
   ir::Expr row_extent_ = 1;
   int64_t lanes_ = 1;
   TileCost tile_;

@@ -55,6 +55,7 @@ int64_t TileRule::panels_kept() const {
 // Each thread takes rows of its own, and all panels for them: then it reads what it wrote itself, or may
 // have, and no thread all that the others wrote. Panels stream from L2 for each tile of rows.
 bool TileRule::share_out_rows() {
+  constexpr int64_t kManyTiles = 64;  // of which one that lacks rows takes no time
   const auto rows = as_int(row_extent_);
   const int64_t threads = std::max(s_.machine().threads, 1);
   // One thread does so where rows come from memory: once, and not for each panel.
@@ -62,7 +63,7 @@ bool TileRule::share_out_rows() {
       (threads == 1 && !moves_rows_through_memory()))
     return false;
   const int64_t tiles = *rows / tile_.rows, kept = panels_kept();
-  const bool in_parts = kept > 1 && kept < panels(), whole = *rows % tile_.rows == 0;
+  const bool in_parts = kept > 1 && kept < panels(), whole = *rows % tile_.rows == 0 || tiles >= kManyTiles * threads;
   if (tiles < threads || panels() < 2 ||
       (!whole && !(in_parts && panels() / kept % threads == 0)) ||
       !s_.decide_whether(loop("rows_first"), kept > 1, Bits::kKept))
