@@ -94,6 +94,23 @@ class FoldingBudget {
   int64_t held_bytes_ = 0, limit_ = 0;
 };
 
+// What repeats a few elements costs nothing where it is read, but memory and room in a file as a constant; it is
+// folded where its readers are alone.
+void keep_repeated(const Graph& graph, std::vector<bool>& folded) {
+  constexpr int64_t kMostCopied = 64 << 10;  // bytes
+  std::vector<bool> for_folded(graph.values.size());
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    for (ValueId v : graph.nodes[i].inputs)
+      if (v != kNone && folded[i]) for_folded[static_cast<size_t>(v)] = true;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& n = graph.nodes[i];
+    if (!folded[i] || n.op != ops::expand() || for_folded[static_cast<size_t>(n.outputs[0])])
+      continue;
+    const int64_t bytes = bytes_of(graph, n.outputs[0]);
+    if (bytes > kMostCopied && bytes > kGrowth * bytes_of(graph, n.inputs[0])) folded[i] = false;
+  }
+}
+
 // The nodes that hang on constants alone, as far as the budget goes. A reshape of a constant is
 // folded here: it shares the bytes.
 std::vector<bool> nodes_to_fold(Graph& graph, int64_t free_bytes, bool keep_quantized) {
@@ -126,6 +143,7 @@ std::vector<bool> nodes_to_fold(Graph& graph, int64_t free_bytes, bool keep_quan
     }
     folded[i] = budget.take(n);
   }
+  keep_repeated(graph, folded);
   return folded;
 }
 

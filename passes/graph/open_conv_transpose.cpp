@@ -155,12 +155,18 @@ class OpenConvTranspose : public GraphRewriter {
     return conv(x, phase_weights(w, t), t, pads);
   }
 
-  ValueId zeros_of_phase(ValueId x, const TransposedConv& t) {
-    std::vector<Expr> shape(t.spatial() + 2, Expr(t.m * t.group));
-    shape[0] = dim(x, 0);
-    for (size_t d = 0; d < t.spatial(); ++d)
-      shape[d + 2] = simplify(floordiv(t.out[d], t.strides[d]));
-    return op(ops::expand(), {cast(number(0, DType::kInt32), result_), integers(shape)});
+  ValueId zeros_like(ValueId v) {
+    return op(ops::expand(), {cast(number(0, DType::kInt32), result_), integers(type(v).dims)});
+  }
+  // kNone: zeros.
+  ValueId interleaved_along(size_t axis, std::vector<ValueId> parts) {
+    const auto some =
+        std::find_if(parts.begin(), parts.end(), [](ValueId v) { return v != kNone; });
+    if (some == parts.end()) return kNone;
+    if (std::count(parts.begin(), parts.end(), kNone) > 0)
+      std::replace(parts.begin(), parts.end(), kNone, zeros_like(*some));
+    return op(ops::concat(), std::move(parts),
+              {{"axis", static_cast<int64_t>(axis)}, {"interleave", int64_t{1}}});
   }
 
   // A convolution for each combination of phases; their results are interleaved.
@@ -180,16 +186,14 @@ class OpenConvTranspose : public GraphRewriter {
     for (const std::vector<Phase>& c : combinations) {
       const bool none =
           std::any_of(c.begin(), c.end(), [](const Phase& p) { return p.steps == 0; });
-      parts.push_back(none ? zeros_of_phase(x, t) : phase_conv(x, w, t, c));
+      parts.push_back(none ? kNone : phase_conv(x, w, t, c));
     }
     for (size_t d = t.spatial(); d-- > 0;) {
       const auto each = static_cast<size_t>(t.strides[d]);
       std::vector<ValueId> joined;
       for (size_t k = 0; each > 1 && k < parts.size(); k += each)
-        joined.push_back(
-            op(ops::concat(),
-               {parts.begin() + static_cast<long>(k), parts.begin() + static_cast<long>(k + each)},
-               {{"axis", static_cast<int64_t>(d) + 2}, {"interleave", int64_t{1}}}));
+        joined.push_back(interleaved_along(d + 2, {parts.begin() + static_cast<long>(k),
+                                                   parts.begin() + static_cast<long>(k + each)}));
       if (each > 1) parts = std::move(joined);
     }
     return parts[0];

@@ -215,6 +215,22 @@ TEST(FoldConstants, LeavesWhatWouldGrowWithoutBound) {
   for (const ir::Node& n : folded->nodes) names += std::string(n.op->name) + " ";
   EXPECT_EQ(names, "expand neg reduce_sum add ");
 }
+// A constant of 160,000 bytes would say no more than its element.
+TEST(FoldConstants, LeavesRepeatedElementsToTheirReaders) {
+  const auto read_by = [](const std::string& reader) {
+    auto folded = fold_constants(parsed_graph(R"(  input x: f32[200, 200]
+  const one: f32[1] = [1.0]
+  const extents: i64[2] = [200, 200]
+  e: f32[200, 200] = expand(one, extents)
+)" + reader + "  output y as \"y\"\n"),
+                                 interpret_constants);
+    EXPECT_TRUE(folded.ok()) << folded.error().to_string();
+    return folded->nodes.size();
+  };
+  EXPECT_EQ(read_by("  y: f32[200, 200] = add(x, e)\n"), 2u);
+  EXPECT_EQ(read_by("  s: f32[1, 1] = reduce_sum(e)\n  y: f32[200, 200] = add(x, s)\n"), 1u);
+}
+
 TEST(FoldConstants, KeepsToTheGivenBytes) {
   const ir::Graph g = parsed_graph(R"(  const a: f32[2] = [1.0, 2.0]
   const s: i64[2] = [100, 2]

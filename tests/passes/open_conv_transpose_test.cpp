@@ -49,6 +49,18 @@ TEST(OpenConvTranspose, PhasesAsChannelsOfOneConvolution) {
 )");
 }
 
+// Of four phases one has a kernel: what stands beside it are zeros, and so are the rows between.
+TEST(OpenConvTranspose, PhasesWithoutAKernelAreZerosOfTheirNeighbours) {
+  const ir::Graph g = parsed_graph(lines_of("f32[2, 40, 6, 7]", "f32[40, 48, 1, 1]",
+                                            "f32[2, 48, 12, 14]",
+                                            "pads = [0, 0, -1, -1], strides = [2, 2]"));
+  const ir::Graph opened = open_conv_transpose(g);
+  EXPECT_EQ(count(opened, "conv"), 1u);
+  EXPECT_EQ(count(opened, "concat"), 2u);
+  EXPECT_EQ(count(opened, "expand"), 2u);
+  expect_same_graph_results(g, opened);
+}
+
 // A kernel of 3 elements is one of 1 and one of 2, where a joint convolution would take 2 for both.
 TEST(OpenConvTranspose, PhasesOfTheirOwn) {
   const ir::Graph g = parsed_graph(
