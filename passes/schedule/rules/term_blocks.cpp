@@ -21,8 +21,8 @@ struct Shape {
   BlockAccess by_row, by_column;
   int64_t rows = 1, columns = 1;
   std::vector<size_t> summed;
-  std::vector<int64_t>
-      windows;  // positions, one axis after the other, whose rows run on from those before
+  // Positions of a window, one axis after the other, whose rows run on from those before.
+  std::vector<int64_t> windows;
 };
 
 bool lies_plain(const ScheduleState& s, const BlockAccess& a) {
@@ -44,7 +44,7 @@ std::optional<Shape> shape_of(const ScheduleState& s, const Block& b) {
   for (size_t k = 0; k < b.axes.size(); ++k) {
     const auto extent = as_int(b.axes[k].extent);
     const auto first = operands[0].stride(k), second = operands[1].stride(k);
-    if (!extent || !first || !second) return std::nullopt;
+    if (!extent || *extent < 1 || !first || !second) return std::nullopt;
     if (*extent == 1) continue;
     if (*first != 0 && *second != 0) {
       if (b.axes[k].kind == AxisKind::kReduce) shape.summed.push_back(k);
@@ -60,11 +60,11 @@ std::optional<Shape> shape_of(const ScheduleState& s, const Block& b) {
   }
   if (of_rows != 1 || of_columns != 1 || shape.by_row.buffer == shape.by_column.buffer)
     return std::nullopt;
+  if (accesses.back().stride(row) != shape.columns) return std::nullopt;
   int64_t joined = shape.rows;
   for (size_t k = b.axes.size(); k-- > 0;)
     if (is_parallel(b.axes[k]) && shape.by_column.stride(k) == 0 &&
-        shape.by_row.stride(k) == joined &&
-        accesses.back().stride(k) == joined * accesses.back().stride(row).value_or(0)) {
+        shape.by_row.stride(k) == joined && accesses.back().stride(k) == joined * shape.columns) {
       shape.windows.push_back(*as_int(b.axes[k].extent));
       joined *= shape.windows.back();
     }

@@ -54,7 +54,9 @@ std::vector<int64_t> layout_of(const Panels& p) {
 void copy_operands(ScheduleState& s, const std::string& block) {
   const BlockPlace place = s.place(block);
   if (place.loops.size() < place.block->axes.size()) return;
-  if (term_blocks(s, *place.block) && s.decide_whether(block + ".pass_once", true, Bits::kKept))
+  const bool in_a_step = place.loops.size() > place.block->axes.size();
+  if (!in_a_step && term_blocks(s, *place.block) &&
+      s.decide_whether(block + ".pass_once", true, Bits::kKept))
     return;
   const std::vector<Panels> panels = copied_operands(s, place);
   if (panels.empty() || !s.decide_whether(block + ".copy_operands", true, Bits::kKept)) return;

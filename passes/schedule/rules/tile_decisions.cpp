@@ -57,6 +57,7 @@ void TileRule::decide() {
   } else {
     decide_apart();
   }
+  if (matrix_ || !shared) blocks_.reset();
   if (dot_) s_.note(name_ + ": sums of " + std::to_string(dot_) + " products by one instruction");
   if (!outer_.empty() && outer_loops_ == 0 && !blocks_)
     columns_first_ = s_.decide_whether(loop("columns_first"),
