@@ -69,4 +69,21 @@ Expr bound(const Expr& e, const Ranges& over, bool upper) {
 Expr upper_bound(const Expr& e, const Ranges& over) { return bound(e, over, true); }
 Expr lower_bound(const Expr& e, const Ranges& over) { return bound(e, over, false); }
 
+bool widen(Expr& low, Expr& high, const Expr& l, const Expr& h) {
+  if (!low) {
+    low = l;
+    high = h;
+    return true;
+  }
+  if (can_prove(l <= low))
+    low = l;
+  else if (!can_prove(low <= l))
+    return false;
+  if (can_prove(high <= h))
+    high = h;
+  else if (!can_prove(h <= high))
+    return false;
+  return true;
+}
+
 }  // namespace tilewright::ir

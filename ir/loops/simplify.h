@@ -53,5 +53,7 @@ inline bool can_prove_equal(const Expr& a, const Expr& b, const Ranges& ranges =
 // conservative otherwise. Null when no bound can be given.
 Expr upper_bound(const Expr& e, const Ranges& over);
 Expr lower_bound(const Expr& e, const Ranges& over);
+// Widens [low, high], null at first, to hold [l, h]; false when it cannot be told which is further.
+bool widen(Expr& low, Expr& high, const Expr& l, const Expr& h);
 
 }  // namespace tilewright::ir

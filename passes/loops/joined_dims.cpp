@@ -37,20 +37,7 @@ bool find_region(const std::vector<BufferUse>& uses, size_t depth, const BufferN
     for_each_expr(index, [&](const Expr& x) { reads_memory |= x.kind() == NodeKind::kLoad; });
     if (reads_memory) return false;
     Expr l = lower_bound(index, inner), h = upper_bound(index, inner);
-    if (!l || !h) return false;
-    if (!low) {
-      low = l;
-      high = h;
-      continue;
-    }
-    if (can_prove(l <= low))
-      low = l;
-    else if (!can_prove(low <= l))
-      return false;
-    if (can_prove(high <= h))
-      high = h;
-    else if (!can_prove(h <= high))
-      return false;
+    if (!l || !h || !widen(low, high, l, h)) return false;
   }
   extent = simplify(high - low + Expr(1));
   return as_int(extent).has_value();

@@ -17,24 +17,6 @@ struct Region {
   std::vector<Expr> low, extent;
 };
 
-// Widens [low, high] to hold [l, h]; false when it cannot be told which is further.
-bool widen(Expr& low, Expr& high, const Expr& l, const Expr& h) {
-  if (!low) {
-    low = l;
-    high = h;
-    return true;
-  }
-  if (can_prove(l <= low))
-    low = l;
-  else if (!can_prove(low <= l))
-    return false;
-  if (can_prove(high <= h))
-    high = h;
-  else if (!can_prove(h <= high))
-    return false;
-  return true;
-}
-
 // What the blocks inside `loop` read of a buffer in one iteration.
 Result<Region> region_read(const std::vector<BlockPlace>& blocks, const For* loop,
                            const BufferNode* buffer) {
