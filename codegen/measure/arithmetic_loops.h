@@ -1,5 +1,5 @@
 // Loops of arithmetic in registers, to be timed. Each uses the widest vectors this CPU has and
-// returns the operations it made, after some 10 to 100 us.
+// returns the operations it made, after some 50 to 500 us.
 #pragma once
 
 namespace tilewright::measure {

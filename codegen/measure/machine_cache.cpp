@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr int kVersion = 3;  // of the terms and of how they are measured
+constexpr int kVersion = 4;  // of the terms and of how they are measured
 constexpr uintmax_t kMostBytes = 1 << 16;
 constexpr const char* kAll = "_all";
 

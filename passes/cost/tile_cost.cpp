@@ -188,7 +188,7 @@ std::string explain(const TileChoice& choice, int64_t lanes, int registers) {
                 static_cast<long long>(t.rows), static_cast<long long>(t.vectors),
                 static_cast<long long>(lanes), static_cast<long long>(t.rows * t.vectors),
                 registers, cycles(t), t.multiply, t.loads, t.latency, t.stream, t.conflicts,
-                t.start, 100 * t.row_use, 100 * t.column_use, 100 * t.balance, 100 * t.score,
+                t.start + t.again, 100 * t.row_use, 100 * t.column_use, 100 * t.balance, 100 * t.score,
                 static_cast<long long>(n.rows), static_cast<long long>(n.vectors), 100 * n.score);
   return text;
 }

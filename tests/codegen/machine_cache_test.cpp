@@ -123,9 +123,9 @@ TEST_F(MachineCache, RefusesAnotherMachineOrVersion) {
   ASSERT_TRUE(write_speed(file(), some_speed(), other).ok());
   EXPECT_EQ(refusal(), "of another machine");
   write_changed([](auto& json) { json["version"] = 999; });
-  EXPECT_EQ(refusal(), "not of version 3");
+  EXPECT_EQ(refusal(), "not of version 4");
   write_changed([](auto& json) { json["version"] = "1"; });
-  EXPECT_EQ(refusal(), "not of version 3");
+  EXPECT_EQ(refusal(), "not of version 4");
 }
 
 TEST_F(MachineCache, RefusesDamagedFiles) {

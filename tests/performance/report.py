@@ -63,8 +63,8 @@ def write_kernels(cpu, out, files):
     c = {k: float(v) for k, v in runs[0]["context"].items() if isinstance(v, str) and v.replace(".", "", 1).isdigit()}
     lines = [
         f"Kernels with default schedules, {cpu}, {today()}: medians of warm runs, and the least.",
-        "% peak: of the measured f32 or int8 multiply-adds. % memory: the time that memory takes for the operands and",
-        "results, each moved once, over the time of the run; above 100 they come from caches.",
+        "% peak: of f32 multiply-adds as measured beside each kernel, or of int8 ones. % memory: the time that",
+        "memory takes for the operands and results, each moved once, over the time of the run; above 100 they come from caches.",
         "Measured, one thread and all: "
         f"{c['f32_gflops']:.0f} and {c['f32_gflops_all']:.0f} GFLOP/s f32, "
         f"{c['int8_gops']:.0f} and {c['int8_gops_all']:.0f} GOP/s int8,",

@@ -63,7 +63,8 @@ bool TileRule::share_out_rows() {
       (threads == 1 && !moves_rows_through_memory()))
     return false;
   const int64_t tiles = *rows / tile_.rows, kept = panels_kept();
-  const bool in_parts = kept > 1 && kept < panels(), whole = *rows % tile_.rows == 0 || tiles >= kManyTiles * threads;
+  const bool in_parts = kept > 1 && kept < panels(),
+             whole = *rows % tile_.rows == 0 || tiles >= kManyTiles * threads;
   if (tiles < threads || panels() < 2 ||
       (!whole && !(in_parts && panels() / kept % threads == 0)) ||
       !s_.decide_whether(loop("rows_first"), kept > 1, Bits::kKept))
