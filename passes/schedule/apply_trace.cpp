@@ -38,7 +38,8 @@ constexpr std::array<Primitive, 24> kPrimitives{{
     {"tensorize", "names: loop, instruction", 2, 0, tensorize},
     {"stream", "names: block", 1, 0, stream},
     {"prefetch", "names: block, buffer; numbers: elements ahead", 2, 1, prefetch},
-    {"prefetch_next", "names: block, reader, buffer, loop; numbers: elements, kind", 4, 2,
+    {"prefetch_next",
+     "names: block, reader, buffer, loop; numbers: elements, kind, iterations ahead", 4, 3,
      prefetch_next},
 }};
 

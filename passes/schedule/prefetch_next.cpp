@@ -23,14 +23,16 @@ namespace {
 
 constexpr int64_t kLine = 64;
 
-// Where the block first accesses the buffer in the next iteration of the loop at `depth`, as the loops around it say.
-Expr next_access(const BlockPlace& place, const std::string& buffer, size_t depth) {
+// Where the block first accesses the buffer so many iterations later of the loop at `depth`, as the loops around it
+// say.
+Expr later_access(const BlockPlace& place, const std::string& buffer, size_t depth,
+                  int64_t iterations) {
   const Block& b = *place.block;
   VarMap axes, first;
   for (size_t i = 0; i < b.axes.size(); ++i) axes[b.axes[i].var.get()] = b.bindings[i];
   for (size_t i = depth + 1; i < place.loops.size(); ++i)
     first[place.loops[i]->var.get()] = Expr(0);
-  first[place.loops[depth]->var.get()] = place.loops[depth]->var + 1;
+  first[place.loops[depth]->var.get()] = place.loops[depth]->var + iterations;
   Expr found;
   const auto see = [&](const Buffer& accessed, const std::vector<Expr>& indices) {
     if (!found && accessed->name == buffer) found = flat_index(*accessed, indices);
@@ -70,34 +72,37 @@ std::optional<Spread> spread_over(const std::vector<const For*>& steps, int64_t 
 }  // namespace
 
 Result<Kernel> prefetch_next(const Kernel& k, const Step& step) {
-  constexpr int64_t kMostLines = 4;  // of a step
+  constexpr int64_t kMostLines = 4, kMostAtOnce = 16;
   const std::string &block = step.names[0], &reader = step.names[1], &loop = step.names[3];
-  const int64_t elements = step.numbers[0], kind = step.numbers[1];
+  const int64_t elements = step.numbers[0], kind = step.numbers[1], iterations = step.numbers[2];
   TW_ASSIGN(const BlockPlace place, find_block(k.body, block));
   TW_ASSIGN(const BlockPlace reads, find_block(k.body, reader));
   TW_ASSIGN(const Buffer buffer, find_buffer(k, step.names[2]));
-  if (elements < 1 || kind < 0 || kind > static_cast<int64_t>(PrefetchKind::kWrite))
-    return invalid(std::to_string(elements) + " elements, kind " + std::to_string(kind));
+  if (elements < 1 || kind < 0 || kind > static_cast<int64_t>(PrefetchKind::kWrite) ||
+      iterations < 1)
+    return invalid(std::to_string(elements) + " elements, kind " + std::to_string(kind) + ", " +
+                   std::to_string(iterations) + " iterations");
   if (buffer->scope != Scope::kParam)
     return invalid("'" + buffer->name + "' is no parameter of the kernel");
   const size_t depth = depth_of(place, loop), there = depth_of(reads, loop);
   if (depth == place.loops.size() || there == reads.loops.size() ||
       place.loops[depth] != reads.loops[there])
     return invalid("loop '" + loop + "' is not around '" + block + "' and '" + reader + "'");
-  const Expr next = next_access(reads, buffer->name, there);
+  const Expr next = later_access(reads, buffer->name, there, iterations);
   if (!next) return invalid("block '" + reader + "' does not access '" + buffer->name + "'");
   std::vector<const For*> steps;
   for (size_t i = depth + 1; i < place.loops.size(); ++i)
     if (place.loops[i]->loop_kind == LoopKind::kSerial) steps.push_back(place.loops[i]);
   const auto spread = spread_over(steps, elements);
-  if (!spread || steps.empty()) return invalid("no loops of known extents inside '" + loop + "'");
+  if (!spread) return invalid("no loops of known extents inside '" + loop + "'");
+  const bool at_once = steps.empty();
+  if (at_once) steps.push_back(place.loops[depth]);
   const int64_t line = kLine / byte_size(buffer->dtype), lines = (spread->each + line - 1) / line;
-  if (lines > kMostLines)
+  if (lines > (at_once ? kMostAtOnce : kMostLines))
     return invalid(std::to_string(lines) + " lines for each step inside '" + loop + "'");
   std::vector<Stmt> body;
   for (int64_t n = 0; n < lines; ++n)
-    body.push_back(prefetch_line(buffer,
-                                 simplify(next + spread->at + Expr(n * line)),
+    body.push_back(prefetch_line(buffer, simplify(next + spread->at + Expr(n * line)),
                                  static_cast<PrefetchKind>(kind)));
   body.push_back(steps.back()->body);
   return with_body(k, replace_loop(k.body, steps.back(), [&](const For& f) {

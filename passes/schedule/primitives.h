@@ -71,11 +71,12 @@ Result<ir::Kernel> stream(const ir::Kernel& k, const Step& step);  // names: blo
 // near.
 Result<ir::Kernel> prefetch(const ir::Kernel& k,
                             const Step& step);  // names: block, buffer; numbers: elements ahead
-// While an iteration of `loop` runs in `block`, what begins `elements` of storage further on than what `reader`
-// accesses of a parameter in it first, and is as long, is brought near, a line or so with each step of the loops
-// inside. kind: 0 near, 1 outer, 2 to be written (PrefetchKind).
+// While an iteration of `loop` runs in `block`, what begins where `reader` accesses a parameter first so many
+// iterations later, and is `elements` long, is brought near, a line or so with each step of the loops inside; all of it
+// at once where there are none. kind: 0 near, 1 outer, 2 to be written (PrefetchKind).
 Result<ir::Kernel> prefetch_next(const ir::Kernel& k, const Step& step);  // names: block, reader,
                                                                           // buffer, loop; numbers:
-                                                                          // elements, kind
+                                                                          // elements, kind,
+                                                                          // iterations
 
 }  // namespace tilewright::passes

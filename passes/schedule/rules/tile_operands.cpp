@@ -111,6 +111,11 @@ int64_t TileRule::panels() const {
   return extent_or(block_.axes[parallel_[j_]].extent, 1) / (tile_.vectors * lanes_);
 }
 
+int64_t TileRule::all_panels() const {
+  const int64_t width = tile_.vectors * lanes_;
+  return (columns_ + width - 1) / width;
+}
+
 // Do all places that the axes around make read the same columns?
 bool TileRule::shares_weights() const {
   const auto accesses = block_accesses(block_);

@@ -60,6 +60,13 @@ double TileRule::cycles_inside(const std::string& loop) const {
   return cycles;
 }
 
+// Of one tile: rows that several panels pass over are read as fast as the first of these goes.
+double TileRule::cycles_of_a_tile() const {
+  double cycles = tile_.multiply;
+  for (size_t r : reduce_) cycles *= static_cast<double>(extent_or(block_.axes[r].extent, 1));
+  return cycles;
+}
+
 // Elements of a tile of rows, where those that an iteration reaches lie side by side without gaps; else 0.
 int64_t TileRule::stretch_of_rows(const std::string& block, const BlockAccess& a, size_t row,
                                   const std::string& around) const {
@@ -75,7 +82,7 @@ int64_t TileRule::stretch_of_rows(const std::string& block, const BlockAccess& a
 }
 
 void TileRule::bring_next(const std::string& block, const BlockAccess& a, const std::string& around,
-                          int64_t elements) {
+                          int64_t elements, double cycles) {
   constexpr size_t kMost = 4;  // buffers
   // Bytes for each cycle of multiply-adds: what passes by more slowly is there in time by itself.
   constexpr double kFast = 1;
@@ -83,7 +90,7 @@ void TileRule::bring_next(const std::string& block, const BlockAccess& a, const 
   const bool seen = std::find(brought_.begin(), brought_.end(), a.buffer->name) != brought_.end();
   if (a.buffer->scope != Scope::kParam || seen || brought_.size() == kMost ||
       bytes_of(*a.buffer) <= bytes_of_a_panel(s_.machine()) || bytes == 0 ||
-      (!blocks_ && static_cast<double>(bytes) < kFast * cycles_inside(around)))
+      static_cast<double>(bytes) < kFast * cycles)
     return;
   brought_.push_back(a.buffer->name);
   if (!s_.decide_whether(name_ + ".next_" + a.buffer->name, true, Bits::kKept)) return;
@@ -91,17 +98,40 @@ void TileRule::bring_next(const std::string& block, const BlockAccess& a, const 
                     : bytes <= bytes_beside_a_stream(s_.machine()) ? PrefetchKind::kNear
                                                                    : PrefetchKind::kOuter;
   if (s_.apply("prefetch_next", {name_, block, a.buffer->name, around},
-               {elements, static_cast<int64_t>(kind)}))
+               {elements, static_cast<int64_t>(kind), 1}))
     s_.note(block + ": what comes next of '" + a.buffer->name + "' is brought near meanwhile");
   else
     s_.lose_step();
 }
 
+// A panel that the first cache does not hold streams from the second one for each tile of rows. The processor's
+// own prefetchers keep up with that, and the tile waits all the same now and then.
+void TileRule::bring_stream() {
+  constexpr int64_t kAhead = 8;  // iterations
+  if (dot_ || reduce_.empty() || row_count_ < 2 * tile_.rows) return;
+  const BlockPlace p = s_.place(name_);
+  std::string around;
+  for (const For* f : p.loops)
+    if (f->loop_kind == LoopKind::kSerial) around = f->var.name();
+  for (const BlockAccess& a : block_accesses(*p.block)) {
+    if (a.write || a.buffer->scope != Scope::kParam ||
+        width_of_panels(a) != tile_.vectors * lanes_ ||
+        bytes_of_panels(a) / columns_ * width_of_panels(a) <= s_.machine().l1_bytes)
+      continue;
+    int64_t elements = width_of_panels(a);
+    if (slides_) elements *= extent_or(block_.axes[reduce_in_order().back()].extent, 1);
+    if (s_.decide_whether(name_ + ".stream_" + a.buffer->name, true, Bits::kKept))
+      s_.attempt("prefetch_next", {name_, name_, a.buffer->name, around},
+                 {elements, static_cast<int64_t>(PrefetchKind::kNear), kAhead});
+  }
+}
+
 void TileRule::prefetch() {
   if (rows_.empty() || outer_loops_ > 0 || matrix_) return;
+  bring_stream();
   if (blocks_) {
     for (const BlockAccess& a : block_accesses(*s_.place(name_).block))
-      if (!a.write) bring_next(name_, a, hoisted_.back(), stretch_of_terms(a));
+      if (!a.write) bring_next(name_, a, hoisted_.back(), stretch_of_terms(a), 0);
     return;
   }
   if (!hoisted_.empty()) return;
@@ -112,15 +142,17 @@ void TileRule::prefetch() {
   if (tiles.empty()) return;
   for (const BlockAccess& a : block_accesses(*s_.place(name_).block))
     if (!a.write && !s_.is_constant(a.buffer) && a.stride(column) == 0)
-      bring_next(name_, a, tiles, stretch_of_rows(name_, a, row, tiles));
+      bring_next(name_, a, tiles, stretch_of_rows(name_, a, row, tiles), cycles_of_a_tile());
   for (const BlockAccess& a : block_accesses(*s_.place(e_).block))
-    if (a.stride(j_) == 1) bring_next(e_, a, tiles, stretch_of_rows(e_, a, rows_[0], tiles));
+    if (a.stride(j_) == 1)
+      bring_next(e_, a, tiles, stretch_of_rows(e_, a, rows_[0], tiles), cycles_inside(tiles));
   if (panels.empty() || cycles_inside(panels) <= cycles_inside(tiles)) return;
   for (const BlockAccess& a : block_accesses(*s_.place(name_).block))
     if (!a.write && width_of_panels(a) == tile_.vectors * lanes_)
       bring_next(
           name_, a, panels,
-          bytes_of_panels(a) / byte_size(a.buffer->dtype) / columns_ * tile_.vectors * lanes_);
+          bytes_of_panels(a) / byte_size(a.buffer->dtype) / columns_ * tile_.vectors * lanes_,
+          cycles_inside(panels));
 }
 
 }  // namespace tilewright::passes

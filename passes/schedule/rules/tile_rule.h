@@ -68,7 +68,8 @@ class TileRule : public BlockRule {
   };
   int64_t bytes_of_panels(const BlockAccess& a) const;
   OperandBytes operand_bytes() const;
-  int64_t panels() const;  // of columns, whole ones
+  int64_t panels() const;      // of columns, whole ones
+  int64_t all_panels() const;  // with one that lacks columns
 
   // Constants that move with j are laid out in the order in which the tile reads them.
   void pack_operands();
@@ -123,9 +124,12 @@ class TileRule : public BlockRule {
   double cycles_inside(const std::string& loop) const;
   int64_t stretch_of_rows(const std::string& block, const BlockAccess& a, size_t row,
                           const std::string& around) const;
-  // In an iteration of the loop `around`, so many elements behind what it reads of the operand first.
+  double cycles_of_a_tile() const;
+  // In an iteration of the loop `around`, so many elements behind what it reads of the operand first; cycles: in
+  // which these are read.
   void bring_next(const std::string& block, const BlockAccess& a, const std::string& around,
-                  int64_t elements);
+                  int64_t elements, double cycles);
+  void bring_stream();
   void prefetch();
 
   std::string e_;
@@ -143,7 +147,7 @@ class TileRule : public BlockRule {
   int64_t depth_ = 0;                 // and the extent of that reduction
   int64_t packed_lanes_ = 0;          // of an operand that is packed already
   std::optional<MatrixTile> matrix_;  // the rows of a tile are not unrolled then
-  bool asks_where_ = false;  // something is computed with the row itself
+  bool asks_where_ = false;           // something is computed with the row itself
   ir::Expr row_extent_ = 1;
   int64_t lanes_ = 1;
   TileCost tile_;

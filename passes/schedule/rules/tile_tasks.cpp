@@ -24,30 +24,29 @@ void TileRule::parallelize_step() {
   if (s_.decide_whether(loop("fork"), true, Bits::kKept)) s_.attempt("parallelize", {tasks});
 }
 
-// Is what moves with the rows, results among it, known to be far larger than the second cache? Pieces of all
-// rows for each panel are what no prefetcher follows.
+// Is what moves with the rows, results among it, known to be more than a part of the second cache? Then it comes
+// from memory for each panel.
 bool TileRule::moves_rows_through_memory() const {
-  constexpr int64_t kTimesL2 = 4;
+  constexpr int64_t kPart = 4;
   const auto accesses = block_accesses(block_);
   return std::any_of(accesses.begin(), accesses.end(), [&](const BlockAccess& a) {
     return a.stride(parallel_[rows_[0]]) != 0 &&
-           bytes_of(*a.buffer) > kTimesL2 * s_.machine().l2_bytes;
+           kPart * bytes_of(*a.buffer) > s_.machine().l2_bytes;
   });
 }
 
 // Panels of columns that all tiles of rows find in the second cache, as they do all panels, or parts of these of equal
-// size; 1: too few for a tile of rows to stay in the first one meanwhile.
+// size. A tile of rows comes from memory once for these, instead of once for each.
 int64_t TileRule::panels_kept() const {
-  constexpr int64_t kFewest = 3;
   int64_t bytes = 0;
   for (const BlockAccess& a : block_accesses(block_))
     if (!a.write && a.stride(parallel_[rows_[0]]) == 0)
       bytes += !s_.is_constant(a.buffer) && width_of_panels(a) > 0 ? bytes_of_panels(a)
                                                                    : bytes_of(*a.buffer);
-  const int64_t n = panels(), room = bytes_of_a_panel(s_.machine());
+  const int64_t n = all_panels(), room = bytes_of_a_panel(s_.machine());
   if (bytes <= room) return n;
-  if (columns_ % (tile_.vectors * lanes_) != 0 || !moves_rows_through_memory()) return 1;
-  for (int64_t kept = std::min(n - 1, room * n / bytes); kept >= kFewest; --kept)
+  if (!moves_rows_through_memory()) return 1;
+  for (int64_t kept = std::min(n - 1, room * n / bytes); kept > 1; --kept)
     if (n % kept == 0) return kept;
   return 1;
 }
@@ -62,11 +61,10 @@ bool TileRule::share_out_rows() {
   if (columns_first_ || !hoisted_.empty() || rows_.empty() || !rows ||
       (threads == 1 && !moves_rows_through_memory()))
     return false;
-  const int64_t tiles = *rows / tile_.rows, kept = panels_kept();
-  const bool in_parts = kept > 1 && kept < panels(),
+  const int64_t tiles = *rows / tile_.rows, kept = panels_kept(), n = all_panels();
+  const bool in_parts = kept > 1 && kept < n,
              whole = *rows % tile_.rows == 0 || tiles >= kManyTiles * threads;
-  if (tiles < threads || panels() < 2 ||
-      (!whole && !(in_parts && panels() / kept % threads == 0)) ||
+  if (tiles < threads || panels() < 2 || (!whole && !(in_parts && n / kept % threads == 0)) ||
       !s_.decide_whether(loop("rows_first"), kept > 1, Bits::kKept))
     return false;
   return s_.all_or_nothing([&] {

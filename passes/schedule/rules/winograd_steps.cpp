@@ -156,7 +156,7 @@ void WinogradRule::prefetch_weights() {
     if (s_.decide_whether(name(kWinogradProduct, "next_weights"), true, Bits::kKept))
       s_.attempt("prefetch_next",
                  {kWinogradProduct, kWinogradProduct, a.buffer->name, loop(kSums, 1)},
-                 {sizes_.in_channels * width_, static_cast<int64_t>(PrefetchKind::kOuter)});
+                 {sizes_.in_channels * width_, static_cast<int64_t>(PrefetchKind::kOuter), 1});
   }
 }
 
