@@ -13,6 +13,7 @@
 #include <cstring>
 #include <functional>
 #include <new>
+#include <numeric>
 #include <vector>
 
 #include "codegen/measure/arithmetic_loops.h"
@@ -253,6 +254,21 @@ Peak measure_peak(int threads) {
   ThreadPool pool(threads);
   return {best_rate(pool, f32_multiply_adds) / 1e9,
           bandwidth(pool, Access::kRead, footprints(pool.worker_count()).memory)};
+}
+
+double PeakNow::gflops() {
+  constexpr int kCalls = 2;
+  const auto workers = static_cast<size_t>(pool_.worker_count());
+  std::vector<double> rates(workers);
+  std::barrier together(static_cast<std::ptrdiff_t>(workers));
+  on_every_worker(pool_, [&](int t) {
+    together.arrive_and_wait();
+    const double begin = seconds_now();
+    double done = 0;
+    for (int i = 0; i < kCalls; ++i) done += f32_multiply_adds();
+    rates[static_cast<size_t>(t)] = done / (seconds_now() - begin);
+  });
+  return std::accumulate(rates.begin(), rates.end(), 0.0) / 1e9;
 }
 
 Peak peak_of(const ir::MachineSpeed& s, int threads) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/machine.h"
+#include "runtime/thread_pool.h"
 
 namespace tilewright::measure {
 
@@ -18,7 +19,17 @@ struct Peak {
   double memory_read = 0;  // GB/s
 };
 Peak measure_peak(int threads);  // in some 0.3 s
-// The same from figures measured before, interpolated by at_threads.
+// What f32 multiply-adds of a number of threads reach at this moment, in some 0.3 ms: clocks change from one moment to
+// the next, and a kernel is to be held against that of its own.
+class PeakNow {
+ public:
+  explicit PeakNow(int threads) : pool_(threads) {}
+  double gflops();
+
+ private:
+  ThreadPool pool_;
+};
+// The same as measure_peak from figures measured before, interpolated by at_threads.
 Peak peak_of(const ir::MachineSpeed& speed, int threads);
 
 }  // namespace tilewright::measure

@@ -55,8 +55,7 @@ double memory_seconds(const KernelGraph& graph) {
          (out - both) / rate(s.memory_write, s.memory_write_all);
 }
 
-// f32_gflops: what multiply-adds reach beside the row, as the machine's clock and its neighbours change from one
-// minute to the next.
+// f32_gflops: what multiply-adds reach between the runs, as clocks change from one moment to the next.
 void count(benchmark::State& state, const KernelGraph& graph, double seconds, double f32_gflops) {
   const ir::MachineSpeed& s = setting.speed;
   state.counters["ms"] = seconds * 1e3;
@@ -88,21 +87,23 @@ Result<double> time_run(Kernel& kernel) {
   return static_cast<double>(nanoseconds) / 1e9;
 }
 
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 void run(benchmark::State& state, Kernel& kernel) {
-  std::vector<double> times;
-  const bool has_peak = kernel.graph.operations > 0 && !kernel.graph.int8;
-  const auto peak_now = [&] {
-    return has_peak ? measure::measure_peak(setting.threads).gflops : 0;
-  };
-  const double before = peak_now();
+  std::vector<double> times, peaks;
+  measure::PeakNow peak(setting.threads);
   for (auto _ : state) {
+    peaks.push_back(peak.gflops());
     const Result<double> seconds = time_run(kernel);
     if (!seconds.ok()) return state.SkipWithError(seconds.error().to_string().c_str());
     times.push_back(*seconds);
     state.SetIterationTime(*seconds);
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<long>(times.size() / 2), times.end());
-  count(state, kernel.graph, times[times.size() / 2], std::max(before, peak_now()));
+  count(state, kernel.graph, median(times), median(peaks));
   state.counters["least_ms"] = *std::min_element(times.begin(), times.end()) * 1e3;
 }
 

@@ -18,10 +18,10 @@ struct Setting {
 };
 void set_setting(const Setting& setting);  // before the first benchmark runs
 
-// Registers a benchmark "suite/case". Its counters, by the median of the runs: ms; GFLOP/s and
-// `peak`, the part of the measured peak (GOP/s and the peak of int8 where the graph says so), where
-// the graph has operations; GB/s of the bytes that it reads and writes at least, and `bandwidth`,
-// the time that memory takes for them over the time of the run: above 1 where caches hold them.
+// Registers a benchmark "suite/case". Its counters, by the median of the runs: ms; where the graph has operations,
+// GFLOP/s and `peak`, the part of peak_GFLOP/s, which is the median of what multiply-adds reached before each run
+// (GOP/s and the measured peak of int8 where the graph says so); GB/s of the bytes that it reads and writes at least,
+// and `bandwidth`, the time that memory takes for them over the time of the run: above 1 where caches hold them.
 // And least_ms, of the fastest run: what is left of a run where other work interrupts most.
 void add_benchmark(const std::string& name, std::function<void(KernelGraph&)> build);
 

@@ -36,8 +36,9 @@ bool TileRule::moves_rows_through_memory() const {
 }
 
 // Panels of columns that all tiles of rows find in the second cache, as they do all panels, or parts of these of equal
-// size. A tile of rows comes from memory once for these, instead of once for each.
+// size. A tile of rows comes from memory once for these, instead of once for each; 1: too few to be worth that.
 int64_t TileRule::panels_kept() const {
+  constexpr int64_t kFewest = 3;
   int64_t bytes = 0;
   for (const BlockAccess& a : block_accesses(block_))
     if (!a.write && a.stride(parallel_[rows_[0]]) == 0)
@@ -46,7 +47,7 @@ int64_t TileRule::panels_kept() const {
   const int64_t n = all_panels(), room = bytes_of_a_panel(s_.machine());
   if (bytes <= room) return n;
   if (!moves_rows_through_memory()) return 1;
-  for (int64_t kept = std::min(n - 1, room * n / bytes); kept > 1; --kept)
+  for (int64_t kept = std::min(n - 1, room * n / bytes); kept >= kFewest; --kept)
     if (n % kept == 0) return kept;
   return 1;
 }
