@@ -217,9 +217,11 @@ class ChooseLayouts : public GraphRewriter {
         decision_name(graph_, n, "operand" + std::to_string(i)), ways.names, ways.usual,
         Bits::kKept)];
     if (layout.empty()) return v;
-    // They are transformed into panels as well as into rows.
+    // They are transformed, or transposed, into panels as well as into rows.
     if (const NodeRef maker = producer(v);
-        maker && maker->op == ops::winograd_weights() && used_once(v)) {
+        maker && used_once(v) &&
+        (maker->op == ops::winograd_weights() ||
+         (maker->op == ops::transpose() && layout.back().modulus != 0))) {
       graph_.value(v).layout = layout;
       return v;
     }

@@ -105,6 +105,55 @@ class OpenConvTranspose : public GraphRewriter {
     return w;
   }
 
+  // Weights, and whether they lie [k..., c, m] instead of [c, m, k...].
+  struct Weights {
+    ValueId values = kNone;
+    bool windows_first = false;
+  };
+  // Several phases take matrices [c, m] of their own, instead of elements that are a window apart.
+  Weights by_positions(ValueId w, const TransposedConv& t) {
+    if (t.group != 1 || t.strides == Ints(t.spatial(), 1) || t.reach == Ints(t.spatial(), 1))
+      return {w};
+    const Ints order{2, 0, 1};
+    if (t.spatial() == 1) return {transpose(w, order), true};
+    int64_t positions = 1;
+    for (int64_t r : t.reach) positions *= r;
+    Ints result = t.reach;
+    result.insert(result.end(), {t.c, t.m});
+    return {reshape(transpose(reshape(w, Ints{t.c, t.m, positions}), order), result), true};
+  }
+  // [c, m, k...] to [m, c / group, k...].
+  ValueId of_outputs(const Weights& w, const TransposedConv& t) {
+    const auto n = static_cast<int64_t>(t.spatial());
+    Ints perm{1, 0}, split{t.group, t.c / t.group, t.m}, order{0, 2, 1},
+        result{t.group * t.m, t.c / t.group};
+    if (w.windows_first) perm = {n + 1, n};
+    for (int64_t d = 0; d < n; ++d) {
+      perm.push_back(w.windows_first ? d : d + 2);
+      if (t.group == 1) continue;
+      order.push_back(d + 3);
+      split.push_back(*as_int(dim(w.values, static_cast<size_t>(d + 2))));
+      result.push_back(split.back());
+    }
+    return t.group == 1 ? transpose(w.values, perm)
+                        : reshape(transpose(reshape(w.values, split), order), result);
+  }
+  // So many steps along a dimension of the window, from the last one to `first`.
+  Weights backwards(const Weights& w, size_t d, int64_t first, int64_t steps, int64_t stride) {
+    const size_t at = w.windows_first ? d : d + 2;
+    if (is_one(dim(w.values, at))) return w;
+    const int64_t last = first + (steps - 1) * stride;
+    return {steps == 1 ? slice(w.values, at, first, first + 1, 1)
+                       : slice(w.values, at, last, first ? first - 1 : INT64_MIN, -stride),
+            w.windows_first};
+  }
+  ValueId channel_weights(ValueId w, const TransposedConv& t) {
+    if (t.strides != Ints(t.spatial(), 1)) return phase_weights(w, t);
+    Weights all{w};
+    for (size_t d = 0; d < t.spatial(); ++d) all = backwards(all, d, 0, t.steps[d], 1);
+    return of_outputs(all, t);
+  }
+
   // [b, m * phases, q...] to [b, m, q * stride...].
   ValueId interleaved(ValueId y, const TransposedConv& t) {
     const size_t n = t.spatial();
@@ -126,7 +175,7 @@ class OpenConvTranspose : public GraphRewriter {
     const size_t n = t.spatial();
     Ints pads;
     for (size_t d = 0; d < 2 * n; ++d) pads.push_back(t.steps[d % n] - 1);
-    const ValueId y = interleaved(conv(x, phase_weights(dilated(w, t), t), t, pads), t);
+    const ValueId y = interleaved(conv(x, channel_weights(dilated(w, t), t), t, pads), t);
     std::vector<Expr> cut(2 * (n + 2), Expr(0));
     bool any = false;
     for (size_t d = 0; d < n; ++d) {
@@ -138,21 +187,20 @@ class OpenConvTranspose : public GraphRewriter {
   }
 
   // The convolution of one phase in each dimension.
-  ValueId phase_conv(ValueId x, ValueId w, TransposedConv t, const std::vector<Phase>& phase) {
+  ValueId phase_conv(ValueId x, Weights w, const TransposedConv& t,
+                     const std::vector<Phase>& phase) {
     const size_t n = t.spatial();
     Ints pads(2 * n), cut(2 * (n + 2), 0);
     for (size_t d = 0; d < n; ++d) {
       const Phase& p = phase[d];
-      if (t.strides[d] > 1) w = slice(w, d + 2, p.first, INT64_MAX, t.strides[d]);
-      t.reach[d] = t.steps[d] = p.steps;
+      w = backwards(w, d, p.first, p.steps, t.strides[d]);
       pads[d] = std::max<int64_t>(p.before, 0);
       pads[d + n] = std::max<int64_t>(p.after, 0);
       cut[d + 2] = std::min<int64_t>(p.before, 0);
       cut[d + 4 + n] = std::min<int64_t>(p.after, 0);
     }
     if (cut != Ints(cut.size(), 0)) x = op(ops::pad(), {x, integers(cut)});
-    t.strides = Ints(n, 1);
-    return conv(x, phase_weights(w, t), t, pads);
+    return conv(x, of_outputs(w, t), t, pads);
   }
 
   ValueId zeros_like(ValueId v) {
@@ -171,7 +219,7 @@ class OpenConvTranspose : public GraphRewriter {
 
   // A convolution for each combination of phases; their results are interleaved.
   ValueId separately(ValueId x, ValueId w, const TransposedConv& t, const Phases& phases) {
-    w = dilated(w, t);
+    const Weights weights = by_positions(dilated(w, t), t);
     std::vector<std::vector<Phase>> combinations(1);
     for (const std::vector<Phase>& of_dimension : phases) {
       std::vector<std::vector<Phase>> longer;
@@ -186,7 +234,7 @@ class OpenConvTranspose : public GraphRewriter {
     for (const std::vector<Phase>& c : combinations) {
       const bool none =
           std::any_of(c.begin(), c.end(), [](const Phase& p) { return p.steps == 0; });
-      parts.push_back(none ? kNone : phase_conv(x, w, t, c));
+      parts.push_back(none ? kNone : phase_conv(x, weights, t, c));
     }
     for (size_t d = t.spatial(); d-- > 0;) {
       const auto each = static_cast<size_t>(t.strides[d]);

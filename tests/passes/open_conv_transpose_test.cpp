@@ -61,41 +61,30 @@ TEST(OpenConvTranspose, PhasesWithoutAKernelAreZerosOfTheirNeighbours) {
   expect_same_graph_results(g, opened);
 }
 
-// A kernel of 3 elements is one of 1 and one of 2, where a joint convolution would take 2 for both.
+// A kernel of 3 elements is one of 1 and one of 2, where a joint convolution would take 2 for both. Each takes
+// matrices of the weights.
 TEST(OpenConvTranspose, PhasesOfTheirOwn) {
   const ir::Graph g = parsed_graph(
       lines_of("f32[1, 5, 6]", "f32[5, 16, 3]", "f32[1, 16, 12]", "pads = [1, 0], strides = [2]"));
   expect_graph(g, open_conv_transpose(g), R"(  input x: f32[1, 5, 6]
   input w: f32[5, 16, 3]
   const v: i64[1] = [1]
-  const v_1: i64[1] = [9223372036854775807]
-  const v_2: i64[1] = [2]
-  const v_3: i64[1] = [2]
-  const v_4: i64[5] = [1, 5, 16, 1, 1]
-  const v_5: i64[3] = [16, 5, 1]
+  const v_1: i64[1] = [2]
+  const v_2: i64[1] = [0]
+  const v_3: i64[1] = [1]
+  const v_4: i64[1] = [2]
+  const v_5: i64[1] = [-9223372036854775808]
   const v_6: i64[1] = [0]
-  const v_7: i64[1] = [9223372036854775807]
-  const v_8: i64[1] = [2]
-  const v_9: i64[1] = [2]
-  const v_10: i64[5] = [1, 5, 16, 2, 1]
-  const v_11: i64[3] = [16, 5, 2]
-  const v_12: i64[1] = [-1]
-  const v_13: i64[1] = [-9223372036854775808]
-  const v_14: i64[1] = [2]
-  const v_15: i64[1] = [-1]
-  y: f32[5, 16, 1] = slice(w, v, v_1, v_2, v_3)
-  y_1: f32[1, 5, 16, 1, 1] = reshape(y, v_4) {allowzero = 1}
-  y_2: f32[1, 16, 1, 5, 1] = transpose(y_1) {perm = [0, 2, 4, 1, 3]}
-  y_3: f32[16, 5, 1] = reshape(y_2, v_5) {allowzero = 1}
-  y_4: f32[1, 16, 6] = conv(x, y_3) {group = 1, pads = [0, 0]}
-  y_5: f32[5, 16, 2] = slice(w, v_6, v_7, v_8, v_9)
-  y_6: f32[1, 5, 16, 2, 1] = reshape(y_5, v_10) {allowzero = 1}
-  y_7: f32[1, 16, 1, 5, 2] = transpose(y_6) {perm = [0, 2, 4, 1, 3]}
-  y_8: f32[16, 5, 2] = reshape(y_7, v_11) {allowzero = 1}
-  y_9: f32[16, 5, 2] = slice(y_8, v_12, v_13, v_14, v_15)
-  y_10: f32[1, 16, 6] = conv(x, y_9) {group = 1, pads = [0, 1]}
-  y_11: f32[1, 16, 12] = concat(y_4, y_10) {axis = 2, interleave = 1}
-  output y_11 as "y"
+  const v_7: i64[1] = [-2]
+  y: f32[3, 5, 16] = transpose(w) {perm = [2, 0, 1]}
+  y_1: f32[1, 5, 16] = slice(y, v, v_1, v_2, v_3)
+  y_2: f32[16, 5, 1] = transpose(y_1) {perm = [2, 1, 0]}
+  y_3: f32[1, 16, 6] = conv(x, y_2) {group = 1, pads = [0, 0]}
+  y_4: f32[2, 5, 16] = slice(y, v_4, v_5, v_6, v_7)
+  y_5: f32[16, 5, 2] = transpose(y_4) {perm = [2, 1, 0]}
+  y_6: f32[1, 16, 6] = conv(x, y_5) {group = 1, pads = [0, 1]}
+  y_7: f32[1, 16, 12] = concat(y_3, y_6) {axis = 2, interleave = 1}
+  output y_7 as "y"
 )");
 }
 

@@ -25,6 +25,7 @@ class InterleaveRule : public BlockRule {
   // that steps over such groups there, and over elements elsewhere.
   bool applies() override {
     constexpr int64_t kMostBytes = 16;  // of a group: larger ones are squares
+    constexpr int64_t kMostPlanes = 9;
     accesses_ = block_accesses(block_);
     int bytes = 1;
     for (const BlockAccess& a : accesses_) bytes = std::max(bytes, byte_size(a.buffer->dtype));
@@ -32,8 +33,8 @@ class InterleaveRule : public BlockRule {
       if (loop_of_axis(block_, i).empty()) return false;
     for (plane_ = 0; plane_ < block_.axes.size(); ++plane_) {
       planes_ = as_int(block_.axes[plane_].extent).value_or(0);
-      if (planes_ < 2 || planes_ * bytes > kMostBytes ||
-          (planes_ != 3 && !std::has_single_bit(static_cast<uint64_t>(planes_))))
+      const bool binary = std::has_single_bit(static_cast<uint64_t>(planes_));
+      if (planes_ < 2 || planes_ > kMostPlanes || (binary && planes_ * bytes > kMostBytes))
         continue;
       for (along_ = 0; along_ < block_.axes.size(); ++along_)
         if (along_ != plane_ && extent(along_) > planes_ && is_interleaved()) return true;

@@ -114,9 +114,11 @@ bool TileRule::find_axes() {
     return extent_or(extent, 0) >= kMostTileRows &&
            !as_int(block_.axes[parallel_[rows_[joined]]].extent);
   };
+  // Where results do not go on so, a place of its own for each row is nothing beside a long sum.
+  const bool anywhere = terms() >= kLongSum;
   while (fits && joined < rows_.size() && !enough() &&
          runs_on(of_block, parallel_[rows_[joined]], parallel_[rows_[0]], extent) &&
-         runs_on(accesses, rows_[joined], rows_[0], extent)) {
+         (anywhere || runs_on(accesses, rows_[joined], rows_[0], extent))) {
     extent = simplify(extent * block_.axes[parallel_[rows_[joined]]].extent);
     ++joined;
   }

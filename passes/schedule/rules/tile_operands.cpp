@@ -42,6 +42,13 @@ int64_t TileRule::rows_of_panels() const {
   return 0;
 }
 
+int64_t TileRule::terms() const {
+  int64_t n = 1;
+  for (size_t r : reduce_)
+    n = std::min<int64_t>(n * extent_or(block_.axes[r].extent, 1), int64_t{1} << 30);
+  return n;
+}
+
 // Steps of the reduction, where rows lie in panels.
 int64_t TileRule::steps_by_panels() const {
   int64_t steps = rows_of_panels() > 0 ? 1 : 0;

@@ -50,22 +50,22 @@ int64_t moves_inside(const BlockPlace& p, const std::string& loop, size_t axis) 
 
 }  // namespace
 
-// Of the multiply-adds of an iteration.
-double TileRule::cycles_inside(const std::string& loop) const {
+// Tiles that are added to in an iteration.
+double TileRule::steps_inside(const std::string& loop) const {
   const BlockPlace p = s_.place(name_);
-  double cycles = tile_.multiply;
+  double steps = 1;
   for (size_t i = p.loops.size(); i-- > 0 && p.loops[i]->var.name() != loop;)
     if (p.loops[i]->loop_kind == LoopKind::kSerial)
-      cycles *= static_cast<double>(extent_or(p.loops[i]->extent, 1));
-  return cycles;
+      steps *= static_cast<double>(extent_or(p.loops[i]->extent, 1));
+  return steps;
+}
+// Of the multiply-adds of an iteration.
+double TileRule::cycles_inside(const std::string& loop) const {
+  return tile_.multiply * steps_inside(loop);
 }
 
 // Of one tile: rows that several panels pass over are read as fast as the first of these goes.
-double TileRule::cycles_of_a_tile() const {
-  double cycles = tile_.multiply;
-  for (size_t r : reduce_) cycles *= static_cast<double>(extent_or(block_.axes[r].extent, 1));
-  return cycles;
-}
+double TileRule::cycles_of_a_tile() const { return tile_.multiply * static_cast<double>(terms()); }
 
 // Elements of a tile of rows, where those that an iteration reaches lie side by side without gaps; else 0.
 int64_t TileRule::stretch_of_rows(const std::string& block, const BlockAccess& a, size_t row,
@@ -84,11 +84,13 @@ int64_t TileRule::stretch_of_rows(const std::string& block, const BlockAccess& a
 void TileRule::bring_next(const std::string& block, const BlockAccess& a, const std::string& around,
                           int64_t elements, double cycles) {
   constexpr size_t kMost = 4;  // buffers
-  // Bytes for each cycle of multiply-adds: what passes by more slowly is there in time by itself.
-  constexpr double kFast = 1;
+  // Bytes for each cycle of multiply-adds: what passes by more slowly is there in time by itself. And of a step.
+  constexpr double kFast = 1, kMostBytes = 256;
   const int64_t bytes = elements * byte_size(a.buffer->dtype);
+  // Steps that have no room for their share wait for memory anyway.
+  const bool crowded = static_cast<double>(bytes) > kMostBytes * steps_inside(around);
   const bool seen = std::find(brought_.begin(), brought_.end(), a.buffer->name) != brought_.end();
-  if (a.buffer->scope != Scope::kParam || seen || brought_.size() == kMost ||
+  if (a.buffer->scope != Scope::kParam || seen || crowded || brought_.size() == kMost ||
       bytes_of(*a.buffer) <= bytes_of_a_panel(s_.machine()) || bytes == 0 ||
       static_cast<double>(bytes) < kFast * cycles)
     return;

@@ -56,6 +56,7 @@ class TileRule : public BlockRule {
   int64_t width_of_panels(const BlockAccess& a) const;
   int64_t given_panels() const;
   int64_t rows_of_panels() const;
+  int64_t terms() const;  // of a sum, as far as they are known
   int64_t steps_by_panels() const;
   int64_t row_bytes() const;  // of the operand that rows are read of; 0: not known
   bool shares_weights() const;
@@ -121,6 +122,7 @@ class TileRule : public BlockRule {
   void parallelize();
 
   std::string loop_that_moves(const std::vector<size_t>& axes) const;
+  double steps_inside(const std::string& loop) const;
   double cycles_inside(const std::string& loop) const;
   int64_t stretch_of_rows(const std::string& block, const BlockAccess& a, size_t row,
                           const std::string& around) const;
@@ -139,7 +141,7 @@ class TileRule : public BlockRule {
   std::vector<size_t> reduce_order_;       // axes that are summed over, outermost first
   int64_t columns_ = 1, row_count_ = 1;    // of all results, as far as they are known
   size_t j_ = 0, outer_count_ = 0, outer_loops_ = 0;
-  static constexpr int64_t kMostWindow = 7;
+  static constexpr int64_t kMostWindow = 7, kLongSum = 64;
   bool slides_ = false;         // the innermost reduction is unrolled: rows share what it reads
   bool columns_first_ = false;  // panels of columns go around the outer axes
   int64_t dot_ = 0;  // terms of a dot product that the innermost reduction goes by; 0: none
