@@ -80,8 +80,11 @@ void LoopsVerifier::check(const DotTile& n) {
 void LoopsVerifier::check(const Prefetch& n) {
   scalar_index(n.offset, "the offset of a prefetch");
   const auto& params = kernel_.params;
-  TW_REQUIRE(std::find(params.begin(), params.end(), n.buffer) != params.end(),
-             "a prefetch of what is no parameter of the kernel");
+  const bool is_param = std::find(params.begin(), params.end(), n.buffer) != params.end(),
+             is_workspace = n.buffer && n.buffer->scope == Scope::kWorkspace &&
+                            live_.count(n.buffer.get()) > 0;
+  TW_REQUIRE(is_param || is_workspace,
+             "a prefetch of what is no parameter of the kernel and no workspace around");
 }
 void LoopsVerifier::check(const Let& n) {
   expr(n.value);

@@ -39,6 +39,8 @@ class FlattenBuffers : public Rewriter {
       return store(flat(st->buffer), {flat_index(*st->buffer, indices)}, rewrite(st->value),
                    st->mask, st->store_kind);
     }
+    if (const auto* p = s.as<Prefetch>())
+      return prefetch_line(flat(p->buffer), rewrite(p->offset), p->prefetch_kind);
     if (const auto* a = s.as<Allocate>()) {
       auto b = std::make_shared<BufferNode>(*a->buffer);
       b->shape = {simplify(storage_elements(*a->buffer))};

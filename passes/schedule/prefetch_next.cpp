@@ -46,6 +46,13 @@ Expr later_access(const BlockPlace& place, const std::string& buffer, size_t dep
   return found ? substitute(substitute(found, axes), first) : Expr();
 }
 
+// Temporaries are placed and shrunk later on, but for those in panels.
+bool stays(const BufferNode& b) {
+  return b.scope == Scope::kWorkspace &&
+         std::any_of(b.layout.begin(), b.layout.end(),
+                     [](const LayoutAxis& a) { return a.divisor != 1 || a.modulus != 0; });
+}
+
 size_t depth_of(const BlockPlace& place, const std::string& loop) {
   const auto found = std::find_if(place.loops.begin(), place.loops.end(),
                                   [&](const For* f) { return f->var.name() == loop; });
@@ -82,8 +89,8 @@ Result<Kernel> prefetch_next(const Kernel& k, const Step& step) {
       iterations < 1)
     return invalid(std::to_string(elements) + " elements, kind " + std::to_string(kind) + ", " +
                    std::to_string(iterations) + " iterations");
-  if (buffer->scope != Scope::kParam)
-    return invalid("'" + buffer->name + "' is no parameter of the kernel");
+  if (buffer->scope != Scope::kParam && !stays(*buffer))
+    return invalid("'" + buffer->name + "' is neither a parameter of the kernel nor in panels");
   const size_t depth = depth_of(place, loop), there = depth_of(reads, loop);
   if (depth == place.loops.size() || there == reads.loops.size() ||
       place.loops[depth] != reads.loops[there])

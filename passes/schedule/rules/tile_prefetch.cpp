@@ -106,28 +106,6 @@ void TileRule::bring_next(const std::string& block, const BlockAccess& a, const 
     s_.lose_step();
 }
 
-// A panel that the first cache does not hold streams from the second one for each tile of rows. The processor's
-// own prefetchers keep up with that, and the tile waits all the same now and then.
-void TileRule::bring_stream() {
-  constexpr int64_t kAhead = 8;  // iterations
-  if (dot_ || reduce_.empty() || row_count_ < 2 * tile_.rows) return;
-  const BlockPlace p = s_.place(name_);
-  std::string around;
-  for (const For* f : p.loops)
-    if (f->loop_kind == LoopKind::kSerial) around = f->var.name();
-  for (const BlockAccess& a : block_accesses(*p.block)) {
-    if (a.write || a.buffer->scope != Scope::kParam ||
-        width_of_panels(a) != tile_.vectors * lanes_ ||
-        bytes_of_panels(a) / columns_ * width_of_panels(a) <= s_.machine().l1_bytes)
-      continue;
-    int64_t elements = width_of_panels(a);
-    if (slides_) elements *= extent_or(block_.axes[reduce_in_order().back()].extent, 1);
-    if (s_.decide_whether(name_ + ".stream_" + a.buffer->name, true, Bits::kKept))
-      s_.attempt("prefetch_next", {name_, name_, a.buffer->name, around},
-                 {elements, static_cast<int64_t>(PrefetchKind::kNear), kAhead});
-  }
-}
-
 void TileRule::prefetch() {
   if (rows_.empty() || outer_loops_ > 0 || matrix_) return;
   bring_stream();

@@ -132,6 +132,8 @@ class TileRule : public BlockRule {
   void bring_next(const std::string& block, const BlockAccess& a, const std::string& around,
                   int64_t elements, double cycles);
   void bring_stream();
+  void bring_panel(const BlockAccess& a);
+  void bring_line_of_pixels(const BlockAccess& a);
   void prefetch();
 
   std::string e_;
