@@ -51,8 +51,8 @@ struct DotTile : StmtNode {
     f("groups", groups);
   }
 };
-// A hint: the line of memory that holds an element of a parameter or workspace is brought near. `offset`: in elements of
-// storage, at every stage; where nothing lies there, nothing happens.
+// A hint: the line of memory that holds an element of a parameter or workspace is brought near. `offset`: in elements
+// of storage, at every stage; where nothing lies there, nothing happens.
 struct Prefetch : StmtNode {
   static constexpr NodeKind kKind = NodeKind::kPrefetch;
   Buffer buffer;
