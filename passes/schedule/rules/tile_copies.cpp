@@ -6,6 +6,8 @@
 // steps of an ordered axis (a recurrent layer's) one copy before them all serves each; a temporary that was made
 // before them is laid out that way at once. Matrices that are values of the graph were copied there
 // (graph/pack_operands.cpp).
+#include <algorithm>
+
 #include "passes/schedule/rules/copied_operands.h"
 #include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/share_out.h"
@@ -16,6 +18,20 @@ namespace tilewright::passes {
 using namespace ir;
 
 namespace {
+
+// Pieces of rows are read, of rows that lie apart: hints go whole rows ahead.
+void prefetch_rows(ScheduleState& s, const std::string& copy, const Panels& p) {
+  constexpr int64_t kFewest = 16;
+  for (const BlockAccess& a : block_accesses(*s.place(copy).block)) {
+    const auto row = a.stride(static_cast<size_t>(p.across.back()));
+    if (a.write || !row || *row <= 0 || bytes_of(*a.buffer) <= s.machine().l2_bytes) continue;
+    const int64_t bytes = *row * byte_size(a.buffer->dtype),
+                  rows = std::max(kFewest, kRowsAhead / bytes);
+    if (!s.decide_whether(copy + ".ahead", true, Bits::kKept)) return;
+    s.attempt("prefetch", {copy, a.buffer->name}, {rows * *row});
+    s.note(copy + ": prefetches what lies " + std::to_string(rows) + " rows further on");
+  }
+}
 
 bool schedule_copy(ScheduleState& s, const std::string& copy, const Panels& p) {
   const auto of_dim = [&](int d) { return copy + ".i" + std::to_string(d); };
@@ -29,7 +45,7 @@ bool schedule_copy(ScheduleState& s, const std::string& copy, const Panels& p) {
       !s.apply("split", {line, group, stream}, {p.streams}) || !s.apply("reorder", order) ||
       !s.apply("vectorize", {lane}))
     return false;
-  prefetch_largest(s, {copy}, kRowsAhead);
+  prefetch_rows(s, copy, p);
   if (!tasks) return true;
   // Images, too, where there are several; rows of a matrix are no tasks.
   std::string task = group;
