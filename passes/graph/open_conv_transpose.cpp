@@ -114,10 +114,12 @@ class OpenConvTranspose : public GraphRewriter {
   Weights by_positions(ValueId w, const TransposedConv& t) {
     if (t.group != 1 || t.strides == Ints(t.spatial(), 1) || t.reach == Ints(t.spatial(), 1))
       return {w};
-    const Ints order{2, 0, 1};
-    if (t.spatial() == 1) return {transpose(w, order), true};
+    constexpr int64_t kMostPositions = 16;  // that one pass over the weights parts in registers
     int64_t positions = 1;
     for (int64_t r : t.reach) positions *= r;
+    if (positions > kMostPositions) return {w};
+    const Ints order{2, 0, 1};
+    if (t.spatial() == 1) return {transpose(w, order), true};
     Ints result = t.reach;
     result.insert(result.end(), {t.c, t.m});
     return {reshape(transpose(reshape(w, Ints{t.c, t.m, positions}), order), result), true};

@@ -51,9 +51,9 @@ TEST(OpenConvTranspose, PhasesAsChannelsOfOneConvolution) {
 
 // Of four phases one has a kernel: what stands beside it are zeros, and so are the rows between.
 TEST(OpenConvTranspose, PhasesWithoutAKernelAreZerosOfTheirNeighbours) {
-  const ir::Graph g = parsed_graph(lines_of("f32[2, 40, 6, 7]", "f32[40, 48, 1, 1]",
-                                            "f32[2, 48, 12, 14]",
-                                            "pads = [0, 0, -1, -1], strides = [2, 2]"));
+  const ir::Graph g =
+      parsed_graph(lines_of("f32[2, 40, 6, 7]", "f32[40, 48, 1, 1]", "f32[2, 48, 12, 14]",
+                            "pads = [0, 0, -1, -1], strides = [2, 2]"));
   const ir::Graph opened = open_conv_transpose(g);
   EXPECT_EQ(count(opened, "conv"), 1u);
   EXPECT_EQ(count(opened, "concat"), 2u);
@@ -86,6 +86,19 @@ TEST(OpenConvTranspose, PhasesOfTheirOwn) {
   y_7: f32[1, 16, 12] = concat(y_3, y_6) {axis = 2, interleave = 1}
   output y_7 as "y"
 )");
+}
+
+// Windows of many positions are sliced where they lie: no pass parts these all at once.
+TEST(OpenConvTranspose, PhasesOfALargeWindow) {
+  const auto of = [](const std::string& w, const std::string& y) {
+    return open_conv_transpose(
+        parsed_graph(lines_of("f32[1, 5, 6]", w, y, "pads = [1, 0], strides = [2]")));
+  };
+  EXPECT_EQ(count(of("f32[5, 16, 15]", "f32[1, 16, 24]"), "transpose"), 3u);
+  EXPECT_EQ(count(of("f32[5, 16, 17]", "f32[1, 16, 26]"), "transpose"), 2u);
+  const ir::Graph g = parsed_graph(
+      lines_of("f32[1, 5, 6]", "f32[5, 16, 17]", "f32[1, 16, 26]", "pads = [1, 0], strides = [2]"));
+  expect_same_graph_results(g, open_conv_transpose(g));
 }
 
 // With a stride of 1 there is one phase: a convolution with the kernel backwards. Sums of halves stay

@@ -94,13 +94,20 @@ double median(std::vector<double> values) {
 }
 
 void run(benchmark::State& state, Kernel& kernel) {
+  constexpr double kEach =
+      0.001;  // seconds of runs for each look at the peak: some take microseconds
   std::vector<double> times, peaks;
   measure::PeakNow peak(setting.threads);
+  double since = kEach;
   for (auto _ : state) {
-    peaks.push_back(peak.gflops());
+    if (since >= kEach) {
+      peaks.push_back(peak.gflops());
+      since = 0;
+    }
     const Result<double> seconds = time_run(kernel);
     if (!seconds.ok()) return state.SkipWithError(seconds.error().to_string().c_str());
     times.push_back(*seconds);
+    since += *seconds;
     state.SetIterationTime(*seconds);
   }
   count(state, kernel.graph, median(times), median(peaks));

@@ -19,7 +19,7 @@ struct Setting {
 void set_setting(const Setting& setting);  // before the first benchmark runs
 
 // Registers a benchmark "suite/case". Its counters, by the median of the runs: ms; where the graph has operations,
-// GFLOP/s and `peak`, the part of peak_GFLOP/s, which is the median of what multiply-adds reached before each run
+// GFLOP/s and `peak`, the part of peak_GFLOP/s, which is the median of what multiply-adds reached between the runs
 // (GOP/s and the measured peak of int8 where the graph says so); GB/s of the bytes that it reads and writes at least,
 // and `bandwidth`, the time that memory takes for them over the time of the run: above 1 where caches hold them.
 // And least_ms, of the fastest run: what is left of a run where other work interrupts most.

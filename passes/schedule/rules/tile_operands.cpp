@@ -90,10 +90,8 @@ int64_t TileRule::outer_tiles() const {
 
 // Of panels known at the run alone those that one pass over the rows takes, as there may be several products.
 int64_t TileRule::bytes_of_panels(const BlockAccess& a) const {
-  int64_t bytes = byte_size(a.buffer->dtype) * columns_;
-  for (size_t r : reduce_)
-    bytes = std::min<int64_t>(bytes * extent_or(block_.axes[r].extent, 1), int64_t{1} << 40);
-  return bytes;
+  constexpr int64_t kMost = int64_t{1} << 32;  // times the most terms is less than an int64_t's
+  return std::min(byte_size(a.buffer->dtype) * columns_, kMost) * terms();
 }
 
 // With constants, and without.
