@@ -13,7 +13,8 @@ using namespace ir;
 namespace {
 
 // NCHW <-> NHWC of 2 to 16 bytes per pixel, stereo samples, phases of a transposed convolution, up to nine
-// positions of a window of weights: per group of planes, vectors along each plane and one interleaved access (group_accesses makes it).
+// positions of a window of weights: per group of planes, vectors along each plane and one interleaved access
+// (group_accesses makes it).
 //
 //    planar   rrrrrrrr gggggggg bbbbbbbb   <->   packed  rgbrgbrgb...
 class InterleaveRule : public BlockRule {
