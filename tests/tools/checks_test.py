@@ -229,6 +229,10 @@ class Counting(unittest.TestCase):
 
     def test_failures(self):
         self.assertEqual(self.count([self.passed, self.failed], 8)[0], 1)
+        output = "begun\n" * 20 + "AssertionError: 3 != 4\n-----\n"
+        told = CASE.format("b", "fail", '<failure message=""/>', output)
+        self.assertIn("failed: b\n  begun\n", self.count([told], 8)[1])
+        self.assertIn("\n  AssertionError: 3 != 4\n0 passed", self.count([told], 8)[1])
         self.assertIn("1 passed, 1 failed", self.count([self.passed, self.lost], 8)[1])
         self.assertEqual(self.count([self.passed], 8)[0], 1)
         self.assertEqual(self.count([self.skipped])[0], 1)

@@ -33,6 +33,12 @@ def reason(case):
     return said[0] if said else "no reason given"
 
 
+def last_words(case, most=12):
+    """The last lines of a failed test, in which test programs say what was wrong."""
+    lines = [line.rstrip() for line in (case.findtext("system-out") or "").splitlines()]
+    return [line[:300] for line in lines if line.strip(" -=.")][-most:]
+
+
 def main():
     path, status = sys.argv[1], int(sys.argv[2])
     try:
@@ -47,6 +53,8 @@ def main():
         if kind != "passed":
             why = f" ({reason(case)})" if kind == "skipped" else ""
             print(f"{kind}: {case.get('name')}{why}")
+        if kind == "failed":
+            print("\n".join("  " + line for line in last_words(case)))
     if status and not count["failed"]:
         print(f"ctest ended with status {status}")
     print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
