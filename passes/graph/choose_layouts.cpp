@@ -113,6 +113,8 @@ class ChooseLayouts : public GraphRewriter {
     for (size_t v = 0; v < chosen.size(); ++v)
       if (chosen[v]) graph_.values[v].layout = channels_last(graph_.values[v].type.rank());
     for (ValueId v : graph_.inputs) keep_row_major(v);
+    for (const Node& n : old_)
+      if (n.op == ops::matmul()) ++products_[right_operand(n)];
     wants_rows_.resize(chosen.size());
     only_transposed_.resize(chosen.size(), true);
     auto note = [&](ValueId v, bool rows, bool transposed) {
@@ -208,9 +210,16 @@ class ChooseLayouts : public GraphRewriter {
     return at->second;
   }
 
+  // What products that share a copy of it have in common.
+  std::pair<ValueId, bool> right_operand(const Node& n) const {
+    return {n.inputs.size() > 1 ? n.inputs[1] : kNone,
+            n.op == ops::matmul() && NodeView(graph_, n).attr_int("trans_b") != 0};
+  }
+
   // Operand i, or a copy that lies as the node wants it.
   ValueId packed(const Node& n, size_t i) {
-    const PackedLayouts ways = layouts_to_pack(graph_, n, i, machine_);
+    const PackedLayouts ways =
+        layouts_to_pack(graph_, n, i, machine_, i == 1 && products_[right_operand(n)] > 1);
     if (ways.names.size() < 2) return n.inputs[i];
     const ValueId v = n.inputs[i];
     const Layout& layout = ways.layouts[decisions().decide_which(
@@ -236,9 +245,10 @@ class ChooseLayouts : public GraphRewriter {
   const MachineDescription& machine_;
   // By value: graph outputs, views or regions take it; nothing but transposes do.
   std::vector<bool> wants_rows_, only_transposed_;
-  std::map<ValueId, std::vector<ValueId>> packed_;  // copies in other layouts
-  std::map<ValueId, Layout> wanted_;                // of values that are row-major all the same
-  std::map<ValueId, ValueId> copies_, rows_;        // with channels innermost, and row-major
+  std::map<ValueId, std::vector<ValueId>> packed_;    // copies in other layouts
+  std::map<std::pair<ValueId, bool>, int> products_;  // by right operand
+  std::map<ValueId, Layout> wanted_;                  // of values that are row-major all the same
+  std::map<ValueId, ValueId> copies_, rows_;          // with channels innermost, and row-major
 };
 
 }  // namespace

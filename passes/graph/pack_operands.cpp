@@ -9,8 +9,10 @@
 
 #include "ir/graph/op.h"
 #include "ir/ops/known_ops.h"
+#include "passes/cost/cache_room.h"
 #include "passes/cost/tile_cost.h"
 #include "passes/graph/operand_panels.h"
+#include "passes/graph/readers.h"
 
 namespace tilewright::passes {
 
@@ -94,6 +96,19 @@ bool lies_in_rows(const Value& v) {
                               std::all_of(v.layout.begin(), v.layout.end(), whole));
 }
 
+// A matrix that the second cache does not hold: tasks copy what they read of it (schedule/rules/tile_copies.cpp), and
+// memory does not see the copy.
+bool is_copied_by_tasks(const Graph& graph, const Node& node, const Layout& panels,
+                        const MachineDescription& machine) {
+  constexpr int64_t kPanelsOfAThread = 4;
+  const TensorType& b = graph.value(node.inputs[1]).type;
+  if (node.op != ops::matmul() || b.rank() != 2) return false;
+  const int64_t columns = as_int(b.dims[static_cast<size_t>(panels.back().dim)]).value_or(0),
+                threads = std::max(machine.threads, 1);
+  return known_elements(b) * byte_size(b.dtype) > bytes_of_a_panel(machine) &&
+         columns >= kPanelsOfAThread * threads * panels.back().modulus;
+}
+
 }  // namespace
 
 bool pays_for_dots(const TensorType& a, const TensorType& b, bool trans_b) {
@@ -116,7 +131,7 @@ bool is_packed_in_groups(const Layout& layout) {
 }
 
 PackedLayouts layouts_to_pack(const Graph& graph, const Node& node, size_t i,
-                              const MachineDescription& machine) {
+                              const MachineDescription& machine, bool shared) {
   PackedLayouts ways;
   const ValueId v = node.inputs[i];
   if (v == kNone || graph.value(v).constant || !lies_in_rows(graph.value(v))) return ways;
@@ -130,6 +145,9 @@ PackedLayouts layouts_to_pack(const Graph& graph, const Node& node, size_t i,
   if (i != 1) return ways;
   if (Layout panels = operand_panels(graph, node, machine); !panels.empty())
     add("by_panels", std::move(panels), true);
+  if (!shared && ways.usual > 0 && ways.names[ways.usual] == "by_panels" &&
+      is_copied_by_tasks(graph, node, ways.layouts.back(), machine))
+    ways.usual = 0;
   if (node.op != ops::matmul()) return ways;
   if (Layout groups = in_groups(graph, node, machine); !groups.empty())
     add("by_groups", std::move(groups), true);

@@ -24,8 +24,9 @@ struct PackedLayouts {
   std::vector<ir::Layout> layouts{{}};
   size_t usual = 0;  // the one that pays
 };
+// shared: other products want the same copy.
 PackedLayouts layouts_to_pack(const ir::Graph& graph, const ir::Node& node, size_t i,
-                              const ir::MachineDescription& machine);
+                              const ir::MachineDescription& machine, bool shared);
 
 // Are there rows enough to pack b for dot products? a: [..., m, k], b: [..., k, n], or with trans_b
 // [..., n, k], of bytes; k is rounded up to whole groups of terms.

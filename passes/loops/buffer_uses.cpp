@@ -1,6 +1,7 @@
 #include "passes/loops/buffer_uses.h"
 
 #include "ir/loops/rewrite.h"
+#include "ir/loops/simplify.h"
 
 namespace tilewright::passes {
 
@@ -60,8 +61,8 @@ class CollectUses {
 
 class LeadAccesses : public Rewriter {
  public:
-  LeadAccesses(const Buffer& from, const Buffer& to, const MapIndices& map)
-      : from_(from), to_(to), map_(map) {}
+  LeadAccesses(const Buffer& from, const Buffer& to, const MapIndices& map, Expr start)
+      : from_(from), to_(to), map_(map), start_(std::move(start)) {}
   using Rewriter::rewrite;
   Expr rewrite(const Expr& e) override {
     const auto* l = e.as<Load>();
@@ -69,6 +70,8 @@ class LeadAccesses : public Rewriter {
     return load(to_, mapped(l->indices));
   }
   Stmt rewrite(const Stmt& s) override {
+    if (const auto* p = s.as<Prefetch>(); p && start_ && p->buffer == from_)
+      return prefetch_line(to_, simplify(p->offset - start_), p->prefetch_kind);
     const auto* st = s.as<Store>();
     if (!st || st->buffer != from_) return Rewriter::rewrite(s);
     forget();
@@ -83,6 +86,7 @@ class LeadAccesses : public Rewriter {
   }
   const Buffer &from_, &to_;
   const MapIndices& map_;
+  const Expr start_;
 };
 
 }  // namespace
@@ -93,8 +97,9 @@ BufferUses uses_of(const BufferNode& buffer, const Stmt& s) {
   return std::move(collect.uses);
 }
 
-Stmt lead_accesses(const Stmt& s, const Buffer& from, const Buffer& to, const MapIndices& map) {
-  return LeadAccesses(from, to, map).rewrite(s);
+Stmt lead_accesses(const Stmt& s, const Buffer& from, const Buffer& to, const MapIndices& map,
+                   const Expr& start) {
+  return LeadAccesses(from, to, map, start).rewrite(s);
 }
 
 }  // namespace tilewright::passes

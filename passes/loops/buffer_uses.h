@@ -21,9 +21,10 @@ struct BufferUses {
 };
 BufferUses uses_of(const ir::BufferNode& buffer, const ir::Stmt& s);
 
-// Each load and store of `from` becomes one of `to`, at what `map` makes of its indices.
+// Each load and store of `from` becomes one of `to`, at what `map` makes of its indices. start: the element of `from`
+// that is the first of `to`, as lines that are brought near need it; none of these are there where it is null.
 using MapIndices = std::function<std::vector<ir::Expr>(const std::vector<ir::Expr>&)>;
 ir::Stmt lead_accesses(const ir::Stmt& s, const ir::Buffer& from, const ir::Buffer& to,
-                       const MapIndices& map);
+                       const MapIndices& map, const ir::Expr& start = {});
 
 }  // namespace tilewright::passes

@@ -7,6 +7,7 @@
 // the loops inside. Not done: keeping rows from one iteration to the next (a line buffer).
 #include <algorithm>
 
+#include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
 #include "passes/loops/joined_dims.h"
 #include "passes/loops/loop_passes.h"
@@ -114,7 +115,7 @@ class PlaceBuffers : public Rewriter {
     }
     // A padded layout stays valid only for the whole buffer.
     for (const LayoutAxis& x : buffer->layout)
-      if (x.divisor != 1 || x.modulus) return allocate(buffer, body);
+      if (x.divisor != 1 || x.modulus) return place_panels(buffer, body, uses, common, depth);
     if (covered && constant_size && !is_shared(uses, depth) &&
         elements * byte_size(moved->dtype) <= kMostLocalBytes)
       moved->scope = Scope::kLocal;
@@ -128,6 +129,34 @@ class PlaceBuffers : public Rewriter {
     };
     if (depth == 0) return allocate(moved, lead_accesses(body, buffer, moved, shift));
     return lead_accesses(Insert(common[depth - 1], moved).rewrite(body), buffer, moved, shift);
+  }
+  // Of panels, [d / w, the others, d % w], those that an iteration touches.
+  static Stmt place_panels(const Buffer& buffer, const Stmt& body,
+                           const std::vector<BufferUse>& uses,
+                           const std::vector<const For*>& common, size_t depth) {
+    const Layout& layout = buffer->layout;
+    const LayoutAxis &panel = layout.front(), &column = layout.back();
+    const int64_t width = column.modulus;
+    bool plain = layout.size() == buffer->shape.size() + 1 && width > 0 && column.divisor == 1 &&
+                 panel.dim == column.dim && panel.divisor == width && panel.modulus == 0;
+    for (size_t k = 1; k + 1 < layout.size(); ++k)
+      plain &= layout[k].divisor == 1 && layout[k].modulus == 0;
+    const auto dim = static_cast<size_t>(panel.dim);
+    Region r;
+    if (depth == 0 || !plain || is_shared(uses, depth) ||
+        !shrinks(*buffer, uses, depth, {dim, dim}, r) || !is_multiple(r.low, width) ||
+        as_int(r.extent).value_or(1) % width != 0)
+      return allocate(buffer, body);
+    auto moved = std::make_shared<BufferNode>(*buffer);
+    moved->shape[dim] = r.extent;
+    std::vector<Expr> first(buffer->shape.size(), Expr(0));
+    first[dim] = r.low;
+    const auto shift = [&](std::vector<Expr> indices) {
+      indices[dim] = indices[dim] - r.low;
+      return indices;
+    };
+    return lead_accesses(Insert(common[depth - 1], moved).rewrite(body), buffer, moved, shift,
+                         flat_index(*buffer, first));
   }
 };
 

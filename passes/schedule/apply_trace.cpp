@@ -12,7 +12,7 @@
 namespace tilewright::passes {
 
 namespace {
-constexpr std::array<Primitive, 24> kPrimitives{{
+constexpr std::array<Primitive, 25> kPrimitives{{
     {"split", "names: loop, outer, inner; numbers: factor", 3, 1, split},
     {"reorder", "names: loops, outermost first", kAny, 0, reorder},
     {"collapse", "names: outer, inner, joined", 3, 0, collapse},
@@ -41,6 +41,8 @@ constexpr std::array<Primitive, 24> kPrimitives{{
     {"prefetch_next",
      "names: block, reader, buffer, loop; numbers: elements, kind, iterations ahead", 4, 3,
      prefetch_next},
+    {"prefetch_rows", "names: block, reader, buffer, loop; numbers: elements, rows, apart", 4, 3,
+     prefetch_rows},
 }};
 
 bool fits(size_t given, size_t wanted) { return wanted == kAny ? given > 0 : given == wanted; }

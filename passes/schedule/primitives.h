@@ -78,5 +78,10 @@ Result<ir::Kernel> prefetch_next(const ir::Kernel& k, const Step& step);  // nam
                                                                           // buffer, loop; numbers:
                                                                           // elements, kind,
                                                                           // iterations
+// The same of rows that lie apart, `elements` of each, which an iteration of `loop` makes `reader` copy: brought into
+// the second cache meanwhile.
+Result<ir::Kernel> prefetch_rows(const ir::Kernel& k, const Step& step);  // names: block, reader,
+                                                                          // buffer, loop; numbers:
+                                                                          // elements, rows, apart
 
 }  // namespace tilewright::passes

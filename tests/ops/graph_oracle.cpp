@@ -222,6 +222,11 @@ Result<passes::LowerOptions> lower_options(const CompiledForm& form) {
     options.machine.l2_bytes = 4 << 10;
     options.machine.l3_bytes = 0;
   }
+  if (form.l2_bytes > 0) {
+    options.machine.l1_bytes = std::min(options.machine.l1_bytes, form.l2_bytes / 4);
+    options.machine.l2_bytes = form.l2_bytes;
+    options.machine.l3_bytes = 0;
+  }
   options.fuse = form.fuse;
   options.schedule = form.schedule;
   options.fold = form.fold;

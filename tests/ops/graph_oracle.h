@@ -60,7 +60,8 @@ struct CompiledForm {
   bool fuse = true, schedule = true;
   bool fold = false;           // false: kernels compute what depends on constants alone
   std::string cpu = "native";  // as describe_machine takes it; runs_here must hold
-  bool small_caches = false;   // schedules assume caches that hold next to nothing
+  bool small_caches = false;   // schedules assume caches that hold next to nothing,
+  int64_t l2_bytes = 0;        // or a second one of this size, and none beyond it
   std::vector<std::string> more_features = {};  // that `cpu` lacks
   Numerics numerics = Numerics::kRelaxed;       // at others, compiled kernels fold constants
   passes::FindSchedule find_schedule = {};      // asked before the rules choose

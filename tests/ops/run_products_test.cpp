@@ -38,6 +38,22 @@ TEST_P(RunProducts, OfMatricesInAnyOrder) {
         }
 }
 
+// The second cache holds some panels of columns, and not all.
+TEST_P(RunProducts, OfPanelsThatTasksCopy) {
+  for (const Size& s : {Size{97, 768, 128}, {61, 773, 131}, {300, 448, 129}})
+    for (int64_t trans_a : {0, 1})
+      for (int64_t trans_b : {0, 1}) {
+        SCOPED_TRACE(testing::Message() << s.m << " x " << s.n << " x " << s.k << ", " << trans_a
+                                        << trans_b);
+        const Shape a = trans_a ? Shape{s.k, s.m} : Shape{s.m, s.k},
+                    b = trans_b ? Shape{s.n, s.k} : Shape{s.k, s.n};
+        expect_equal(
+            product(random(DType::kFloat32, a), random(DType::kFloat32, b), trans_a, trans_b),
+            static_cast<double>(s.k), {{.l2_bytes = 72 << 10}, {.l2_bytes = 256 << 10}});
+        if (HasFailure()) return;
+      }
+}
+
 // One matrix for the rows of all.
 TEST_P(RunProducts, OfSeveralMatricesByOne) {
   for (int64_t trans_b : {0, 1}) {

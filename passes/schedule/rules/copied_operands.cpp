@@ -38,6 +38,7 @@ class Operands {
     for (const BlockAccess& a : accesses_) {
       if (a.write || a.buffer == result.buffer || !may_copy(a)) continue;
       std::vector<int> dims = order_in_memory(*a.buffer);
+      if (columns && !is_listed(found, a)) find_transposed(found, a, dims);
       const int inner = dims.back(), along = axis_along(a, static_cast<size_t>(inner));
       if (along < 0) continue;
       const auto axis = static_cast<size_t>(along);
@@ -51,8 +52,40 @@ class Operands {
       std::stable_partition(dims.begin(), dims.end(), [&](int d) { return !is_summed(a, d); });
       if (dims == before && extent_or(a.buffer->shape[static_cast<size_t>(inner)], 0) == width)
         continue;
-      found.push_back({a.buffer->name, a.buffer->scope == Scope::kWorkspace, inner, std::move(dims),
-                       width, std::min(width, lanes_of(a)), streams_of(a, width)});
+      found.push_back({.buffer = a.buffer->name,
+                       .is_made_here = a.buffer->scope == Scope::kWorkspace,
+                       .of_columns = columns,
+                       .dim = inner,
+                       .across = std::move(dims),
+                       .width = width,
+                       .lanes = std::min(width, lanes_of(a)),
+                       .streams = streams_of(a, width),
+                       .rows = lines_of(a, width)});
+    }
+  }
+  // A matrix [j, k]: its rows are columns of the product, and terms lie side by side.
+  void find_transposed(std::vector<Panels>& found, const BlockAccess& a,
+                       const std::vector<int>& dims) const {
+    if (dims.size() != 2 || a.buffer->scope == Scope::kWorkspace) return;
+    const auto row = static_cast<size_t>(dims[0]), term = static_cast<size_t>(dims[1]);
+    const BlockAccess& result = accesses_.back();
+    for (size_t k = 0; k < block_.axes.size(); ++k) {
+      const bool is_column = is_parallel(block_.axes[k]) &&
+                             a.indices[row].same_as(block_.axes[k].var) && result.strides[k] &&
+                             is_one(result.strides[k]);
+      if (!is_column || !is_summed(a, static_cast<int>(term))) continue;
+      ProductSizes sizes = sizes_of(a, static_cast<int>(row));
+      sizes.is_transposed = true;
+      find_rows(a, sizes);
+      const int64_t width = panel_width(s_.machine(), sizes);
+      if (width > 0 && width % lanes_of(a) == 0)
+        found.push_back({.buffer = a.buffer->name,
+                         .of_columns = true,
+                         .transposes = true,
+                         .dim = static_cast<int>(row),
+                         .across = {static_cast<int>(term)},
+                         .width = width,
+                         .lanes = lanes_of(a)});
     }
   }
   bool may_copy(const BlockAccess& a) const {
@@ -167,6 +200,13 @@ class Operands {
                                            : kNear;
     const int64_t lanes = lanes_of(a);
     return width < lanes ? least * lanes / width : std::max(width / lanes, least);
+  }
+  // Rows that fill whole lines of a narrow panel: those of panels that lie a power of two apart take each other's place
+  // in the first cache before the next row comes.
+  static int64_t lines_of(const BlockAccess& a, int64_t width) {
+    constexpr int64_t kLine = 64;
+    const int64_t bytes = width * byte_size(a.buffer->dtype);
+    return bytes < kLine ? kLine / std::gcd(kLine, bytes) : 1;
   }
   bool is_large(const BlockAccess& a) const {
     constexpr int64_t kTimesL2 = 16;

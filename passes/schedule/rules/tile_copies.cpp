@@ -5,12 +5,14 @@
 // one stream, and a copy costs as much as the product with a few dozen rows or columns (cost/panel_width.h). Of the
 // steps of an ordered axis (a recurrent layer's) one copy before them all serves each; a temporary that was made
 // before them is laid out that way at once. Matrices that are values of the graph were copied there
-// (graph/pack_operands.cpp).
+// (graph/pack_operands.cpp), where several products share the copy.
+//
+// What is larger than the second cache is copied by the tasks that read it, a part that stays there at a time: it
+// passes by once, instead of being read, written and read again.
 #include <algorithm>
 
-#include "passes/schedule/rules/copied_operands.h"
-#include "passes/schedule/rules/memory.h"
-#include "passes/schedule/rules/share_out.h"
+#include "ir/loops/rewrite.h"
+#include "passes/cost/cache_room.h"
 #include "passes/schedule/rules/tile_rule.h"
 
 namespace tilewright::passes {
@@ -18,44 +20,6 @@ namespace tilewright::passes {
 using namespace ir;
 
 namespace {
-
-// Pieces of rows are read, of rows that lie apart: hints go whole rows ahead.
-void prefetch_rows(ScheduleState& s, const std::string& copy, const Panels& p) {
-  constexpr int64_t kFewest = 16;
-  for (const BlockAccess& a : block_accesses(*s.place(copy).block)) {
-    const auto row = a.stride(static_cast<size_t>(p.across.back()));
-    if (a.write || !row || *row <= 0 || bytes_of(*a.buffer) <= s.machine().l2_bytes) continue;
-    const int64_t bytes = *row * byte_size(a.buffer->dtype),
-                  rows = std::max(kFewest, kRowsAhead / bytes);
-    if (!s.decide_whether(copy + ".ahead", true, Bits::kKept)) return;
-    s.attempt("prefetch", {copy, a.buffer->name}, {rows * *row});
-    s.note(copy + ": prefetches what lies " + std::to_string(rows) + " rows further on");
-  }
-}
-
-bool schedule_copy(ScheduleState& s, const std::string& copy, const Panels& p) {
-  const auto of_dim = [&](int d) { return copy + ".i" + std::to_string(d); };
-  const std::string line = copy + ".l", lane = copy + ".v", group = copy + ".g",
-                    stream = copy + ".s";
-  std::vector<std::string> order{group};
-  for (int d : p.across) order.push_back(of_dim(d));
-  order.insert(order.end(), {stream, lane});
-  const bool tasks = forks(s, copy);
-  if (!s.apply("split", {of_dim(p.dim), line, lane}, {p.lanes}) ||
-      !s.apply("split", {line, group, stream}, {p.streams}) || !s.apply("reorder", order) ||
-      !s.apply("vectorize", {lane}))
-    return false;
-  prefetch_rows(s, copy, p);
-  if (!tasks) return true;
-  // Images, too, where there are several; rows of a matrix are no tasks.
-  std::string task = group;
-  for (size_t k = 0; k + 1 < p.across.size(); ++k) {
-    const std::string both = copy + ".t" + std::to_string(k);
-    if (!s.apply("collapse", {task, order[k + 1], both})) return false;
-    task = both;
-  }
-  return s.apply("parallelize", {task});
-}
 
 // [dim / width, the others, width].
 std::vector<int64_t> layout_of(const Panels& p) {
@@ -67,27 +31,115 @@ std::vector<int64_t> layout_of(const Panels& p) {
 
 }  // namespace
 
-void copy_operands(ScheduleState& s, const std::string& block) {
+std::vector<Panels> lay_out_operands(ScheduleState& s, const std::string& block) {
   const BlockPlace place = s.place(block);
-  if (place.loops.size() < place.block->axes.size()) return;
+  if (place.loops.size() < place.block->axes.size()) return {};
   const bool in_a_step = place.loops.size() > place.block->axes.size();
   if (!in_a_step && term_blocks(s, *place.block) &&
       s.decide_whether(block + ".pass_once", true, Bits::kKept))
-    return;
-  const std::vector<Panels> panels = copied_operands(s, place);
-  if (panels.empty() || !s.decide_whether(block + ".copy_operands", true, Bits::kKept)) return;
-  s.all_or_nothing([&] {
-    for (const Panels& p : panels) {
-      const std::string copy = p.is_made_here ? p.buffer : p.buffer + "_packed";
-      if (!p.is_made_here && !s.apply("cache_read", {block, p.buffer, copy})) return false;
-      if (!s.apply("transform_layout", {copy}, layout_of(p)) ||
-          (!p.is_made_here && !schedule_copy(s, copy + "_copy", p)))
+    return {};
+  std::vector<Panels> panels = copied_operands(s, place);
+  if (panels.empty() || !s.decide_whether(block + ".copy_operands", true, Bits::kKept)) return {};
+  const bool done = s.all_or_nothing([&] {
+    for (const Panels& p : panels)
+      if ((!p.is_made_here && !s.apply("cache_read", {block, p.buffer, p.copy()})) ||
+          !s.apply("transform_layout", {p.copy()}, layout_of(p)))
         return false;
-      s.note(block + ": '" + p.buffer + (p.is_made_here ? "' lies" : "' is copied") +
-             " in panels of " + std::to_string(p.width) + ", as a tile reads it");
-    }
     return true;
   });
+  if (!done) return {};
+  for (const Panels& p : panels)
+    s.note(block + ": '" + p.buffer + (p.is_made_here ? "' lies" : "' is copied") +
+           " in panels of " + std::to_string(p.width) + ", as a tile reads it");
+  std::erase_if(panels, [](const Panels& p) { return p.is_made_here; });
+  return panels;
+}
+
+// The outermost loop in an iteration of which the part of a copy that it reads stays in the second cache; empty: there
+// is none, or iterations of it read the same.
+std::string TileRule::loop_to_stage_at(const Panels& p) const {
+  const BlockPlace place = s_.place(name_);
+  for (const BlockAccess& a : block_accesses(*place.block)) {
+    if (a.buffer->name != p.copy()) continue;
+    const int64_t bytes = bytes_of(*a.buffer), room = bytes_of_a_panel(s_.machine());
+    if (bytes <= room) return "";  // it stays there as a whole
+    int64_t parts = 1;
+    std::string found;
+    for (const For* f : place.loops) {
+      if (!found.empty() && f->loop_kind == LoopKind::kParallel) return "";
+      if (!found.empty()) continue;
+      bool moves = false;
+      for (size_t k = 0; k < a.strides.size(); ++k)
+        moves |= a.stride(k) != 0 && uses_var(place.block->bindings[k], f->var);
+      const auto extent = as_int(f->extent);
+      if (!moves || !extent) return "";
+      parts *= *extent;
+      if (bytes <= room * parts) found = f->var.name();
+    }
+    return found;
+  }
+  return "";
+}
+
+// Not where iterations would copy much that others copy, too.
+bool TileRule::copy_inside(const Panels& p, const std::string& around) {
+  constexpr double kMostCopied = 1.2;
+  if (!stage_copy(s_, p, around)) return false;
+  const BlockPlace copy = s_.place(p.block());
+  double copied = 1;
+  for (const For* f : copy.loops) copied *= static_cast<double>(extent_or(f->extent, 1));
+  const Buffer& panels = copy.block->body.as<Store>()->buffer;
+  return copied * byte_size(panels->dtype) <= kMostCopied * static_cast<double>(bytes_of(*panels));
+}
+
+bool TileRule::stage(const Panels& p) {
+  const std::string around = outer_loops_ > 0 ? "" : loop_to_stage_at(p);
+  bool legal = false;
+  (void)s_.all_or_nothing([&] {
+    legal = !around.empty() && copy_inside(p, around);
+    return false;
+  });
+  if (!legal || !s_.decide_whether(loop("stage_") + p.buffer, true, Bits::kKept) ||
+      !copy_inside(p, around))
+    return false;
+  staged_.push_back(p.copy());
+  s_.note(name_ + ": '" + p.buffer + "' is copied by the tasks that read it");
+  bring_next_part(p, around);
+  return true;
+}
+
+// What the next iteration copies comes from memory while this one multiplies. Not pieces of rows that lie a power of
+// two apart: they fall into few sets of the second cache.
+void TileRule::bring_next_part(const Panels& p, const std::string& around) {
+  constexpr int64_t kPage = 4096;
+  const BlockPlace copy = s_.place(p.block());
+  const size_t down = static_cast<size_t>(p.across.back()), across = static_cast<size_t>(p.dim),
+               inner = p.transposes ? down : across, outer = p.transposes ? across : down;
+  for (const BlockAccess& a : block_accesses(*copy.block)) {
+    const auto apart = a.stride(outer);
+    if (a.write || bytes_of(*a.buffer) <= s_.machine().l2_bytes || p.across.size() > 1 || !apart ||
+        a.stride(inner) != 1 ||
+        moves_inside(copy, around, inner) * byte_size(a.buffer->dtype) < kPage)
+      continue;
+    if (s_.decide_whether(loop("next_") + p.buffer, true, Bits::kKept))
+      s_.attempt("prefetch_rows", {name_, p.block(), p.buffer, around},
+                 {moves_inside(copy, around, inner), moves_inside(copy, around, outer), *apart});
+  }
+}
+
+bool TileRule::make_copies() {
+  return std::all_of(copies_.begin(), copies_.end(),
+                     [&](const Panels& p) { return stage(p) || schedule_copy(s_, p); });
+}
+
+std::optional<Taken> take_tile(ScheduleState& s, const Work& work) {
+  const std::vector<Panels> copies = lay_out_operands(s, work.block);
+  if (TileRule(s, work.block, work.epilogue, copies).run())
+    return Taken{.also = {work.epilogue}, .before = ""};
+  if (!work.epilogue.empty() && TileRule(s, work.block, "", copies).run()) return Taken{};
+  for (const Panels& p : copies)
+    if (!schedule_copy(s, p)) s.lose_step();
+  return std::nullopt;
 }
 
 }  // namespace tilewright::passes

@@ -37,9 +37,6 @@ std::string TileRule::loop_that_moves(const std::vector<size_t>& axes) const {
   return "";
 }
 
-namespace {
-
-// Along how many elements an axis goes in an iteration of the loop.
 int64_t moves_inside(const BlockPlace& p, const std::string& loop, size_t axis) {
   int64_t moves = 1;
   for (size_t i = p.loops.size(); i-- > 0 && p.loops[i]->var.name() != loop;)
@@ -47,8 +44,6 @@ int64_t moves_inside(const BlockPlace& p, const std::string& loop, size_t axis) 
       moves *= extent_or(p.loops[i]->extent, 1);
   return std::min(moves, extent_or(p.block->axes[axis].extent, 1));
 }
-
-}  // namespace
 
 // Tiles that are added to in an iteration.
 double TileRule::steps_inside(const std::string& loop) const {
@@ -71,6 +66,12 @@ double TileRule::cycles_of_a_tile() const { return tile_.multiply * static_cast<
 int64_t TileRule::stretch_of_rows(const std::string& block, const BlockAccess& a, size_t row,
                                   const std::string& around) const {
   const BlockPlace p = s_.place(block);
+  if (const Layout& layout = a.buffer->layout; !layout.empty() && layout.back().modulus != 0) {
+    const int64_t all = bytes_of(*a.buffer) / byte_size(a.buffer->dtype),
+                  rows = extent_or(a.buffer->shape[static_cast<size_t>(layout.back().dim)], 1);
+    const bool whole = layout.back().modulus == tile_.rows && all / rows == terms();
+    return whole ? tile_.rows * terms() : 0;
+  }
   int64_t in_a_row = 1;
   for (size_t k = 0; k < p.block->axes.size(); ++k) {
     const auto stride = a.stride(k);
@@ -79,6 +80,15 @@ int64_t TileRule::stretch_of_rows(const std::string& block, const BlockAccess& a
       in_a_row += *stride * (moves_inside(p, around, k) - 1);
   }
   return a.stride(row) == in_a_row ? tile_.rows * in_a_row : 0;
+}
+
+// A parameter, or a copy that is made before the product.
+bool TileRule::is_there_before(const Buffer& b) const {
+  const auto is_it = [&](const std::string& name) { return name == b->name; };
+  return b->scope == Scope::kParam ||
+         (std::any_of(copies_.begin(), copies_.end(),
+                      [&](const Panels& p) { return is_it(p.copy()); }) &&
+          std::none_of(staged_.begin(), staged_.end(), is_it));
 }
 
 void TileRule::bring_next(const std::string& block, const BlockAccess& a, const std::string& around,
@@ -90,7 +100,7 @@ void TileRule::bring_next(const std::string& block, const BlockAccess& a, const 
   // Steps that have no room for their share wait for memory anyway.
   const bool crowded = static_cast<double>(bytes) > kMostBytes * steps_inside(around);
   const bool seen = std::find(brought_.begin(), brought_.end(), a.buffer->name) != brought_.end();
-  if (a.buffer->scope != Scope::kParam || seen || crowded || brought_.size() == kMost ||
+  if (!is_there_before(a.buffer) || seen || crowded || brought_.size() == kMost ||
       bytes_of(*a.buffer) <= bytes_of_a_panel(s_.machine()) || bytes == 0 ||
       static_cast<double>(bytes) < kFast * cycles)
     return;

@@ -47,6 +47,7 @@ bool TileRule::write() {
   if (matrix_ && !s_.apply("tensorize", {loop("ii"), "dot_tile"})) return false;
   if (!annotate_tile(e_) || !annotate_init()) return false;
   if (!stage_padding()) parallelize();
+  if (!make_copies()) return false;
   prefetch();
   return true;
 }
@@ -135,14 +136,6 @@ bool TileRule::annotate_tile(const std::string& block) {
 bool TileRule::annotate_init() {
   return annotate(s_, "vectorize", loop("jv_init")) && annotate(s_, "unroll", loop("jc_init")) &&
          (matrix_ || annotate(s_, "unroll", loop("ii_init")));
-}
-
-std::optional<Taken> take_tile(ScheduleState& s, const Work& work) {
-  copy_operands(s, work.block);
-  if (TileRule(s, work.block, work.epilogue).run())
-    return Taken{.also = {work.epilogue}, .before = ""};
-  const bool alone = !work.epilogue.empty() && TileRule(s, work.block, "").run();
-  return alone ? std::optional(Taken{}) : std::nullopt;
 }
 
 }  // namespace tilewright::passes

@@ -6,6 +6,7 @@
 
 #include "passes/cost/matrix_tile.h"
 #include "passes/cost/tile_cost.h"
+#include "passes/schedule/rules/copied_operands.h"
 #include "passes/schedule/rules/rule.h"
 #include "passes/schedule/rules/term_blocks.h"
 
@@ -18,8 +19,10 @@ namespace tilewright::passes {
 class TileRule : public BlockRule {
  public:
   // `epilogue`: the pointwise block that is moved onto the tile; empty: a copy-out is made.
-  TileRule(ScheduleState& s, std::string block, std::string epilogue)
-      : BlockRule(s, std::move(block)), e_(std::move(epilogue)) {}
+  // `copies`: of operands, which are still to be scheduled. They must outlive the rule.
+  TileRule(ScheduleState& s, std::string block, std::string epilogue,
+           const std::vector<Panels>& copies)
+      : BlockRule(s, std::move(block)), e_(std::move(epilogue)), copies_(copies) {}
 
  private:
   bool applies() override;
@@ -118,6 +121,8 @@ class TileRule : public BlockRule {
   void parallelize_step();
   bool moves_rows_through_memory() const;
   int64_t panels_kept() const;
+  bool copies_panels() const;
+  bool shares_out_evenly(int64_t tasks) const;
   bool share_out_rows();
   void parallelize();
 
@@ -127,6 +132,7 @@ class TileRule : public BlockRule {
   int64_t stretch_of_rows(const std::string& block, const BlockAccess& a, size_t row,
                           const std::string& around) const;
   double cycles_of_a_tile() const;
+  bool is_there_before(const ir::Buffer& b) const;
   // In an iteration of the loop `around`, so many elements behind what it reads of the operand first; cycles: in
   // which these are read.
   void bring_next(const std::string& block, const BlockAccess& a, const std::string& around,
@@ -135,8 +141,14 @@ class TileRule : public BlockRule {
   void bring_panel(const BlockAccess& a);
   void bring_line_of_pixels(const BlockAccess& a);
   void prefetch();
+  std::string loop_to_stage_at(const Panels& p) const;
+  bool copy_inside(const Panels& p, const std::string& around);
+  bool stage(const Panels& p);
+  void bring_next_part(const Panels& p, const std::string& around);
+  bool make_copies();
 
   std::string e_;
+  const std::vector<Panels>& copies_;
   ir::Block epilogue_;
   std::vector<size_t> parallel_, reduce_;  // axes of the main block
   std::vector<size_t> rows_, outer_;       // positions among the parallel axes, innermost first
@@ -160,14 +172,13 @@ class TileRule : public BlockRule {
   std::string results_loop_;          // that is around all sums of an iteration
   std::vector<std::string> reduce_loops_;
   std::vector<std::string> brought_;  // buffers
+  std::vector<std::string> staged_;   // copies that tasks make
   std::vector<std::string> hoisted_;  // reduction loops around the rows; the first of reduce_loops_
 };
 
+// Along how many elements an axis goes in an iteration of the loop.
+int64_t moves_inside(const BlockPlace& p, const std::string& loop, size_t axis);
 // The dimensions of a buffer from the outermost to the innermost; none where one is in several pieces.
 std::vector<int> order_in_memory(const ir::BufferNode& b);
-
-// What the block reads across rows of operands that are known at the run alone is copied first, where
-// that pays (tile_copies.cpp).
-void copy_operands(ScheduleState& s, const std::string& block);
 
 }  // namespace tilewright::passes

@@ -35,6 +35,17 @@ bool TileRule::moves_rows_through_memory() const {
   });
 }
 
+// Are panels of columns copied, which tasks may do that have all rows?
+bool TileRule::copies_panels() const {
+  return std::any_of(copies_.begin(), copies_.end(), [](const Panels& p) { return p.of_columns; });
+}
+
+bool TileRule::shares_out_evenly(int64_t tasks) const {
+  constexpr int64_t kTasksOfAThread = 4;
+  const int64_t threads = std::max(s_.machine().threads, 1);
+  return tasks % threads == 0 || tasks >= kTasksOfAThread * threads;
+}
+
 // Panels of columns that all tiles of rows find in the second cache, as they do all panels, or parts of these of equal
 // size. A tile of rows comes from memory once for these, instead of once for each; 1: too few to be worth that.
 int64_t TileRule::panels_kept() const {
@@ -47,9 +58,14 @@ int64_t TileRule::panels_kept() const {
   const int64_t n = all_panels(), room = bytes_of_a_panel(s_.machine());
   if (bytes <= room) return n;
   if (!moves_rows_through_memory()) return 1;
-  for (int64_t kept = std::min(n - 1, room * n / bytes); kept >= kFewest; --kept)
-    if (n % kept == 0) return kept;
-  return 1;
+  const int64_t most = std::min(n - 1, room * n / bytes);
+  int64_t found = 1;
+  for (int64_t kept = most; kept >= kFewest; --kept) {
+    if (n % kept != 0) continue;
+    if (!copies_panels() || shares_out_evenly(n / kept)) return kept;
+    if (found == 1) found = kept;
+  }
+  return found;
 }
 
 // Each thread takes rows of its own, and all panels for them: then it reads what it wrote itself, or may
@@ -64,7 +80,8 @@ bool TileRule::share_out_rows() {
     return false;
   const int64_t tiles = *rows / tile_.rows, kept = panels_kept(), n = all_panels();
   const bool in_parts = kept > 1 && kept < n,
-             whole = *rows % tile_.rows == 0 || tiles >= kManyTiles * threads;
+             whole = *rows % tile_.rows == 0 || tiles >= kManyTiles * threads,
+             copies_in_parts = in_parts && copies_panels() && shares_out_evenly(n / kept);
   if (tiles < threads || panels() < 2 || (!whole && !(in_parts && n / kept % threads == 0)) ||
       !s_.decide_whether(loop("rows_first"), kept > 1, Bits::kKept))
     return false;
@@ -76,7 +93,9 @@ bool TileRule::share_out_rows() {
     std::vector<std::string> loops;
     for (const For* f : p.loops) {
       const std::string name = f->var.name();
-      if ((name == inner && tiles >= 4 * threads) || (name == loop("io") && !whole)) break;
+      if ((name == inner && tiles >= 4 * threads) ||
+          (name == loop("io") && (!whole || copies_in_parts)))
+        break;
       loops.push_back(name);
       if (name == inner) break;
     }
