@@ -268,7 +268,8 @@ class Adjoint {
     scatter(block, addends, axis_of);
   }
   void fill(const Buffer& to) {
-    b_.compute(to, [&](const Axes&) { return constant(0, to->dtype); }, "zero");
+    b_.compute(
+        to, [&](const Axes&) { return constant(0, to->dtype); }, "zero");
   }
   // Is each element of the buffer one point of axes of the block?
   static bool covers(const Block& block, const Buffer& to, const Addend& a,
@@ -314,31 +315,57 @@ class Adjoint {
       return replaced(v, block, values);
     };
     if (others.empty())
-      b_.compute(a.to, [&](const Axes& i) { return value(i, {}); }, "transposed");
+      b_.compute(
+          a.to, [&](const Axes& i) { return value(i, {}); }, "transposed");
     else
       b_.reduce(a.to, extents, Combiner::kSum, value, "transposed");
   }
-  // Element by element, in the order of the loops but for the axes that keep them apart.
+  // Element by element, in the order of the loops but for the axes that keep them apart. Of elements that lie side by
+  // side runs are the innermost loop, as vectors take them.
   void scatter(const Block& block, const std::vector<Addend>& addends,
                const std::vector<int>& axis_of) {
+    constexpr int64_t kRun = 128;
+    const int side_by_side = axis_of_runs(block, addends, axis_of);
     std::vector<size_t> apart, in_order;
     std::vector<Expr> apart_extents, extents;
     for (size_t k = 0; k < block.axes.size(); ++k) {
+      if (static_cast<int>(k) == side_by_side) continue;
       const bool alone = std::count(axis_of.begin(), axis_of.end(), static_cast<int>(k));
       (alone ? apart : in_order).push_back(k);
       (alone ? apart_extents : extents).push_back(block.axes[k].extent);
     }
+    const Expr columns =
+        side_by_side < 0 ? Expr(1) : block.axes[static_cast<size_t>(side_by_side)].extent;
+    if (side_by_side >= 0) apart_extents.push_back(ceildiv(columns, kRun));
     b_.opaque_over(
         apart_extents,
         [&](const Axes& i) {
-          return loop_nest(extents, [&](const Axes& r) {
+          std::vector<Expr> inside = extents;
+          const Expr run = side_by_side < 0 ? Expr(0) : i.back() * kRun;
+          if (side_by_side >= 0)
+            inside.push_back(is_multiple(columns, kRun) ? Expr(kRun) : min(kRun, columns - run));
+          return loop_nest(inside, [&](const Axes& r) {
             std::vector<Expr> values(block.axes.size());
             for (size_t n = 0; n < apart.size(); ++n) values[apart[n]] = i[n];
             for (size_t n = 0; n < in_order.size(); ++n) values[in_order[n]] = r[n];
+            if (side_by_side >= 0) values[static_cast<size_t>(side_by_side)] = run + r.back();
             return add_all(block, addends, values);
           });
         },
         "transposed");
+  }
+  // The axis that moves all addends by one element; -1: there is none, or it is short.
+  static int axis_of_runs(const Block& block, const std::vector<Addend>& addends,
+                          const std::vector<int>& axis_of) {
+    constexpr int64_t kFewest = 8;
+    if (axis_of.empty() || axis_of.back() < 0) return -1;
+    const BlockAxis& axis = block.axes[static_cast<size_t>(axis_of.back())];
+    const auto step = to_linear(addends[0].at.back()).coefficient_of(axis.var);
+    return step && step->is_constant() && step->constant == 1 &&
+                   as_int(axis.extent).value_or(kFewest) >= kFewest &&
+                   std::count(axis_of.begin(), axis_of.end(), axis_of.back()) == 1
+               ? axis_of.back()
+               : -1;
   }
   Stmt add_all(const Block& block, const std::vector<Addend>& addends,
                const std::vector<Expr>& values) const {
