@@ -130,33 +130,46 @@ class PlaceBuffers : public Rewriter {
     if (depth == 0) return allocate(moved, lead_accesses(body, buffer, moved, shift));
     return lead_accesses(Insert(common[depth - 1], moved).rewrite(body), buffer, moved, shift);
   }
-  // Of panels, [d / w, the others, d % w], those that an iteration touches.
+  // Of panels, [d / w, the others, d % w], those that an iteration touches; and where these are one, of the dimensions
+  // behind them what it touches, and so on: whatever lies inside stays as far apart as it is.
   static Stmt place_panels(const Buffer& buffer, const Stmt& body,
                            const std::vector<BufferUse>& uses,
                            const std::vector<const For*>& common, size_t depth) {
     const Layout& layout = buffer->layout;
-    const LayoutAxis &panel = layout.front(), &column = layout.back();
-    const int64_t width = column.modulus;
-    bool plain = layout.size() == buffer->shape.size() + 1 && width > 0 && column.divisor == 1 &&
-                 panel.dim == column.dim && panel.divisor == width && panel.modulus == 0;
-    for (size_t k = 1; k + 1 < layout.size(); ++k)
-      plain &= layout[k].divisor == 1 && layout[k].modulus == 0;
-    const auto dim = static_cast<size_t>(panel.dim);
-    Region r;
-    if (depth == 0 || !plain || is_shared(uses, depth) ||
-        !shrinks(*buffer, uses, depth, {dim, dim}, r) || !is_multiple(r.low, width) ||
-        as_int(r.extent).value_or(1) % width != 0)
-      return allocate(buffer, body);
+    const int64_t width = layout.back().modulus;
+    if (depth == 0 || !are_panels(*buffer) || is_shared(uses, depth)) return allocate(buffer, body);
     auto moved = std::make_shared<BufferNode>(*buffer);
-    moved->shape[dim] = r.extent;
     std::vector<Expr> first(buffer->shape.size(), Expr(0));
-    first[dim] = r.low;
+    bool less = false;
+    for (size_t k = 0; k + 1 < layout.size(); ++k) {
+      const auto dim = static_cast<size_t>(layout[k].dim);
+      const int64_t unit = k == 0 ? width : 1;
+      Region r;
+      if (shrinks(*buffer, uses, depth, {dim, dim}, r)) {
+        if (!is_multiple(r.low, unit) || as_int(r.extent).value_or(1) % unit != 0) break;
+        moved->shape[dim] = r.extent;
+        first[dim] = r.low;
+        less = true;
+      }
+      if (as_int(moved->shape[dim]) != unit) break;
+    }
+    if (!less) return allocate(buffer, body);
     const auto shift = [&](std::vector<Expr> indices) {
-      indices[dim] = indices[dim] - r.low;
+      for (size_t d = 0; d < indices.size(); ++d)
+        if (!is_zero(first[d])) indices[d] = indices[d] - first[d];
       return indices;
     };
     return lead_accesses(Insert(common[depth - 1], moved).rewrite(body), buffer, moved, shift,
                          flat_index(*buffer, first));
+  }
+  static bool are_panels(const BufferNode& b) {
+    const LayoutAxis &panel = b.layout.front(), &column = b.layout.back();
+    bool plain = b.layout.size() == b.shape.size() + 1 && column.modulus > 0 &&
+                 column.divisor == 1 && panel.dim == column.dim &&
+                 panel.divisor == column.modulus && panel.modulus == 0;
+    for (size_t k = 1; k + 1 < b.layout.size(); ++k)
+      plain &= b.layout[k].divisor == 1 && b.layout[k].modulus == 0;
+    return plain;
   }
 };
 
