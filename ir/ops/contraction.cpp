@@ -130,6 +130,7 @@ void gradient_of_matmul(GradientContext& c) {
   if (one_row) ta = 0, a = shaped(a, {Expr(1), d.k});
   if (one_column) tb = 0, b = shaped(b, {d.k, Expr(1)});
   if (one_row || one_column) dy = shaped(dy, full);
+  const V as_given = dy;  // so that what reads da, which lies as a does, is an epilogue of its product
   if (b.rank() == 2 && a.rank() > 2 && !ta) {
     Expr rows = d.m;
     for (const Expr& e : d.batch) rows = rows * e;
@@ -144,10 +145,8 @@ void gradient_of_matmul(GradientContext& c) {
     return shaped(v, dims);
   };
   if (c.wants(0)) {
-    const V da = ta ? product(b, tb, dy, 1) : product(dy, 0, b, !tb);
-    c.add(0, one_row                      ? as_vector(da)
-             : da.rank() < c.in(0).rank() ? shaped(da, node.type(0).dims)
-                                          : da);
+    const V da = ta ? product(b, tb, dy, 1) : product(as_given, 0, b, !tb);
+    c.add(0, one_row ? as_vector(da) : da);
   }
   if (c.wants(1)) {
     const V db = tb ? product(dy, 1, a, ta) : product(a, !ta, dy, 0);
