@@ -97,7 +97,7 @@ bool lies_in_rows(const Value& v) {
 }
 
 // A matrix that the second cache does not hold: tasks copy what they read of it (schedule/rules/tile_copies.cpp), and
-// memory does not see the copy.
+// memory does not see the copy. Of long sums for few results blocks of terms are not to pass by instead.
 bool is_copied_by_tasks(const Graph& graph, const Node& node, const Layout& panels,
                         const MachineDescription& machine) {
   constexpr int64_t kPanelsOfAThread = 4;
@@ -105,7 +105,10 @@ bool is_copied_by_tasks(const Graph& graph, const Node& node, const Layout& pane
   if (node.op != ops::matmul() || b.rank() != 2) return false;
   const int64_t columns = as_int(b.dims[static_cast<size_t>(panels.back().dim)]).value_or(0),
                 threads = std::max(machine.threads, 1);
-  return known_elements(b) * byte_size(b.dtype) > bytes_of_a_panel(machine) &&
+  const bool are_few =
+      NodeView(graph, node).attr_int("trans_a") != 0 &&
+      known_elements(graph.value(node.outputs[0]).type) * byte_size(b.dtype) <= machine.l2_bytes;
+  return !are_few && known_elements(b) * byte_size(b.dtype) > bytes_of_a_panel(machine) &&
          columns >= kPanelsOfAThread * threads * panels.back().modulus;
 }
 

@@ -81,11 +81,17 @@ std::string TileRule::loop_to_stage_at(const Panels& p) const {
   return "";
 }
 
-// Not where iterations would copy much that others copy, too.
+// Not where iterations would copy much that others copy, too, or take a few elements of each line.
 bool TileRule::copy_inside(const Panels& p, const std::string& around) {
   constexpr double kMostCopied = 1.2;
+  constexpr int64_t kFewestBytes = 256;
   if (!stage_copy(s_, p, around)) return false;
   const BlockPlace copy = s_.place(p.block());
+  const auto inner = static_cast<size_t>(p.transposes ? p.across.back() : p.dim);
+  const int64_t piece = moves_inside(copy, around, inner);
+  if (piece < extent_or(copy.block->axes[inner].extent, kUnknownExtent) &&
+      piece * byte_size(copy.block->body.as<Store>()->buffer->dtype) < kFewestBytes)
+    return false;
   double copied = 1;
   for (const For* f : copy.loops) copied *= static_cast<double>(extent_or(f->extent, 1));
   const Buffer& panels = copy.block->body.as<Store>()->buffer;

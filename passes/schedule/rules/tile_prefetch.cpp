@@ -125,6 +125,11 @@ void TileRule::prefetch() {
     return;
   }
   if (!hoisted_.empty()) return;
+  bring_next_tiles();
+  bring_next_place();
+}
+
+void TileRule::bring_next_tiles() {
   const size_t row = parallel_[rows_[0]], column = parallel_[j_];
   std::vector<size_t> rows;
   for (size_t n : rows_) rows.push_back(parallel_[n]);

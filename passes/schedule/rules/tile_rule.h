@@ -123,6 +123,7 @@ class TileRule : public BlockRule {
   int64_t panels_kept() const;
   bool copies_panels() const;
   bool shares_out_evenly(int64_t tasks) const;
+  bool has_many_places() const;
   bool share_out_rows();
   void parallelize();
 
@@ -140,6 +141,8 @@ class TileRule : public BlockRule {
   void bring_stream();
   void bring_panel(const BlockAccess& a);
   void bring_line_of_pixels(const BlockAccess& a);
+  void bring_next_tiles();
+  void bring_next_place();
   void prefetch();
   std::string loop_to_stage_at(const Panels& p) const;
   bool copy_inside(const Panels& p, const std::string& around);

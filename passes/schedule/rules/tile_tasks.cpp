@@ -106,13 +106,23 @@ bool TileRule::share_out_rows() {
   });
 }
 
+// Are there so many products side by side that each is a task? All panels then share what it copies.
+bool TileRule::has_many_places() const {
+  constexpr int64_t kTasksOfAThread = 16;
+  const BlockPlace p = s_.place(name_);
+  int64_t places = 1;
+  for (size_t i = 0; i < outer_count_; ++i) places *= extent_with(p.loops[i]->extent, 1);
+  return !columns_first_ && places >= kTasksOfAThread * std::max(s_.machine().threads, 1);
+}
+
 // Tasks are outer axes and panels; row tiles too where these are too few (2-d partition).
 void TileRule::parallelize() {
   if (outer_loops_ > 0) return parallelize_step();
   if (!forks(s_, name_) || share_out_rows()) return;
   const BlockPlace p = s_.place(name_);
   std::vector<std::string> loops{p.loops[0]->var.name()};
-  for (size_t i = 1; i < outer_count_ + (blocks_ && group_ == 0 ? 0 : 1) && i < p.loops.size(); ++i)
+  const bool places_alone = (blocks_ && group_ == 0) || has_many_places();
+  for (size_t i = 1; i < outer_count_ + (places_alone ? 0 : 1) && i < p.loops.size(); ++i)
     loops.push_back(p.loops[i]->var.name());
   std::string parallel = collapse_loops(
       s_, loops, [&](size_t i) { return loop("par") + loops[i].substr(loops[i].rfind('.') + 1); });
