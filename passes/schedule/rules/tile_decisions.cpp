@@ -99,7 +99,6 @@ void TileRule::decide_shared() {
                         .panel_rows = rows_of_panels(),
                         .bytes = byte_size(block_.body.as<Store>()->buffer->dtype)};
   const TileChoice choice = choose_tile(s_.machine(), sizes);
-  s_.note(name_ + ": " + explain(choice, lanes_, s_.machine().vector_registers));
   const double products = static_cast<double>(instances(block_));
   const auto pick = [&](const char* what, int64_t TileCost::*size, int64_t usual,
                         const std::vector<TileCost>& tiles) {
@@ -113,10 +112,14 @@ void TileRule::decide_shared() {
     return *std::find_if(tiles.begin(), tiles.end(),
                          [&](const TileCost& t) { return t.*size == n; });
   };
-  if (choice.best.score == 0) {  // no tile fits: one of one
-    tile_ = choice.best;
-    return;
-  }
+  const auto take = [&](const TileCost& tile) {
+    tile_ = tile;
+    TileChoice taken = choice;
+    if (tile.rows != choice.best.rows || tile.vectors != choice.best.vectors)
+      taken = {.best = tile, .next = choice.best};
+    s_.note(name_ + ": " + explain(taken, lanes_, s_.machine().vector_registers));
+  };
+  if (choice.best.score == 0) return take(choice.best);  // no tile fits: one of one
   const std::vector<TileCost> tiles = best_tiles(s_.machine(), sizes);
   // Rows that lie in panels: as many as these have, where that is about as good.
   constexpr double kAsGood = 0.97;
@@ -133,7 +136,7 @@ void TileRule::decide_shared() {
                  best = pick("vectors", &TileCost::vectors, usual.vectors, tiles);
   const std::vector<TileCost> others = tiles_of(s_.machine(), sizes, best.vectors);
   const int64_t rows = whole(others, best.vectors == choice.best.vectors ? choice.best : best).rows;
-  tile_ = pick("rows", &TileCost::rows, rows, others);
+  take(pick("rows", &TileCost::rows, rows, others));
 }
 
 // No reuse (depthwise): a few independent accumulators hide the latency, more bring nothing.

@@ -1,5 +1,5 @@
-// The tile rule, of many products side by side, as the heads of an attention are: what the next of them reads comes from
-// memory while one is computed. Each is too short for the processor's prefetchers to have seen how it goes on.
+// The tile rule, of many products side by side, as the heads of an attention are: what the next of them reads comes
+// from memory while one is computed. Each is too short for the processor's prefetchers to have seen how it goes on.
 #include <algorithm>
 #include <utility>
 
