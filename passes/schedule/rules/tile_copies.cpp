@@ -118,18 +118,19 @@ bool TileRule::stage(const Panels& p) {
 // two apart: they fall into few sets of the second cache.
 void TileRule::bring_next_part(const Panels& p, const std::string& around) {
   constexpr int64_t kPage = 4096;
-  const BlockPlace copy = s_.place(p.block());
   const size_t down = static_cast<size_t>(p.across.back()), across = static_cast<size_t>(p.dim),
                inner = p.transposes ? down : across, outer = p.transposes ? across : down;
-  for (const BlockAccess& a : block_accesses(*copy.block)) {
+  for (const BlockAccess& a : block_accesses(*s_.place(p.block()).block)) {
     const auto apart = a.stride(outer);
     if (a.write || bytes_of(*a.buffer) <= s_.machine().l2_bytes || p.across.size() > 1 || !apart ||
-        a.stride(inner) != 1 ||
-        moves_inside(copy, around, inner) * byte_size(a.buffer->dtype) < kPage)
+        a.stride(inner) != 1)
       continue;
+    const BlockPlace copy = s_.place(p.block());
+    const int64_t elements = moves_inside(copy, around, inner),
+                  rows = moves_inside(copy, around, outer);
+    if (elements * byte_size(a.buffer->dtype) < kPage) continue;
     if (s_.decide_whether(loop("next_") + p.buffer, true, Bits::kKept))
-      s_.attempt("prefetch_rows", {name_, p.block(), p.buffer, around},
-                 {moves_inside(copy, around, inner), moves_inside(copy, around, outer), *apart});
+      s_.attempt("prefetch_rows", {name_, p.block(), p.buffer, around}, {elements, rows, *apart});
   }
 }
 

@@ -51,9 +51,8 @@ void TileRule::bring_next_place() {
     if (std::find(staged_.begin(), staged_.end(), p.copy()) != staged_.end())
       readers.push_back(p.block());
   for (const std::string& reader : readers) {
-    const BlockPlace place = s_.place(reader);
-    for (const BlockAccess& a : block_accesses(*place.block)) {
-      const auto rows = rows_inside(place, a, around);
+    for (const BlockAccess& a : block_accesses(*s_.place(reader).block)) {
+      const auto rows = rows_inside(s_.place(reader), a, around);
       if (a.write || a.buffer->scope != Scope::kParam || s_.is_constant(a.buffer) || !rows ||
           std::find(brought_.begin(), brought_.end(), a.buffer->name) != brought_.end())
         continue;
