@@ -38,7 +38,7 @@ class OperandCopy {
       order.back() = part("o");
       inside.push_back(part("r"));
     }
-    if (p_.width > p_.lanes) inside.push_back(part("c"));
+    if (vectors() > 1) inside.push_back(part("c"));
     inside.push_back(part("v"));
     order.insert(order.end(), inside.begin(), inside.end());
     if (!s_.apply("reorder", order) || !s_.apply("vectorize", {part("v")})) return {};
@@ -47,13 +47,13 @@ class OperandCopy {
   }
   // Groups of panels, these, and vectors of them.
   bool split_columns() {
-    const int64_t vectors = p_.width / p_.lanes;
-    const std::string panel = vectors > 1 ? part("p") : part("v");
+    const std::string panel = vectors() > 1 ? part("p") : part("v");
     return s_.apply("split", {of_dim(p_.dim), part("l"), panel}, {p_.width}) &&
            s_.apply("split", {part("l"), part("g"), part("s")},
-                    {std::max<int64_t>(p_.streams / vectors, 1)}) &&
-           (vectors == 1 || s_.apply("split", {panel, part("c"), part("v")}, {p_.lanes}));
+                    {std::max<int64_t>(p_.streams / vectors(), 1)}) &&
+           (vectors() == 1 || s_.apply("split", {panel, part("c"), part("v")}, {p_.lanes}));
   }
+  int64_t vectors() const { return (p_.width + p_.lanes - 1) / p_.lanes; }  // of a panel
 
   // Pieces of rows are read, of rows that lie apart: hints go whole rows ahead.
   void prefetch_rows() {
