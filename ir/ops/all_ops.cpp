@@ -40,6 +40,7 @@ const std::vector<const OpDef*>& all_ops() {
              &conv_gradient_ops(),
              &transposed_ops(),
              &pooling_gradient_ops(),
+             &normalization_gradient_ops(),
              &recurrent_gradient_ops(),
          })
       for (const OpDef& op : *family) list->push_back(&op);

@@ -45,5 +45,6 @@ const std::vector<OpDef>& conv_gradient_ops();
 const std::vector<OpDef>& transposed_ops();
 const std::vector<OpDef>& recurrent_gradient_ops();
 const std::vector<OpDef>& pooling_gradient_ops();
+const std::vector<OpDef>& normalization_gradient_ops();
 
 }  // namespace tilewright::ir

@@ -4,6 +4,7 @@
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
+#include "ir/ops/norm_rows.h"
 
 namespace tilewright::ir {
 namespace {
@@ -74,7 +75,8 @@ void compute_softmax(ComputeContext& c) {
       total, along, Combiner::kSum,
       [&](const Axes& i, const Axes& r) { return load(e, insert(i, axis, r[0])); }, "sum");
   Buffer inverse = c.b.temp("inverse", acc, rows);
-  c.b.compute(inverse, [&](const Axes& row) { return constant(1, acc) / divisor(row); }, "invert");
+  c.b.compute(
+      inverse, [&](const Axes& row) { return constant(1, acc) / divisor(row); }, "invert");
   c.b.compute(
       c.out(),
       [&](const Axes& i) { return cast(dtype, load(e, i) * load(inverse, drop(i, axis))); },
@@ -106,34 +108,25 @@ Status infer_layer_norm(InferContext& c) {
 }
 void compute_layer_norm(ComputeContext& c) {
   const Buffer& x = c.in(0);
-  const int axis = c.axis(c.rank(0), -1);
   const DType dtype = x->dtype, acc = accumulator(dtype);
   const bool rms = c.attr_int("rms") != 0;
-  const auto split = static_cast<long>(axis);
-  const std::vector<Expr> rows(x->shape.begin(), x->shape.begin() + split),
-      inner(x->shape.begin() + split, x->shape.end());
-  Expr count = 1;
-  for (const Expr& e : inner) count = count * e;
-  auto join = [](Axes a, const Axes& b) {
-    a.insert(a.end(), b.begin(), b.end());
-    return a;
-  };
-  auto row_of = [&](const Axes& i) { return Axes(i.begin(), i.begin() + split); };
-  Buffer mean = c.b.temp("mean", acc, rows), inv = c.b.temp("inv_std", acc, rows);
+  const NormRows rows(x->shape, c.axis(c.rank(0), -1));
+  Buffer mean = c.b.temp("mean", acc, rows.outer), inv = c.b.temp("inv_std", acc, rows.outer);
   auto at = [&](const Axes& i) { return cast(acc, load(x, i)); };
-  const Expr n = cast(acc, count);
+  const Expr n = cast(acc, rows.count);
   if (!rms) {
-    Buffer sum = c.b.temp("sum", acc, rows);
+    Buffer sum = c.b.temp("sum", acc, rows.outer);
     c.b.reduce(
-        sum, inner, Combiner::kSum, [&](const Axes& i, const Axes& r) { return at(join(i, r)); },
-        "sum");
-    c.b.compute(mean, [&](const Axes& i) { return load(sum, i) / n; }, "mean");
+        sum, rows.inner, Combiner::kSum,
+        [&](const Axes& i, const Axes& r) { return at(rows.join(i, r)); }, "sum");
+    c.b.compute(
+        mean, [&](const Axes& i) { return load(sum, i) / n; }, "mean");
   }
-  Buffer squares = c.b.temp("squares", acc, rows);
+  Buffer squares = c.b.temp("squares", acc, rows.outer);
   c.b.reduce(
-      squares, inner, Combiner::kSum,
+      squares, rows.inner, Combiner::kSum,
       [&](const Axes& i, const Axes& r) {
-        Expr d = rms ? at(join(i, r)) : at(join(i, r)) - load(mean, i);
+        Expr d = rms ? at(rows.join(i, r)) : at(rows.join(i, r)) - load(mean, i);
         return d * d;
       },
       "squares");
@@ -148,8 +141,8 @@ void compute_layer_norm(ComputeContext& c) {
   c.b.compute(
       c.out(),
       [&](const Axes& i) {
-        Expr d = rms ? at(i) : at(i) - load(mean, row_of(i));
-        Expr y = d * load(inv, row_of(i));
+        Expr d = rms ? at(i) : at(i) - load(mean, rows.of(i));
+        Expr y = d * load(inv, rows.of(i));
         if (c.has(1)) y = y * cast(acc, c.read(1, i));
         if (c.has(2)) y = y + cast(acc, c.read(2, i));
         return cast(dtype, y);
@@ -158,37 +151,30 @@ void compute_layer_norm(ComputeContext& c) {
   auto row_output = [&](int k, const Buffer& from, const char* label) {
     if (!c.wants(k)) return;
     c.b.compute(
-        c.out(k), [&](const Axes& i) { return from ? load(from, row_of(i)) : constant(0, acc); },
+        c.out(k), [&](const Axes& i) { return from ? load(from, rows.of(i)) : constant(0, acc); },
         label);
   };
   row_output(1, rms ? nullptr : mean, "mean_output");
   row_output(2, inv, "inv_std_output");
 }
 
-V sum_along(GradientContext& c, V v) {
-  return reduce("reduce_sum", v, {c.view().axis(c.view().rank(0), -1)});
-}
+template <int64_t logarithm>
 void gradient_of_softmax(GradientContext& c) {
-  const V y = c.out(), part = c.dy() * y;
-  c.add(0, part - y * sum_along(c, part));
+  const V y = c.out();
+  c.add(0, c.dy().make("softmax_gradient", {c.dy().id, y.id},
+                       {{"axis", int64_t{c.view().axis(y.rank(), -1)}}, {"logarithm", logarithm}}));
 }
-void gradient_of_log_softmax(GradientContext& c) {
-  c.add(0, c.dy() - apply("exp", c.out()) * sum_along(c, c.dy()));
-}
-// With n = (x - mean) / std, y = n * scale + bias and g = dy * scale:
-// dx = (g - mean(g) - n * mean(g * n)) / std; no mean is taken off by rms.
+// With n = (x - mean) / std: y = n * scale + bias.
 void gradient_of_layer_norm(GradientContext& c) {
   if (c.has_dy(1) || c.has_dy(2)) c.fail("mean and deviation have no gradient as results");
   const NodeView node = c.view();
   const bool rms = node.attr_int("rms") != 0;
-  std::vector<int64_t> axes;
-  for (int d = node.axis(node.rank(0), -1); d < node.rank(0); ++d) axes.push_back(d);
-  const V inverse = c.out(2), x = c.in(0).to(inverse.dtype()), dy = c.dy().to(inverse.dtype());
-  const V n = (rms ? x : x - c.out(1)) * inverse;
-  const V g = c.has(1) ? dy * c.in(1).to(dy.dtype()) : dy;
-  const V along = n * reduce("reduce_mean", g * n, axes);
-  c.add(0, (rms ? g - along : g - reduce("reduce_mean", g, axes) - along) * inverse);
-  c.add(1, dy * n);
+  const V x = c.in(0), mean = c.out(1), inverse = c.out(2), dy = c.dy();
+  c.add(0, dy.make("layer_norm_gradient",
+                   {dy.id, x.id, mean.id, inverse.id, c.has(1) ? c.in(1).id : kNone},
+                   {{"axis", int64_t{node.axis(x.rank(), -1)}}, {"rms", int64_t{rms}}}));
+  const V wide = x.to(inverse.dtype());
+  if (c.wants(1)) c.add(1, dy.to(inverse.dtype()) * ((rms ? wide : wide - mean) * inverse));
   c.add(2, dy);
 }
 
@@ -238,7 +224,7 @@ const std::vector<OpDef>& normalization_ops() {
        .fusion = FusionKind::kReduction,
        .infer_type = infer_same,
        .compute = compute_softmax<false>,
-       .gradient = gradient_of_softmax,
+       .gradient = gradient_of_softmax<0>,
        .example = {.inputs = {{DType::kFloat32, {3, 4, 37}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__Softmax.html"},
       {.name = "log_softmax",
@@ -248,7 +234,7 @@ const std::vector<OpDef>& normalization_ops() {
        .fusion = FusionKind::kReduction,
        .infer_type = infer_same,
        .compute = compute_softmax<true>,
-       .gradient = gradient_of_log_softmax,
+       .gradient = gradient_of_softmax<1>,
        .example = {.inputs = {{DType::kFloat32, {3, 37, 4}}}, .attributes = {{"axis", int64_t{1}}}},
        .source = "https://onnx.ai/onnx/operators/onnx__LogSoftmax.html"},
       {.name = "mask_window",

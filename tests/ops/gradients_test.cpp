@@ -111,6 +111,8 @@ const std::map<std::string_view, std::string_view>& reasons() {
       {"gru_steps_gradient", kOfGradients},
       {"lstm_steps_gradient", kOfGradients},
       {"max_pool_gradient", kOfGradients},
+      {"softmax_gradient", kOfGradients},
+      {"layer_norm_gradient", kOfGradients},
       {"roi_align_gradient", kOfGradients},
       {"cofactors", kOfGradients},
       {"transposed", kOfGradients},

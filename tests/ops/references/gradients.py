@@ -76,6 +76,43 @@ def largest(f):
              {"extents": list(xs), "kernel_shape": kernel, **a}, Want(dx, terms=len(kernel) ** 2 + 9, magnitude=20))
 
 
+def normalised(f):
+    """By slopes of the sum of y * dy, y from the definitions."""
+    def softmax(x, axis):
+        e = np.exp(x - x.max(axis, keepdims=True))
+        return e / e.sum(axis, keepdims=True)
+
+    for label, shape, axis in [("", (3, 2, 7), -1), ("_one", (4, 1), -1), ("_long", (2, 67), -1),
+                               ("_axis", (3, 5, 2), 1)]:
+        x, dy = f.random(f"softmax{label}_x", "f32", shape), f.random(f"softmax{label}_dy", "f32", shape)
+        y = softmax(x.astype("f8"), axis).astype("f4")
+        terms = shape[axis] + 8
+        f.op(f"softmax_gradient{label}", "softmax_gradient", [dy, y], {"axis": axis},
+             Want(all_slopes(lambda v: (softmax(v, axis) * dy).sum(), x.astype("f8")), terms=terms, magnitude=4))
+        f.op(f"log_softmax_gradient{label}", "softmax_gradient", [dy, np.log(y)], {"axis": axis, "logarithm": 1},
+             Want(all_slopes(lambda v: (np.log(softmax(v, axis)) * dy).sum(), x.astype("f8")), terms=terms,
+                  magnitude=2 * shape[axis]))
+
+    def norm(x, axis, rms):
+        axes = tuple(range(axis, x.ndim))
+        mean = np.zeros(x.shape[:axis] + (1,) * len(axes)) if rms else x.mean(axes, keepdims=True)
+        return mean, 1 / np.sqrt(((x - mean) ** 2).mean(axes, keepdims=True) + 1e-5)
+
+    for label, shape, axis, scaled, rms in [("", (2, 3, 7), 2, True, 0), ("_plain", (3, 67), 1, False, 0),
+                                            ("_rms", (5, 8), 1, True, 1), ("_two", (2, 3, 2, 6), 2, True, 0)]:
+        x, dy = f.random(f"norm{label}_x", "f32", shape), f.random(f"norm{label}_dy", "f32", shape)
+        scale = f.random(f"norm{label}_scale", "f32", shape[axis:]) if scaled else np.ones(shape[axis:], "f4")
+
+        def loss(v, axis=axis, rms=rms, scale=scale, dy=dy):
+            mean, inverse = norm(v, axis, rms)
+            return ((v - mean) * inverse * scale * dy).sum()
+
+        of_rows = [v.astype("f4") for v in norm(x.astype("f8"), axis, rms)]
+        f.op(f"layer_norm_gradient{label}", "layer_norm_gradient", [dy, x] + of_rows + [scale] * scaled,
+             {"axis": axis, "rms": rms},
+             Want(all_slopes(loss, x.astype("f8")), terms=4 * int(np.prod(shape[axis:])), magnitude=20))
+
+
 def minors(f):
     """Determinants of what is left without a row and a column."""
     def of(x):
@@ -162,6 +199,7 @@ def write():
     adjoints(f)
     largest(f)
     minors(f)
+    normalised(f)
     regions_backwards(f)
     steps_backwards(f)
     return [f]
