@@ -134,6 +134,7 @@ std::span<const GraphPass> graph_passes() {
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
          return o.fuse ? fuse_attention(std::move(g), o.decisions) : std::move(g);
        }},
+      {"fold_batch_transposes", Change::kSumOrder, always<fold_batch_transposes>},
       // Values have their memory layout.
       {"choose_layouts", Change::kNothing,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
@@ -145,7 +146,7 @@ std::span<const GraphPass> graph_passes() {
       // Every node has its group: one group, one kernel.
       {"fuse_operators", Change::kNothing,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.fuse ? fuse_operators(std::move(g)) : leave_unfused(std::move(g));
+         return o.fuse ? fuse_operators(std::move(g), o.machine) : leave_unfused(std::move(g));
        }},
       // What is stored in few bytes is widened by those who read it.
       {"repeat_widening", Change::kNothing, if_fusing<repeat_widening>},

@@ -6,9 +6,11 @@ namespace tilewright::passes {
 
 bool is_worth_a_copy(const ProductSizes& sizes) {
   constexpr int64_t kFarApart = 256;  // bytes from one row to the next
-  constexpr int64_t kFewestTerms = 128, kFewestResults = 96, kOfATransposed = 6;
-  const int64_t fewest = sizes.is_transposed ? kOfATransposed : kFewestResults;
-  return sizes.columns * sizes.bytes >= kFarApart && sizes.terms >= kFewestTerms &&
+  constexpr int64_t kFewestTerms = 128, kFewestResults = 96, kTermsOfAPlace = 16,
+                    kOfATransposed = 6;
+  const int64_t fewest = sizes.is_transposed ? kOfATransposed : kFewestResults,
+                terms = sizes.of_a_place ? kTermsOfAPlace : kFewestTerms;
+  return sizes.columns * sizes.bytes >= kFarApart && sizes.terms >= terms &&
          static_cast<double>(sizes.rows) * static_cast<double>(sizes.repeats) >=
              static_cast<double>(fewest);
 }

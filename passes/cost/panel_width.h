@@ -15,6 +15,7 @@ struct ProductSizes {
   int64_t of_tiles =
       0;  // rows among which tiles choose theirs, as there are several such sets; 0: all
   bool is_transposed = false;  // it is [columns, terms], which takes a copy in any case
+  bool of_a_place = false;  // one of many, which the task that reads it copies while it is in cache
 };
 // A tile reads a few elements of each of many rows of memory. Where these are longer than a few lines, it
 // finds them in no cache again: a power of two apart they fall into the same sets, at any distance they are

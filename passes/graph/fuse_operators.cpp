@@ -47,14 +47,19 @@ bool packs(const Graph& graph, const Node& n) {
 struct Group {
   bool open = true;       // may still grow
   bool anchored = false;  // holds a reduction or contraction
+  bool reduced = false;   // and another one, of its rows
   bool cheap = true;
   TensorType type;  // of its latest result: what an epilogue must match
 };
 
 class Fuse {
  public:
-  explicit Fuse(Graph& graph)
-      : graph_(graph), readers_(graph.nodes, graph), uses_(graph.use_counts()), groups_(graph) {}
+  Fuse(Graph& graph, const MachineDescription& machine)
+      : graph_(graph),
+        machine_(machine),
+        readers_(graph.nodes, graph),
+        uses_(graph.use_counts()),
+        groups_(graph) {}
 
   void run() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) place(i);
@@ -110,12 +115,35 @@ class Fuse {
           return same_shape && same_dims(g.type, type(n.outputs[0])) &&
                  !waits_for_reader(i, v, g_index);
         return same_shape ? true : only_use && g.cheap;
-      case FusionKind::kInjective:
       case FusionKind::kReduction:
+        if (g.anchored) return only_use && same_shape && is_row_of_places(n, v, g_index);
+        return only_use && g.cheap;
+      case FusionKind::kInjective:
       case FusionKind::kContraction: return !g.anchored && only_use && g.cheap;
       case FusionKind::kOpaque: return false;
     }
     return false;
+  }
+  // Of a product of many places, each of a task, rows that stay in the second cache until all of them are there
+  // (schedule/rules/product_rows_rule.cpp).
+  bool is_row_of_places(const Node& n, ValueId v, int g) const {
+    constexpr int64_t kPlacesOfAThread = 16, kPartOfL2 = 8;
+    if (n.op != ops::softmax() && n.op != ops::softmax_gradient()) return false;
+    const auto& members = groups_.nodes(g);
+    const bool product = std::any_of(members.begin(), members.end(), [&](size_t m) {
+      return graph_.nodes[m].op == ops::matmul() &&
+             same_dims(type(graph_.nodes[m].outputs[0]), type(v)) &&
+             type(graph_.nodes[m].inputs[1]).rank() == type(v).rank();
+    });
+    const TensorType& t = type(v);
+    if (!product || facts(g).reduced || t.rank() < 3 || t.dtype != DType::kFloat32 ||
+        NodeView(graph_, n).axis(t.rank(), -1) + 1 != t.rank())
+      return false;
+    const int64_t all = known_elements(t),
+                  of_a_place = as_int(t.dims[t.dims.size() - 2]).value_or(0) *
+                               as_int(t.dims.back()).value_or(0);
+    return of_a_place > 0 && all / of_a_place >= kPlacesOfAThread * std::max(machine_.threads, 1) &&
+           of_a_place * byte_size(t.dtype) * kPartOfL2 <= machine_.l2_bytes;
   }
   // As an epilogue, node i would write what its only reader then reads. That cannot be in the group, and
   // may as well read v itself, which lies in memory anyway. Nor can it where only others of its kind are
@@ -143,18 +171,21 @@ class Fuse {
   // operands from outside or from groups of the same shape.
   bool compatible(size_t i, const std::set<int>& join) const {
     size_t nodes = 1;
-    int anchors = has_reduction(graph_.nodes[i].op->fusion) ? 1 : 0;
+    const bool reduces = has_reduction(graph_.nodes[i].op->fusion);
+    int anchors = 0;
     for (int g : join) {
       nodes += groups_.nodes(g).size();
       anchors += facts(g).anchored ? 1 : 0;
     }
-    return anchors <= 1 && nodes <= kMostNodes;
+    // Rows of places (may_join) are the one kind of reduction that joins another.
+    return anchors <= 1 && nodes <= kMostNodes && (!reduces || anchors == 0 || join.size() == 1);
   }
   void merge(size_t i, const std::set<int>& join) {
     const Node& n = graph_.nodes[i];
     Group merged;
     for (int g : join) {
       merged.anchored |= facts(g).anchored;
+      merged.reduced |= facts(g).reduced || (facts(g).anchored && has_reduction(n.op->fusion));
       merged.cheap &= facts(g).cheap;
     }
     merged.open = !takes_no_work(graph_, n) && !changes_layout(graph_, n) &&
@@ -167,6 +198,7 @@ class Fuse {
   }
 
   Graph& graph_;
+  const MachineDescription& machine_;
   const Readers readers_;
   std::vector<int> uses_;
   NodeGroups groups_;
@@ -175,8 +207,8 @@ class Fuse {
 
 }  // namespace
 
-Graph fuse_operators(Graph graph) {
-  Fuse(graph).run();
+Graph fuse_operators(Graph graph, const MachineDescription& machine) {
+  Fuse(graph, machine).run();
   return graph;
 }
 Graph leave_unfused(Graph graph) {

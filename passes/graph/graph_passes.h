@@ -34,6 +34,9 @@ ir::Graph join_slices(ir::Graph graph);
 
 // Transposes of matrices around products become flags of these. After fold_constants.
 ir::Graph fold_transposes(ir::Graph graph);
+// The same around products of several matrices, of which an order may be left to do. After fuse_attention, which
+// has its own order for keys.
+ir::Graph fold_batch_transposes(ir::Graph graph);
 
 // Transposed convolutions become ordinary ones, their phases: joint or separate ones. Those of weights
 // whose extents are not all known stay.
@@ -76,7 +79,7 @@ ir::Graph repeat_pointwise(ir::Graph graph);
 
 // Gives every node its group; a group becomes one kernel. A view (reshape) is a group of its own
 // that moves nothing.
-ir::Graph fuse_operators(ir::Graph graph);
+ir::Graph fuse_operators(ir::Graph graph, const ir::MachineDescription& machine = {});
 ir::Graph leave_unfused(ir::Graph graph);  // every node alone
 // What groups store in few bytes is widened in the groups that read it, not before.
 ir::Graph repeat_widening(ir::Graph graph);

@@ -10,6 +10,7 @@
 #include "ir/graph/op.h"
 #include "ir/ops/known_ops.h"
 #include "passes/cost/cache_room.h"
+#include "passes/cost/panel_width.h"
 #include "passes/cost/tile_cost.h"
 #include "passes/graph/operand_panels.h"
 #include "passes/graph/readers.h"
@@ -96,6 +97,30 @@ bool lies_in_rows(const Value& v) {
                               std::all_of(v.layout.begin(), v.layout.end(), whole));
 }
 
+// Many matrices side by side, each of a task, which copies it.
+bool are_copied_by_tasks(const Graph& graph, const Node& node, const MachineDescription& machine) {
+  constexpr int64_t kMatricesOfAThread = 16;  // TileRule::has_many_places
+  const TensorType &a = graph.value(node.inputs[0]).type, &b = graph.value(node.inputs[1]).type;
+  if (node.op != ops::matmul() || a.rank() != b.rank() || b.rank() < 3 ||
+      (b.dtype != DType::kFloat32 && b.dtype != DType::kFloat64))
+    return false;
+  const int rank = b.rank(), rows = rank - (NodeView(graph, node).attr_int("trans_a") ? 1 : 2);
+  int64_t matrices = 1;
+  for (int d = 0; d + 2 < rank; ++d)
+    matrices =
+        std::min(matrices * as_int(b.dims[static_cast<size_t>(d)]).value_or(0), int64_t{1} << 30);
+  const auto extent = [](const TensorType& t, int d) {
+    return as_int(t.dims[static_cast<size_t>(d)]).value_or(0);
+  };
+  const ProductSizes sizes{.rows = extent(a, rows),
+                           .columns = extent(b, rank - 2),
+                           .terms = extent(b, rank - 1),
+                           .bytes = byte_size(b.dtype),
+                           .is_transposed = true,
+                           .of_a_place = true};
+  return matrices >= kMatricesOfAThread * std::max(machine.threads, 1) && is_worth_a_copy(sizes);
+}
+
 // A matrix that the second cache does not hold: tasks copy what they read of it (schedule/rules/tile_copies.cpp), and
 // memory does not see the copy. Of long sums for few results blocks of terms are not to pass by instead.
 bool is_copied_by_tasks(const Graph& graph, const Node& node, const Layout& panels,
@@ -144,7 +169,8 @@ PackedLayouts layouts_to_pack(const Graph& graph, const Node& node, size_t i,
     if (pays) ways.usual = ways.names.size() - 1;
   };
   if (const int dim = dimension_to_pack(graph, node, i); dim >= 0)
-    add("by_columns", with_innermost(dim, graph.value(v).type.rank()), !has_few_rows(graph, node));
+    add("by_columns", with_innermost(dim, graph.value(v).type.rank()),
+        !has_few_rows(graph, node) && (shared || !are_copied_by_tasks(graph, node, machine)));
   if (i != 1) return ways;
   if (Layout panels = operand_panels(graph, node, machine); !panels.empty())
     add("by_panels", std::move(panels), true);

@@ -115,8 +115,13 @@ Result<Kernel> stream(const Kernel& k, const Step& step) {
   if (!st || b.init) return invalid("block '" + b.name + "' is no plain store");
   if (st->buffer->scope != Scope::kParam)
     return invalid("'" + st->buffer->name + "' is no parameter of the kernel");
-  if (touched(k.body).reads.count(st->buffer.get()))
-    return invalid("the kernel reads '" + st->buffer->name + "'");
+  // Other threads see it when the tasks that store it are done, not before.
+  const bool in_tasks = !place.loops.empty() && place.loops[0]->loop_kind == LoopKind::kParallel;
+  for (const BlockPlace& p : all_blocks(k.body)) {
+    const bool later = in_tasks && !p.loops.empty() && p.loops[0] != place.loops[0];
+    if (!later && touched(p.stmt).reads.count(st->buffer.get()))
+      return invalid("the kernel reads '" + st->buffer->name + "'");
+  }
   Block streamed = b;
   streamed.body = store(st->buffer, st->indices, st->value, st->mask, StoreKind::kStreamed);
   return with_body(k, replace_stmt(k.body, place.stmt, block(std::move(streamed))));

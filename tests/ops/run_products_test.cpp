@@ -43,8 +43,8 @@ TEST_P(RunProducts, OfPanelsThatTasksCopy) {
   for (const Size& s : {Size{97, 768, 128}, {61, 773, 131}, {300, 448, 129}})
     for (int64_t trans_a : {0, 1})
       for (int64_t trans_b : {0, 1}) {
-        SCOPED_TRACE(testing::Message() << s.m << " x " << s.n << " x " << s.k << ", " << trans_a
-                                        << trans_b);
+        SCOPED_TRACE(testing::Message()
+                     << s.m << " x " << s.n << " x " << s.k << ", " << trans_a << trans_b);
         const Shape a = trans_a ? Shape{s.k, s.m} : Shape{s.m, s.k},
                     b = trans_b ? Shape{s.n, s.k} : Shape{s.k, s.n};
         expect_equal(
@@ -63,6 +63,32 @@ TEST_P(RunProducts, OfSeveralMatricesByOne) {
     expect_equal(call, 129);
     EXPECT_EQ(count_decided(call, "by_panels"), 1u);
   }
+}
+
+// Each place's results wait in cache for the rows that are made of them, whatever leaves no tile over; keys that lie in
+// rows are transposed into panels by the task.
+TEST_P(RunProducts, OfManyPlacesAndTheirRows) {
+  for (const Size& s :
+       {Size{13, 7, 5}, {37, 97, 64}, {64, 96, 17}, {1, 33, 8}, {8, 1, 5}, {24, 80, 48}, {5, 6, 0}})
+    for (int64_t trans_b : {0, 1})
+      for (const bool backwards : {false, true}) {
+        SCOPED_TRACE(testing::Message()
+                     << s.m << " x " << s.n << " x " << s.k << ", " << trans_b << backwards);
+        GraphCall call;
+        const auto input = [&](int64_t rows, int64_t columns) {
+          return call.input(random(DType::kFloat32, {5, 10, rows, columns}));
+        };
+        const auto p = call.op("matmul",
+                               {input(s.m, s.k), trans_b ? input(s.n, s.k) : input(s.k, s.n)},
+                               {{"trans_b", trans_b}}),
+                   scores = call.op("tanh", {p});
+        call.output(backwards
+                        ? call.op("neg", {call.op("softmax_gradient", {scores, input(s.m, s.n)})})
+                        : call.op("softmax", {scores}));
+        expect_equal(call, static_cast<double>(s.k + 8 * s.n + 64),
+                     {{}, {.l2_bytes = 256 << 10}, {.numerics = Numerics::kExact}});
+        if (HasFailure()) return;
+      }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpus, RunProducts, testing::Values("x86-64-v3", "native"),

@@ -51,6 +51,34 @@ TEST(FuseOperators, OneAnchorInAGroup) {
 )",
                 {0, 0, 1, 1, 2});
 }
+// Of many products, whose rows are still in cache. Rows across places, or of few of them, are kernels of their own, and
+// so is what goes along the rows once more.
+TEST(FuseOperators, RowsOfPlacesJoinTheirProduct) {
+  const auto of = [](int places, const std::string& rows) {
+    const std::string n = std::to_string(places);
+    return "  input q: f32[" + n + ", 4, 5]\n  input k: f32[" + n + ", 6, 5]\n  input e: f32[" + n +
+           ", 4, 6]\n  p: f32[" + n + ", 4, 6] = matmul(q, k) {trans_b = 1}\n  s: f32[" + n +
+           ", 4, 6] = sqrt(p)\n" + rows;
+  };
+  expect_groups(of(16, R"(  m: f32[16, 4, 6] = softmax(s) {axis = -1}
+  y: f32[16, 4, 6] = neg(m)
+  output y as "y"
+)"),
+                {0, 0, 0, 0});
+  expect_groups(of(16, R"(  m: f32[16, 4, 6] = softmax_gradient(s, e) {axis = 2}
+  n: f32[16, 4, 6] = softmax(m) {axis = 2}
+  output n as "n"
+)"),
+                {0, 0, 0, 1});
+  expect_groups(of(15, R"(  m: f32[15, 4, 6] = softmax(s) {axis = 2}
+  output m as "m"
+)"),
+                {0, 0, 1});
+  expect_groups(of(16, R"(  m: f32[16, 4, 6] = softmax(s) {axis = 1}
+  output m as "m"
+)"),
+                {0, 0, 1});
+}
 TEST(FuseOperators, AReductionTakesItsPrologue) {
   expect_groups(R"(  input x: f32[3, 5]
   a: f32[3, 5] = mul(x, x)

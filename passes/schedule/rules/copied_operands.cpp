@@ -63,30 +63,41 @@ class Operands {
                        .rows = lines_of(a, width)});
     }
   }
-  // A matrix [j, k]: its rows are columns of the product, and terms lie side by side.
+  // Matrices [j, k], each in rows: its rows are columns of the product, and terms lie side by side.
   void find_transposed(std::vector<Panels>& found, const BlockAccess& a,
                        const std::vector<int>& dims) const {
-    if (dims.size() != 2 || a.buffer->scope == Scope::kWorkspace) return;
-    const auto row = static_cast<size_t>(dims[0]), term = static_cast<size_t>(dims[1]);
+    if (a.buffer->scope == Scope::kWorkspace) return;
     const BlockAccess& result = accesses_.back();
     for (size_t k = 0; k < block_.axes.size(); ++k) {
-      const bool is_column = is_parallel(block_.axes[k]) &&
-                             a.indices[row].same_as(block_.axes[k].var) && result.strides[k] &&
-                             is_one(result.strides[k]);
-      if (!is_column || !is_summed(a, static_cast<int>(term))) continue;
-      ProductSizes sizes = sizes_of(a, static_cast<int>(row));
+      const int row = dim_of_column(a, k);
+      const bool is_column = row >= 0 && result.strides[k] && is_one(result.strides[k]);
+      if (!is_column || row == dims.back() || !is_summed(a, dims.back())) continue;
+      ProductSizes sizes = sizes_of(a, row);
       sizes.is_transposed = true;
+      sizes.of_a_place = dims.size() > 2;
       find_rows(a, sizes);
       const int64_t width = panel_width(s_.machine(), sizes);
-      if (width > 0 && width % lanes_of(a) == 0)
+      std::vector<int> across;
+      for (int d : dims)
+        if (d != row) across.push_back(d);
+      const bool is_product =
+          std::none_of(across.begin(), across.end() - 1, [&](int d) { return is_summed(a, d); });
+      if (width > 0 && width % lanes_of(a) == 0 && is_product)
         found.push_back({.buffer = a.buffer->name,
                          .of_columns = true,
                          .transposes = true,
-                         .dim = static_cast<int>(row),
-                         .across = {static_cast<int>(term)},
+                         .dim = row,
+                         .across = std::move(across),
                          .width = width,
                          .lanes = lanes_of(a)});
     }
+  }
+  // The dimension that a parallel axis alone goes along; -1: none.
+  int dim_of_column(const BlockAccess& a, size_t axis) const {
+    for (size_t d = 0; d < a.indices.size(); ++d)
+      if (is_parallel(block_.axes[axis]) && a.indices[d].same_as(block_.axes[axis].var))
+        return static_cast<int>(d);
+    return -1;
   }
   bool may_copy(const BlockAccess& a) const {
     // Of narrower types dot products have a layout of their own.

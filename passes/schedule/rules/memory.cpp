@@ -13,11 +13,15 @@ namespace {
 
 int64_t bytes_beyond_caches(const ScheduleState& s) { return 2 * s.machine().l3_bytes; }
 
+bool is_fill(const Block& b) { return block_accesses(b).size() == 1; }
+
 void store_past_caches(ScheduleState& s, const std::string& block, int64_t fewest_bytes) {
   const Block& b = *s.place(block).block;
   const auto* st = b.body.as<Store>();
   if (!st || b.init || st->buffer->scope != Scope::kParam) return;
-  if (touched(s.kernel().body).reads.count(st->buffer.get())) return;
+  // What is filled with one value is added to here and there at most.
+  const bool fills = is_fill(b);
+  if (!fills && touched(s.kernel().body).reads.count(st->buffer.get())) return;
   // Of a result of this size the caches hold no more than the end by the time that it is read from
   // its start. What is stored past them need not be fetched first.
   if (!s.decide_whether(block + ".stream", bytes_of(*st->buffer) >= fewest_bytes, Bits::kKept))
@@ -32,6 +36,7 @@ bool exceeds_caches(const ScheduleState& s, const BufferNode& b) {
   return bytes_of(b) >= bytes_beyond_caches(s);
 }
 void store_past_caches(ScheduleState& s, const std::string& block) {
+  if (is_fill(*s.place(block).block)) return store_copy_past_caches(s, block);
   store_past_caches(s, block, bytes_beyond_caches(s));
 }
 void store_copy_past_caches(ScheduleState& s, const std::string& block) {

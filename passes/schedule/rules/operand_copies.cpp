@@ -73,15 +73,20 @@ class OperandCopy {
   std::vector<std::string> by_squares() {
     constexpr int64_t kLine = 16;
     const std::string down = of_dim(p_.across.back());
+    std::vector<std::string> outer;  // each of several matrices for itself
+    for (size_t k = 0; k + 1 < p_.across.size(); ++k) outer.push_back(of_dim(p_.across[k]));
+    outer.push_back(part("panel"));
+    std::vector<std::string> order = outer;
+    for (const char* inner : {"line", "vector", "square", "row", "lane"})
+      order.push_back(part(inner));
     const bool done =
         s_.apply("split", {of_dim(p_.dim), part("panel"), part("column")}, {p_.width}) &&
         s_.apply("split", {part("column"), part("vector"), part("lane")}, {p_.lanes}) &&
         s_.apply("split", {down, part("line"), part("of_line")}, {std::max(kLine, p_.lanes)}) &&
         s_.apply("split", {part("of_line"), part("square"), part("row")}, {p_.lanes}) &&
-        s_.apply("reorder", {part("panel"), part("line"), part("vector"), part("square"),
-                             part("row"), part("lane")}) &&
-        s_.apply("vectorize", {part("lane")}) && s_.apply("unroll", {part("row")});
-    return done ? std::vector{part("panel")} : std::vector<std::string>{};
+        s_.apply("reorder", order) && s_.apply("vectorize", {part("lane")}) &&
+        s_.apply("unroll", {part("row")});
+    return done ? outer : std::vector<std::string>{};
   }
 
   ScheduleState& s_;

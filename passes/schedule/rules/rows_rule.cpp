@@ -152,14 +152,25 @@ void share_out_rows(ScheduleState& s, const std::vector<std::string>& blocks,
   if (row_count > 1 && forks(s, blocks[0], work)) s.attempt("parallelize", {tasks});
 }
 
-bool take_steps(ScheduleState& s, const std::vector<std::string>& blocks, size_t rows) {
+// The loops of a block that are not those over rows, nor within them, become one.
+bool join_places(ScheduleState& s, const std::string& name, size_t places) {
+  std::vector<std::string> loops = loop_names(s.place(name));
+  loops.resize(places);
+  const std::string joined = name + ".place" + std::to_string(places - 1);
+  return collapse_loops(s, loops, [&](size_t i) { return name + ".place" + std::to_string(i); }) ==
+         joined;
+}
+
+// `inside`: loops of another block to go under; none: threads share the rows out.
+bool take_steps(ScheduleState& s, const std::vector<std::string>& blocks, size_t rows,
+                const std::vector<std::string>& inside = {}) {
   SerialWork work;
   int64_t row_count = 1;
   for (const std::string& name : blocks) work += work_of(s, name);
   const BlockPlace first = s.place(blocks[0]);
   for (size_t i = 0; i < rows; ++i)
     row_count *= extent_or(first.block->axes[i].extent, kUnknownExtent);
-  int64_t lanes = rows_in_lanes(s, blocks, rows);
+  int64_t lanes = inside.empty() ? rows_in_lanes(s, blocks, rows) : 0;
   if (lanes > 0 && !s.decide_whether(blocks[0] + ".in_lanes", true, bits_of_rows(s, blocks)))
     lanes = 0;
   std::vector<std::string> order;
@@ -181,6 +192,13 @@ bool take_steps(ScheduleState& s, const std::vector<std::string>& blocks, size_t
                    {group}))
         return false;
   }
+  if (!inside.empty()) {
+    if (inside.size() == 1 && rows > 2)
+      for (const std::string& name : order)
+        if (!join_places(s, name, rows - 1)) return false;
+    if (!s.apply("fuse_loops", {order[0], inside.back()})) return false;
+    around = inside.size() + 1;
+  }
   std::vector<std::string> target = loop_names(s.place(order[0]));
   for (size_t i = 1; i < order.size(); ++i)
     if (!s.apply("fuse_loops", {order[i], target[around - 1]})) return false;
@@ -192,6 +210,7 @@ bool take_steps(ScheduleState& s, const std::vector<std::string>& blocks, size_t
   s.note(names + ": over the same " + std::to_string(rows) + " outer axes; " +
          (lanes > 0 ? "a row in each lane" : "sums along a row in vectors of partial sums") +
          (group > 1 ? ", " + std::to_string(group) + " rows at a time" : ""));
+  if (!inside.empty()) return true;
   share_out_rows(s, blocks, target, work, row_count);
   for (const std::string& name : blocks) store_past_caches(s, name);
   if (order.size() > 1) prefetch_largest(s, order, kRowsAhead);
@@ -204,6 +223,15 @@ bool schedule_rows(ScheduleState& s, const std::vector<std::string>& blocks) {
   const size_t rows = shared_rows(s, blocks);
   if (blocks.size() > 1 && rows == 0) return false;
   return s.all_or_nothing([&] { return take_steps(s, blocks, rows); });
+}
+
+bool schedule_rows_inside(ScheduleState& s, const std::vector<std::string>& blocks,
+                          const std::vector<std::string>& loops) {
+  const size_t rows = shared_rows(s, blocks);
+  if (rows < 2 || loops.empty() || (loops.size() > 1 && loops.size() + 1 != rows) ||
+      grouped_axis(*s.place(blocks[0]).block, rows) + 1 != rows)
+    return false;
+  return s.all_or_nothing([&] { return take_steps(s, blocks, rows, loops); });
 }
 
 }  // namespace tilewright::passes

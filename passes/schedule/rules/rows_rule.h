@@ -12,6 +12,10 @@ namespace tilewright::passes {
 // the row use vectors of partial results. False, and nothing changes, where they have no rows in
 // common.
 bool schedule_rows(ScheduleState& s, const std::vector<std::string>& blocks);
+// The same under loops of a block before them, of which there is one for each axis before that of the rows,
+// or one for all of these.
+bool schedule_rows_inside(ScheduleState& s, const std::vector<std::string>& blocks,
+                          const std::vector<std::string>& loops);
 
 // rows_vectors.cpp: cuts the innermost reduction axis of a block into vectors of partial results,
 // adds the block of these, if any, to `order`.

@@ -18,6 +18,8 @@ namespace tilewright::passes {
 struct Work {
   std::string block;     // empty: the whole kernel
   std::string epilogue;  // the pointwise block that alone reads its result, over the same axes
+  bool by_places =
+      false;  // of many products side by side each shall be a task, with all of its rows
 };
 // What a rule has scheduled besides the block that it was tried on.
 struct Taken {
@@ -108,6 +110,7 @@ std::optional<Taken> take_winograd(ScheduleState& s, const Work& work);
 std::optional<Taken> take_winograd_weights(ScheduleState& s, const Work& work);
 std::optional<Taken> take_winograd_gradient(ScheduleState& s, const Work& work);
 std::optional<Taken> take_shared_rows(ScheduleState& s, const Work& work);
+std::optional<Taken> take_product_rows(ScheduleState& s, const Work& work);
 // Pointwise blocks.
 std::optional<Taken> take_resampled_rows(ScheduleState& s, const Work& work);
 std::optional<Taken> take_pack(ScheduleState& s, const Work& work);

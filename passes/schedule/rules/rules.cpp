@@ -18,6 +18,9 @@ std::span<const Rule> rules() {
        take_winograd_gradient},
       {"shared_rows", kKernel, kAlsoInParts, false, "blocks over the same rows share their loops",
        nullptr, take_shared_rows},
+      {"product_rows", kKernel, kAlsoInParts, false,
+       "products of many places, and rows of their results while these are in cache", nullptr,
+       take_product_rows},
 
       {"resampled_rows", kPointwise, kNo, false,
        "rows where the block that looks them up reads them", nullptr, take_resampled_rows},

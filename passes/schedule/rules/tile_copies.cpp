@@ -141,9 +141,16 @@ bool TileRule::make_copies() {
 
 std::optional<Taken> take_tile(ScheduleState& s, const Work& work) {
   const std::vector<Panels> copies = lay_out_operands(s, work.block);
-  if (TileRule(s, work.block, work.epilogue, copies).run())
-    return Taken{.also = {work.epilogue}, .before = ""};
-  if (!work.epilogue.empty() && TileRule(s, work.block, "", copies).run()) return Taken{};
+  const auto take = [&](const std::string& epilogue) -> std::optional<Taken> {
+    TileRule rule(s, work, epilogue, copies);
+    if (!rule.run()) return std::nullopt;
+    Taken taken{.also = rule.followers(), .before = ""};
+    taken.also.insert(epilogue);
+    return taken;
+  };
+  if (auto taken = take(work.epilogue)) return taken;
+  if (!work.epilogue.empty())
+    if (auto taken = take("")) return taken;
   for (const Panels& p : copies)
     if (!schedule_copy(s, p)) s.lose_step();
   return std::nullopt;

@@ -37,6 +37,7 @@ bool TileRule::write() {
   if (epilogue_.axes.size() != parallel_.size() || !order_loops(e_, epilogue_, false)) return false;
   const std::string results = blocks_ ? results_loop_ : hoisted_.empty() ? loop("io") : loop("jo");
   if (!s_.apply("fuse_loops", {e_, results})) return false;
+  if (!matrix_) bring_followers();
   if (!s_.apply("decompose_reduction",
                 {name_, reduce_loops_.empty() ? loop("ii") : reduce_loops_[0]}))
     return false;

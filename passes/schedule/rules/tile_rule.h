@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 
 #include "passes/cost/matrix_tile.h"
 #include "passes/cost/tile_cost.h"
@@ -20,9 +21,14 @@ class TileRule : public BlockRule {
  public:
   // `epilogue`: the pointwise block that is moved onto the tile; empty: a copy-out is made.
   // `copies`: of operands, which are still to be scheduled. They must outlive the rule.
-  TileRule(ScheduleState& s, std::string block, std::string epilogue,
+  TileRule(ScheduleState& s, const Work& work, std::string epilogue,
            const std::vector<Panels>& copies)
-      : BlockRule(s, std::move(block)), e_(std::move(epilogue)), copies_(copies) {}
+      : BlockRule(s, work.block),
+        e_(std::move(epilogue)),
+        copies_(copies),
+        by_places_(work.by_places) {}
+  // Blocks whose results are stored from the tile besides the epilogue's.
+  const std::set<std::string>& followers() const { return followers_; }
 
  private:
   bool applies() override;
@@ -104,6 +110,8 @@ class TileRule : public BlockRule {
   int64_t decide_parts(int64_t n, int64_t below, int64_t panel, int64_t most);
   bool reads_pieces() const;
   int64_t bytes_of_row_panel() const;
+  bool follows(const BlockPlace& p, const std::vector<BlockAccess>& stored) const;
+  void bring_followers();
   bool annotate_tile(const std::string& block);
   bool annotate_init();
   // The block that makes what the tile reads, of a copy with padding; empty when there is none.
@@ -152,6 +160,7 @@ class TileRule : public BlockRule {
 
   std::string e_;
   const std::vector<Panels>& copies_;
+  const bool by_places_;
   ir::Block epilogue_;
   std::vector<size_t> parallel_, reduce_;  // axes of the main block
   std::vector<size_t> rows_, outer_;       // positions among the parallel axes, innermost first
@@ -175,6 +184,7 @@ class TileRule : public BlockRule {
   std::string results_loop_;          // that is around all sums of an iteration
   std::vector<std::string> reduce_loops_;
   std::vector<std::string> brought_;  // buffers
+  std::set<std::string> followers_;
   std::vector<std::string> staged_;   // copies that tasks make
   std::vector<std::string> hoisted_;  // reduction loops around the rows; the first of reduce_loops_
 };

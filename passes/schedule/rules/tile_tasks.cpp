@@ -81,7 +81,8 @@ bool TileRule::share_out_rows() {
   const int64_t tiles = *rows / tile_.rows, kept = panels_kept(), n = all_panels();
   const bool in_parts = kept > 1 && kept < n,
              whole = *rows % tile_.rows == 0 || tiles >= kManyTiles * threads,
-             copies_in_parts = in_parts && copies_panels() && shares_out_evenly(n / kept);
+             copies_in_parts = in_parts && copies_panels() && shares_out_evenly(n / kept),
+             places_alone = has_many_places() && (copies_panels() || by_places_);
   if (tiles < threads || panels() < 2 || (!whole && !(in_parts && n / kept % threads == 0)) ||
       !s_.decide_whether(loop("rows_first"), kept > 1, Bits::kKept))
     return false;
@@ -94,7 +95,7 @@ bool TileRule::share_out_rows() {
     for (const For* f : p.loops) {
       const std::string name = f->var.name();
       if ((name == inner && tiles >= 4 * threads) ||
-          (name == loop("io") && (!whole || copies_in_parts)))
+          (name == loop("io") && (!whole || copies_in_parts || places_alone)))
         break;
       loops.push_back(name);
       if (name == inner) break;
