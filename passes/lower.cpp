@@ -26,9 +26,10 @@ template <Graph (*pass)(Graph)>
 Result<Graph> always(Graph g, const LowerOptions&) {
   return pass(std::move(g));
 }
-template <Graph (*pass)(Graph)>
+template <auto pass>
 Result<Graph> if_folding(Graph g, const LowerOptions& o) {
-  return o.fold ? pass(std::move(g)) : std::move(g);
+  if (!o.fold) return g;
+  return pass(std::move(g));
 }
 template <Graph (*pass)(Graph)>
 Result<Graph> if_fusing(Graph g, const LowerOptions& o) {
@@ -113,11 +114,10 @@ std::span<const GraphPass> graph_passes() {
        }},
       {"expand_zero_points", Change::kNothing, always<expand_zero_points>},
       {"fold_dequantized", Change::kNothing, fold},
+      // Divisors are factors.
+      {"multiply_instead", Change::kRounding, if_folding<multiply_instead>},
       // Factors per channel are in the weights; the products this leaves are constants again.
-      {"simplify_graph", Change::kRounding,
-       [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.fold ? simplify_graph(std::move(g)) : std::move(g);
-       }},
+      {"simplify_graph", Change::kRounding, if_folding<simplify_graph>},
       // Convolutions with small windows do with fewer products where that is faster.
       {"use_winograd", Change::kAlgorithm,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {

@@ -29,6 +29,9 @@ ir::Graph eliminate_common_nodes(ir::Graph graph);
 // transposes and reshapes.
 Result<ir::Graph> simplify_graph(ir::Graph graph);
 
+// Divisions of floats by constants become multiplications, but where steps are made of the quotients.
+ir::Graph multiply_instead(ir::Graph graph);
+
 // Sums of the gradients of slices that cover a tensor become concats. After fold_constants.
 ir::Graph join_slices(ir::Graph graph);
 

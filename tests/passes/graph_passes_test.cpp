@@ -323,5 +323,28 @@ TEST(SimplifyGraph, KeepsFactorsThatVaryOrAreSharedOrUnknown) {
   }
 }
 
+TEST(MultiplyInstead, OfDivisionsByConstants) {
+  const auto op_of = [](const std::string& constant, const std::string& rest) {
+    const ir::Graph g = parsed_graph("  input x: f32[2, 3]\n  const c: " + constant +
+                                     "\n  d: f32[2, 3] = div(x, c)\n" + rest);
+    const ir::Graph after = multiply_instead(g);
+    expect_same_graph_results(g, after);
+    return std::string(after.nodes[0].op->name);
+  };
+  const std::string itself = "  output d as \"d\"\n";
+  EXPECT_EQ(op_of("f32[] = [1.4142135]", itself), "mul");
+  EXPECT_EQ(op_of("f32[3] = [8.0, -0.3, 1e-30]", itself), "mul");
+  // Reciprocals that are no normal numbers.
+  EXPECT_EQ(op_of("f32[3] = [8.0, 0.0, 1.0]", itself), "div");
+  EXPECT_EQ(op_of("f32[] = [3e38]", itself), "div");
+  // What is rounded at once, or moved and limited before, and what asks how large it is.
+  EXPECT_EQ(op_of("f32[] = [0.1]", "  y: f32[2, 3] = round(d)\n  output y as \"y\"\n"), "div");
+  EXPECT_EQ(op_of("f32[] = [0.1]",
+                  "  a: f32[2, 3] = add(d, x)\n  y: i32[2, 3] = cast(a) {to = \"i32\"}\n"
+                  "  output y as \"y\"\n"),
+            "div");
+  EXPECT_EQ(op_of("f32[] = [0.1]", "  y: f32[2, 3] = erf(d)\n  output y as \"y\"\n"), "mul");
+}
+
 }  // namespace
 }  // namespace tilewright::passes
