@@ -35,4 +35,10 @@ struct ForkCost {
 };
 ForkCost fork_cost(const ir::MachineDescription& machine, const SerialWork& work);
 
+// Are there so many products side by side that each is a task, with all that it reads and what is made of its results?
+inline bool are_tasks(const ir::MachineDescription& machine, int64_t places) {
+  constexpr int64_t kOfAThread = 16;
+  return places >= kOfAThread * (machine.threads > 1 ? machine.threads : 1);
+}
+
 }  // namespace tilewright::passes

@@ -8,6 +8,7 @@
 #include "ir/ops/known_ops.h"
 #include "passes/analysis/aliases.h"
 #include "passes/analysis/view_layouts.h"
+#include "passes/cost/fork_cost.h"
 #include "passes/graph/graph_passes.h"
 #include "passes/graph/node_groups.h"
 #include "passes/graph/pack_operands.h"
@@ -127,7 +128,7 @@ class Fuse {
   // Of a product of many places, each of a task, rows that stay in the second cache until all of them are there
   // (schedule/rules/product_rows_rule.cpp).
   bool is_row_of_places(const Node& n, ValueId v, int g) const {
-    constexpr int64_t kPlacesOfAThread = 16, kPartOfL2 = 8;
+    constexpr int64_t kPartOfL2 = 8;
     if (n.op != ops::softmax() && n.op != ops::softmax_gradient()) return false;
     const auto& members = groups_.nodes(g);
     const bool product = std::any_of(members.begin(), members.end(), [&](size_t m) {
@@ -142,7 +143,7 @@ class Fuse {
     const int64_t all = known_elements(t),
                   of_a_place = as_int(t.dims[t.dims.size() - 2]).value_or(0) *
                                as_int(t.dims.back()).value_or(0);
-    return of_a_place > 0 && all / of_a_place >= kPlacesOfAThread * std::max(machine_.threads, 1) &&
+    return of_a_place > 0 && are_tasks(machine_, all / of_a_place) &&
            of_a_place * byte_size(t.dtype) * kPartOfL2 <= machine_.l2_bytes;
   }
   // As an epilogue, node i would write what its only reader then reads. That cannot be in the group, and

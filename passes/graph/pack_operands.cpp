@@ -10,6 +10,7 @@
 #include "ir/graph/op.h"
 #include "ir/ops/known_ops.h"
 #include "passes/cost/cache_room.h"
+#include "passes/cost/fork_cost.h"
 #include "passes/cost/panel_width.h"
 #include "passes/cost/tile_cost.h"
 #include "passes/graph/operand_panels.h"
@@ -99,7 +100,6 @@ bool lies_in_rows(const Value& v) {
 
 // Many matrices side by side, each of a task, which copies it.
 bool are_copied_by_tasks(const Graph& graph, const Node& node, const MachineDescription& machine) {
-  constexpr int64_t kMatricesOfAThread = 16;  // TileRule::has_many_places
   const TensorType &a = graph.value(node.inputs[0]).type, &b = graph.value(node.inputs[1]).type;
   if (node.op != ops::matmul() || a.rank() != b.rank() || b.rank() < 3 ||
       (b.dtype != DType::kFloat32 && b.dtype != DType::kFloat64))
@@ -118,7 +118,7 @@ bool are_copied_by_tasks(const Graph& graph, const Node& node, const MachineDesc
                            .bytes = byte_size(b.dtype),
                            .is_transposed = true,
                            .of_a_place = true};
-  return matrices >= kMatricesOfAThread * std::max(machine.threads, 1) && is_worth_a_copy(sizes);
+  return are_tasks(machine, matrices) && is_worth_a_copy(sizes);
 }
 
 // A matrix that the second cache does not hold: tasks copy what they read of it (schedule/rules/tile_copies.cpp), and

@@ -109,11 +109,10 @@ bool TileRule::share_out_rows() {
 
 // Are there so many products side by side that each is a task? All panels then share what it copies.
 bool TileRule::has_many_places() const {
-  constexpr int64_t kTasksOfAThread = 16;
   const BlockPlace p = s_.place(name_);
   int64_t places = 1;
   for (size_t i = 0; i < outer_count_; ++i) places *= extent_with(p.loops[i]->extent, 1);
-  return !columns_first_ && places >= kTasksOfAThread * std::max(s_.machine().threads, 1);
+  return !columns_first_ && are_tasks(s_.machine(), places);
 }
 
 // Tasks are outer axes and panels; row tiles too where these are too few (2-d partition).
