@@ -119,10 +119,13 @@ void compute_conv_transpose(ComputeContext& c) {
                       constant(0, acc));
       },
       "conv_transpose");
-  if (half) c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(sum, i)); }, "round");
+  if (half)
+    c.b.compute(
+        c.out(), [&](const Axes& i) { return cast(dtype, load(sum, i)); }, "round");
 }
 
-// By x: the convolution that this one is the transpose of; both take the same weights.
+// By x: the convolution that this one is the transpose of; both take the same weights. By w: what that convolution's
+// gradient is, with its operand, dy, for the derivative by its results, x.
 void gradient_of_conv_transpose(GradientContext& c) {
   const NodeView node = c.view();
   const WindowGeometry g = transposed_geometry(node).value();
@@ -131,7 +134,7 @@ void gradient_of_conv_transpose(GradientContext& c) {
   V dy = c.dy();
   bool negative = false;
   for (const Expr& p : pads) negative |= as_int(p).value_or(0) < 0;
-  if (c.wants(0) && negative) {  // results that no element of x adds to
+  if (negative) {  // results that no element of x adds to
     std::vector<Expr> cut(static_cast<size_t>(2 * dy.rank()), Expr(0));
     for (size_t d = 0; d < pads.size(); ++d) {
       if (as_int(pads[d]).value_or(0) >= 0) continue;
@@ -145,8 +148,10 @@ void gradient_of_conv_transpose(GradientContext& c) {
                {"dilations", g.dilations},
                {"pads", Extents{pads}},
                {"group", node.attr_int("group", 1)}};
-  if (c.wants(0)) c.add(0, dy.make("conv", {dy.id, c.in(1).id}, std::move(a)));
-  c.add_transposed(1);
+  if (c.wants(0)) c.add(0, dy.make("conv", {dy.id, c.in(1).id}, a));
+  if (!c.wants(1)) return;
+  a["kernel_shape"] = g.kernel;
+  c.add(1, dy.make("conv_weights_gradient", {c.in(0).id, dy.id}, std::move(a)));
 }
 
 }  // namespace

@@ -49,11 +49,13 @@ class Backwards {
         dh(start("dh", kDyH)),
         dz(c.b.temp("dz", acc, {batch, width})),
         gates(c.b.temp("gates", acc, {batch, width})),
-        turned_(c.b.temp("turned", acc, {width, hidden})),
-        back_(c.b.temp("back", acc, {batch, hidden})) {
+        turned_(c.b.temp("turned", acc, {width, hidden})) {
     // Read in each step along its columns: laid out once.
     c.b.compute(
-        turned_, [&](const Axes& i) { return cast(acc, load(c.in(kRecurrent), {i[1], i[0]})); },
+        turned_,
+        [&](const Axes& i) {
+          return cast(acc, load(c.in(kRecurrent), {i[1], i[0]}));
+        },
         "turned");
   }
 
@@ -109,24 +111,24 @@ class Backwards {
         },
         "gate");
   }
-  // sum over j below `columns` of from[b, j] * recurrent[i, j + offset], into a temporary.
-  const Buffer& multiply(const Buffer& from, const Expr& columns, const Expr& offset) {
+  // sum over j below `columns` of from[b, j] * recurrent[i, j + offset]. Into a temporary of its own: a product that
+  // shares where its sums lie cannot keep them in registers.
+  Buffer multiply(const Buffer& from, const Expr& columns, const Expr& offset) {
+    const Buffer back = c.b.temp("back", acc, {batch, hidden});
     c.b.reduce(
-        back_, {columns}, Combiner::kSum,
+        back, {columns}, Combiner::kSum,
         [&](const Axes& i, const Axes& k) {
           return load(from, {i[0], k[0]}) * load(turned_, {simplify(k[0] + offset), i[1]});
         },
         "recurrent");
-    return back_;
+    return back;
   }
   // dh before the step, of layers whose state acts through the product alone.
   void step_back(const Expr& t) {
-    multiply(dz, width, 0);
+    const Buffer back = multiply(dz, width, 0);
     c.b.compute(
         dh,
-        [&](const Axes& i) {
-          return select(order.is_active(t, i[0]), load(back_, i), load(dh, i));
-        },
+        [&](const Axes& i) { return select(order.is_active(t, i[0]), load(back, i), load(dh, i)); },
         "dh");
   }
   // What enters activations, before attribute clip.
@@ -166,7 +168,6 @@ class Backwards {
 
  private:
   const Buffer turned_;  // the recurrent weights, transposed
-  const Buffer back_;
 };
 
 void compute_rnn_gradient(ComputeContext& c) {
@@ -184,8 +185,7 @@ void compute_rnn_gradient(ComputeContext& c) {
 void compute_gru_gradient(ComputeContext& c) {
   Backwards s(c);
   const bool reset_after = c.attr_int("linear_before_reset") != 0;
-  const Buffer inner = c.b.temp("d_inner", s.acc, {s.batch, s.hidden}),
-               keep = c.b.temp("kept", s.acc, {s.batch, s.hidden});
+  const Buffer inner = c.b.temp("d_inner", s.acc, {s.batch, s.hidden});
   const Expr one = constant(1, s.acc);
   s.run([&](const Expr& t) {
     for (int k = 0; k < 3; ++k)
@@ -205,22 +205,22 @@ void compute_gru_gradient(ComputeContext& c) {
     if (reset_after) {
       s.set_gate(t, 1,
                  [&](const Axes& i) { return dn(i) * s.of_step(kInner, t, i) * slope(i, 1); });
-      c.b.compute(inner, [&](const Axes& i) { return dn(i) * r(i); }, "inner");
+      c.b.compute(
+          inner, [&](const Axes& i) { return dn(i) * r(i); }, "inner");
     } else {
       c.b.compute(inner, dn, "inner");
     }
-    const Buffer& back = s.multiply(inner, s.hidden, Expr(2) * s.hidden);
-    c.b.compute(keep, [&](const Axes& i) { return load(back, i); }, "kept");
+    const Buffer of_inner = s.multiply(inner, s.hidden, Expr(2) * s.hidden);
     if (!reset_after)
       s.set_gate(t, 1, [&](const Axes& i) {
-        return load(keep, i) * s.of_step(kStates, t, i) * slope(i, 1);
+        return load(of_inner, i) * s.of_step(kStates, t, i) * slope(i, 1);
       });
     s.store_at(t, 2, s.hidden, [&](const Axes& i) { return load(inner, i); });
-    s.multiply(s.dz, simplify(Expr(2) * s.hidden), 0);
+    const Buffer back = s.multiply(s.dz, simplify(Expr(2) * s.hidden), 0);
     c.b.compute(
         s.dh,
         [&](const Axes& i) {
-          const Expr of_n = reset_after ? load(keep, i) : load(keep, i) * r(i);
+          const Expr of_n = reset_after ? load(of_inner, i) : load(of_inner, i) * r(i);
           return select(s.order.is_active(t, i[0]), load(s.dh, i) * z(i) + of_n + load(back, i),
                         load(s.dh, i));
         },

@@ -100,8 +100,9 @@ bool lies_in_rows(const Value& v) {
 
 // Many matrices side by side, each of a task, which copies it.
 bool are_copied_by_tasks(const Graph& graph, const Node& node, const MachineDescription& machine) {
+  if (node.op != ops::matmul()) return false;
   const TensorType &a = graph.value(node.inputs[0]).type, &b = graph.value(node.inputs[1]).type;
-  if (node.op != ops::matmul() || a.rank() != b.rank() || b.rank() < 3 ||
+  if (a.rank() != b.rank() || b.rank() < 3 ||
       (b.dtype != DType::kFloat32 && b.dtype != DType::kFloat64))
     return false;
   const int rank = b.rank(), rows = rank - (NodeView(graph, node).attr_int("trans_a") ? 1 : 2);
@@ -126,8 +127,9 @@ bool are_copied_by_tasks(const Graph& graph, const Node& node, const MachineDesc
 bool is_copied_by_tasks(const Graph& graph, const Node& node, const Layout& panels,
                         const MachineDescription& machine) {
   constexpr int64_t kPanelsOfAThread = 4;
+  if (node.op != ops::matmul()) return false;
   const TensorType& b = graph.value(node.inputs[1]).type;
-  if (node.op != ops::matmul() || b.rank() != 2) return false;
+  if (b.rank() != 2) return false;
   const int64_t columns = as_int(b.dims[static_cast<size_t>(panels.back().dim)]).value_or(0),
                 threads = std::max(machine.threads, 1);
   const bool are_few =

@@ -3,7 +3,9 @@
 //
 // Split-K in GEMM's terms: the reduction is the only parallelism there is (a batch of one against
 // large weights, global sums). Partial results cost memory and a second pass, so only few results
-// qualify.
+// qualify. So do sums of many terms one after the other, be there tasks enough or not: the error of
+// n terms in sequence grows with n, that of runs with their length and number (blocked summation,
+// N. J. Higham, The accuracy of floating point summation, 1993).
 #include <algorithm>
 #include <optional>
 
@@ -19,17 +21,37 @@ using namespace ir;
 namespace {
 
 constexpr int64_t kRuns = 16, kFewestTerms = 1 << 18;
+// Of a sum in sequence. The gradients of a normalisation's statistics nearly cancel, so that what is
+// left of them shows the rounding of each term.
+constexpr int64_t kMostInSequence = 512;
 // Of products: tasks that are worth cutting, by their number and the multiply-adds of each.
 constexpr int64_t kFewTasks = 8, kLeastCost = 1 << 16;
 
-// Is each term read for one result alone?
+// Is each term read for one result alone? What is the same for all terms of a result (a mean that
+// each differs from) is none.
 bool reads_once(const Block& b, const std::vector<BlockAccess>& accesses) {
+  const auto same_for_all_terms = [&](const BlockAccess& a) {
+    for (size_t i = 0; i < b.axes.size(); ++i)
+      if (b.axes[i].kind == AxisKind::kReduce && !is_one(b.axes[i].extent) &&
+          (!a.strides[i] || !is_zero(a.strides[i])))
+        return false;
+    return true;
+  };
   for (const BlockAccess& a : accesses) {
-    if (a.write || a.buffer == accesses.back().buffer) continue;
+    if (a.write || a.buffer == accesses.back().buffer || same_for_all_terms(a)) continue;
     for (size_t i = 0; i < b.axes.size(); ++i)
       if (!is_one(b.axes[i].extent) && (!a.strides[i] || is_zero(a.strides[i]))) return false;
   }
   return true;
+}
+// Of each result; 0: not known.
+int64_t terms_of(const Block& b) {
+  int64_t terms = 1;
+  for (const BlockAxis& a : b.axes)
+    if (a.kind == AxisKind::kReduce)
+      terms =
+          std::min<int64_t>(terms * std::min<int64_t>(extent_or(a.extent, 0), 1 << 20), 1 << 30);
+  return terms;
 }
 // Stretches of results that tasks of their own could make: those of one stretch lie side by side
 // in what is read.
@@ -147,8 +169,11 @@ std::optional<Taken> take_split_product(ScheduleState& s, const Work& work) {
 
 bool split_pays(const ScheduleState& s, const Work& work) {
   const BlockPlace p = s.place(work.block);
-  return instances(*p.block) >= kFewestTerms &&
-         stretches(s, *p.block, block_accesses(*p.block)) < kRuns;
+  if (instances(*p.block) >= kFewestTerms &&
+      stretches(s, *p.block, block_accesses(*p.block)) < kRuns)
+    return true;
+  return bits_of_order(*p.block) == Bits::kChanged && terms_of(*p.block) > kMostInSequence &&
+         !rows_pay(s, work);
 }
 
 std::optional<Taken> take_split(ScheduleState& s, const Work& work) {
