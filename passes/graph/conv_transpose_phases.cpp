@@ -25,8 +25,8 @@ bool fits_in_memory(const TransposedConv& t, const Expr& images) {
   for (size_t d = 0; d < t.spatial(); ++d) {
     const int64_t phased = times(t.steps[d], t.strides[d]),
                   in = std::min(as_int(t.in[d]).value_or(1), kMostElements),
-                  positions = in + t.steps[d] - 1;
-    weights = times(weights, std::max(phased, times(t.kernel[d], t.dilations[d])));
+                  positions = in + t.span(d, t.steps[d]);
+    weights = times(weights, std::max(phased, t.reach[d] + t.dilations[d] - 1));
     results = times(times(results, positions), t.strides[d]);
   }
   return weights <= kMostElements && results <= kMostElements;
@@ -45,13 +45,15 @@ std::optional<TransposedConv> transposed_conv(const NodeView& node) {
                    .kernel = g->kernel,
                    .strides = g->strides,
                    .dilations = g->dilations,
+                   .apart = {},
                    .reach = {},
                    .steps = {},
                    .in = {x.dims.begin() + 2, x.dims.end()},
                    .begin = g->pads_begin,
                    .out = g->out};
   for (size_t d = 0; d < t.spatial(); ++d) {
-    t.reach.push_back((t.kernel[d] - 1) * t.dilations[d] + 1);
+    t.apart.push_back(t.strides[d] == 1 ? t.dilations[d] : 1);
+    t.reach.push_back((t.kernel[d] - 1) * (t.dilations[d] / t.apart[d]) + 1);
     t.steps.push_back((t.reach[d] + t.strides[d] - 1) / t.strides[d]);
   }
   return fits_in_memory(t, x.dims[0]) ? std::optional(std::move(t)) : std::nullopt;
@@ -82,7 +84,7 @@ Phases separate_phases(const TransposedConv& t) {
       const int64_t at = r + *begin, shift = (at >= 0 ? at : at - stride + 1) / stride;
       Phase p{.first = at - shift * stride, .shift = shift};
       p.steps = std::max<int64_t>((t.reach[d] - p.first + stride - 1) / stride, 0);
-      p.before = p.steps - 1 - shift;
+      p.before = t.span(d, p.steps) - shift;
       p.after = *longer + shift;
       if (p.steps > 0 && may_skip_all(t.in[d], p)) return {};
       phases[d].push_back(p);
@@ -106,7 +108,7 @@ bool separation_pays(const TransposedConv& t, const Phases& phases) {
     double taps = 0;
     for (const Phase& p : phases[d])
       taps += static_cast<double>(p.steps) * static_cast<double>(in + p.after - p.shift);
-    joint *= static_cast<double>(t.steps[d]) * static_cast<double>(in + t.steps[d] - 1);
+    joint *= static_cast<double>(t.steps[d]) * static_cast<double>(in + t.span(d, t.steps[d]));
     separate *= taps;
     parts *= t.strides[d];
   }

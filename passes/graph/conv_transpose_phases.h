@@ -19,18 +19,23 @@ struct TransposedConv {
   // Of w: [c, m, kernel...], known.
   int64_t group = 1, c = 1, m = 1;
   std::vector<int64_t> kernel, strides, dilations;
-  std::vector<int64_t> reach;  // of the kernel with its dilation written out
+  // Between the kernel's elements that one phase reads. With a stride of 1 there is but one phase, and its convolution
+  // is dilated as the node is; else the dilation is written out, as zeros.
+  std::vector<int64_t> apart;
+  std::vector<int64_t> reach;  // of the kernel, with zeros where its dilation is written out
   std::vector<int64_t> steps;  // kernel elements of one phase, rounded up
   std::vector<ir::Expr> in, begin,
       out;  // extents of x; cropped at the start; extents of the result
   size_t spatial() const { return kernel.size(); }
+  // By how many elements of x the first and the last one that a result of dimension d reads lie apart.
+  int64_t span(size_t d, int64_t steps_of_phase) const { return (steps_of_phase - 1) * apart[d]; }
 };
 // Nothing where an extent of w is not known, or weights or results of all phases would be of more
 // than 2^32 elements: what is cropped may be any number of them.
 std::optional<TransposedConv> transposed_conv(const ir::NodeView& node);
 
 // One phase of one dimension: position q of its results is result q * stride + its number, made of
-// x[q + shift - j] and kernel element j * stride + first for each j below `steps`. Where strides are
+// x[q + shift - j * apart] and kernel element j * stride + first for each j below `steps`. Where strides are
 // longer than the kernel there are phases of no step, of zeros.
 struct Phase {
   int64_t first = 0, shift = 0, steps = 0;

@@ -4,7 +4,7 @@
 // own.
 //
 // Both ways give the same sums; they differ in what is computed for nothing. Kernels of unequal
-// phases, and dilated ones, are filled up with zeros, and zeros stand around x: those of an infinite
+// phases, and those that are dilated and take strides, are filled up with zeros, and zeros stand around x: those of an infinite
 // element are NaN, where the operator's own loops skip the product.
 #include <algorithm>
 
@@ -60,6 +60,7 @@ class OpenConvTranspose : public GraphRewriter {
   // A convolution with stride 1, in the types of the node.
   ValueId conv(ValueId x, ValueId w, const TransposedConv& t, Ints pads) {
     Attributes attributes{{"group", t.group}, {"pads", std::move(pads)}};
+    if (t.apart != Ints(t.spatial(), 1)) attributes["dilations"] = t.apart;
     if (out_dtype_) attributes["out_dtype"] = *out_dtype_;
     return op(ops::conv(), {x, w}, std::move(attributes));
   }
@@ -72,14 +73,15 @@ class OpenConvTranspose : public GraphRewriter {
     return pads == Ints(2 * rank, 0) ? v : op(ops::pad(), {v, integers(pads)});
   }
 
-  // w: [c, m, k...] with zeros between the elements of the kernel.
+  // w: [c, m, k...] with zeros between the elements of the kernel where dilations are written out.
   ValueId dilated(ValueId w, const TransposedConv& t) {
-    if (t.dilations == Ints(t.spatial(), 1)) return w;
+    if (t.reach == t.kernel) return w;
     Ints apart{t.c, t.m}, joined = apart, between(2 * t.spatial(), 0), after(t.spatial());
     for (size_t d = 0; d < t.spatial(); ++d) {
+      const int64_t zeros = t.dilations[d] / t.apart[d] - 1;
       apart.insert(apart.end(), {t.kernel[d], 1});
-      joined.push_back(t.kernel[d] * t.dilations[d]);
-      between[2 * d + 1] = t.dilations[d] - 1;
+      joined.push_back(t.kernel[d] * (zeros + 1));
+      between[2 * d + 1] = zeros;
       after[d] = t.reach[d] - joined.back();
     }
     return extended(reshape(extended(reshape(w, apart), between), joined), after);
@@ -176,7 +178,7 @@ class OpenConvTranspose : public GraphRewriter {
   ValueId jointly(ValueId x, ValueId w, const TransposedConv& t) {
     const size_t n = t.spatial();
     Ints pads;
-    for (size_t d = 0; d < 2 * n; ++d) pads.push_back(t.steps[d % n] - 1);
+    for (size_t d = 0; d < 2 * n; ++d) pads.push_back(t.span(d % n, t.steps[d % n]));
     const ValueId y = interleaved(conv(x, channel_weights(dilated(w, t), t), t, pads), t);
     std::vector<Expr> cut(2 * (n + 2), Expr(0));
     bool any = false;
