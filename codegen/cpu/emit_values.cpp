@@ -86,10 +86,10 @@ Value* ValueEmitter::from_memory(Value* v, ScalarType t) {
 }
 
 // Term by term: LLVM's alias analysis takes a sum of several variables for one that it knows nothing of, and sums
-// that wait in a workspace would be loaded and stored in each step then, instead of staying in registers.
+// that wait in a buffer of the kernel would be loaded and stored in each step then, instead of staying in registers.
 Value* ValueEmitter::place_of_sum(const Buffer& x, const Expr& index) {
   const auto* sum = index.as<Binary>();
-  if (x->scope != ir::Scope::kWorkspace || !sum || sum->op != BinaryOp::kAdd)
+  if (x->scope == ir::Scope::kParam || !sum || sum->op != BinaryOp::kAdd)
     return place(x, value(index));
   return b_.CreateGEP(type_of({x->dtype, 1}, true), place_of_sum(x, sum->a), value(sum->b));
 }

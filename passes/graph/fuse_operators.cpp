@@ -112,10 +112,9 @@ class Fuse {
     switch (n.op->fusion) {
       case FusionKind::kPointwise:
         if (packs(graph_, n)) return !g.anchored && only_use;
-        if (g.anchored)
-          return same_shape && same_dims(g.type, type(n.outputs[0])) &&
-                 !waits_for_reader(i, v, g_index);
-        return same_shape ? true : only_use && g.cheap;
+        if (!same_shape) return !g.anchored && only_use && g.cheap;
+        return (!g.anchored || same_dims(g.type, type(n.outputs[0]))) &&
+               !waits_for_reader(i, v, g_index);
       case FusionKind::kReduction:
         if (g.anchored) return only_use && same_shape && is_row_of_places(n, v, g_index);
         return only_use && g.cheap;
@@ -146,8 +145,8 @@ class Fuse {
     return of_a_place > 0 && are_tasks(machine_, all / of_a_place) &&
            of_a_place * byte_size(t.dtype) * kPartOfL2 <= machine_.l2_bytes;
   }
-  // As an epilogue, node i would write what its only reader then reads. That cannot be in the group, and
-  // may as well read v itself, which lies in memory anyway. Nor can it where only others of its kind are
+  // In the group, node i would write what its only reader then reads. That cannot be in the group, and
+  // may as well read v itself, which lies in memory anyway and takes no more bytes. Nor can it where only others of its kind are
   // between them.
   bool waits_for_reader(size_t i, ValueId v, int g) const {
     constexpr size_t kLongestChain = 8;
@@ -157,7 +156,8 @@ class Fuse {
       const ValueId result = n->outputs[0];
       const auto& reading = readers_.of(result);
       if (reading.size() != 1 || readers_.is_output(result) || !is_large(type(result)) ||
-          (chain.empty() && !readers_.lies_in_memory(v, *n)))
+          (chain.empty() && (!readers_.lies_in_memory(v, *n) ||
+                             byte_size(type(result).dtype) < byte_size(type(v).dtype))))
         return false;
       chain.push_back(static_cast<size_t>(n - graph_.nodes.data()));
       const bool costly = n->op->costly;
