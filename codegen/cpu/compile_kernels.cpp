@@ -2,6 +2,7 @@
 // vectorisers and its unroller stay off, since vectors, unrolling and their order are the
 // schedule's; what is left for it is what a schedule does not see: redundant address arithmetic,
 // loop-invariant code, instruction selection, register allocation.
+#include "codegen/cpu/alias_scopes.h"
 #include "codegen/cpu/compile_kernels.h"
 
 #include <llvm/Analysis/TargetTransformInfo.h>
@@ -79,6 +80,7 @@ Status optimize(llvm::Module& module, llvm::TargetMachine& target) {
   llvm::ModulePassManager passes;
   if (auto error = pb.parsePassPipeline(passes, kPipeline))
     return internal_error(llvm::toString(std::move(error)));
+  add_alias_scopes(module);
   passes.run(module, mam);
   return {};
 }

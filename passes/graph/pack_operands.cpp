@@ -139,6 +139,21 @@ bool is_copied_by_tasks(const Graph& graph, const Node& node, const Layout& pane
          columns >= kPanelsOfAThread * threads * panels.back().modulus;
 }
 
+// Long sums for few results, both operands as they lie: blocks of terms pass by once while all sums wait in the second
+// cache (schedule/rules/term_blocks.cpp). A copy of either would go through memory.
+bool passes_by_in_blocks(const Graph& graph, const Node& node, const MachineDescription& machine) {
+  constexpr int64_t kFewestTerms = 768, kLeastBlock = 24, kMostBlock = 128;
+  if (node.op != ops::matmul() || NodeView(graph, node).attr_int("trans_a") == 0 ||
+      NodeView(graph, node).attr_int("trans_b") != 0)
+    return false;
+  const TensorType &b = graph.value(node.inputs[1]).type, &y = graph.value(node.outputs[0]).type;
+  const int64_t terms = b.rank() == 2 ? as_int(b.dims[0]).value_or(0) : 0;
+  bool divides = false;
+  for (int64_t n = kLeastBlock; n <= kMostBlock; ++n) divides |= terms % n == 0;
+  return divides && terms >= kFewestTerms && y.rank() == 2 &&
+         known_elements(y) * byte_size(b.dtype) <= machine.l2_bytes / 2;
+}
+
 }  // namespace
 
 bool pays_for_dots(const TensorType& a, const TensorType& b, bool trans_b) {
@@ -177,7 +192,8 @@ PackedLayouts layouts_to_pack(const Graph& graph, const Node& node, size_t i,
   if (Layout panels = operand_panels(graph, node, machine); !panels.empty())
     add("by_panels", std::move(panels), true);
   if (!shared && ways.usual > 0 && ways.names[ways.usual] == "by_panels" &&
-      is_copied_by_tasks(graph, node, ways.layouts.back(), machine))
+      (is_copied_by_tasks(graph, node, ways.layouts.back(), machine) ||
+       passes_by_in_blocks(graph, node, machine)))
     ways.usual = 0;
   if (node.op != ops::matmul()) return ways;
   if (Layout groups = in_groups(graph, node, machine); !groups.empty())
