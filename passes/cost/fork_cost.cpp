@@ -1,7 +1,7 @@
 #include "passes/cost/fork_cost.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <vector>
 
 #include "ir/loops/rewrite.h"
 #include "passes/analysis/accesses.h"
@@ -14,7 +14,8 @@ using namespace ir;
 
 namespace {
 
-constexpr double kSeries = 12;  // instructions of a costly operation, about
+constexpr double kSeries =
+    18;  // instructions of a costly operation, about: of a sigmoid, a tanh, a logarithm
 constexpr double kPartOfPeak = 0.6;
 
 // Instructions for a vector of results; a product and the sum that takes it are one.
@@ -48,26 +49,43 @@ SerialWork serial_work(const MachineDescription& machine, const Block& block,
                        const std::function<bool(const Buffer&)>& is_constant) {
   const auto times = static_cast<double>(instances(block));
   int widest = 1, narrowest = 8;
-  std::unordered_map<const BufferNode*, double> moved;
+  struct Moved {
+    const BufferNode* buffer;
+    double bytes,
+        kept;  // what is moved, and how much a cache has to hold for that to be found there
+  };
+  std::vector<Moved> moved;
   double handed = 0;
   for (const BlockAccess& a : block_accesses(block)) {
     const int size = byte_size(a.buffer->dtype);
     widest = std::max(widest, size);
     if (!a.write) narrowest = std::min(narrowest, size);
-    if (moved.count(a.buffer.get())) continue;
+    if (std::any_of(moved.begin(), moved.end(),
+                    [&](const Moved& m) { return m.buffer == a.buffer.get(); }))
+      continue;
     // A broadcast operand is read again from registers or the innermost cache.
     const auto whole = static_cast<double>(bytes_of(*a.buffer));
     const double bytes = whole > 0 ? std::min(whole, times * size) : times * size;
-    moved[a.buffer.get()] = bytes;
+    // Of an operand or result of the kernel all was made, or will be read, by another one.
+    moved.push_back({a.buffer.get(), bytes, a.buffer->scope == Scope::kParam ? whole : 0});
     if (!a.write && a.buffer->scope == Scope::kParam && !is_constant(a.buffer)) handed += bytes;
   }
-  double bytes = 0;
-  for (const auto& [buffer, n] : moved) bytes += n;
+  const Rates rates = rates_of(machine, 1);
+  double bytes = 0, memory = 0;
+  for (const Moved& m : moved) bytes += m.bytes;
+  for (const Moved& m : moved)
+    memory += m.bytes / cache_rate(machine, rates, std::max(bytes, m.kept));
   // Dot products take narrow operands as many at once as there are in a vector.
   const double lanes = machine.lanes(block.init ? std::min(narrowest, widest) : widest);
   const double vectors = times * operations_of(block) / std::max(lanes, 1.0);
   const double a_us = machine.speed.clock_ghz * 1e3 * machine.speed.fma_ports * kPartOfPeak;
-  return {vectors / a_us, bytes / cache_rate(machine, rates_of(machine, 1), bytes), handed};
+  return {vectors / a_us, memory, handed};
+}
+
+ForkCost fork_cost_between(const MachineDescription& machine, const SerialWork& work) {
+  constexpr double kOfAFork = 0.25;
+  const double serial = work.microseconds();
+  return {serial, serial / 2 + kOfAFork * machine.speed.fork_join_us};
 }
 
 ForkCost fork_cost(const MachineDescription& machine, const SerialWork& work) {

@@ -34,6 +34,8 @@ struct ForkCost {
   bool pays() const { return forked < 0.9 * serial; }
 };
 ForkCost fork_cost(const ir::MachineDescription& machine, const SerialWork& work);
+// The like between work that is shared out: threads meet before and behind it anyway, and are all there.
+ForkCost fork_cost_between(const ir::MachineDescription& machine, const SerialWork& work);
 
 // Are there so many products side by side that each is a task, with all that it reads and what is made of its results?
 inline bool are_tasks(const ir::MachineDescription& machine, int64_t places) {

@@ -142,7 +142,7 @@ bool is_copied_by_tasks(const Graph& graph, const Node& node, const Layout& pane
 // Long sums for few results, both operands as they lie: blocks of terms pass by once while all sums wait in the second
 // cache (schedule/rules/term_blocks.cpp). A copy of either would go through memory.
 bool passes_by_in_blocks(const Graph& graph, const Node& node, const MachineDescription& machine) {
-  constexpr int64_t kFewestTerms = 768, kLeastBlock = 24, kMostBlock = 128;
+  constexpr int64_t kFewestTerms = 768, kManyTerms = 8192, kLeastBlock = 24, kMostBlock = 128;
   if (node.op != ops::matmul() || NodeView(graph, node).attr_int("trans_a") == 0 ||
       NodeView(graph, node).attr_int("trans_b") != 0)
     return false;
@@ -150,8 +150,10 @@ bool passes_by_in_blocks(const Graph& graph, const Node& node, const MachineDesc
   const int64_t terms = b.rank() == 2 ? as_int(b.dims[0]).value_or(0) : 0;
   bool divides = false;
   for (int64_t n = kLeastBlock; n <= kMostBlock; ++n) divides |= terms % n == 0;
+  // Threads share the columns, and each all rows: of many results it reads more than panels would have it read.
+  const int64_t room = machine.l2_bytes / (terms >= kManyTerms ? 2 : 4);
   return divides && terms >= kFewestTerms && y.rank() == 2 &&
-         known_elements(y) * byte_size(b.dtype) <= machine.l2_bytes / 2;
+         known_elements(y) * byte_size(b.dtype) <= room;
 }
 
 }  // namespace

@@ -19,7 +19,9 @@ SerialWork least_work_of(const ScheduleState& s, const std::string& block) {
   return work_of(s, block) * part;
 }
 bool forks(ScheduleState& s, const std::string& block, const SerialWork& work) {
-  const ForkCost cost = fork_cost(s.machine(), work);
+  return forks(s, block, fork_cost(s.machine(), work));
+}
+bool forks(ScheduleState& s, const std::string& block, const ForkCost& cost) {
   return s.decide(block + ".fork", {0, 1}, cost.pays(), Bits::kKept, {cost.serial, cost.forked}) !=
          0;
 }

@@ -16,6 +16,7 @@ SerialWork least_work_of(const ScheduleState& s, const std::string& block);
 // Is a parallel loop over this work, or over the block's, worth its fork and join? Asked as decision
 // "block.fork".
 bool forks(ScheduleState& s, const std::string& block, const SerialWork& work);
+bool forks(ScheduleState& s, const std::string& block, const ForkCost& cost);
 bool forks(ScheduleState& s, const std::string& block);
 // Makes tasks of the loops of a block that stand around each other, the outermost first: of as few
 // of them as give enough tasks.

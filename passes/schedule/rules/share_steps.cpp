@@ -1,6 +1,7 @@
 // What a step of an ordered axis does element by element, as a recurrent layer's gates, takes next to nothing
 // block by block, and much of the step on one thread in all. Blocks over the same rows, one after the other,
 // share these, and the rows are shared out: one phase for all of them.
+#include "ir/loops/rewrite.h"
 #include "passes/schedule/rules/block_kinds.h"
 #include "passes/schedule/rules/rule.h"
 #include "passes/schedule/rules/share_out.h"
@@ -38,6 +39,18 @@ std::vector<std::string> join(ScheduleState& s, const std::vector<std::string>& 
   return joined;
 }
 
+// Is something else of the step shared out?
+bool meets_others(const ScheduleState& s, const std::string& block) {
+  const size_t steps = loops_of_steps(s, block);
+  const For* step = s.place(block).loops[steps - 1];
+  bool found = false;
+  for_each_stmt(step->body, [&](const Stmt& stmt) {
+    const auto* f = stmt.as<For>();
+    found |= f && f->loop_kind == LoopKind::kParallel;
+  });
+  return found;
+}
+
 }  // namespace
 
 void share_steps(ScheduleState& s) {
@@ -54,7 +67,9 @@ void share_steps(ScheduleState& s) {
     });
     SerialWork work;
     for (const std::string& name : joined) work += least_work_of(s, name);
-    if (forks(s, names[i], work)) {
+    const ForkCost cost = meets_others(s, names[i]) ? fork_cost_between(s.machine(), work)
+                                                    : fork_cost(s.machine(), work);
+    if (forks(s, names[i], cost)) {
       join(s, names, i);
       s.attempt("parallelize", {loop});
     }
