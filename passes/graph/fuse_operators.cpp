@@ -145,8 +145,8 @@ class Fuse {
     return of_a_place > 0 && are_tasks(machine_, all / of_a_place) &&
            of_a_place * byte_size(t.dtype) * kPartOfL2 <= machine_.l2_bytes;
   }
-  // In the group, node i would write what its only reader then reads. That cannot be in the group, and
-  // may as well read v itself, which lies in memory anyway and takes no more bytes. Nor can it where only others of its kind are
+  // In the group, node i would write what its only reader then reads. That cannot be in the group, and may as well
+  // read v itself, which lies in memory anyway and takes no more bytes. Nor can it where only others of its kind are
   // between them.
   bool waits_for_reader(size_t i, ValueId v, int g) const {
     constexpr size_t kLongestChain = 8;

@@ -3,9 +3,9 @@
 // depth-to-space and then cropped; or, where they differ in what they read, convolutions of their
 // own.
 //
-// Both ways give the same sums; they differ in what is computed for nothing. Kernels of unequal
-// phases, and those that are dilated and take strides, are filled up with zeros, and zeros stand around x: those of an infinite
-// element are NaN, where the operator's own loops skip the product.
+// Both ways give the same sums; they differ in what is computed for nothing. Kernels of unequal phases, and those that
+// are dilated and take strides, are filled up with zeros, and zeros stand around x: those of an infinite element are
+// NaN, where the operator's own loops skip the product.
 #include <algorithm>
 
 #include "ir/loops/simplify.h"

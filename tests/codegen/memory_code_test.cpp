@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <regex>
+#include <sstream>
 
 #include "codegen/cpu/compile_kernels.h"
 #include "codegen/cpu/lane_indices.h"
@@ -25,7 +26,9 @@ ir::Kernel parsed(const std::string& text) {
 std::string code_for(const std::string& text, const std::string& cpu) {
   auto machine = describe_machine(cpu);
   EXPECT_TRUE(machine.ok()) << machine.error().to_string();
-  auto code = print_code(parsed(text), *machine, CodeForm::kAssembly);
+  ir::Kernel kernel = parsed(text);
+  if (text.find("workspace") != std::string::npos) kernel = passes::plan_workspace(kernel);
+  auto code = print_code(kernel, *machine, CodeForm::kAssembly);
   EXPECT_TRUE(code.ok()) << code.error().to_string();
   return code.ok() ? *code : "";
 }
@@ -334,6 +337,42 @@ TEST(WaitingSums, StayInRegistersMeanwhile) {
     EXPECT_FALSE(std::regex_search(block, stored)) << block;
   }
   EXPECT_GE(steps, 1u) << code;
+}
+
+// Sums of a register tile that lie in a buffer of the kernel, in a loop over terms: `rows` by two vectors. And so often
+// once more.
+std::string tiles_in(const std::string& buffer, int rows, int times) {
+  std::string text = "kernel k(A: f32[65536], B: f32[65536], C: f32[65536]) {\n" + buffer,
+              tile = "for o in 0..4 {\nfor p in 0..2 {\nfor k in 0..64 {\n";
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < 2; ++c) {
+      const std::string at = "W[ramp(o * 2048 + " + std::to_string(64 * r) + " + p * 32 + " +
+                             std::to_string(16 * c) + ", 1, 16)]";
+      tile += at + " = " + at + " + broadcast(A[k * 64 + o * " + std::to_string(rows) + " + " +
+              std::to_string(r) + "], 16) * B[ramp(k * 64 + p * 32 + " + std::to_string(16 * c) +
+              ", 1, 16)]\n";
+    }
+  for (int n = 0; n < times; ++n) {
+    text += std::regex_replace(tile, std::regex("\\b([okp])\\b"), "$1_" + std::to_string(n)) +
+            "}\n}\n}\n";
+  }
+  return text + "C[0] = W[5]\n}";
+}
+// An operand is used more often than LLVM looks whether it is captured, and the index of the sums has two variables.
+TEST(SumsInABuffer, StayInRegisters) {
+  constexpr int kTiles = 6, kSums = 28;
+  for (const char* buffer : {"workspace W: f32[65536]\n", "local W: f32[8192]\n"}) {
+    std::istringstream code(code_for(tiles_in(buffer, 14, kTiles), "x86-64-v4"));
+    int sums = 0, stores = 0;
+    const std::regex store(R"(vmovups\s+%zmm\d+, )");
+    for (std::string line; std::getline(code, line);) {
+      const bool adds = line.find("vfmadd") != std::string::npos;
+      sums += adds ? 1 : 0;
+      if (sums % kSums > 0) stores += std::regex_search(line, store) ? 1 : 0;
+    }
+    EXPECT_EQ(sums, kTiles * kSums) << buffer;
+    EXPECT_EQ(stores, 0) << buffer;
+  }
 }
 
 }  // namespace

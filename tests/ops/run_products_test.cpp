@@ -54,6 +54,17 @@ TEST_P(RunProducts, OfPanelsThatTasksCopy) {
       }
 }
 
+// Long sums for few results: both operands stay as they lie, unless no blocks of terms come out even.
+TEST_P(RunProducts, OfManyTermsInBlocks) {
+  for (const Size& s : {Size{97, 64, 1536}, {64, 113, 9000}, {96, 80, 1531}}) {
+    SCOPED_TRACE(testing::Message() << s.m << " x " << s.n << " x " << s.k);
+    const GraphCall call =
+        product(random(DType::kFloat32, {s.k, s.m}), random(DType::kFloat32, {s.k, s.n}), 1, 0);
+    expect_equal(call, static_cast<double>(s.k), {{}, {.small_caches = true}});
+    EXPECT_EQ(count_decided(call, "by_panels"), s.k == 1531 ? 1u : 0u);
+  }
+}
+
 // One matrix for the rows of all.
 TEST_P(RunProducts, OfSeveralMatricesByOne) {
   for (int64_t trans_b : {0, 1}) {

@@ -58,6 +58,29 @@ TEST(ForkCost, WhatForksAndCachesCostHasASay) {
   EXPECT_FALSE(fork_cost(machine, work).pays());
 }
 
+// A part of an operand that no cache holds comes from memory, however small the part.
+TEST(ForkCost, PartsOfLargeOperandsComeFromMemory) {
+  const auto part_of = [](const std::string& n) {
+    auto kernel = ir::parse_kernel("kernel k(x: f32[" + n +
+                                   "], y: f32[4096]) {\n  for i in 0..4096 {\n    block \"b\" (v: "
+                                   "parallel 4096 = i) {\n      y[v] = x[v]\n    }\n  }\n}\n");
+    TW_CHECK(kernel.ok());
+    return work_of(*kernel, ir::MachineDescription()).memory;
+  };
+  EXPECT_GT(part_of("1000000000"), 1.5 * part_of("4096"));
+}
+
+// Between two products that threads share, they meet anyway.
+TEST(ForkCost, PhasesBetweenForksCostLess) {
+  ir::MachineDescription machine;
+  const SerialWork work = work_of(product(4096), machine);
+  machine.speed.fork_join_us = work.microseconds();
+  EXPECT_FALSE(fork_cost(machine, work).pays());
+  EXPECT_TRUE(fork_cost_between(machine, work).pays());
+  machine.speed.fork_join_us = 4 * work.microseconds();
+  EXPECT_FALSE(fork_cost_between(machine, work).pays());
+}
+
 TEST(ForkCost, CostlyOperationsTakeLonger) {
   const ir::MachineDescription machine;
   EXPECT_TRUE(is_costly(ir::UnaryOp::kExp));

@@ -135,6 +135,22 @@ TEST(FuseOperators, ChainsWaitForWhatEndsThem) {
   expect_groups(chain("256", "mul(b, t)") + "  output b as \"b\"\n", {0, 0, 0, 0, 1, 1, 1});
   expect_groups(chain("256", "neg(b)") + "  output t as \"t\"\n", {0, 0, 0, 0, 1, 1, 0});
 }
+// The same behind pointwise work: `m` is computed where it is read, from `t`, which the sum has put into memory. What
+// takes fewer bytes than it is made of is kept.
+TEST(FuseOperators, PointwiseWorkWaitsForItsReader) {
+  const auto beside_a_sum = [](const std::string& rows, const std::string& m,
+                               const std::string& last) {
+    const std::string all = "f32[" + rows + ", 256]";
+    return "  input x: " + all + "\n  input b: f32[256]\n  t: " + all + " = tanh(x)\n  m: " + m +
+           "\n  s: f32[1, 256] = reduce_sum(t) {axes = [0]}\n  y: " + all + " = " + last +
+           "\n  output y as \"y\"\n";
+  };
+  const std::string product = "f32[256, 256] = mul(t, b)", add = "add(m, s)";
+  expect_groups(beside_a_sum("256", product, add), {0, 1, 2, 1});
+  expect_groups(beside_a_sum("16", "f32[16, 256] = mul(t, b)", add), {0, 0, 1, 2});
+  expect_groups(beside_a_sum("2048", "bool[2048, 256] = greater(t, b)", "where(m, s, t)"),
+                {0, 0, 1, 2});
+}
 TEST(FuseOperators, AViewIsAlone) {
   expect_groups(R"(  input x: f32[3, 4]
   const n: i64[2] = [2, 6]

@@ -115,6 +115,25 @@ TEST(OpenConvTranspose, OnePhaseIsAConvolution) {
   EXPECT_EQ(to_string(after.value(after.nodes.back().inputs[0]).type), "bf16[2, 5, 6, 4]");
 }
 
+// One that is dilated is dilated as a convolution, in dimensions that take no strides; in others zeros are written
+// between the kernel's elements.
+TEST(OpenConvTranspose, ADilatedPhaseIsADilatedConvolution) {
+  const ir::Graph g =
+      parsed_graph(lines_of("f32[2, 5, 9, 8]", "f32[5, 3, 3, 2]", "f32[2, 3, 13, 13]",
+                            "dilations = [4, 5], pads = [2, 0, 2, 0]"));
+  const ir::Graph after = open_conv_transpose(g);
+  expect_same_graph_results(g, after);
+  EXPECT_EQ(count(after, "conv"), 1u);
+  EXPECT_EQ(count(after, "pad") + count(after, "conv_transpose"), 0u) << ir::to_text(after);
+  for (const ir::Node& n : after.nodes)
+    if (n.op->name == "conv")
+      EXPECT_EQ(to_string(after.value(n.inputs[1]).type), "f32[3, 5, 3, 2]");
+  const ir::Graph mixed =
+      parsed_graph(lines_of("f32[2, 5, 9, 8]", "f32[5, 3, 3, 2]", "f32[2, 3, 17, 18]",
+                            "dilations = [4, 3], pads = [0, 0, 0, 0], strides = [1, 2]"));
+  expect_same_graph_results(mixed, open_conv_transpose(mixed));
+}
+
 TEST(OpenConvTranspose, ExtentsMayBeSymbolic) {
   const ir::Graph odd = open_conv_transpose(parsed_graph(
       lines_of("f32[n, 5, h]", "f32[5, 3, 3]", "f32[n, 3, h * 2 + 1]", "strides = [2]")));
