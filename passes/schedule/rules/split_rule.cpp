@@ -13,6 +13,7 @@
 #include "passes/loops/loop_passes.h"
 #include "passes/schedule/rules/block_kinds.h"
 #include "passes/schedule/rules/rule.h"
+#include "passes/schedule/rules/term_blocks.h"
 
 namespace tilewright::passes {
 
@@ -126,6 +127,16 @@ Tasks tasks_of(const ScheduleState& s, const Block& b, const Product& p, int64_t
   return whole_panels ? Tasks{panels, tile * row_tiles} : Tasks{panels * row_tiles, tile};
 }
 
+// Of a product whose terms pass by in blocks (term_blocks.h), which is shared out by panels of columns alone: are these
+// less than a few, or uneven?
+bool are_few_panels(const ScheduleState& s, const Block& b, const Product& p) {
+  constexpr int64_t kVectors = 4, kMostPanels = 3;  // of a panel
+  const int64_t lanes = s.machine().lanes(byte_size(b.body.as<Store>()->buffer->dtype)),
+                vectors = (p.columns + lanes - 1) / lanes;
+  const bool halves = vectors == kVectors || vectors == 2 * kVectors;  // two alike
+  return vectors <= kMostPanels * kVectors && !halves;
+}
+
 // Terms of narrow operands that one instruction takes.
 int64_t terms_at_once(const Block& b) {
   int bytes = 4;
@@ -149,6 +160,8 @@ bool split_product_pays(const ScheduleState& s, const Work& work) {
   const auto product = shape_of_product(*p.block);
   if (!product || rows_pay(s, work)) return false;
   const Tasks tasks = tasks_of(s, *p.block, *product, terms_at_once(*p.block));
+  if (term_blocks(s, *p.block) && are_few_panels(s, *p.block, *product))
+    return tasks.count * tasks.cost >= kFewTasks * kLeastCost;
   return tasks.count < kFewTasks && tasks.cost >= kLeastCost;
 }
 
