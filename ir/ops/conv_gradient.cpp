@@ -18,7 +18,8 @@ namespace tilewright::ir {
 namespace {
 
 constexpr const char* kKernel = "kernel_shape";
-// Pixels of a run, whose rows of 16 or 64 channels a second cache holds, and bytes of all sums.
+// A vector, about. Pixels of a run, whose rows of 16 or 64 channels a second cache holds, and bytes of all sums.
+constexpr int64_t kFewChannels = 16;
 constexpr int64_t kRunPixels = 1536, kMostSumBytes = int64_t{8} << 20;
 
 struct Geometry {
@@ -85,11 +86,13 @@ void compute_weights_gradient(ComputeContext& c) {
   const Runs runs = runs_of(c, g, bytes);
   const Expr images = simplify(floordiv(dy->shape[0], Expr(runs.images))),
              rows = simplify(floordiv(g.window.out[0], Expr(runs.rows)));
-  // sums[image run, row run, kernel..., c, o]
+  // sums[image run, row run, kernel..., c, o], or [..., o, c]
+  const bool ins_last = group == 1 && as_int(g.outs).value_or(kFewChannels) < kFewChannels &&
+                        as_int(g.ins).value_or(0) >= kFewChannels;
   std::vector<Expr> shape{runs.images, runs.rows};
   for (const Expr& k : window_extents(g.window)) shape.push_back(k);
-  shape.push_back(g.ins);
-  shape.push_back(g.outs);
+  shape.push_back(ins_last ? g.outs : g.ins);
+  shape.push_back(ins_last ? g.ins : g.outs);
   std::vector<Expr> reduce{images, rows};
   reduce.insert(reduce.end(), g.window.out.begin() + 1, g.window.out.end());
   const Buffer sums = c.b.temp("sums", acc, shape);
@@ -97,7 +100,8 @@ void compute_weights_gradient(ComputeContext& c) {
   c.b.reduce(
       sums, reduce, Combiner::kSum,
       [&](const Axes& i, const Axes& r) {
-        const Expr o = i.back(), ic = i[i.size() - 2], image = simplify(i[0] * images + r[0]);
+        const Expr o = i[i.size() - (ins_last ? 2 : 1)], ic = i[i.size() - (ins_last ? 1 : 2)],
+                   image = simplify(i[0] * images + r[0]);
         const Expr channel = group == 1          ? ic
                              : is_one(per_group) ? simplify(o * g.ins + ic)
                                                  : simplify(floordiv(o, per_group) * g.ins + ic);
@@ -128,8 +132,8 @@ void compute_weights_gradient(ComputeContext& c) {
       [&](const Axes& i) {
         Axes from(all == sums ? 2 : 0, Expr(0));
         from.insert(from.end(), i.begin() + 2, i.end());
-        from.push_back(i[1]);
-        from.push_back(i[0]);
+        from.push_back(i[ins_last ? 0 : 1]);
+        from.push_back(i[ins_last ? 1 : 0]);
         return cast(dw->dtype, load(all, from));
       },
       "result");

@@ -132,6 +132,7 @@ std::optional<Taken> take_tile(ScheduleState& s, const Work& work);
 // Says what both forms cost when the block is a convolution that could have been one of Winograd.
 void note_direct_form(ScheduleState& s, const std::string& block);
 std::optional<Taken> take_lanes(ScheduleState& s, const Work& work);
+std::optional<Taken> take_nested(ScheduleState& s, const Work& work);
 
 // Steps before any rule: temporaries lie as what is made of them, inits that stand before their
 // reductions become part of them, sums of exact kernels get their order, pointwise producers go into

@@ -49,6 +49,8 @@ std::span<const Rule> rules() {
 
       {"lanes", kSeveralValues, kNo, false, "a result in each lane of a vector, over all terms",
        nullptr, take_lanes},
+      {"nested", kSeveralValues, kAlsoInParts, false,
+       "loops of its own for each lane of a vector, shared out", nullptr, take_nested},
   };
   return kRules;
 }
