@@ -63,12 +63,13 @@ class PartitionTails : public Rewriter {
     std::optional<Division> found;
     const Ranges inside = ranges_below(body);
     for_each_condition(body, [&](const Binary& less) {
-      if (!found) found = division(less, f, inside);
+      if (!found) found = division(less, f, body, inside);
     });
     if (!found) return body;
     auto holds = [&](const Expr& c) {
       const auto* less = c.as<Binary>();
-      const auto d = less && less->op == BinaryOp::kLt ? division(*less, f, inside) : std::nullopt;
+      const auto d =
+          less && less->op == BinaryOp::kLt ? division(*less, f, body, inside) : std::nullopt;
       return d && same_expr(d->of_task, found->of_task) && d->safe >= found->safe;
     };
     Stmt main = divide_tasks(f, Assume(holds).rewrite(body), depth - 1);
@@ -79,7 +80,8 @@ class PartitionTails : public Rewriter {
     Expr of_task;
     int64_t safe = 0;
   };
-  static std::optional<Division> division(const Binary& less, const For& f, const Ranges& inside) {
+  static std::optional<Division> division(const Binary& less, const For& f, const Stmt& body,
+                                          const Ranges& inside) {
     if (less.a.dtype() != DType::kInt64) return std::nullopt;
     const Linear left = to_linear(less.a - less.b);  // left < 0
     Linear rest;
@@ -97,7 +99,7 @@ class PartitionTails : public Rewriter {
         rest.terms.push_back(t);
       }
     }
-    if (!of_task || step <= 0) return std::nullopt;
+    if (!of_task || step <= 0 || uses_below(of_task, body)) return std::nullopt;
     const Expr most = upper_bound(to_expr(rest), inside);
     if (!most) return std::nullopt;
     const auto safe = as_int(simplify(floordiv(Expr(-1) - most, Expr(step)) + Expr(1)));
@@ -156,7 +158,11 @@ class PartitionTails : public Rewriter {
     return r;
   }
   static bool uses_inner(const Expr& e, const For& f, const Stmt& body) {
-    bool used = uses_var(e, f.var);
+    return uses_var(e, f.var) || uses_below(e, body);
+  }
+  // What is known inside of the body alone.
+  static bool uses_below(const Expr& e, const Stmt& body) {
+    bool used = false;
     for_each_stmt(body, [&](const Stmt& x) {
       if (const auto* g = x.as<For>()) used |= uses_var(e, g->var);
       if (const auto* l = x.as<Let>()) used |= uses_var(e, l->var);

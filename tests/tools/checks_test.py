@@ -68,10 +68,10 @@ class Layering(unittest.TestCase):
         self.check("passes/bad.cpp", "#include <unistd.h>", "system headers are not allowed")
 
     def test_number_of_llvm_files(self):
-        files = {f"codegen/cpu/file{i}.cpp": "#include <llvm/IR/Module.h>\n" for i in range(17)}
+        files = {f"codegen/cpu/file{i}.cpp": "#include <llvm/IR/Module.h>\n" for i in range(18)}
         status, output = run_check("check_layering.py", {**TREE, **files})
         self.assertEqual(status, 1)
-        self.assertIn("18 files include LLVM headers", output)
+        self.assertIn("19 files include LLVM headers", output)
 
     def test_circles_of_leaf_folders(self):
         back = {"ir/loops/node.h": '#include "ir/text/printer.h"\n', "ir/text/printer.h": '#include "ir/graph.h"\n'}

@@ -1,5 +1,6 @@
 // Where the temporaries of an operator lie: as the result that they are a step to, so that both are
-// written and read along the same vectors. From the last block to the first, as the sum before the
+// written and read along the same vectors; or as what they are a copy of, where sums that lie row by row go along that
+// (the gradient of a depthwise convolution's weights). From the last block to the first, as the sum before the
 // result hands its layout on to the padded operand before the sum.
 #include <algorithm>
 
@@ -33,12 +34,14 @@ class LayOutTemporaries {
       const BlockPlace place = s_.place(names[i]);  // as it is now: steps replace buffers
       const Block& b = *place.block;
       const auto* st = b.body.as<Store>();
-      if (!st || st->buffer->layout.empty()) continue;
+      if (!st || st->indices.empty()) continue;
+      const bool rows = st->buffer->layout.empty();
       std::vector<const Load*> found;
       for_each_expr(st->value, [&](const Expr& e) {
         const auto* l = e.as<Load>();
         if (l && l->buffer->scope == Scope::kWorkspace && l->buffer->layout.empty() &&
-            l->indices.size() == st->indices.size() && goes_along(*l, *st, b))
+            (rows ? is_reduction(b) && copies_along(*l, *st, b)
+                  : l->indices.size() == st->indices.size() && goes_along(*l, *st, b)))
           found.push_back(l);
       });
       for (const Load* l : found)
@@ -65,10 +68,21 @@ class LayOutTemporaries {
       numbers.insert(numbers.end(), {a.dim, a.divisor, a.modulus});
     if (!numbers.empty()) s_.attempt("transform_layout", {l.buffer->name}, numbers);
   }
+  // Is it a copy of what lies along the results of a row?
+  bool copies_along(const Load& l, const Store& result, const Block& b) const {
+    const Buffer copied = source_of(l.buffer);
+    if (!copied || copied->layout.empty()) return false;
+    const Expr& inner = l.indices[static_cast<size_t>(copied->layout.back().dim)];
+    return std::any_of(b.axes.begin(), b.axes.end(), [&](const BlockAxis& a) {
+      return a.kind == AxisKind::kParallel && uses_var(result.indices.back(), a.var) &&
+             uses_var(inner, a.var);
+    });
+  }
   // Few channels, as of an image, stay as they lie: each is read for all results at once. Results of
   // one channel lie side by side along a row, and so do the elements that they read.
   static Answer usual_answer(const Buffer& b, const Store& result, bool is_copy) {
     constexpr int64_t kFewChannels = 4;
+    if (result.buffer->layout.empty()) return kAsSource;
     const auto inner = static_cast<size_t>(result.buffer->layout.back().dim);
     if (is_one(result.buffer->shape[inner])) return kRowMajor;
     const bool few = as_int(b->shape[inner]).value_or(kFewChannels + 1) <= kFewChannels;
