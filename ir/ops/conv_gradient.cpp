@@ -18,8 +18,8 @@ namespace tilewright::ir {
 namespace {
 
 constexpr const char* kKernel = "kernel_shape";
-// A vector, about. Pixels of a run, whose rows of 16 or 64 channels a second cache holds, and bytes of all sums.
-constexpr int64_t kFewChannels = 16;
+constexpr int64_t kFewChannels = 16;  // fill no vector
+// Pixels of a run, whose rows of 16 or 64 channels a second cache holds, and bytes of all sums.
 constexpr int64_t kRunPixels = 1536, kMostSumBytes = int64_t{8} << 20;
 
 struct Geometry {
