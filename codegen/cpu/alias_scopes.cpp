@@ -63,8 +63,8 @@ class AliasScopes {
 
   llvm::Function& f_;
   llvm::MDBuilder md_;
-  std::vector<llvm::MDNode*> scope_of_,
-      others_;  // by argument; the last of others_: of no argument
+  // By argument; the last of others_ is of no argument.
+  std::vector<llvm::MDNode*> scope_of_, others_;
 };
 
 }  // namespace

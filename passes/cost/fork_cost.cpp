@@ -14,8 +14,8 @@ using namespace ir;
 
 namespace {
 
-constexpr double kSeries =
-    18;  // instructions of a costly operation, about: of a sigmoid, a tanh, a logarithm
+// Instructions of a costly operation, about: of a sigmoid, a tanh, a logarithm.
+constexpr double kSeries = 18;
 constexpr double kPartOfPeak = 0.6;
 
 // Instructions for a vector of results; a product and the sum that takes it are one.
@@ -51,8 +51,8 @@ SerialWork serial_work(const MachineDescription& machine, const Block& block,
   int widest = 1, narrowest = 8;
   struct Moved {
     const BufferNode* buffer;
-    double bytes,
-        kept;  // what is moved, and how much a cache has to hold for that to be found there
+    // What is moved, and how much a cache has to hold for that to be found there.
+    double bytes, kept;
   };
   std::vector<Moved> moved;
   double handed = 0;
