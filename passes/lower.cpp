@@ -96,8 +96,9 @@ std::span<const GraphPass> graph_passes() {
        }},
       // Gradients of slices are written where they belong (but for the sign of zeros).
       {"join_slices", Change::kSumOrder, always<join_slices>},
-      // Products take matrices as they lie.
+      // Products take matrices as they lie, and parameters change where products give their gradients.
       {"fold_transposes", Change::kSumOrder, always<fold_transposes>},
+      {"update_by_pieces", Change::kNothing, if_fusing<update_by_pieces>},
       // No index that is used is out of range.
       {"check_indices", Change::kNothing,
        [](Graph g, const LowerOptions& o) { return check_indices(std::move(g), o.inside); }},

@@ -103,7 +103,7 @@ void order_steps(GraphPlan& g) {
       for (size_t p = s.group.num_inputs; p < s.group.params.size(); ++p)
         producer[s.group.params[p]] = i;
   }
-  std::vector<std::set<size_t>> needs(steps.size());
+  StepNeeds needs(steps.size());
   for (size_t i = 0; i < steps.size(); ++i) {
     const PlanStep& s = steps[i];
     for (ValueId v : inputs_of(s))
@@ -112,6 +112,7 @@ void order_steps(GraphPlan& g) {
     for (const ExprNode* v : symbols_used(g.graph, s))
       if (auto it = definer.find(v); it != definer.end()) needs[i].insert(it->second);
   }
+  wait_for_readers(g, needs);
   std::vector<size_t> place;  // by step: of the node that it follows or ends with
   for (size_t i = 0; i < steps.size(); ++i) {
     place.push_back(steps[i].node);

@@ -110,6 +110,11 @@ void collect_steps(GraphPlan& g);
 void order_steps(GraphPlan& g);
 void drop_unused_steps(GraphPlan& g);
 void share_kernels(GraphPlan& g);
+// By step, those that come before it.
+using StepNeeds = std::vector<std::set<size_t>>;
+// Adds what graphs do not say: those that read the memory of an input before a step that updates it there, where
+// nothing needs the opposite. passes/wait_for_readers.cpp
+void wait_for_readers(const GraphPlan& g, StepNeeds& needs);
 // What a step reads: operands of its kernel, and what must lie in its result before.
 std::vector<ir::ValueId> inputs_of(const PlanStep& s);
 // passes/verify_plan.cpp: as text, for dumps; and the rules of plans: a value that lies in another

@@ -3,6 +3,7 @@
 #include "passes/update_in_place.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "ir/loops/rewrite.h"
@@ -29,6 +30,7 @@ class UpdateInPlace {
       if (root(result) != input && !write_directly(input, result))
         copies.push_back({input, result});
     merge_parameters();
+    put_copies();
     for (auto [input, result] : copies) main().push_back(CopyInstruction{input, result});
   }
 
@@ -58,48 +60,108 @@ class UpdateInPlace {
     main().insert(main().begin(), first.begin(), first.end());
   }
 
-  // Lets the call that computes `result` store it in `input`.
+  // Lets the calls that compute `result`, each a part of it, store it in `input`.
   bool write_directly(int32_t input, int32_t result) {
     if (root(result) != result || at(result).kind != StorageKind::kTemporary || at(result).dynamic)
       return false;
-    size_t writer = main().size();
-    for (size_t i = 0; i < main().size(); ++i)
-      if (touches(main()[i], result, true)) {
-        if (writer < main().size()) return false;
-        writer = i;
-      }
-    if (writer == main().size()) return false;
-    for (size_t i = writer + 1; i < main().size(); ++i)
-      if (touches(main()[i], input, false)) return false;
-    auto* call = std::get_if<CallInstruction>(&main()[writer]);
-    if (!call || !find_pair(*call, writer, input, result)) return false;
+    std::map<size_t, std::vector<size_t>> writes;  // parameters, by instruction
+    for (size_t i = 0; i < main().size(); ++i) {
+      if (!touches(main()[i], whole(result), true)) continue;
+      const auto* call = std::get_if<CallInstruction>(&main()[i]);
+      if (!call) return false;
+      for (size_t k = 0; k < call->buffers.size(); ++k)
+        if (root(call->buffers[k]) == result) writes[i].push_back(k);
+    }
+    for (const auto& [i, params] : writes)
+      for (size_t k : params)
+        if (!is_last(i, k, input)) return false;
+    std::vector<std::pair<size_t, size_t>> apart;
+    for (const auto& [i, params] : writes)
+      for (size_t k : params)
+        if (!find_pair(i, k, input)) apart.push_back({i, k});
+    if (apart.size() == 1 && apart.size() == writes.size()) return false;
     at(result).alias_of = input;
-    return true;
+    for (const auto& [i, k] : apart) write_apart(i, k);
+    return !writes.empty();
   }
-  // Uses of a buffer's storage, those of blocks inside included.
-  bool touches(const ProgramInstruction& x, int32_t storage, bool to_write) const {
+  // Memory of a buffer, from one byte to another.
+  struct Range {
+    int32_t in;
+    int64_t begin, end;
+  };
+  Range whole(int32_t b) const { return {b, 0, std::numeric_limits<int64_t>::max()}; }
+  Range range(int32_t b) const {
+    const ProgramBuffer& buffer = p_.buffers[static_cast<size_t>(b)];
+    const auto elements = as_int(buffer.elements);
+    Range r = whole(b);
+    if (elements) r.end = *elements * byte_size(buffer.type.dtype);
+    for (int32_t v = b; p_.buffers[static_cast<size_t>(v)].alias_of >= 0; v = r.in) {
+      const ProgramBuffer& view = p_.buffers[static_cast<size_t>(v)];
+      r.begin += view.alias_offset;
+      if (elements) r.end += view.alias_offset;
+      r.in = view.alias_of;
+    }
+    return r;
+  }
+  static bool meet(const Range& a, const Range& b) {
+    return a.in == b.in && a.begin < b.end && b.begin < a.end;
+  }
+  // Uses of memory, those of blocks inside included.
+  bool touches(const ProgramInstruction& x, const Range& memory, bool to_write) const {
     bool found = false;
     uses_.of(x, [&](int32_t b, BufferUse use) {
-      found |= root(b) == storage && (!to_write || use != BufferUse::kRead);
+      found |= meet(range(b), memory) && (!to_write || use != BufferUse::kRead);
     });
     for (int32_t inner : inner_blocks(x))
       for (const ProgramInstruction& i : p_.blocks[static_cast<size_t>(inner)])
-        found |= touches(i, storage, to_write);
+        found |= touches(i, memory, to_write);
     return found;
   }
-  bool find_pair(CallInstruction& call, size_t writer, int32_t input, int32_t result) {
-    std::vector<size_t> reads, writes;
-    for (size_t k = 0; k < call.buffers.size(); ++k) {
-      if (root(call.buffers[k]) == input) reads.push_back(k);
-      if (root(call.buffers[k]) == result) writes.push_back(k);
-    }
-    if (writes.size() != 1 || call.buffers[writes[0]] != result || reads.size() > 1) return false;
-    if (reads.empty()) return true;
-    if (at(call.buffers[reads[0]]).alias_offset != 0) return false;
-    const std::vector<Buffer>& params = kernel_of(call).params;
-    if (!updates_by_element(kernel_of(call), params[reads[0]], params[writes[0]])) return false;
-    merged_[writer].push_back({reads[0], writes[0]});
+  // Does nothing behind the call read what the input holds where its parameter k is to lie?
+  bool is_last(size_t writer, size_t k, int32_t input) const {
+    Range written = range(std::get<CallInstruction>(p_.blocks[0][writer]).buffers[k]);
+    written.in = input;
+    for (size_t i = writer + 1; i < p_.blocks[0].size(); ++i)
+      if (touches(p_.blocks[0][i], written, false)) return false;
     return true;
+  }
+  // May the call store its parameter k over what it reads there?
+  bool find_pair(size_t writer, size_t k, int32_t input) {
+    const auto& call = std::get<CallInstruction>(main()[writer]);
+    Range written = range(call.buffers[k]);
+    written.in = input;
+    std::vector<size_t> reads;
+    for (size_t p = 0; p < call.buffers.size(); ++p)
+      if (meet(range(call.buffers[p]), written)) reads.push_back(p);
+    if (reads.empty()) return true;
+    const Range read = range(call.buffers[reads[0]]);
+    const Kernel& kernel = kernel_of(call);
+    if (reads.size() > 1 || read.begin != written.begin || read.end != written.end ||
+        !updates_by_element(kernel, kernel.params[reads[0]], kernel.params[k]))
+      return false;
+    merged_[writer].push_back({reads[0], k});
+    return true;
+  }
+  // What cannot be stored there at once is copied behind the call.
+  void write_apart(size_t writer, size_t k) {
+    auto& call = std::get<CallInstruction>(main()[writer]);
+    ProgramBuffer own = at(call.buffers[k]);
+    own.kind = StorageKind::kTemporary;
+    own.alias_of = -1;
+    own.alias_offset = 0;
+    const auto number = static_cast<int32_t>(p_.buffers.size());
+    copied_.emplace(writer, CopyInstruction{call.buffers[k], number});
+    call.buffers[k] = number;
+    p_.buffers.push_back(std::move(own));
+  }
+  void put_copies() {
+    std::vector<ProgramInstruction> all;
+    for (size_t i = 0; i < main().size(); ++i) {
+      all.push_back(std::move(main()[i]));
+      const auto [first, last] = copied_.equal_range(i);
+      for (auto it = first; it != last; ++it) all.emplace_back(it->second);
+    }
+    main() = std::move(all);
   }
 
   // One parameter for both of a pair. Other calls of a kernel keep it as it is.
@@ -155,7 +217,8 @@ class UpdateInPlace {
   Program& p_;
   const BufferUses uses_;
   std::vector<std::pair<int32_t, int32_t>> updates_;
-  std::map<size_t, Pairs> merged_;  // by instruction of the main block
+  std::map<size_t, Pairs> merged_;                 // by instruction of the main block
+  std::multimap<size_t, CopyInstruction> copied_;  // behind an instruction
 };
 
 }  // namespace

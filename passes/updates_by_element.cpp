@@ -2,6 +2,7 @@
 // So a load before the store of the same index, in the same iteration, sees what the run began with.
 #include "ir/loops/compare.h"
 #include "ir/loops/rewrite.h"
+#include "passes/loops/loop_passes.h"
 #include "passes/update_in_place.h"
 
 namespace tilewright::passes {
@@ -18,7 +19,7 @@ class Accesses final : public Visitor {
   bool run(const Stmt& body) {
     visit(body);
     end_scope(0);
-    return provable_ && stored_ == as_int(result_->shape[0]).value_or(-1);
+    return provable_ && stored_ == as_int(storage_elements(*result_)).value_or(-1);
   }
 
   void visit(const Expr& e) override {
@@ -77,9 +78,9 @@ class Accesses final : public Visitor {
 }  // namespace
 
 bool updates_by_element(const Kernel& kernel, const Buffer& input, const Buffer& result) {
-  const bool alike = input->shape.size() == 1 && result->shape.size() == 1 &&
-                     structurally_equal(input->shape[0], result->shape[0]) &&
-                     input->dtype == result->dtype;
+  const auto elements = as_int(storage_elements(*input));
+  const bool alike =
+      elements && elements == as_int(storage_elements(*result)) && input->dtype == result->dtype;
   return alike && Accesses(input, result).run(kernel.body);
 }
 

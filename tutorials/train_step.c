@@ -137,7 +137,7 @@ int main(int argc, char** argv) {
   for (*done = 0; *done < strtoll(argv[4], NULL, 10); ++*done) {
     double loss = 0;
     for (long n = 0; n < parts; ++n) {
-      DLTensor* results[kMostInputs] = {NULL}; /* the loss, and of a whole step the gradients */
+      DLTensor* results[kMostInputs] = {NULL}; /* the loss, and the gradients where the job wants them */
       if (part) *(int64_t*)part->data = n;
       for (size_t i = 0; i < step.count; ++i)
         if (batches[i]) read_batch(batches[i], &step.tensors[i]);

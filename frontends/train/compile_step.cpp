@@ -32,7 +32,7 @@ std::filesystem::path beside(const std::filesystem::path& path, const std::strin
 
 // Of the flat buffers that the step reads and gives: where each tensor begins, and its dimensions as they lie,
 // outermost first.
-Status write_state(const StepGraph& step, const Trained& trained,
+Status write_state(const Job& job, const StepGraph& step, const Trained& trained,
                    const std::filesystem::path& path) {
   using Json = nlohmann::ordered_json;
   Json all;
@@ -48,7 +48,7 @@ Status write_state(const StepGraph& step, const Trained& trained,
     all[name] = {{"dtype", "f32"}, {"elements", members.elements}, {"tensors", tensors}};
   };
   for (const State& s : step.states) add(s.name, *s.members);
-  add(kGradients, trained.parameters);
+  if (keeps_gradients(job)) add(kGradients, trained.parameters);
   std::ofstream file(path);
   file << all.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
   file.close();
@@ -73,7 +73,7 @@ Status compile_step(const Job& job, const CompileOptions& options,
   TW_ASSIGN(Trained trained, find_trained(*model, job.parameters));
   TW_ASSIGN(StepGraph step, build_step(*model, trained, job));
   ir::Graph start = start_graph(*model, step);
-  TW_RETURN_IF_ERROR(write_state(step, trained, state_of(path)));
+  TW_RETURN_IF_ERROR(write_state(job, step, trained, state_of(path)));
   TW_RETURN_IF_ERROR(compile_to_file(std::move(step.graph), options, path.string()));
   if (step.update)
     TW_RETURN_IF_ERROR(compile_to_file(std::move(*step.update), options, update_of(path).string()));

@@ -102,8 +102,10 @@ class StepBuilder {
     const V lr{n, n.input("lr", {DType::kFloat32, {}})};
     inputs.push_back(lr.id);
     TW_ASSIGN(const V gradient, add_gradient(n));
-    g.outputs.push_back(gradient.id);
-    g.output_names.push_back(kGradients);
+    if (keeps_gradients(job_)) {
+      g.outputs.push_back(gradient.id);
+      g.output_names.push_back(kGradients);
+    }
     TW_ASSIGN(std::vector<Updated> updated,
               add_update(n, job_, parameters_, lr, {n, step_number_}, flat_parameters_, gradient));
     for (const Updated& u : updated) step_.states.push_back(u.state);

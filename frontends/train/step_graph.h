@@ -15,7 +15,8 @@ namespace tilewright::train {
 
 // Inputs: the model's, targets (where the loss has some), sample_ids (i64 [batch], which samples these
 // are, where the model draws numbers), step (i64, 0 is the first), lr (f32), states. Outputs: the loss,
-// all gradients before they are clipped, as parameters lie, and the states, updated in place.
+// all gradients before they are clipped, as parameters lie, where the job wants them in a file, and the states,
+// updated in place.
 //
 // With job.accumulate parts, `graph` is one of them. Instead of lr it has part (i64, 0 is the first) and
 // parameters, and it updates statistics and gradients (f32, as parameters lie): the averages of the parts

@@ -26,7 +26,8 @@ Result<StepTensors> step_tensors(const OnnxModel& model, const Job& job, const T
   TW_RETURN_IF_ERROR(add("part", DType::kInt64, {}));
   TW_RETURN_IF_ERROR(add("lr", DType::kFloat32, {}));
   TW_RETURN_IF_ERROR(add("loss", DType::kFloat32, {}));
-  TW_RETURN_IF_ERROR(add(kGradients, DType::kFloat32, {trained.parameters.elements}));
+  if (keeps_gradients(job))
+    TW_RETURN_IF_ERROR(add(kGradients, DType::kFloat32, {trained.parameters.elements}));
   for (const State& s : states) {
     TW_RETURN_IF_ERROR(add(s.name, DType::kFloat32, {s.members->elements}));
     if (s.name != kParameters && s.name != kStatistics) continue;

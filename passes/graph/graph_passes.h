@@ -37,6 +37,9 @@ ir::Graph join_slices(ir::Graph graph);
 
 // Transposes of matrices around products become flags of these. After fold_constants.
 ir::Graph fold_transposes(ir::Graph graph);
+// What is computed element by element of a flat concat is computed of its parts, where these come from products.
+// After fold_transposes.
+ir::Graph update_by_pieces(ir::Graph graph);
 // The same around products of several matrices, of which an order may be left to do. After fuse_attention, which
 // has its own order for keys.
 ir::Graph fold_batch_transposes(ir::Graph graph);

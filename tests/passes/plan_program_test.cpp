@@ -207,6 +207,43 @@ TEST(UpdateInPlace, ByElement) {
 )"),
             "0 outputs; call of 2;");
 }
+// Each part goes where its old one was, after all that read this: the product that stands behind the update here.
+TEST(UpdateInPlace, PartByPart) {
+  const std::string parts = R"(  input g: f32[4, 16]
+  input p: f32[96]
+  const a: i64[1] = [0]
+  const b: i64[1] = [64]
+  const c: i64[1] = [96]
+  const s: i64[2] = [4, 16]
+  const n: i64[1] = [64]
+  u: f32[64] = slice(p, a, b, a)
+  w: f32[4, 16] = reshape(u, s)
+  v: f32[32] = slice(p, b, c, a)
+  d: f32[4, 16] = sub(w, g)
+  e: f32[32] = exp(v)
+  f: f32[64] = reshape(d, n)
+  q: f32[96] = concat(f, e) {axis = 0}
+  r: f32[4, 4] = matmul(g, w) {trans_b = 1}
+  output q as "q" updates p
+  output r as "r"
+)";
+  EXPECT_EQ(updated_program(parts), "1 outputs; call of 1; call of 3; call of 2;");
+}
+// What another one still needs cannot wait for it: it is copied.
+TEST(UpdateInPlace, PartsThatAreStillRead) {
+  const std::string text = updated_program(R"(  input p: f32[64]
+  const a: i64[1] = [0]
+  const b: i64[1] = [32]
+  const c: i64[1] = [64]
+  u: f32[32] = slice(p, a, b, a)
+  v: f32[32] = slice(p, b, c, a)
+  d: f32[32] = exp(u)
+  e: f32[32] = exp(v)
+  q: f32[64] = concat(e, d) {axis = 0}
+  output q as "q" updates p
+)");
+  EXPECT_NE(text.find("copy;"), std::string::npos) << text;
+}
 // Other elements are still wanted when one is stored.
 TEST(UpdateInPlace, OtherwiseCopied) {
   EXPECT_EQ(
