@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "ir/loops/rewrite.h"
 #include "ir/program/buffer_uses.h"
@@ -64,25 +65,37 @@ class UpdateInPlace {
   bool write_directly(int32_t input, int32_t result) {
     if (root(result) != result || at(result).kind != StorageKind::kTemporary || at(result).dynamic)
       return false;
-    std::map<size_t, std::vector<size_t>> writes;  // parameters, by instruction
+    std::vector<std::pair<size_t, size_t>> writes, apart;  // instruction, its parameter
     for (size_t i = 0; i < main().size(); ++i) {
       if (!touches(main()[i], whole(result), true)) continue;
       const auto* call = std::get_if<CallInstruction>(&main()[i]);
       if (!call) return false;
+      std::set<int32_t> stored;
+      uses_.of(main()[i], [&](int32_t b, BufferUse use) {
+        if (root(b) == result && use != BufferUse::kRead) stored.insert(b);
+      });
       for (size_t k = 0; k < call->buffers.size(); ++k)
-        if (root(call->buffers[k]) == result) writes[i].push_back(k);
+        if (stored.count(call->buffers[k])) writes.push_back({i, k});
     }
-    for (const auto& [i, params] : writes)
-      for (size_t k : params)
-        if (!is_last(i, k, input)) return false;
-    std::vector<std::pair<size_t, size_t>> apart;
-    for (const auto& [i, params] : writes)
-      for (size_t k : params)
-        if (!find_pair(i, k, input)) apart.push_back({i, k});
-    if (apart.size() == 1 && apart.size() == writes.size()) return false;
+    for (const auto& [i, k] : writes)
+      if (!is_last(i, k, input) || meets_another(writes, i, k)) return false;
+    for (const auto& [i, k] : writes)
+      if (!find_pair(i, k, input)) apart.push_back({i, k});
+    if (writes.empty() || (writes.size() == 1 && !apart.empty())) return false;
     at(result).alias_of = input;
     for (const auto& [i, k] : apart) write_apart(i, k);
-    return !writes.empty();
+    return true;
+  }
+  // Kernels that store parts of a buffer which is theirs as a whole leave open what each of them stores.
+  bool meets_another(const std::vector<std::pair<size_t, size_t>>& writes, size_t instruction,
+                     size_t k) const {
+    const auto stored = [&](size_t i, size_t p) {
+      return range(std::get<CallInstruction>(p_.blocks[0][i]).buffers[p]);
+    };
+    return std::any_of(writes.begin(), writes.end(), [&](const auto& w) {
+      return w != std::pair(instruction, k) &&
+             meet(stored(w.first, w.second), stored(instruction, k));
+    });
   }
   // Memory of a buffer, from one byte to another.
   struct Range {

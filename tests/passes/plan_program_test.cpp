@@ -244,6 +244,21 @@ TEST(UpdateInPlace, PartsThatAreStillRead) {
 )");
   EXPECT_NE(text.find("copy;"), std::string::npos) << text;
 }
+// Parts that begin amid a line are stored by kernels that have all of the result: it is copied as a whole.
+TEST(UpdateInPlace, PartsThatHaveNoMemoryOfTheirOwn) {
+  const std::string text = updated_program(R"(  input g: f32[17]
+  input p: f32[50]
+  const a: i64[1] = [17]
+  const b: i64[1] = [50]
+  const c: i64[1] = [0]
+  u: f32[33] = slice(p, a, b, c)
+  d: f32[17] = exp(g)
+  e: f32[33] = exp(u)
+  q: f32[50] = concat(d, e) {axis = 0}
+  output q as "q" updates p
+)");
+  EXPECT_TRUE(text.ends_with(" copy;")) << text;
+}
 // Other elements are still wanted when one is stored.
 TEST(UpdateInPlace, OtherwiseCopied) {
   EXPECT_EQ(
