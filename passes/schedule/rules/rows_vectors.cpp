@@ -3,6 +3,7 @@
 
 #include "passes/analysis/accesses.h"
 #include "passes/schedule/rules/block_kinds.h"
+#include "passes/schedule/rules/join_terms.h"
 #include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/rows_rule.h"
 
@@ -16,35 +17,7 @@ constexpr int64_t kAllAtOnce = -1;
 
 // A sum along memory: partial sums in the lanes of several vectors (rfactor), to hide the latency
 // of an addition, then combined lane by lane (a tree of halves).
-// Reduction axes whose addresses run on become one, of which more is whole vectors. Exact kernels
-// say which.
-void join_reduction(ScheduleState& s, const std::string& name) {
-  const SumOrder* order = s.sum_order(name);
-  size_t joined = 1;
-  for (bool more = true; more; ++joined) {
-    more = false;
-    if (order && joined >= order->joined) return;
-    const BlockPlace p = s.place(name);
-    const Block& b = *p.block;
-    std::vector<size_t> axes;
-    for (size_t i = 0; i < b.axes.size(); ++i)
-      if (b.axes[i].kind == AxisKind::kReduce) axes.push_back(i);
-    if (axes.size() < 2) return;
-    const size_t inner = axes.back(), outer = axes[axes.size() - 2];
-    const std::string around = loop_of_axis(b, outer), inside = loop_of_axis(b, inner);
-    if (around.empty() || inside.empty() || is_one(b.axes[outer].extent) ||
-        is_one(b.axes[inner].extent) ||
-        (!order && !runs_on(block_accesses(b), outer, inner, b.axes[inner].extent)))
-      return;
-    more = s.all_or_nothing([&] {
-      return s.apply("collapse", {around, inside, inside + "_on"}) &&
-             s.apply("join_axes", {name},
-                     {static_cast<int64_t>(outer), static_cast<int64_t>(inner)});
-    });
-    TW_CHECK(more || !order);
-  }
-}
-
+//
 // How the innermost reduction of a block is cut into partial results: `lanes` of them in a vector,
 // so many at a time; 0: left as it is, -1: all at once, as the lanes of one vector.
 int64_t decide_partials(ScheduleState& s, const std::string& name, int64_t extent, int64_t lanes) {
@@ -72,7 +45,7 @@ bool vectorize_reduction(ScheduleState& s, const std::string& name,
                          std::vector<std::string>& order) {
   const SumOrder* sums = s.sum_order(name);
   if (sums && !sums->in_parts) return true;
-  join_reduction(s, name);
+  join_terms(s, name);
   const BlockPlace p = s.place(name);
   size_t axis = p.block->axes.size();
   for (size_t i = 0; i < p.block->axes.size(); ++i)

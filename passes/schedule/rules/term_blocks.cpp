@@ -13,8 +13,9 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t kFewestTerms = 48, kMostTerms = 128;
-constexpr int64_t kMostGroups = 2;  // of columns: rows pass by once for each
+constexpr int64_t kFewestTerms = 56, kMostTerms = 128;
+constexpr int64_t kLeastTerms = 32;  // where no divisor of extents is among these
+constexpr int64_t kFewestBlocks = 16;
 
 // The operands, and the sizes of the results.
 struct Shape {
@@ -74,9 +75,10 @@ std::optional<Shape> shape_of(const ScheduleState& s, const Block& b) {
   return shape;
 }
 
-int64_t largest_divisor(int64_t n, int64_t most) {
+// The largest divisor up to `most`; where that is below `fewest`, the next one up to `limit`.
+int64_t divisor_near(int64_t n, int64_t fewest, int64_t most, int64_t limit) {
   int64_t found = 1;
-  for (int64_t d = 2; d <= std::min(n, most); ++d)
+  for (int64_t d = 2; d <= limit && (d <= most || found < fewest); ++d)
     if (n % d == 0) found = d;
   return found;
 }
@@ -87,27 +89,33 @@ std::optional<TermBlocks> term_blocks(const ScheduleState& s, const Block& b) {
   const auto shape = shape_of(s, b);
   if (!shape || shape->summed.empty()) return std::nullopt;
   const int64_t bytes = byte_size(b.body.as<Store>()->buffer->dtype),
-                room = 3 * s.machine().l2_bytes / 8 / bytes;  // for the sums of a group of columns
-  const auto fits = [&](int64_t rows) { return shape->columns <= kMostGroups * (room / rows); };
+                room = 5 * s.machine().l2_bytes / 8 / bytes;  // for the sums
+  const auto fits = [&](int64_t rows) { return shape->columns <= room / rows; };
   int64_t rows = shape->rows;
   if (!fits(rows)) return std::nullopt;
   for (const int64_t positions : shape->windows) {
     if (!fits(rows * positions)) break;
     rows *= positions;
   }
-  const int64_t most_columns = room / rows,
-                of_a_term = (rows + std::min(shape->columns, most_columns)) * bytes,
+  const int64_t of_a_term = (rows + shape->columns) * bytes,
                 most = std::clamp(s.machine().l2_bytes / 12 / of_a_term, kFewestTerms, kMostTerms);
-  TermBlocks blocks{.axes = shape->summed, .rows = rows, .most_columns = most_columns};
+  TermBlocks blocks{.axes = shape->summed, .rows = rows};
   for (size_t n = blocks.axes.size(); n-- > 0;) {
     const int64_t extent = *as_int(b.axes[blocks.axes[n]].extent);
     blocks.split = n;
-    blocks.steps = largest_divisor(extent, most / blocks.terms);
+    const auto part = [&](int64_t terms) { return (terms + blocks.terms - 1) / blocks.terms; };
+    const int64_t usual = most / blocks.terms;
+    if (n == 0 && extent <= usual) return std::nullopt;  // all terms are no block
+    blocks.steps = divisor_near(extent, part(kFewestTerms), usual,
+                                std::min(kMostTerms / blocks.terms, n == 0 ? extent - 1 : extent));
     blocks.terms *= blocks.steps;
     if (blocks.steps < extent) break;
   }
-  const bool all = blocks.split == 0 && blocks.steps == *as_int(b.axes[blocks.axes[0]].extent);
-  if (all || blocks.terms < kFewestTerms / 2) return std::nullopt;
+  if (blocks.terms < kLeastTerms) return std::nullopt;
+  int64_t terms = 1;
+  for (size_t k : blocks.axes) terms *= *as_int(b.axes[k].extent);
+  blocks.usual =
+      blocks.terms >= kFewestTerms && blocks.terms <= most && terms >= kFewestBlocks * blocks.terms;
   return blocks;
 }
 

@@ -15,8 +15,8 @@ struct TermBlocks {
   size_t split = 0;          // the position of the one that is cut into blocks
   int64_t steps = 1;         // of that one in a block
   int64_t terms = 1;         // of a block
-  int64_t rows = 1;          // with those of positions of a window that run on from them
-  int64_t most_columns = 1;  // whose sums stay in the second cache, with all rows
+  bool usual = true;  // are they as many as pay, and no more than a tile reads of the first cache?
+  int64_t rows = 1;   // with those of positions of a window that run on from them
 };
 
 // Both operands pass by once then, block after block in the order in which they lie, while all sums wait in the second

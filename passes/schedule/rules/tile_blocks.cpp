@@ -5,14 +5,27 @@
 //        for k: for ii: for jc: jv                  micro-kernel, into sums that wait in the second cache
 //
 // Neither operand is copied: a block of both stays in the second cache while all tiles read of it, and the next one
-// is brought there meanwhile. Where only a part of the sums has room there, groups of panels (jb) go around that.
+// is brought there meanwhile. Threads without a run of their own share out groups of panels (jb).
 #include <algorithm>
 
+#include "passes/schedule/rules/join_terms.h"
 #include "passes/schedule/rules/tile_rule.h"
 
 namespace tilewright::passes {
 
 using namespace ir;
+
+// Images whose pixels run on are one row of terms, where extents of their own make no block of the usual length.
+void TileRule::join_terms_of_blocks() {
+  const auto apart = term_blocks(s_, block_);
+  if (apart && apart->usual) return;
+  s_.all_or_nothing([&] {
+    join_terms(s_, name_);
+    const auto joined = term_blocks(s_, *s_.place(name_).block);
+    return joined && joined->usual;
+  });
+  block_ = *s_.place(name_).block;
+}
 
 void TileRule::decide_blocks() {
   std::vector<size_t> order = reduce_in_order();
@@ -23,15 +36,14 @@ void TileRule::decide_blocks() {
             " terms pass by once, while all sums wait in the second cache");
 }
 
-// As many as keep their sums there, and leave each thread one.
+// As many as leave each thread one.
 void TileRule::decide_groups() {
   if (!blocks_) return;
-  const int64_t width = tile_.vectors * lanes_, all = (columns_ + width - 1) / width,
-                most = std::max<int64_t>(blocks_->most_columns / width, 1);
+  const int64_t width = tile_.vectors * lanes_, all = (columns_ + width - 1) / width;
   int64_t places = 1;
   for (size_t n : outer_) places *= extent_or(block_.axes[parallel_[n]].extent, 1);
   const int64_t tasks = (std::max(s_.machine().threads, 1) + places - 1) / places,
-                groups = std::min(std::max((all + most - 1) / most, tasks), all);
+                groups = std::min(tasks, all);
   if (groups > 1 || outer_.empty()) group_ = (all + groups - 1) / groups;
 }
 
@@ -51,7 +63,8 @@ bool TileRule::block_terms() {
 
 int64_t TileRule::stretch_of_terms(const BlockAccess& a) const {
   constexpr double kMostSkipped = 1.6;  // of what is read, with what lies between
-  if (group_ > 0 && group_ * tile_.vectors * lanes_ < columns_) return 0;
+  const bool in_groups = group_ > 0 && group_ * tile_.vectors * lanes_ < columns_;
+  if (in_groups && a.stride(parallel_[j_]) != 0) return 0;
   int64_t span = 1, read = 1;
   for (size_t k = 0; k < block_.axes.size(); ++k) {
     const bool summed = block_.axes[k].kind == AxisKind::kReduce;

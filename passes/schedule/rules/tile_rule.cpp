@@ -21,6 +21,7 @@ bool TileRule::applies() {
     if (!s_.apply("cache_write", {name_, name_ + "_acc", e_})) return false;
   }
   part_groups();
+  if (outer_loops_ == 0 && !s_.sum_order(name_)) join_terms_of_blocks();
   return find_axes();
 }
 

@@ -102,6 +102,7 @@ class TileRule : public BlockRule {
   // outer part of the reduction goes around the rows: their sums wait in a buffer of their own.
   bool block_reduction();
   // All sums wait, or those of a group of panels, while blocks of terms go around panels and rows.
+  void join_terms_of_blocks();
   void decide_blocks();
   void decide_groups();
   bool block_terms();
