@@ -69,11 +69,13 @@ bool takes_part(const BufferNode& b, const std::vector<BufferUse>& uses, size_t 
   return shrinks(b, uses, depth, {d, d}, r) && !(all && *as_int(r.extent) >= *all);
 }
 
-bool has_quotients(const Expr& e) {
+// Of loops from `depth` on: those around them are the same for all of a region.
+bool has_quotients(const Expr& e, const BufferUse& u, size_t depth) {
   bool found = false;
   for_each_expr(e, [&](const Expr& x) {
     const auto* b = x.as<Binary>();
-    found |= b && (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod);
+    if (!b || (b->op != BinaryOp::kFloorDiv && b->op != BinaryOp::kFloorMod)) return;
+    for (size_t i = depth; i < u.loops.size(); ++i) found |= uses_var(x, u.loops[i]->var);
   });
   return found;
 }
@@ -128,7 +130,7 @@ bool stores_lie_apart(const BufferNode& b, const std::vector<BufferUse>& uses, s
 size_t joined_to(const BufferNode& b, const std::vector<BufferUse>& uses, size_t depth, size_t d) {
   auto divided = [&](DimGroup g) {
     return std::any_of(uses.begin(), uses.end(), [&](const BufferUse& u) {
-      return has_quotients(joined_index(u.indices, b.shape, g));
+      return has_quotients(joined_index(u.indices, b.shape, g), u, depth);
     });
   };
   if (!divided({d, d})) return d;

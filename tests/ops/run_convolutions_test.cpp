@@ -22,10 +22,8 @@ class RunConvolutions : public KernelTest {
     return {DType::kFloat32};
   }
   static ir::Attributes attributes(const Case& c) {
-    return {{"strides", c.strides},
-            {"pads", c.pads},
-            {"dilations", c.dilations},
-            {"group", c.group}};
+    return {
+        {"strides", c.strides}, {"pads", c.pads}, {"dilations", c.dilations}, {"group", c.group}};
   }
 };
 
@@ -59,13 +57,41 @@ TEST_P(RunConvolutions, WithWeightsInPanels) {
     }
 }
 
+// Rows of images that fill no vectors are cut anew where no window moves over them, with all that is made of them.
+TEST_P(RunConvolutions, OfRowsThatRunOn) {
+  struct Rows {
+    Shape x, w;
+  };
+  for (const Rows& c : {Rows{{2, 16, 28, 28}, {16, 16, 1, 1}}, Rows{{1, 5, 12, 12}, {7, 5, 1, 1}},
+                        Rows{{3, 8, 24, 6}, {4, 8, 1, 1}}, Rows{{2, 4, 2, 16, 9}, {3, 4, 1, 1, 1}},
+                        Rows{{2, 5, 16, 1}, {3, 5, 1, 1}}, Rows{{1, 6, 13, 11}, {5, 6, 1, 1}},
+                        Rows{{1, 6, 12, 12}, {5, 6, 3, 1}}})
+    for (const bool kept : {false, true}) {
+      SCOPED_TRACE(testing::Message() << c.x.back() << " columns, " << kept);
+      GraphCall call;
+      const auto x = call.input(random(DType::kFloat32, c.x)),
+                 w = call.input(random(DType::kFloat32, c.w)),
+                 y = call.op("conv", {x, w}, {{"pads", Shape(2 * (c.x.size() - 2), 0)}});
+      Shape of_result = c.x, of_bias(c.x.size(), 1);
+      of_result[1] = of_bias[1] = c.w[0];
+      of_result[2] -= c.w[2] - 1;
+      const auto sum =
+          call.op("add", {call.op("add", {y, call.input(random(DType::kFloat32, of_bias))}),
+                          call.input(random(DType::kFloat32, of_result))});
+      call.output(call.op("relu", {sum}));
+      if (kept) call.output(call.op("tanh", {sum}));
+      expect_equal(call, static_cast<double>(c.w[1] * c.w[2] + 2), {{}, {.small_caches = true}});
+      if (HasFailure()) return;
+    }
+}
+
 TEST_P(RunConvolutions, GradientsOfWeights) {
   for (const Case& c : kCases)
     for (const DType t : types_of(c)) {
       SCOPED_TRACE(testing::Message() << c.w[0] << " of " << c.w[1] << " channels, " << name(t));
       GraphCall call;
-      const auto x = call.op("relu", {call.input(random(t, c.x))}),
-                 w = call.input(random(t, c.w)), y = call.op("conv", {x, w}, attributes(c));
+      const auto x = call.op("relu", {call.input(random(t, c.x))}), w = call.input(random(t, c.w)),
+                 y = call.op("conv", {x, w}, attributes(c));
       const auto dy = call.op("sin", {y});
       ir::Attributes of_gradient = attributes(c);
       of_gradient["kernel_shape"] = std::vector<int64_t>(c.w.begin() + 2, c.w.end());

@@ -22,6 +22,7 @@ bool TileRule::applies() {
   }
   part_groups();
   if (outer_loops_ == 0 && !s_.sum_order(name_)) join_terms_of_blocks();
+  if (outer_loops_ == 0) join_columns();
   return find_axes();
 }
 

@@ -103,6 +103,7 @@ class TileRule : public BlockRule {
   bool block_reduction();
   // All sums wait, or those of a group of panels, while blocks of terms go around panels and rows.
   void join_terms_of_blocks();
+  void join_columns();
   void decide_blocks();
   void decide_groups();
   bool block_terms();
