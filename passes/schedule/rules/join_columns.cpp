@@ -1,8 +1,6 @@
-// The tile rule: columns that run on from one axis to the next, as the pixels of an image do where no window moves over
-// them, are cut anew, into rows of whole vectors. A row of 56 pixels fills three vectors and a half; an image of 56 such
-// rows is one of 49 rows of 64.
-#include <algorithm>
-
+// The tile rule: columns that run on from one axis to the next, as the pixels of an image do where no window moves
+// over them, are cut anew, into rows of whole vectors. A row of 56 pixels fills three vectors and a half; an image of
+// 56 such rows is one of 49 rows of 64.
 #include "passes/schedule/rules/block_kinds.h"
 #include "passes/schedule/rules/rows_of_tiles.h"
 #include "passes/schedule/rules/tile_rule.h"
