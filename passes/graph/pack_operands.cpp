@@ -143,7 +143,7 @@ bool is_copied_by_tasks(const Graph& graph, const Node& node, const Layout& pane
 // cache (schedule/rules/term_blocks.cpp). A copy of either would go through memory.
 bool passes_by_in_blocks(const Graph& graph, const Node& node, const MachineDescription& machine) {
   constexpr int64_t kFewestTerms = 768, kManyTerms = 8192;
-  constexpr int64_t kLeastBlock = 24, kMostBlock = 48;  // for which there is always room
+  constexpr int64_t kLeastBlock = 32, kMostBlock = 128;  // as these are made
   if (node.op != ops::matmul() || NodeView(graph, node).attr_int("trans_a") == 0 ||
       NodeView(graph, node).attr_int("trans_b") != 0)
     return false;
