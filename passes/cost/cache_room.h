@@ -16,6 +16,10 @@ inline int64_t bytes_beside_a_stream(const ir::MachineDescription& m) { return m
 inline int64_t bytes_of_a_panel(const ir::MachineDescription& m) { return m.l2_bytes / 2; }
 // Sums that wait while the blocks of a reduction go by stay in the second cache beside what they are sums of.
 inline int64_t bytes_of_sums(const ir::MachineDescription& m) { return m.l2_bytes / 16; }
+// All sums of a product of long operands, which wait alone while blocks of both pass by once, and how many terms a
+// block has: fewer do not pay for loading and storing the sums, and of more, pieces of rows leave the first cache.
+inline int64_t bytes_of_all_sums(const ir::MachineDescription& m) { return 5 * m.l2_bytes / 8; }
+constexpr int64_t kLeastTermsOfABlock = 32, kMostTermsOfABlock = 128;
 
 // The largest cache that is faster than memory: the third one of virtual machines, far away and shared with others,
 // may not be.

@@ -143,14 +143,13 @@ bool is_copied_by_tasks(const Graph& graph, const Node& node, const Layout& pane
 // cache (schedule/rules/term_blocks.cpp). A copy of either would go through memory.
 bool passes_by_in_blocks(const Graph& graph, const Node& node, const MachineDescription& machine) {
   constexpr int64_t kFewestTerms = 768, kManyTerms = 8192;
-  constexpr int64_t kLeastBlock = 32, kMostBlock = 128;  // as these are made
   if (node.op != ops::matmul() || NodeView(graph, node).attr_int("trans_a") == 0 ||
       NodeView(graph, node).attr_int("trans_b") != 0)
     return false;
   const TensorType &b = graph.value(node.inputs[1]).type, &y = graph.value(node.outputs[0]).type;
   const int64_t terms = b.rank() == 2 ? as_int(b.dims[0]).value_or(0) : 0;
   bool divides = false;
-  for (int64_t n = kLeastBlock; n <= kMostBlock; ++n) divides |= terms % n == 0;
+  for (int64_t n = kLeastTermsOfABlock; n <= kMostTermsOfABlock; ++n) divides |= terms % n == 0;
   // Threads share the columns, and each all rows: of many results it reads more than panels would have it read.
   const int64_t room = machine.l2_bytes / (terms >= kManyTerms ? 2 : 4);
   return divides && terms >= kFewestTerms && y.rank() == 2 &&

@@ -2,6 +2,7 @@
 // over them, are cut anew, into rows of whole vectors. A row of 56 pixels fills three vectors and a half; an image of
 // 56 such rows is one of 49 rows of 64.
 #include "passes/schedule/rules/block_kinds.h"
+#include "passes/schedule/rules/join_terms.h"
 #include "passes/schedule/rules/rows_of_tiles.h"
 #include "passes/schedule/rules/tile_rule.h"
 
@@ -39,11 +40,7 @@ int64_t length_of_rows(int64_t elements, int64_t lanes) {
 bool cut_anew(ScheduleState& s, const std::string& name, size_t n, size_t m, int64_t length) {
   const Block b = *s.place(name).block;
   const std::vector<size_t> axes = parallel_axes(b);
-  const std::string around = loop_of_axis(b, axes[n]), inside = loop_of_axis(b, axes[m]);
-  return !around.empty() && !inside.empty() &&
-         s.apply("collapse", {around, inside, inside + "_on"}) &&
-         s.apply("join_axes", {name},
-                 {static_cast<int64_t>(axes[n]), static_cast<int64_t>(axes[m])}) &&
+  return join_two_axes(s, b, axes[n], axes[m]) &&
          s.apply("split_axis", {name, name + ".y", name + ".x"},
                  {static_cast<int64_t>(axes[n]), length});
 }
@@ -69,13 +66,9 @@ void TileRule::join_columns() {
     const auto cut = [&] {
       return cut_anew(s_, name_, n, column, length) && cut_anew(s_, e_, n, column, length);
     };
-    bool legal = false;
-    s_.all_or_nothing([&] {
-      legal = cut();
-      return false;
-    });
-    if (!legal || !s_.decide_whether(loop("whole_vectors"), true, Bits::kKept)) continue;
-    if (!s_.all_or_nothing(cut)) continue;
+    if (!s_.would_go(cut) || !s_.decide_whether(loop("whole_vectors"), true, Bits::kKept) ||
+        !s_.all_or_nothing(cut))
+      continue;
     // What is made of the results goes over them alike.
     for (const std::string& other : block_names(s_)) {
       const BlockPlace p = s_.place(other);

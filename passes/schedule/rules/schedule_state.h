@@ -52,6 +52,16 @@ class ScheduleState : public Decisions {
     choice_.lost.resize(lost);
     return false;
   }
+  // Would they go through? Nothing is left of them.
+  template <typename Steps>
+  bool would_go(Steps&& steps) {
+    bool gone = false;
+    all_or_nothing([&] {
+      gone = steps();
+      return false;
+    });
+    return gone;
+  }
 
   // For `lower --explain`: notes are lines of text, in order.
   bool explains() const { return input_.explain; }

@@ -45,12 +45,10 @@ void share_nests(ScheduleState& s) {
       continue;
     const std::string loop = shared_loop(before, p);
     if (loop.empty() || !share_reads(before, p)) continue;
-    bool legal = false;
-    s.all_or_nothing([&] {
-      legal = s.apply("fuse_loops", {names[i], loop});
-      return false;
-    });
-    if (legal && s.decide_whether(names[i] + ".share_nest", true, Bits::kKept))
+    if (s.would_go([&] {
+          return s.apply("fuse_loops", {names[i], loop});
+        }) &&
+        s.decide_whether(names[i] + ".share_nest", true, Bits::kKept))
       s.attempt("fuse_loops", {names[i], loop});
   }
 }

@@ -1,10 +1,10 @@
-// A block is some fifty to a hundred terms: fewer do not pay for loading and storing the sums, and the pieces of
-// rows that a tile reads of more do not stay in the first cache.
+// A block is some fifty to a hundred terms, as cost/cache_room.h has it.
 #include "passes/schedule/rules/term_blocks.h"
 
 #include <algorithm>
 
 #include "passes/analysis/accesses.h"
+#include "passes/cost/cache_room.h"
 #include "passes/schedule/rules/rows_of_tiles.h"
 
 namespace tilewright::passes {
@@ -13,8 +13,7 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t kFewestTerms = 56, kMostTerms = 128;
-constexpr int64_t kLeastTerms = 32;  // where no divisor of extents is among these
+constexpr int64_t kFewestTerms = 56;  // where a divisor of extents has so many
 constexpr int64_t kFewestBlocks = 16;
 
 // The operands, and the sizes of the results.
@@ -89,7 +88,7 @@ std::optional<TermBlocks> term_blocks(const ScheduleState& s, const Block& b) {
   const auto shape = shape_of(s, b);
   if (!shape || shape->summed.empty()) return std::nullopt;
   const int64_t bytes = byte_size(b.body.as<Store>()->buffer->dtype),
-                room = 5 * s.machine().l2_bytes / 8 / bytes;  // for the sums
+                room = bytes_of_all_sums(s.machine()) / bytes;
   const auto fits = [&](int64_t rows) { return shape->columns <= room / rows; };
   int64_t rows = shape->rows;
   if (!fits(rows)) return std::nullopt;
@@ -98,7 +97,8 @@ std::optional<TermBlocks> term_blocks(const ScheduleState& s, const Block& b) {
     rows *= positions;
   }
   const int64_t of_a_term = (rows + shape->columns) * bytes,
-                most = std::clamp(s.machine().l2_bytes / 12 / of_a_term, kFewestTerms, kMostTerms);
+                most = std::clamp(s.machine().l2_bytes / 12 / of_a_term, kFewestTerms,
+                                  kMostTermsOfABlock);
   TermBlocks blocks{.axes = shape->summed, .rows = rows};
   for (size_t n = blocks.axes.size(); n-- > 0;) {
     const int64_t extent = *as_int(b.axes[blocks.axes[n]].extent);
@@ -106,12 +106,13 @@ std::optional<TermBlocks> term_blocks(const ScheduleState& s, const Block& b) {
     const auto part = [&](int64_t terms) { return (terms + blocks.terms - 1) / blocks.terms; };
     const int64_t usual = most / blocks.terms;
     if (n == 0 && extent <= usual) return std::nullopt;  // all terms are no block
-    blocks.steps = divisor_near(extent, part(kFewestTerms), usual,
-                                std::min(kMostTerms / blocks.terms, n == 0 ? extent - 1 : extent));
+    blocks.steps =
+        divisor_near(extent, part(kFewestTerms), usual,
+                     std::min(kMostTermsOfABlock / blocks.terms, n == 0 ? extent - 1 : extent));
     blocks.terms *= blocks.steps;
     if (blocks.steps < extent) break;
   }
-  if (blocks.terms < kLeastTerms) return std::nullopt;
+  if (blocks.terms < kLeastTermsOfABlock) return std::nullopt;
   int64_t terms = 1;
   for (size_t k : blocks.axes) terms *= *as_int(b.axes[k].extent);
   blocks.usual =

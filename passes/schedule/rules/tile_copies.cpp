@@ -100,13 +100,8 @@ bool TileRule::copy_inside(const Panels& p, const std::string& around) {
 
 bool TileRule::stage(const Panels& p) {
   const std::string around = outer_loops_ > 0 ? "" : loop_to_stage_at(p);
-  bool legal = false;
-  (void)s_.all_or_nothing([&] {
-    legal = !around.empty() && copy_inside(p, around);
-    return false;
-  });
-  if (!legal || !s_.decide_whether(loop("stage_") + p.buffer, true, Bits::kKept) ||
-      !copy_inside(p, around))
+  if (around.empty() || !s_.would_go([&] { return copy_inside(p, around); }) ||
+      !s_.decide_whether(loop("stage_") + p.buffer, true, Bits::kKept) || !copy_inside(p, around))
     return false;
   staged_.push_back(p.copy());
   s_.note(name_ + ": '" + p.buffer + "' is copied by the tasks that read it");

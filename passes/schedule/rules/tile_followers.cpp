@@ -50,12 +50,7 @@ void TileRule::bring_followers() {
       return order_loops(n, b, false) && s_.apply("fuse_loops", {n, name(e_, "jc")}) &&
              annotate(s_, "vectorize", name(n, "jv"));
     };
-    bool legal = false;
-    s_.all_or_nothing([&] {
-      legal = join();
-      return false;
-    });
-    if (!legal || !s_.decide_whether(n + ".on_tile", true, Bits::kKept)) continue;
+    if (!s_.would_go(join) || !s_.decide_whether(n + ".on_tile", true, Bits::kKept)) continue;
     if (s_.all_or_nothing(join)) {
       followers_.insert(n);
       stored.push_back(result);
