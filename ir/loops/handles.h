@@ -131,7 +131,7 @@ constexpr int64_t kWorkspaceAlignment = 64;  // bytes, of each buffer in a works
 enum class Scope : uint8_t {
   kParam,      // passed to the kernel
   kWorkspace,  // lives for the call, or for one iteration of the parallel loop around its Allocate
-  kLocal,      // small, constant size; meant for registers or the stack
+  kLocal,      // one worker's, constant size; registers or the stack, where it is small enough
 };
 
 // A multidimensional array: logical extents, an element type and a layout. Accesses use logical

@@ -119,27 +119,42 @@ class Simplify : public Rewriter {
     return to_expr(l);
   }
   // What a remainder by c may be the rest of, and the quotient of that by c: x itself; floormod(x, n * c), whose
-  // remainders by c are those of x.
+  // remainders by c are those of x; all that differs from these by multiples of c, which the remainder has lost.
   std::vector<std::pair<Expr, Expr>> wholes(const Linear& l, const Binary& mod) {
     const Expr quotient_of_all = divide(mod.a, mod.b);
     std::vector<std::pair<Expr, Expr>> found{{quotient_of_all, mod.a}};
     const auto c = as_int(mod.b);
     if (!c || *c <= 0) return found;
+    const auto leaves_the_rest = [&](const Expr& x) { return congruent(x, mod.a, *c); };
     for (const LinearTerm& t : l.terms)
       for (const Expr& f : t.factors) {
         const auto* part = f.as<Binary>();
         const auto by = part ? as_int(part->b) : std::nullopt;
         if (!by || *by <= 0) continue;
-        const auto* outer = part->a.as<Binary>();
-        const auto n = outer && outer->op == BinaryOp::kFloorMod ? as_int(outer->b) : std::nullopt;
-        if (part->op == BinaryOp::kFloorDiv && *by == *c && n && *n > 0 && *n % *c == 0 &&
-            same_expr(outer->a, mod.a))
-          found.push_back({f, part->a});
-        else if (part->op == BinaryOp::kFloorMod && *by <= INT64_MAX / *c &&
-                 same_expr(part->a, quotient_of_all))
-          found.push_back({f, modulo(mod.a, Expr(*by * *c))});
+        if (part->op == BinaryOp::kFloorDiv && *by == *c) {
+          if (leaves_the_rest(part->a)) found.push_back({f, part->a});
+        } else if (part->op == BinaryOp::kFloorMod && *by <= INT64_MAX / *c) {
+          // A quotient plus what is that of multiples of c.
+          const Linear all = to_linear(part->a);
+          Linear more = all;
+          more.add(to_linear(quotient_of_all), -1);
+          if (more.terms.size() >= all.terms.size()) continue;
+          const Expr whole = to_expr(more.times(to_linear(mod.b))) + mod.a;
+          found.push_back({f, modulo(rewrite_sum(whole), Expr(*by * *c))});
+        }
       }
     return found;
+  }
+  // Is floormod(x, c) = floormod(y, c) for sure? Of x = floormod(w, n) with n a multiple of c it is w that counts.
+  bool congruent(const Expr& x, const Expr& y, int64_t c) {
+    const auto* outer = x.as<Binary>();
+    const auto n = outer && outer->op == BinaryOp::kFloorMod ? as_int(outer->b) : std::nullopt;
+    if (n && *n > 0 && *n % c == 0) return congruent(outer->a, y, c);
+    Linear difference = to_linear(x);
+    difference.add(to_linear(y), -1);
+    return floor_mod(difference.constant, c) == 0 &&
+           std::all_of(difference.terms.begin(), difference.terms.end(),
+                       [&](const LinearTerm& t) { return t.coefficient % c == 0; });
   }
   // The pair of terms that make up k * whole, if both are there.
   bool merge_division(Linear& l, size_t i, const Expr& mod_expr, const Expr& quotient,

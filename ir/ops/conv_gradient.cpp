@@ -21,6 +21,9 @@ constexpr const char* kKernel = "kernel_shape";
 constexpr int64_t kFewChannels = 16;  // fill no vector
 // Pixels of a run, whose rows of 16 or 64 channels a second cache holds, and bytes of all sums.
 constexpr int64_t kRunPixels = 1536, kMostSumBytes = int64_t{8} << 20;
+// Of sums that a second cache does not hold, both operands are copied into panels.
+constexpr int64_t kManySumBytes = int64_t{600} << 10;
+constexpr int64_t kNarrow = 48;  // channels, fewer than three vectors, fill no tile
 
 struct Geometry {
   WindowGeometry window;
@@ -73,6 +76,18 @@ Runs runs_of(const ComputeContext& c, const Geometry& g, int64_t sum_bytes) {
   return {*images, divisor_near(*rows, wanted / *images)};
 }
 
+// Vectors run along results' channels, unless these do not fill any. A window of one place leaves the choice, as its
+// sums are the result when they lie along operands' channels: these make the better tiles beside few results', and
+// where both operands are copied, what is copied as a whole, ahead of all tiles, are the rows.
+bool vectors_along_ins(const ComputeContext& c, const Geometry& g, int64_t sum_bytes) {
+  const int64_t outs = as_int(g.outs).value_or(kFewChannels), ins = as_int(g.ins).value_or(0);
+  if (c.attr_int("group", 1) != 1 || ins < kFewChannels) return false;
+  const std::vector<Expr> window = window_extents(g.window);
+  if (!std::all_of(window.begin(), window.end(), is_one)) return outs < kFewChannels;
+  return outs < kFewChannels || (outs < kNarrow && 2 * outs <= ins) ||
+         (outs < ins && sum_bytes > kManySumBytes);
+}
+
 void compute_weights_gradient(ComputeContext& c) {
   const Geometry g = geometry_of(c).value();
   const Buffer &dy = c.in(0), &dw = c.out();
@@ -87,8 +102,7 @@ void compute_weights_gradient(ComputeContext& c) {
   const Expr images = simplify(floordiv(dy->shape[0], Expr(runs.images))),
              rows = simplify(floordiv(g.window.out[0], Expr(runs.rows)));
   // sums[image run, row run, kernel..., c, o], or [..., o, c]
-  const bool ins_last = group == 1 && as_int(g.outs).value_or(kFewChannels) < kFewChannels &&
-                        as_int(g.ins).value_or(0) >= kFewChannels;
+  const bool ins_last = vectors_along_ins(c, g, bytes);
   std::vector<Expr> shape{runs.images, runs.rows};
   for (const Expr& k : window_extents(g.window)) shape.push_back(k);
   shape.push_back(ins_last ? g.outs : g.ins);

@@ -3,7 +3,6 @@
 #include "passes/loops/lanes.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
@@ -72,52 +71,6 @@ std::optional<LaneReduction> linear_reduction(const Store& st) {
   return std::nullopt;
 }
 
-// One walk with the innermost vectorised loop's variable; a buffer counts as scratch when all of
-// its plain stores are under a condition on that lane.
-class FindScratch {
- public:
-  std::unordered_set<const BufferNode*> run(const Stmt& s) {
-    visit(s);
-    for (const BufferNode* b : whole_) partial_.erase(b);
-    return std::move(partial_);
-  }
-
- private:
-  void visit(const Stmt& s) {
-    if (const auto* f = s.as<For>()) {
-      const Var saved = lane_;
-      const bool was = conditional_;
-      if (f->loop_kind == LoopKind::kVectorized) {
-        lane_ = f->var;
-        conditional_ = false;
-      }
-      visit(f->body);
-      lane_ = saved;
-      conditional_ = was;
-    } else if (const auto* i = s.as<If>()) {
-      const bool was = conditional_;
-      conditional_ |= lane_ && uses_var(i->condition, lane_);
-      visit(i->then);
-      conditional_ = was;
-      if (i->otherwise) visit(i->otherwise);
-    } else if (const auto* q = s.as<Seq>()) {
-      for (const Stmt& x : q->stmts) visit(x);
-    } else if (const auto* l = s.as<Let>()) {
-      visit(l->body);
-    } else if (const auto* a = s.as<Allocate>()) {
-      visit(a->body);
-    } else if (const auto* w = s.as<While>()) {
-      visit(w->body);
-    } else if (const auto* st = s.as<Store>()) {
-      if (st->buffer->scope != Scope::kLocal || updates_itself(*st)) return;
-      (lane_ && conditional_ ? partial_ : whole_).insert(st->buffer.get());
-    }
-  }
-  Var lane_;
-  bool conditional_ = false;
-  std::unordered_set<const BufferNode*> partial_, whole_;
-};
-
 }  // namespace
 
 bool updates_itself(const Store& st) { return reads(st.value, st.buffer); }
@@ -134,27 +87,6 @@ std::optional<LaneReduction> find_lane_reduction(const Store& st) {
       reads(update->b, st.buffer))
     return std::nullopt;
   return reduction(update->op, update->b);
-}
-
-std::unordered_set<const BufferNode*> scratch_buffers(const Stmt& s) {
-  return FindScratch().run(s);
-}
-
-// Told by the constant parts of indices: places that differ by variables are rows of their own.
-std::unordered_map<const BufferNode*, int64_t> buffers_in_pieces(const Stmt& s) {
-  std::unordered_map<const BufferNode*, int64_t> last;
-  std::unordered_set<const BufferNode*> several;
-  for_each_stmt(s, [&](const Stmt& inner) {
-    const auto* st = inner.as<Store>();
-    if (!st || st->buffer->scope != Scope::kLocal || st->indices.size() != 1) return;
-    const int64_t begin = to_linear(st->indices[0]).constant;
-    const auto [known, fresh] = last.emplace(st->buffer.get(), begin);
-    if (fresh || known->second == begin) return;
-    several.insert(st->buffer.get());
-    known->second = std::max(known->second, begin);
-  });
-  std::erase_if(last, [&](const auto& piece) { return !several.count(piece.first); });
-  return last;
 }
 
 }  // namespace tilewright::passes

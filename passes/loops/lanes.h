@@ -1,10 +1,7 @@
-// What vectorize_loops has to know of stores: which of them combine lanes, and which may write
-// lanes that are off.
+// What vectorize_loops has to know of stores that combine lanes.
 #pragma once
 
 #include <optional>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "ir/loops/nodes.h"
 
@@ -20,13 +17,5 @@ struct LaneReduction {
   ir::Expr term, neutral;
 };
 std::optional<LaneReduction> find_lane_reduction(const ir::Store& st);
-
-// Local buffers whose elements are set, before they are summed up, under a condition on the lane
-// alone: what lies beyond it is never read.
-std::unordered_set<const ir::BufferNode*> scratch_buffers(const ir::Stmt& s);
-
-// Local buffers that stores write in pieces, one behind the other, and where the last piece begins:
-// lanes beyond an earlier one are the next one's.
-std::unordered_map<const ir::BufferNode*, int64_t> buffers_in_pieces(const ir::Stmt& s);
 
 }  // namespace tilewright::passes

@@ -17,9 +17,7 @@ ir::Stmt auto_vectorize(const ir::Stmt& s, const ir::MachineDescription& machine
 ir::Stmt lower_blocks(const ir::Stmt& s);
 
 // Moves temporaries inwards and shrinks them to what one iteration of the loop around touches.
-// After lower_blocks. What then has at most kMostLocalBytes stands on a worker's stack: few enough
-// for several such buffers, whatever the system gives threads.
-inline constexpr int64_t kMostLocalBytes = 48 << 10;
+// After lower_blocks. What is then one worker's, of constant size and whole tiles, is local.
 ir::Stmt place_buffers(const ir::Stmt& s);
 
 // Simplifies every expression under the ranges of the loops around it; drops loops that run once or
@@ -70,8 +68,10 @@ ir::Stmt group_accesses(const ir::Stmt& s);
 // through depends on memory that the kernel writes.
 ir::Kernel form_phases(ir::Kernel kernel);
 
-// Gives each workspace buffer its place, and the kernel the sizes of its workspaces. After
-// form_phases, which decides what each worker has of its own.
+// Gives each workspace buffer its place, and each local one that the stack does not take; and the kernel the sizes of
+// its workspaces. After form_phases, which decides what each worker has of its own.
 ir::Kernel plan_workspace(ir::Kernel kernel);
+// What has at most kMostLocalBytes does: few enough for several such buffers, whatever the system gives threads.
+inline constexpr int64_t kMostLocalBytes = 48 << 10;
 
 }  // namespace tilewright::passes

@@ -102,23 +102,18 @@ class PlaceBuffers : public Rewriter {
     std::vector<Expr> low;
     // Lanes that are off are written to local buffers all the same, so these must hold whole tiles.
     bool constant_size = true, covered = true;
-    int64_t elements = 1;
     for (const DimGroup& g : groups) {
       Region r;
       const bool shrunk = shrinks(*buffer, uses, depth, g, r);
       covered &= shrunk;
       low.push_back(!shrunk || is_zero(r.low) ? Expr() : r.low);
       moved->shape.push_back(shrunk ? r.extent : joined_extent(buffer->shape, g));
-      auto n = as_int(moved->shape.back());
-      constant_size &= n.has_value();
-      if (n && elements < kMostLocalBytes * 64) elements *= *n;
+      constant_size &= as_int(moved->shape.back()).has_value();
     }
     // A padded layout stays valid only for the whole buffer.
     for (const LayoutAxis& x : buffer->layout)
       if (x.divisor != 1 || x.modulus) return place_panels(buffer, body, uses, common, depth);
-    if (covered && constant_size && !is_shared(uses, depth) &&
-        elements * byte_size(moved->dtype) <= kMostLocalBytes)
-      moved->scope = Scope::kLocal;
+    if (covered && constant_size && !is_shared(uses, depth)) moved->scope = Scope::kLocal;
     const auto shift = [&](const std::vector<Expr>& indices) {
       std::vector<Expr> r;
       for (size_t k = 0; k < groups.size(); ++k) {

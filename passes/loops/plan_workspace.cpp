@@ -11,6 +11,17 @@ using namespace ir;
 
 namespace {
 
+bool stands_on_stack(const BufferNode& b) {
+  if (b.scope != Scope::kLocal) return false;
+  int64_t bytes = byte_size(b.dtype);
+  for (const Expr& n : b.shape) {
+    if (as_int(n).value_or(INT64_MAX) > kMostLocalBytes) return false;
+    bytes *= *as_int(n);
+    if (bytes > kMostLocalBytes) return false;
+  }
+  return true;
+}
+
 class PlaceInWorkspace : public Rewriter {
  public:
   using Rewriter::rewrite;
@@ -22,7 +33,12 @@ class PlaceInWorkspace : public Rewriter {
       return loop;
     }
     const auto* a = s.as<Allocate>();
-    if (!a || a->buffer->scope != Scope::kWorkspace) return Rewriter::rewrite(s);
+    if (!a || stands_on_stack(*a->buffer)) return Rewriter::rewrite(s);
+    if (a->buffer->scope == Scope::kLocal) {
+      auto placed = std::make_shared<BufferNode>(*a->buffer);
+      placed->scope = Scope::kWorkspace;
+      return rewrite(allocate(placed, replace_buffers(a->body, {{a->buffer.get(), placed}})));
+    }
     // Buffers inside a parallel loop are of one iteration: each worker has its own.
     Expr& end = parallel_ ? bytes_.worker : bytes_.call;
     Expr offset = simplify(end);

@@ -10,6 +10,7 @@
 #include "ir/loops/simplify.h"
 #include "passes/loops/lanes.h"
 #include "passes/loops/loop_passes.h"
+#include "passes/loops/scratch_lanes.h"
 
 namespace tilewright::passes {
 
@@ -20,11 +21,8 @@ namespace {
 // Replaces one loop variable by the vector 0, 1, ... lanes - 1 throughout a statement.
 class Vectorize : public Rewriter {
  public:
-  // scratch: local buffers whose lanes beyond a condition nobody reads; pieces: those where they are
-  // others'.
-  Vectorize(Var var, int lanes, const std::unordered_set<const BufferNode*>& scratch,
-            const std::unordered_map<const BufferNode*, int64_t>& pieces, const Ranges& ranges)
-      : var_(std::move(var)), lanes_(lanes), scratch_(scratch), pieces_(pieces), ranges_(ranges) {}
+  Vectorize(Var var, int lanes, const ScratchLanes& scratch, const Ranges& ranges)
+      : var_(std::move(var)), lanes_(lanes), scratch_(scratch), ranges_(ranges) {}
   using Rewriter::rewrite;
   // null where lanes depend on one another: one stores to an element that another reads.
   Stmt run(const Stmt& body) {
@@ -106,11 +104,6 @@ class Vectorize : public Rewriter {
     if (!a || !b) return a ? a : b;
     return binary(BinaryOp::kAnd, a, b);
   }
-  // Is it a piece of a buffer that others follow?
-  bool is_before_another(const Store& st) const {
-    const auto last = pieces_.find(st.buffer.get());
-    return last != pieces_.end() && to_linear(st.indices[0]).constant < last->second;
-  }
   // A masked store to a local tile is written whole: a select would force it out of registers.
   Stmt rewrite_store(const Store& st) {
     Expr index = rewrite(st.indices[0]);
@@ -118,12 +111,13 @@ class Vectorize : public Rewriter {
     Expr value = rewrite(st.value), mask = st.mask ? rewrite(st.mask) : Expr();
     const bool vector = index.lanes() > 1 || value.lanes() > 1;
     one_by_one_ |= index.lanes() == 1 && (mask_ || (vector && read_.count(st.buffer.get())));
-    const bool is_tile = st.buffer->scope == Scope::kLocal && !is_before_another(st);
+    const bool is_tile =
+        st.buffer->scope == Scope::kLocal && !scratch_.reach_another(st, index, ranges_);
     if (vector && mask_ && !is_tile) mask = both(mask, mask_);
     // Lanes beyond the mask of a local tile are scratch: writing them keeps the tile in registers.
     // A sum must keep them, though, where they hold what was there before.
     if (mask_ && is_tile && updates_itself(st) &&
-        (!scratch_.count(st.buffer.get()) || reads_other_local(st)))
+        (!scratch_.are_unset(*st.buffer, index, mask_, ranges_) || reads_other_local(st)))
       value = select(mask_, broadcast(value, lanes_), load(st.buffer, {index}));
     if (vector) value = broadcast(value, lanes_);
     if (vector && index.lanes() == 1) index = broadcast(index, lanes_);
@@ -190,8 +184,7 @@ class Vectorize : public Rewriter {
 
   Var var_;
   int lanes_;
-  const std::unordered_set<const BufferNode*>& scratch_;
-  const std::unordered_map<const BufferNode*, int64_t>& pieces_;
+  const ScratchLanes& scratch_;
   Ranges ranges_;  // of the loops around
   Expr mask_;
   std::unordered_set<const BufferNode*> read_;  // in the loop
@@ -201,23 +194,20 @@ class Vectorize : public Rewriter {
 
 class VectorizeLoops : public Rewriter {
  public:
-  explicit VectorizeLoops(const Stmt& s)
-      : scratch_(scratch_buffers(s)), pieces_(buffers_in_pieces(s)) {}
+  explicit VectorizeLoops(const Stmt& s) : scratch_(s) {}
   using Rewriter::rewrite;
   Stmt rewrite(const Stmt& s) override {
     const auto* f = s.as<For>();
     if (f && f->loop_kind != LoopKind::kVectorized) ranges_.set(f->var, f->extent);
     if (!f || f->loop_kind != LoopKind::kVectorized) return Rewriter::rewrite(s);
     if (const auto n = as_int(f->extent))
-      if (Stmt vectors =
-              Vectorize(f->var, static_cast<int>(*n), scratch_, pieces_, ranges_).run(f->body))
+      if (Stmt vectors = Vectorize(f->var, static_cast<int>(*n), scratch_, ranges_).run(f->body))
         return vectors;
     return for_loop(f->var, f->extent, f->body);
   }
 
  private:
-  const std::unordered_set<const BufferNode*> scratch_;
-  const std::unordered_map<const BufferNode*, int64_t> pieces_;
+  const ScratchLanes scratch_;
   Ranges ranges_;
 };
 

@@ -170,6 +170,15 @@ TEST(Simplify, DivisionAndModulo) {
             "floordiv(y, 7) * 14");
   EXPECT_EQ(simplified("floormod(floordiv(y, 5), 3) * 4 + floormod(y, 4)"),
             "floormod(floordiv(y, 5), 3) * 4 + floormod(y, 4)");
+  // Of a remainder by 14, terms that are multiples of it are gone.
+  EXPECT_EQ(simplified("floordiv(floormod(y * 28 + w, 196), 14) * 28 + floormod(y * 28 + w, 14) * 2"),
+            "floormod(y * 28 + w, 196) * 2");
+  EXPECT_EQ(simplified("floormod(floordiv(y * 28 + w, 14), 5) * 14 + floormod(w - 14, 14)"),
+            "floormod(y * 28 + w, 70)");
+  EXPECT_EQ(simplified("floordiv(floormod(y * 27 + w, 196), 14) * 14 + floormod(w, 14)"),
+            "floordiv(floormod(y * 27 + w, 196), 14) * 14 + floormod(w, 14)");
+  EXPECT_EQ(simplified("floordiv(floormod(y * 28 + w + 3, 196), 14) * 14 + floormod(w, 14)"),
+            "floordiv(floormod(y * 28 + w + 3, 196), 14) * 14 + floormod(w, 14)");
   EXPECT_EQ(simplified("floormod(y * n + z, n)"), "z");
   EXPECT_EQ(simplified("floordiv(floordiv(y, 3), 4)"), "floordiv(y, 12)");
   EXPECT_EQ(simplified("floormod(floormod(y, 12), 4)"), "floormod(y, 4)");

@@ -104,6 +104,24 @@ TEST_P(RunConvolutions, GradientsOfWeights) {
     }
 }
 
+// Blocks of terms over several lines of pixels: the last tile of columns is part of a vector, or lacks whole ones, beside
+// tiles of rows with some left over; few results' channels, and sums that no stack takes.
+TEST_P(RunConvolutions, GradientsOfWeightsOfManyPixels) {
+  for (const auto& [outs, ins] : {std::pair{85, 40}, {20, 83}, {115, 112}}) {
+    SCOPED_TRACE(testing::Message() << outs << " of " << ins << " channels");
+    constexpr int64_t kImages = 5, kSide = 14;
+    GraphCall call;
+    const auto dy = call.op("sin",
+                            {call.input(random(DType::kFloat32, {kImages, outs, kSide, kSide}))}),
+               x = call.op("relu",
+                           {call.input(random(DType::kFloat32, {kImages, ins, kSide, kSide}))});
+    call.output(
+        call.op("conv_weights_gradient", {dy, x}, {{"kernel_shape", std::vector<int64_t>{1, 1}}}));
+    expect_equal(call, static_cast<double>(kImages * kSide * kSide), {{}, {.small_caches = true}});
+    if (HasFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Cpus, RunConvolutions, testing::Values("x86-64-v3", "native"),
                          [](const auto& info) { return as_test_name(info.param); });
 

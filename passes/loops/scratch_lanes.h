@@ -1,0 +1,39 @@
+// Which stores of local buffers may write lanes that are off: nobody reads what they leave there.
+#pragma once
+
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/loops/linear.h"
+#include "ir/loops/simplify.h"
+
+namespace tilewright::passes {
+
+class ScratchLanes {
+ public:
+  explicit ScratchLanes(const ir::Stmt& s);
+
+  // Do the lanes of a store at `index`, those that are off among them, reach what stores write as a piece of its own,
+  // behind the store's?
+  bool reach_another(const ir::Store& st, const ir::Expr& index, const ir::Ranges& ranges) const;
+  // Is it true of all lanes of sums at `index` that `mask` turns off that nothing was set there before, so that
+  // nothing is there to be kept?
+  bool are_unset(const ir::BufferNode& b, const ir::Expr& index, const ir::Expr& mask,
+                 const ir::Ranges& ranges) const;
+
+ private:
+  void visit(const ir::Stmt& s);
+  struct Sets {                           // of elements, before they are summed up
+    bool some_lanes = false;              // by stores under a condition on the lane
+    std::vector<ir::Linear> all_lanes{};  // indices of the others
+  };
+  std::unordered_map<const ir::BufferNode*, Sets> sets_;
+  // Told by the constant parts of indices: places that differ by variables are rows of their own.
+  std::unordered_map<const ir::BufferNode*, std::set<int64_t>> begins_;
+  ir::Ranges ranges_;
+  ir::Var lane_;  // of the innermost vectorised loop
+  bool conditional_ = false;
+};
+
+}  // namespace tilewright::passes
