@@ -104,8 +104,8 @@ TEST_P(RunConvolutions, GradientsOfWeights) {
     }
 }
 
-// Blocks of terms over several lines of pixels: the last tile of columns is part of a vector, or lacks whole ones, beside
-// tiles of rows with some left over; few results' channels, and sums that no stack takes.
+// Blocks of terms over several lines of pixels: the last tile of columns is part of a vector, or lacks whole ones,
+// beside tiles of rows with some left over; few results' channels, and sums that no stack takes.
 TEST_P(RunConvolutions, GradientsOfWeightsOfManyPixels) {
   for (const auto& [outs, ins] : {std::pair{85, 40}, {20, 83}, {115, 112}}) {
     SCOPED_TRACE(testing::Message() << outs << " of " << ins << " channels");
