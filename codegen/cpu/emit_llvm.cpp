@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <functional>
 
+#include "codegen/cpu/alias_scopes.h"
 #include "codegen/cpu/captured.h"
 #include "codegen/cpu/emit_arithmetic.h"
 #include "codegen/cpu/emit_dot.h"
@@ -267,6 +268,7 @@ class Emitter {
       Value* base = f_.worker_base ? f_.worker_base : context_field(ptr(), kCallWorkspaceField);
       f_.buffers[a.buffer.get()] =
           b_.CreateInBoundsGEP(b_.getInt8Ty(), base, values_.value(a.offset));
+      mark_workspace_buffer(f_.buffers[a.buffer.get()]);
     }
     const auto* steps = a.body.as<Seq>();
     if (!steps || !unit_.starts_from_zero(a.buffer, steps->stmts)) return emit(a.body);

@@ -104,20 +104,26 @@ TEST_P(RunConvolutions, GradientsOfWeights) {
     }
 }
 
-// Blocks of terms over several lines of pixels: the last tile of columns is part of a vector, or lacks whole ones,
-// beside tiles of rows with some left over; few results' channels, and sums that no stack takes.
+// Blocks of terms, also over several lines of pixels: the last tile of columns is part of a vector, or lacks whole ones,
+// beside tiles of rows with some left over; few results' channels, sums that no stack takes, and pixels a power of two
+// apart, whose columns are copied block by block.
 TEST_P(RunConvolutions, GradientsOfWeightsOfManyPixels) {
-  for (const auto& [outs, ins] : {std::pair{85, 40}, {20, 83}, {115, 112}}) {
-    SCOPED_TRACE(testing::Message() << outs << " of " << ins << " channels");
-    constexpr int64_t kImages = 5, kSide = 14;
+  struct Layer {
+    int64_t outs, ins, images, side;
+  };
+  for (const Layer& c : {Layer{85, 40, 5, 14}, Layer{20, 83, 5, 14}, Layer{115, 112, 5, 14},
+                         Layer{256, 21, 2, 28}}) {
+    SCOPED_TRACE(testing::Message() << c.outs << " of " << c.ins << " channels");
     GraphCall call;
-    const auto dy = call.op("sin",
-                            {call.input(random(DType::kFloat32, {kImages, outs, kSide, kSide}))}),
-               x = call.op("relu",
-                           {call.input(random(DType::kFloat32, {kImages, ins, kSide, kSide}))});
+    const auto image_of = [&](const char* op, int64_t channels) {
+      return call.op(op,
+                     {call.input(random(DType::kFloat32, {c.images, channels, c.side, c.side}))});
+    };
+    const auto dy = image_of("sin", c.outs), x = image_of("relu", c.ins);
     call.output(
         call.op("conv_weights_gradient", {dy, x}, {{"kernel_shape", std::vector<int64_t>{1, 1}}}));
-    expect_equal(call, static_cast<double>(kImages * kSide * kSide), {{}, {.small_caches = true}});
+    expect_equal(call, static_cast<double>(c.images * c.side * c.side),
+                 {{}, {.small_caches = true}});
     if (HasFailure()) return;
   }
 }

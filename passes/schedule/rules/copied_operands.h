@@ -25,6 +25,8 @@ struct Panels {
   std::string block() const { return copy() + "_copy"; }  // that makes it
 };
 
+// [dim / width, the others, width].
+std::vector<int64_t> layout_of(const Panels& p);
 // Of a sum of products of [k, i] and [k, j] or [i, k], over k, of which the latter stay as they are; k may be
 // several axes, as the pixels of images.
 std::vector<Panels> copied_operands(const ScheduleState& s, const BlockPlace& place);

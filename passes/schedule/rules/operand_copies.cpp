@@ -97,6 +97,13 @@ class OperandCopy {
 
 }  // namespace
 
+std::vector<int64_t> layout_of(const Panels& p) {
+  std::vector<int64_t> layout{p.dim, p.width, 0};
+  for (int d : p.across) layout.insert(layout.end(), {d, 1, 0});
+  layout.insert(layout.end(), {p.dim, 1, p.width});
+  return layout;
+}
+
 bool schedule_copy(ScheduleState& s, const Panels& p) {
   const std::string name = p.block();
   const bool tasks = forks(s, name);

@@ -4,9 +4,10 @@
 //      for jo: for io:                              panel of columns, rows
 //        for k: for ii: for jc: jv                  micro-kernel, into sums that wait in the second cache
 //
-// Neither operand is copied: a block of both stays in the second cache while all tiles read of it, and the next one
-// is brought there meanwhile. Threads without a run of their own share out groups of panels (jb).
+// Neither operand is copied as a whole: a block of both stays in the second cache while all tiles read of it, and the
+// next one is brought there meanwhile. Threads without a run of their own share out groups of panels (jb).
 #include <algorithm>
+#include <numeric>
 
 #include "passes/schedule/rules/join_terms.h"
 #include "passes/schedule/rules/tile_rule.h"
@@ -80,6 +81,54 @@ int64_t TileRule::stretch_of_terms(const BlockAccess& a) const {
     if (stride != 0) read *= extent;
   }
   return static_cast<double>(span) <= kMostSkipped * static_cast<double>(read) ? span : 0;
+}
+
+// Do the pieces of columns that a block reads of its terms, a power of two apart, fall into fewer lines of the first
+// cache than they are? Each tile of rows then reads them from the second one.
+bool TileRule::falls_into_few_sets(const BlockAccess& a) const {
+  // Bytes: those of a way are a page, as sets are told by addresses in it.
+  constexpr int64_t kLine = 64, kWay = 4096;
+  const int bytes = byte_size(a.buffer->dtype);
+  const int64_t apart = std::abs(a.stride(reduce_in_order().back()).value_or(0)) * bytes,
+                lines = (tile_.vectors * lanes_ * bytes + kLine - 1) / kLine;
+  if (apart == 0) return false;
+  const int64_t places = kWay / std::gcd(apart, kWay),
+                room = std::min(places * lines, kWay / kLine) * (s_.machine().l1_bytes / kWay);
+  return blocks_->terms * lines > room;
+}
+
+// A panel of a block of terms then lies side by side, while all tiles of rows pass over it.
+void TileRule::copy_columns_of_blocks() {
+  const size_t column = parallel_[j_];
+  for (const BlockAccess& a : block_accesses(*s_.place(name_).block)) {
+    const std::vector<int> dims = order_in_memory(*a.buffer);
+    if (a.write || a.buffer->scope != Scope::kParam || a.stride(column) != 1 || dims.empty())
+      continue;
+    Panels p{.buffer = a.buffer->name,
+             .of_columns = true,
+             .dim = dims.back(),
+             .across = {dims.begin(), dims.end() - 1},
+             .width = tile_.vectors * lanes_,
+             .lanes = lanes_};
+    const int64_t stretch = stretch_of_terms(a);
+    const auto copy = [&] {
+      if (!s_.apply("cache_read", {name_, p.buffer, p.copy()}) ||
+          !s_.apply("transform_layout", {p.copy()}, layout_of(p)) || !stage_copy(s_, p, loop("jo")))
+        return false;
+      int64_t copied = 1;
+      for (size_t k = 0; k < dims.size(); ++k)
+        copied *= moves_inside(s_.place(p.block()), loop("jo"), k);
+      return copied == p.width * blocks_->terms;
+    };
+    if (!s_.would_go(copy) ||
+        !s_.decide_whether(loop("copy_columns"), falls_into_few_sets(a), Bits::kKept) || !copy())
+      return;
+    s_.note(name_ +
+            ": columns of a block are copied, as they fall into few sets of the first cache");
+    for (const BlockAccess& from : block_accesses(*s_.place(p.block()).block))
+      if (!from.write) bring_next(p.block(), from, hoisted_.back(), stretch, 0);
+    return;
+  }
 }
 
 }  // namespace tilewright::passes

@@ -19,18 +19,6 @@ namespace tilewright::passes {
 
 using namespace ir;
 
-namespace {
-
-// [dim / width, the others, width].
-std::vector<int64_t> layout_of(const Panels& p) {
-  std::vector<int64_t> layout{p.dim, p.width, 0};
-  for (int d : p.across) layout.insert(layout.end(), {d, 1, 0});
-  layout.insert(layout.end(), {p.dim, 1, p.width});
-  return layout;
-}
-
-}  // namespace
-
 std::vector<Panels> lay_out_operands(ScheduleState& s, const std::string& block) {
   const BlockPlace place = s.place(block);
   if (place.loops.size() < place.block->axes.size()) return {};
@@ -130,6 +118,7 @@ void TileRule::bring_next_part(const Panels& p, const std::string& around) {
 }
 
 bool TileRule::make_copies() {
+  if (blocks_ && outer_loops_ == 0 && !rows_.empty()) copy_columns_of_blocks();
   return std::all_of(copies_.begin(), copies_.end(),
                      [&](const Panels& p) { return stage(p) || schedule_copy(s_, p); });
 }

@@ -9,7 +9,7 @@ using namespace ir;
 // A panel that the first cache does not hold streams from the second one for each tile of rows. The processor's
 // own prefetchers keep up with that, and the tile waits all the same now and then.
 void TileRule::bring_stream() {
-  if (dot_ || reduce_.empty() || row_count_ < 2 * tile_.rows) return;
+  if (dot_ || blocks_ || reduce_.empty() || row_count_ < 2 * tile_.rows) return;
   for (const BlockAccess& a : block_accesses(*s_.place(name_).block)) {
     if (a.write) continue;
     if (width_of_panels(a) == tile_.vectors * lanes_) bring_panel(a);
