@@ -2,6 +2,7 @@
 #include "passes/schedule/rules/term_blocks.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "passes/analysis/accesses.h"
 #include "passes/cost/cache_room.h"
@@ -82,6 +83,13 @@ int64_t divisor_near(int64_t n, int64_t fewest, int64_t most, int64_t limit) {
   return found;
 }
 
+// Pieces so many bytes apart, a power of two, fall into few sets.
+double pieces_of_a_way(const MachineDescription& m, int64_t pieces, int64_t apart) {
+  constexpr int64_t kWay = 4096;  // bytes, a page: sets are told by addresses within it
+  const int64_t ways = kWay / std::gcd(apart, kWay) * std::max<int64_t>(m.l1_bytes / kWay, 1);
+  return static_cast<double>(pieces) / static_cast<double>(ways);
+}
+
 }  // namespace
 
 std::optional<TermBlocks> term_blocks(const ScheduleState& s, const Block& b) {
@@ -113,6 +121,8 @@ std::optional<TermBlocks> term_blocks(const ScheduleState& s, const Block& b) {
     if (blocks.steps < extent) break;
   }
   if (blocks.terms < kLeastTermsOfABlock) return std::nullopt;
+  blocks.crowded = pieces_of_a_way(s.machine(), blocks.terms,
+                                   std::abs(*shape->by_column.stride(blocks.axes.back())) * bytes);
   int64_t terms = 1;
   for (size_t k : blocks.axes) terms *= *as_int(b.axes[k].extent);
   blocks.usual =

@@ -17,6 +17,9 @@ struct TermBlocks {
   int64_t terms = 1;         // of a block
   bool usual = true;  // are they as many as pay, and no more than a tile reads of the first cache?
   int64_t rows = 1;   // with those of positions of a window that run on from them
+  // Pieces of a block's columns for each way of the first cache that they fall into: of more than one, tiles of rows
+  // read some from the second cache.
+  double crowded = 0;
 };
 
 // Both operands pass by once then, block after block in the order in which they lie, while all sums wait in the second

@@ -7,7 +7,6 @@
 // Neither operand is copied as a whole: a block of both stays in the second cache while all tiles read of it, and the
 // next one is brought there meanwhile. Threads without a run of their own share out groups of panels (jb).
 #include <algorithm>
-#include <numeric>
 
 #include "passes/schedule/rules/join_terms.h"
 #include "passes/schedule/rules/tile_rule.h"
@@ -83,21 +82,7 @@ int64_t TileRule::stretch_of_terms(const BlockAccess& a) const {
   return static_cast<double>(span) <= kMostSkipped * static_cast<double>(read) ? span : 0;
 }
 
-// Do the pieces of columns that a block reads of its terms, a power of two apart, fall into fewer lines of the first
-// cache than they are? Each tile of rows then reads them from the second one.
-bool TileRule::falls_into_few_sets(const BlockAccess& a) const {
-  // Bytes: those of a way are a page, as sets are told by addresses in it.
-  constexpr int64_t kLine = 64, kWay = 4096;
-  const int bytes = byte_size(a.buffer->dtype);
-  const int64_t apart = std::abs(a.stride(reduce_in_order().back()).value_or(0)) * bytes,
-                lines = (tile_.vectors * lanes_ * bytes + kLine - 1) / kLine;
-  if (apart == 0) return false;
-  const int64_t places = kWay / std::gcd(apart, kWay),
-                room = std::min(places * lines, kWay / kLine) * (s_.machine().l1_bytes / kWay);
-  return blocks_->terms * lines > room;
-}
-
-// A panel of a block of terms then lies side by side, while all tiles of rows pass over it.
+// A panel of columns of a block lies side by side then, while all tiles of rows pass over it.
 void TileRule::copy_columns_of_blocks() {
   const size_t column = parallel_[j_];
   for (const BlockAccess& a : block_accesses(*s_.place(name_).block)) {
@@ -121,7 +106,7 @@ void TileRule::copy_columns_of_blocks() {
       return copied == p.width * blocks_->terms;
     };
     if (!s_.would_go(copy) ||
-        !s_.decide_whether(loop("copy_columns"), falls_into_few_sets(a), Bits::kKept) || !copy())
+        !s_.decide_whether(loop("copy_columns"), blocks_->crowded > 1, Bits::kKept) || !copy())
       return;
     s_.note(name_ +
             ": columns of a block are copied, as they fall into few sets of the first cache");

@@ -13,18 +13,30 @@
 
 #include "ir/loops/rewrite.h"
 #include "passes/cost/cache_room.h"
+#include "passes/schedule/rules/join_terms.h"
 #include "passes/schedule/rules/tile_rule.h"
 
 namespace tilewright::passes {
 
 using namespace ir;
 
+// Will blocks of terms run on from one line of pixels to the next, where a block's columns are no part of a copy, and
+// would these need one?
+static bool run_on_crowded(ScheduleState& s, const std::string& block) {
+  constexpr double kCrowded = 2;
+  return !term_blocks(s, *s.place(block).block)->usual && s.would_go([&] {
+    join_terms(s, block);
+    const auto joined = term_blocks(s, *s.place(block).block);
+    return joined && joined->usual && joined->crowded > kCrowded;
+  });
+}
+
 std::vector<Panels> lay_out_operands(ScheduleState& s, const std::string& block) {
   const BlockPlace place = s.place(block);
   if (place.loops.size() < place.block->axes.size()) return {};
   const bool in_a_step = place.loops.size() > place.block->axes.size();
   if (!in_a_step && term_blocks(s, *place.block) &&
-      s.decide_whether(block + ".pass_once", true, Bits::kKept))
+      s.decide_whether(block + ".pass_once", !run_on_crowded(s, block), Bits::kKept))
     return {};
   std::vector<Panels> panels = copied_operands(s, place);
   if (panels.empty() || !s.decide_whether(block + ".copy_operands", true, Bits::kKept)) return {};

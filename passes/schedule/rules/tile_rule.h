@@ -158,7 +158,6 @@ class TileRule : public BlockRule {
   bool copy_inside(const Panels& p, const std::string& around);
   bool stage(const Panels& p);
   void bring_next_part(const Panels& p, const std::string& around);
-  bool falls_into_few_sets(const BlockAccess& a) const;
   void copy_columns_of_blocks();
   bool make_copies();
 
