@@ -104,9 +104,9 @@ TEST_P(RunConvolutions, GradientsOfWeights) {
     }
 }
 
-// Blocks of terms, also over several lines of pixels: the last tile of columns is part of a vector, or lacks whole ones,
-// beside tiles of rows with some left over; few results' channels, sums that no stack takes, and pixels a power of two
-// apart, whose columns are copied block by block.
+// Blocks of terms, also over several lines of pixels: the last tile of columns is part of a vector, or lacks whole
+// ones, beside tiles of rows with some left over; few results' channels, sums that no stack takes, and pixels a power
+// of two apart, whose columns are copied block by block.
 TEST_P(RunConvolutions, GradientsOfWeightsOfManyPixels) {
   struct Layer {
     int64_t outs, ins, images, side;

@@ -20,23 +20,28 @@ namespace tilewright::passes {
 
 using namespace ir;
 
-// Will blocks of terms run on from one line of pixels to the next, where a block's columns are no part of a copy, and
-// would these need one?
-static bool run_on_crowded(ScheduleState& s, const std::string& block) {
+namespace {
+
+// Blocks of terms that run on from one line of pixels to the next, whose columns no part of a copy holds: do these fall
+// into so few sets of the first cache that panels are better?
+bool are_crowded_when_joined(ScheduleState& s, const std::string& block) {
   constexpr double kCrowded = 2;
-  return !term_blocks(s, *s.place(block).block)->usual && s.would_go([&] {
+  return s.would_go([&] {
     join_terms(s, block);
     const auto joined = term_blocks(s, *s.place(block).block);
     return joined && joined->usual && joined->crowded > kCrowded;
   });
 }
 
+}  // namespace
+
 std::vector<Panels> lay_out_operands(ScheduleState& s, const std::string& block) {
   const BlockPlace place = s.place(block);
   if (place.loops.size() < place.block->axes.size()) return {};
   const bool in_a_step = place.loops.size() > place.block->axes.size();
-  if (!in_a_step && term_blocks(s, *place.block) &&
-      s.decide_whether(block + ".pass_once", !run_on_crowded(s, block), Bits::kKept))
+  const auto blocks = in_a_step ? std::nullopt : term_blocks(s, *place.block);
+  if (blocks && s.decide_whether(block + ".pass_once",
+                                 blocks->usual || !are_crowded_when_joined(s, block), Bits::kKept))
     return {};
   std::vector<Panels> panels = copied_operands(s, place);
   if (panels.empty() || !s.decide_whether(block + ".copy_operands", true, Bits::kKept)) return {};
