@@ -28,6 +28,14 @@ std::optional<Bound> bound_of(const Expr& mask) {
   return Bound{lanes->base, *columns};
 }
 
+// Does a condition, or a part of it that holds with it, say that `e` is less than n?
+bool keeps_below(const Expr& condition, const Expr& e, int64_t n) {
+  const auto* b = condition.as<Binary>();
+  if (b && b->op == BinaryOp::kAnd) return keeps_below(b->a, e, n) || keeps_below(b->b, e, n);
+  return b && b->op == BinaryOp::kLt && as_int(b->b).value_or(n + 1) <= n &&
+         can_prove_equal(b->a, e);
+}
+
 // Terms that are multiples of `row`, which is 0 for a buffer of one row, and the others.
 std::pair<Linear, Linear> split_row(const Linear& l, int64_t row) {
   Linear whole, rest;
@@ -45,19 +53,19 @@ void ScratchLanes::visit(const Stmt& s) {
   if (const auto* f = s.as<For>()) {
     ranges_.set(f->var, f->extent);
     const Var saved = lane_;
-    const bool was = conditional_;
+    const std::vector<Expr> around = conditions_;
     if (f->loop_kind == LoopKind::kVectorized) {
       lane_ = f->var;
-      conditional_ = false;
+      conditions_.clear();
     }
     visit(f->body);
     lane_ = saved;
-    conditional_ = was;
+    conditions_ = around;
   } else if (const auto* i = s.as<If>()) {
-    const bool was = conditional_;
-    conditional_ |= lane_ && uses_var(i->condition, lane_);
+    const bool on_lane = lane_ && uses_var(i->condition, lane_);
+    if (on_lane) conditions_.push_back(i->condition);
     visit(i->then);
-    conditional_ = was;
+    if (on_lane) conditions_.pop_back();
     if (i->otherwise) visit(i->otherwise);
   } else if (const auto* q = s.as<Seq>()) {
     for (const Stmt& x : q->stmts) visit(x);
@@ -71,12 +79,7 @@ void ScratchLanes::visit(const Stmt& s) {
     if (st->buffer->scope != Scope::kLocal || st->indices.size() != 1) return;
     const Linear index = to_linear(st->indices[0]);
     begins_[st->buffer.get()].insert(index.constant);
-    if (updates_itself(*st)) return;
-    Sets& sets = sets_[st->buffer.get()];
-    if (lane_ && conditional_)
-      sets.some_lanes = true;
-    else
-      sets.all_lanes.push_back(index);
+    if (!updates_itself(*st)) sets_[st->buffer.get()].push_back({index, conditions_});
   }
 }
 
@@ -96,8 +99,9 @@ bool ScratchLanes::are_unset(const BufferNode& b, const Expr& index, const Expr&
                              const Ranges& ranges) const {
   const auto found = sets_.find(&b);
   if (found == sets_.end()) return false;
-  const Sets& sets = found->second;
-  if (sets.all_lanes.empty()) return sets.some_lanes;
+  const std::vector<Set>& sets = found->second;
+  if (std::none_of(sets.begin(), sets.end(), [](const Set& set) { return set.conditions.empty(); }))
+    return true;
   // Here row + first + lane is the index, with columns from first + lane on that are off.
   const auto bound = bound_of(mask);
   const auto* lanes = index.as<Ramp>();
@@ -111,11 +115,24 @@ bool ScratchLanes::are_unset(const BufferNode& b, const Expr& index, const Expr&
   }
   const auto last = interval(bound->first + Expr(index.lanes() - 1), ranges).high;
   if (!last || (row && *last >= row)) return false;
-  return std::all_of(sets.all_lanes.begin(), sets.all_lanes.end(), [&](Linear set) {
-    set.constant -= start.constant;
-    const Interval columns = interval(to_expr(split_row(set, row).second), ranges_);
-    return columns.low && *columns.low >= 0 && columns.high && *columns.high < bound->columns;
+  return std::all_of(sets.begin(), sets.end(), [&](const Set& set) {
+    return stays_below(set, row, start.constant, bound->columns);
   });
+}
+
+// Are the columns that are set, of rows that begin at `start`, from 0 to below `columns`? By their range, or because a
+// condition says so.
+bool ScratchLanes::stays_below(const Set& set, int64_t row, int64_t start, int64_t columns) const {
+  Linear column = set.index;
+  column.constant -= start;
+  column = split_row(column, row).second;
+  const Interval range = interval(to_expr(column), ranges_);
+  if (!range.low || *range.low < 0) return false;
+  if (range.high && *range.high < columns) return true;
+  return range.high && (row == 0 || *range.high < row) &&
+         std::any_of(set.conditions.begin(), set.conditions.end(), [&](const Expr& condition) {
+           return keeps_below(condition, to_expr(column), columns);
+         });
 }
 
 }  // namespace tilewright::passes

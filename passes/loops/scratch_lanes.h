@@ -24,16 +24,18 @@ class ScratchLanes {
 
  private:
   void visit(const ir::Stmt& s);
-  struct Sets {                           // of elements, before they are summed up
-    bool some_lanes = false;              // by stores under a condition on the lane
-    std::vector<ir::Linear> all_lanes{};  // indices of the others
+  // Of elements, before they are summed up; under conditions on the lane, or of all lanes where there are none.
+  struct Set {
+    ir::Linear index;
+    std::vector<ir::Expr> conditions;
   };
-  std::unordered_map<const ir::BufferNode*, Sets> sets_;
+  bool stays_below(const Set& set, int64_t row, int64_t start, int64_t columns) const;
+  std::unordered_map<const ir::BufferNode*, std::vector<Set>> sets_;
   // Told by the constant parts of indices: places that differ by variables are rows of their own.
   std::unordered_map<const ir::BufferNode*, std::set<int64_t>> begins_;
   ir::Ranges ranges_;
-  ir::Var lane_;  // of the innermost vectorised loop
-  bool conditional_ = false;
+  ir::Var lane_;                      // of the innermost vectorised loop
+  std::vector<ir::Expr> conditions_;  // on it
 };
 
 }  // namespace tilewright::passes
