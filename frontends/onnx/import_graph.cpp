@@ -92,7 +92,7 @@ void GraphImport::import_node(const OnnxNode& node, size_t index, ImportScope& s
   // What hangs on something unsupported is passed over; the cause is reported already.
   if (!unsupported_.empty())
     for (const std::string& name : node.inputs)
-      if (!name.empty() && scope.find(name) == ir::kNone) return;
+      if (!name.empty() && scope.find(name) == ir::kNone && !scope.find_sequence(name)) return;
   const std::string where = describe_node(node, index);
   const OpMapping* mapping = find_mapping(node);
   if (!mapping) {
@@ -129,6 +129,8 @@ std::vector<ValueId> GraphImport::import_body(const OnnxGraph& graph, ImportScop
   std::vector<ValueId> outputs;
   for (const OnnxValueInfo& o : graph.outputs) {
     ValueId v = scope.find(o.name);
+    if (v == ir::kNone && scope.find_sequence(o.name))
+      throw ImportFailure{unsupported("output '" + o.name + "' is a sequence")};
     if (v == ir::kNone && unsupported_.size() == before && unsupported_.empty())
       throw ImportFailure{invalid("output '" + o.name + "' is not defined")};
     outputs.push_back(v);

@@ -28,9 +28,13 @@ std::span<const OpMapping> vision_mappings();
 std::span<const OpMapping> selection_mappings();
 std::span<const OpMapping> resize_mappings();
 std::span<const OpMapping> random_mappings();
+std::span<const OpMapping> sequence_mappings();
 
 // Brought into [0, rank); fails outside [-rank, rank), calling it `what`.
 int normalized_axis(const NodeImport& n, int64_t axis, int rank, const char* what = "axis");
+// A dimension of x cut into parts of these lengths: x, of which a run checks that they add up to an
+// extent that only it knows; fails where they do not.
+ir::ValueId must_add_up(NodeImport& n, ir::ValueId x, int axis, const std::vector<int64_t>& parts);
 // a: f32, brought to 8 bits by its range, times b in 8 bits: f32. b_scale and b_zero (may be
 // absent): one value or one for each column.
 ir::ValueId dynamically_quantized_matmul(NodeImport& n, ir::ValueId a, ir::ValueId b,

@@ -21,6 +21,10 @@ template <Name op>
 void unary(NodeImport& n) {
   n.out(0, n.op(op.text, {n.required(0)}));
 }
+void identity(NodeImport& n) {
+  if (n.is_sequence(0)) return n.out_sequence(n.sequence(0));
+  unary<"identity">(n);
+}
 template <Name op>
 void binary(NodeImport& n) {
   n.out(0, n.op(op.text, {n.required(0), n.required(1)}));
@@ -170,7 +174,7 @@ constexpr auto kRows = std::to_array<OpMapping>({
     {"", "Round", 1, unary<"round">},
     {"", "IsNaN", 1, unary<"is_nan">},
     {"", "BitwiseNot", 18, unary<"not">},
-    {"", "Identity", 1, unary<"identity">},
+    {"", "Identity", 1, identity},
     {"", "IsInf", 1, is_inf},
     {"", "Add", 7, binary<"add">},
     {"", "Sub", 7, binary<"sub">},

@@ -7,10 +7,25 @@
 #include "ir/loops/simplify.h"
 
 namespace tilewright::onnx {
-namespace {
 
 using ir::Expr;
 using ir::ValueId;
+
+ValueId must_add_up(NodeImport& n, ValueId x, int axis, const std::vector<int64_t>& parts) {
+  if (std::any_of(parts.begin(), parts.end(), [](int64_t part) { return part < 0; }))
+    n.fail("parts are " + to_string(parts));
+  const int64_t total = std::accumulate(parts.begin(), parts.end(), int64_t{0});
+  const auto extent = ir::as_int(n.dim(x, axis));
+  if (extent && *extent != total)
+    n.fail("parts add up to " + std::to_string(total) + ", dimension " + std::to_string(axis) +
+           " is " + std::to_string(*extent));
+  if (extent) return x;
+  std::vector<Expr> dims = n.type(x).dims;
+  dims[static_cast<size_t>(axis)] = Expr(total);
+  return n.reshape(x, dims);
+}
+
+namespace {
 
 void reshape(NodeImport& n) {
   n.out(0, n.op("reshape", {n.required(0), n.required(1)},
@@ -109,16 +124,7 @@ void split(NodeImport& n) {
     for (int64_t k = 0; k < parts; ++k)
       sizes.push_back(std::clamp<int64_t>(*extent - k * each, 0, each));
   }
-  const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
-  const auto extent = ir::as_int(n.dim(x, axis));
-  if (extent && *extent != total)
-    n.fail("parts add up to " + std::to_string(total) + ", dimension " + std::to_string(axis) +
-           " is " + std::to_string(*extent));
-  if (!extent) {  // the run checks that it is so
-    std::vector<Expr> dims = n.type(x).dims;
-    dims[static_cast<size_t>(axis)] = Expr(total);
-    x = n.reshape(x, dims);
-  }
+  x = must_add_up(n, x, axis, sizes);
   int64_t at = 0;
   for (size_t k = 0; k < sizes.size(); ++k) {
     if (n.wants(static_cast<int>(k)))

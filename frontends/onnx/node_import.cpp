@@ -18,6 +18,16 @@ ValueId ImportScope::find(const std::string& name) {
   return v == ir::kNone || !capture ? v : values[name] = capture(v);
 }
 
+std::optional<std::vector<ValueId>> ImportScope::find_sequence(const std::string& name) {
+  auto it = sequences.find(name);
+  if (it != sequences.end()) return it->second;
+  std::optional<std::vector<ValueId>> elements;
+  if (parent && !values.count(name)) elements = parent->find_sequence(name);
+  if (!elements || !capture) return elements;
+  for (ValueId& v : *elements) v = capture(v);
+  return sequences[name] = *elements;
+}
+
 ir::Graph& NodeImport::graph() { return owner_.graph(); }
 const ir::Graph& NodeImport::graph() const { return owner_.graph(); }
 
@@ -28,9 +38,22 @@ bool is_half(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16; }
 ValueId NodeImport::stored(int i) const {
   if (!has(i)) return ir::kNone;
   ValueId v = owner_.scope()->find(node.inputs[static_cast<size_t>(i)]);
+  if (v == ir::kNone && is_sequence(i)) unsupported("a sequence as operand " + std::to_string(i));
   if (v == ir::kNone)
     fail("input '" + node.inputs[static_cast<size_t>(i)] + "' depends on something unsupported");
   return v;
+}
+bool NodeImport::is_sequence(int i) const {
+  return has(i) && owner_.scope()->find_sequence(node.inputs[static_cast<size_t>(i)]);
+}
+std::vector<ValueId> NodeImport::sequence(int i) const {
+  if (!has(i)) fail("input " + std::to_string(i) + " is missing");
+  auto elements = owner_.scope()->find_sequence(node.inputs[static_cast<size_t>(i)]);
+  if (!elements) {
+    stored(i);
+    fail("operand " + std::to_string(i) + " is a tensor, expected a sequence");
+  }
+  return *elements;
 }
 ValueId NodeImport::in(int i) { return widened(stored(i)); }
 ValueId NodeImport::widened(ValueId v) {
@@ -168,6 +191,9 @@ void NodeImport::out(int i, ValueId v, int like) {
   owner_.scope()->values[name] = v;
   ir::Value& value = graph().value(v);
   if (value.name.empty()) value.name = name;
+}
+void NodeImport::out_sequence(std::vector<ValueId> elements) {
+  if (wants(0)) owner_.scope()->sequences[node.outputs[0]] = std::move(elements);
 }
 std::vector<ValueId> NodeImport::inline_graph(const OnnxGraph& nested,
                                               const std::map<std::string, ValueId>& inputs) {

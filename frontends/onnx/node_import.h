@@ -32,6 +32,9 @@ struct ImportScope {
   // Set where a graph of its own begins: brings a value of the graph around into this one.
   std::function<ir::ValueId(ir::ValueId)> capture;
   ir::ValueId find(const std::string& name);
+  // Sequences: what they hold, in order.
+  std::map<std::string, std::vector<ir::ValueId>> sequences;
+  std::optional<std::vector<ir::ValueId>> find_sequence(const std::string& name);
 };
 
 class GraphImport;
@@ -57,6 +60,9 @@ class NodeImport final : public ir::NodeBuilder {
   // Operand i as the model has it, in a formula too: for what moves elements, and for `product`.
   ir::ValueId stored(int i) const;
   ir::ValueId required_stored(int i) const;
+  // Operand i, which is a sequence of tensors; fails when it is none.
+  std::vector<ir::ValueId> sequence(int i) const;
+  bool is_sequence(int i) const;
   ir::ValueId widened(ir::ValueId v);  // as f32, a half in a formula; else v
   int64_t opset() const { return node.opset; }
 
@@ -90,6 +96,7 @@ class NodeImport final : public ir::NodeBuilder {
                       ir::Attributes attributes = {});
   // Result i. That of a formula has the type of operand `like` of the model, if this is a half.
   void out(int i, ir::ValueId v, int like = 0);
+  void out_sequence(std::vector<ir::ValueId> elements);  // the one result
   // Imports a nested graph in place (a branch that is always taken); the values of its outputs.
   std::vector<ir::ValueId> inline_graph(const OnnxGraph& graph,
                                         const std::map<std::string, ir::ValueId>& inputs = {});

@@ -21,7 +21,7 @@ const std::map<Key, std::vector<const OpMapping*>>& table() {
              einsum_mappings(),       signal_mappings(),         movement_mappings(),
              generator_mappings(),    conv_transpose_mappings(), vision_mappings(),
              selection_mappings(),    resize_mappings(),         random_mappings(),
-             control_flow_mappings(),
+             control_flow_mappings(), sequence_mappings(),
          })
       for (const OpMapping& m : family) (*t)[{m.domain, m.op_type}].push_back(&m);
     return t;
