@@ -143,6 +143,7 @@ Status run(const ModelOptions& options, const TrainArguments& a) {
     compile.progress = progress.callback();
     TW_ASSIGN(trainer, train::Trainer::create(job, compile, options.threads));
   }
+  if (!trainer->note().empty()) std::cerr << "note: " << trainer->note() << "\n";
   return a.bench ? bench(*trainer, a) : run_steps(*trainer, job, a);
 }
 

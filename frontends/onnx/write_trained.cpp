@@ -29,6 +29,46 @@ Status put(const HostTensor& value, onnx_format::TensorProto& tensor, const std:
   return {};
 }
 
+// Before version 4 of the format each initialiser is the default of an input.
+void add_default(const onnx_format::TensorProto& tensor, onnx_format::GraphProto& graph) {
+  onnx_format::ValueInfoProto& input = *graph.add_input();
+  input.set_name(tensor.name());
+  auto& type = *input.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(tensor.data_type());
+  type.mutable_shape();
+  for (const int64_t d : tensor.dims()) type.mutable_shape()->add_dim()->set_dim_value(d);
+}
+
+using Left = std::map<std::string, const HostTensor*>;
+
+// Initialisers that the file has as nodes (lift_constants.h): values of Constants are exchanged,
+// copies of initialisers become initialisers.
+Status put_nodes(onnx_format::ModelProto& model, Left& left) {
+  onnx_format::GraphProto& graph = *model.mutable_graph();
+  for (int i = graph.node_size(); i-- > 0;) {
+    onnx_format::NodeProto& node = *graph.mutable_node(i);
+    const auto it = node.output_size() == 1 ? left.find(node.output(0)) : left.end();
+    if (it == left.end()) continue;
+    if (node.op_type() == "Constant") {
+      for (onnx_format::AttributeProto& attribute : *node.mutable_attribute())
+        if (attribute.name() == "value")
+          TW_RETURN_IF_ERROR(put(*it->second, *attribute.mutable_t(), it->first));
+    } else if (node.op_type() == "Identity") {
+      onnx_format::TensorProto& tensor = *graph.add_initializer();
+      tensor.set_name(it->first);
+      tensor.set_data_type(info(it->second->dtype).onnx_code);
+      for (const int64_t d : it->second->shape) tensor.add_dims(d);
+      TW_RETURN_IF_ERROR(put(*it->second, tensor, it->first));
+      if (model.ir_version() < 4) add_default(tensor, graph);
+      graph.mutable_node()->DeleteSubrange(i, 1);
+    } else {
+      continue;
+    }
+    left.erase(it);
+  }
+  return {};
+}
+
 Status write_whole(const std::string& bytes, const std::filesystem::path& to) {
   std::filesystem::path partial = to;
   partial += ".partial";
@@ -53,7 +93,7 @@ Status write_with_initializers(const std::filesystem::path& from, const NamedTen
   if (bytes.size() > kMostBytes ||
       !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return invalid("is no ONNX model of at most 2 GiB", from.string());
-  std::map<std::string, const HostTensor*> left;
+  Left left;
   size_t added = 0;
   for (const auto& [name, value] : values) left[name] = &value, added += value.bytes.size();
   if (added > kMostBytes - std::min(bytes.size(), kMostBytes))
@@ -64,17 +104,7 @@ Status write_with_initializers(const std::filesystem::path& from, const NamedTen
     TW_RETURN_IF_ERROR(put(*it->second, tensor, tensor.name()));
     left.erase(it);
   }
-  // Weights that are nodes: lift_constants.h.
-  for (onnx_format::NodeProto& node : *model.mutable_graph()->mutable_node()) {
-    const auto it = node.op_type() == "Constant" && node.output_size() == 1
-                        ? left.find(node.output(0))
-                        : left.end();
-    if (it == left.end()) continue;
-    for (onnx_format::AttributeProto& attribute : *node.mutable_attribute())
-      if (attribute.name() == "value")
-        TW_RETURN_IF_ERROR(put(*it->second, *attribute.mutable_t(), node.output(0)));
-    left.erase(it);
-  }
+  TW_RETURN_IF_ERROR(put_nodes(model, left));
   if (!left.empty())
     return invalid("there is no initialiser '" + left.begin()->first + "'", from.string());
   std::string out;

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <set>
 
+#include "frontends/onnx/lift_constants.h"
+#include "frontends/train/initializer_uses.h"
 #include "frontends/train/job.h"
 #include "ir/loops/layout.h"
 
@@ -12,30 +14,6 @@ namespace tilewright::train {
 namespace {
 
 constexpr int64_t kAlignment = 16;  // elements of f32: a cache line
-
-// Operands that are settings of a node, and would be trained into nonsense.
-constexpr struct {
-  std::string_view op;
-  size_t operand;
-} kSettings[] = {{"Clip", 1},
-                 {"Clip", 2},
-                 {"Dropout", 1},
-                 {"Pad", 2},
-                 {"Pow", 1},
-                 {"Resize", 1},
-                 {"Resize", 2},
-                 {"Upsample", 1},
-                 {"QuantizeLinear", 1},
-                 {"OneHot", 2},
-                 {"DequantizeLinear", 1}};
-std::set<std::string> find_settings(const OnnxGraph& graph) {
-  std::set<std::string> found;
-  for (const OnnxNode& node : graph.nodes)
-    for (const auto& s : kSettings)
-      if (node.op_type == s.op && s.operand < node.inputs.size())
-        found.insert(node.inputs[s.operand]);
-  return found;
-}
 
 Status append(Parameters& to, const std::string& name, const TensorView& tensor) {
   if (tensor.dtype() != DType::kFloat32)
@@ -47,29 +25,41 @@ Status append(Parameters& to, const std::string& name, const TensorView& tensor)
   return {};
 }
 
-// Operands 3 and 4 of BatchNormalization, which exporters let several nodes share by copies.
-std::set<std::string> find_statistics(const OnnxGraph& graph) {
-  std::map<std::string, std::string> copies;
-  for (const OnnxNode& node : graph.nodes)
-    if (node.op_type == "Identity" && node.domain.empty() && node.inputs.size() == 1)
-      copies[node.outputs[0]] = node.inputs[0];
-  std::set<std::string> found;
-  for (const OnnxNode& node : graph.nodes)
-    if (node.op_type == "BatchNormalization" && node.domain.empty())
-      for (size_t k = 3; k < std::min<size_t>(node.inputs.size(), 5); ++k) {
-        std::string name = node.inputs[k];
-        while (copies.count(name)) name = copies[name];
-        if (graph.initializers.count(name)) found.insert(name);
-      }
-  return found;
+constexpr const char* kMerged =
+    "; exporters merge tensors that are equal, as those of a fresh network are (PyTorch's does "
+    "with "
+    "optimize=True)";
+
+// Means and variances that are scales or biases as well would get two new values in each step.
+Status check_statistics(const std::set<std::string>& statistics, const InitializerUses& uses) {
+  for (const std::string& name : statistics)
+    if (const OnnxNode* node = uses.normalization(name))
+      return invalid("initialiser " + quote(name) +
+                     " is a running statistic of BatchNormalization, and scale or bias of " +
+                     node->op_type + " " + quote(node->outputs[0]) + kMerged);
+  return {};
+}
+
+// "" where there is nothing to say.
+std::string note_of_merged(const OnnxModel& model, const Parameters& parameters,
+                           const InitializerUses& uses) {
+  std::string first;
+  int more = 0;
+  for (const Parameter& p : parameters.members)
+    if (uses.count_normalizations(p.name) > 1 && is_uniform(model.graph.initializers.at(p.name)))
+      first.empty() ? void(first = quote(p.name)) : void(++more);
+  if (first.empty()) return "";
+  return first + (more > 0 ? " and " + std::to_string(more) + " more" : "") +
+         ": used by several normalisations, and trained as one" + kMerged;
 }
 
 }  // namespace
 
 // In the order of names, as the model's map has them: the same for every process.
 Result<Trained> find_trained(const OnnxModel& model, const std::vector<std::string>& patterns) {
-  const std::set<std::string> statistics = find_statistics(model.graph),
-                              settings = find_settings(model.graph);
+  const InitializerUses uses(model.graph);
+  const std::set<std::string> statistics = uses.statistics(), settings = uses.settings();
+  TW_RETURN_IF_ERROR(check_statistics(statistics, uses));
   Trained found;
   std::vector<bool> used(patterns.size(), false);
   for (const auto& [name, tensor] : model.graph.initializers) {
@@ -90,6 +80,7 @@ Result<Trained> find_trained(const OnnxModel& model, const std::vector<std::stri
   }
   for (size_t k = 0; k < patterns.size(); ++k)
     if (!used[k]) return invalid("no float initialiser of the model matches '" + patterns[k] + "'");
+  found.note = note_of_merged(model, found.parameters, uses);
   return found;
 }
 

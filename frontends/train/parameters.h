@@ -31,11 +31,12 @@ struct Parameters {
 struct Trained {
   Parameters parameters;
   Parameters statistics;  // means and variances of BatchNormalization nodes; may be empty
+  std::string note;       // what of the model may surprise who trains it; may be empty
 };
 // The float initialisers whose names match one of the patterns, in the order of names, other than
 // statistics, which are found by their use. Scalars and settings of nodes (a Dropout's ratio, bounds of a
 // Clip) are taken only where a pattern is their very name. Errors: a pattern that matches none, or has no * or ? and
-// is a statistic's name; one of another element type than f32.
+// is a statistic's name; a parameter of another element type than f32; a statistic that is scale or bias, too.
 Result<Trained> find_trained(const OnnxModel& model, const std::vector<std::string>& patterns);
 
 // A parameter's elements, row-major, into its part of a flat buffer, and out of it.

@@ -36,6 +36,7 @@ class Trainer {
   // steps that are done. hash: of the model that was read (job_essentials.h).
   std::vector<StatePart> state() const;
   void go_on_at(int64_t step) { step_ = step; }
+  const std::string& note() const { return trained_.note; }
   const std::string& model_hash() const { return model_hash_; }
   double compile_seconds() const { return compile_seconds_; }
   int threads() const { return session().threads(); }

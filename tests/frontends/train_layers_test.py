@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What layers do in training and not in inference: BatchNormalization's statistics, against NumPy in f64, and
 which elements Dropout drops."""
+import os
 import subprocess
 
 from training import BATCH, DATA, INS, MODEL, OPTIONS, OUTPUT, OUTS, SGD, STEPS, Training, job_text, main
@@ -140,6 +141,96 @@ class BatchNormalization(Layers):
             self.assertEqual(whole[0], resumed[0])
             for name, value in whole[1].items():
                 np.testing.assert_array_equal(value, resumed[1][name], name)
+
+
+# Two layers over x and twice x, and a product, as they are before any training: scales and variances are 1, biases
+# and means 0, both matrices the same. Exporters merge what is equal.
+class MergedTensors(Layers):
+    ONES = ["scale1", "var1", "scale2", "var2"]
+    ZEROS = ["bias1", "mean1", "bias2", "mean2"]
+
+    def setUp(self):
+        super().setUp()
+        random = np.random.default_rng(5)
+        self.w = random.normal(size=(PLACES, PLACES))
+        self.constants = {**{k: np.ones(CHANNELS) for k in self.ONES}, **{k: np.zeros(CHANNELS) for k in self.ZEROS},
+                          "w1": self.w, "w2": self.w}
+        np.savez(self.path("data.npz"), x=random.normal(1, 2, (40, CHANNELS, PLACES)).astype("f4"),
+                 t=random.normal(size=(40, CHANNELS, PLACES)).astype("f4"))
+
+    def save(self, copied=(), producer="", renamed=(), ir_version=8):
+        """copied: tensors that are nodes, copies of others; renamed: others that nodes use in their stead."""
+        node, use = helper.make_node, lambda name: dict(renamed).get(name, name)
+        norm = lambda x, k, out: node("BatchNormalization", [x, *(use(f"{name}{k}") for name in FLAT)], [out],
+                                      momentum=0.7, name=f"norm{k}")
+        save(self.path("model.onnx"),
+             [*(node("Identity", [of], [name]) for name, of in dict(copied).items()), node("Add", ["x", "x"], ["x2"]),
+              norm("x", 1, "a"), norm("x2", 2, "b"), node("MatMul", ["a", "w1"], ["c"]),
+              node("MatMul", ["b", "w2"], ["d"]), node("Add", ["c", "d"], ["y"])],
+             {k: v for k, v in self.constants.items() if k not in dict(copied) and k not in dict(renamed)},
+             [CHANNELS, PLACES], [CHANNELS, PLACES])
+        model = onnx.load(self.path("model.onnx"))
+        model.producer_name, model.ir_version = producer, ir_version
+        if ir_version < 4:
+            model.graph.input.extend(helper.make_tensor_value_info(i.name, i.data_type, i.dims)
+                                     for i in model.graph.initializer)
+        onnx.save(model, self.path("model.onnx"))
+
+    def merged(self):
+        return {**{k: self.ONES[0] for k in self.ONES[1:]}, **{k: self.ZEROS[0] for k in self.ZEROS[1:]}}
+
+    def test_copies_of_uniform_tensors_are_tensors_of_their_own(self):
+        self.save()
+        wanted = self.run_job()
+        for ir_version in (3, 8):
+            self.save(self.merged(), ir_version=ir_version)
+            losses, found = self.run_job()
+            self.assertEqual(losses, wanted[0])
+            self.assertEqual(sorted(found), sorted(wanted[1]))
+            for name, value in wanted[1].items():
+                np.testing.assert_array_equal(found[name], value, name)
+            trained = onnx.load(self.path("trained.onnx"))
+            onnx.checker.check_model(trained)
+            self.assertNotIn("Identity", [n.op_type for n in trained.graph.node])
+        # What was written trains on.
+        os.replace(self.path("trained.onnx"), self.path("model.onnx"))
+        self.assertEqual(sorted(self.run_job()[1]), sorted(wanted[1]))
+
+    def test_copies_of_other_tensors_are_where_pytorch_wrote_them(self):
+        self.save()
+        wanted = self.run_job()
+        self.save({"w2": "w1"}, producer="pytorch")
+        losses, found = self.run_job()
+        self.assertEqual(losses, wanted[0])
+        np.testing.assert_array_equal(found["w2"], wanted[1]["w2"])
+        self.save({"w2": "w1"})  # meant: one matrix, which gets both gradients
+        losses, found = self.run_job()
+        self.assertNotIn("w2", found)
+        self.assertNotEqual(losses, wanted[0])
+        with np.load(self.path("gradients.npz")) as gradients:
+            self.assertEqual(sorted(gradients.files), ["bias1", "bias2", "scale1", "scale2", "w1"])
+
+    def test_a_tensor_that_is_used_by_a_copy_alone_keeps_its_name(self):
+        self.save({"scale2": "one"})
+        model = onnx.load(self.path("model.onnx"))
+        model.graph.initializer.append(numpy_helper.from_array(np.ones(CHANNELS, "f4"), "one"))
+        onnx.save(model, self.path("model.onnx"))
+        found = self.run_job()[1]
+        self.assertNotIn("scale2", found)
+        self.assertTrue((found["one"] != 1).any())
+
+    def test_a_statistic_that_is_a_scale_as_well_is_refused(self):
+        self.save(renamed={"var1": "scale1"})
+        self.refused(self.job(), "initialiser 'scale1' is a running statistic of BatchNormalization, and scale or bias "
+                                 "of BatchNormalization 'a'; exporters merge tensors that are equal")
+
+    def test_scales_of_several_layers_are_one_and_a_note_says_so(self):
+        self.save(renamed={"scale2": "scale1", "bias2": "bias1"})
+        done = self.train(self.job())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("note: 'bias1' and 1 more: used by several normalisations, and trained as one", done.stderr)
+        self.save()
+        self.assertNotIn("note", self.train(self.job()).stderr)
 
 
 # y = Dropout(x * w): where w is 1 and does not change, the loss, a mean, tells by its bits what was dropped.

@@ -1,0 +1,86 @@
+#include "frontends/train/initializer_uses.h"
+
+#include <algorithm>
+
+namespace tilewright::train {
+
+namespace {
+
+constexpr struct {
+  std::string_view op;
+  size_t operand;
+} kSettings[] = {{"Clip", 1},
+                 {"Clip", 2},
+                 {"Dropout", 1},
+                 {"Pad", 2},
+                 {"Pow", 1},
+                 {"Resize", 1},
+                 {"Resize", 2},
+                 {"Upsample", 1},
+                 {"QuantizeLinear", 1},
+                 {"OneHot", 2},
+                 {"DequantizeLinear", 1}};
+constexpr std::string_view kNormalizations[] = {"BatchNormalization", "GroupNormalization",
+                                                "InstanceNormalization", "LayerNormalization",
+                                                "RMSNormalization"};
+
+bool is_setting(const OnnxNode& node, size_t operand) {
+  return std::any_of(std::begin(kSettings), std::end(kSettings),
+                     [&](const auto& s) { return s.op == node.op_type && s.operand == operand; });
+}
+bool is_statistic(const OnnxNode& node, size_t operand) {
+  return node.op_type == "BatchNormalization" && node.domain.empty() && operand >= 3;
+}
+bool is_of_normalization(const OnnxNode& node, size_t operand) {
+  return (operand == 1 || operand == 2) && node.domain.empty() &&
+         std::find(std::begin(kNormalizations), std::end(kNormalizations), node.op_type) !=
+             std::end(kNormalizations);
+}
+
+}  // namespace
+
+InitializerUses::InitializerUses(const OnnxGraph& graph) {
+  std::map<std::string, std::string> copies;  // of initialisers
+  for (const OnnxNode& node : graph.nodes)
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const auto copied = copies.find(node.inputs[k]);
+      const std::string& name = copied == copies.end() ? node.inputs[k] : copied->second;
+      if (!graph.initializers.count(name)) continue;
+      if (node.op_type == "Identity" && node.domain.empty() && !node.outputs.empty())
+        copies[node.outputs[0]] = std::string(name);
+      else
+        uses_[name].push_back({&node, k});
+    }
+}
+
+std::set<std::string> InitializerUses::statistics() const {
+  std::set<std::string> found;
+  for (const auto& [name, uses] : uses_)
+    for (const Use& use : uses)
+      if (is_statistic(*use.node, use.operand)) found.insert(name);
+  return found;
+}
+std::set<std::string> InitializerUses::settings() const {
+  std::set<std::string> found;
+  for (const auto& [name, uses] : uses_)
+    for (const Use& use : uses)
+      if (is_setting(*use.node, use.operand)) found.insert(name);
+  return found;
+}
+
+const OnnxNode* InitializerUses::normalization(const std::string& name) const {
+  const auto it = uses_.find(name);
+  if (it != uses_.end())
+    for (const Use& use : it->second)
+      if (is_of_normalization(*use.node, use.operand)) return use.node;
+  return nullptr;
+}
+int InitializerUses::count_normalizations(const std::string& name) const {
+  const auto it = uses_.find(name);
+  if (it == uses_.end()) return 0;
+  return static_cast<int>(std::count_if(it->second.begin(), it->second.end(), [](const Use& use) {
+    return is_of_normalization(*use.node, use.operand);
+  }));
+}
+
+}  // namespace tilewright::train

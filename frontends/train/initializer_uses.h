@@ -1,0 +1,34 @@
+// What a model does with its initialisers, as far as training has to know.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "frontends/onnx/model.h"
+
+namespace tilewright::train {
+
+class InitializerUses {
+ public:
+  explicit InitializerUses(const OnnxGraph& graph);  // which must outlive the object
+
+  // Running means and variances of BatchNormalization nodes, which exporters let several nodes share by
+  // copies.
+  std::set<std::string> statistics() const;
+  // Operands that are settings of a node, and would be trained into nonsense.
+  std::set<std::string> settings() const;
+  // The first use as scale or bias of a normalisation, null where there is none; and how many there are.
+  const OnnxNode* normalization(const std::string& name) const;
+  int count_normalizations(const std::string& name) const;
+
+ private:
+  struct Use {
+    const OnnxNode* node;
+    size_t operand;
+  };
+  std::map<std::string, std::vector<Use>> uses_;  // by initialiser, through copies too
+};
+
+}  // namespace tilewright::train
