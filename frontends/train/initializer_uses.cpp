@@ -53,20 +53,15 @@ InitializerUses::InitializerUses(const OnnxGraph& graph) {
     }
 }
 
-std::set<std::string> InitializerUses::statistics() const {
+std::set<std::string> InitializerUses::used_as(bool (*role)(const OnnxNode&, size_t)) const {
   std::set<std::string> found;
   for (const auto& [name, uses] : uses_)
     for (const Use& use : uses)
-      if (is_statistic(*use.node, use.operand)) found.insert(name);
+      if (role(*use.node, use.operand)) found.insert(name);
   return found;
 }
-std::set<std::string> InitializerUses::settings() const {
-  std::set<std::string> found;
-  for (const auto& [name, uses] : uses_)
-    for (const Use& use : uses)
-      if (is_setting(*use.node, use.operand)) found.insert(name);
-  return found;
-}
+std::set<std::string> InitializerUses::statistics() const { return used_as(is_statistic); }
+std::set<std::string> InitializerUses::settings() const { return used_as(is_setting); }
 
 const OnnxNode* InitializerUses::normalization(const std::string& name) const {
   const auto it = uses_.find(name);

@@ -28,6 +28,8 @@ class InitializerUses {
     const OnnxNode* node;
     size_t operand;
   };
+  std::set<std::string> used_as(bool (*role)(const OnnxNode&, size_t operand)) const;
+
   std::map<std::string, std::vector<Use>> uses_;  // by initialiser, through copies too
 };
 
