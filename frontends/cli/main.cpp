@@ -219,6 +219,8 @@ void add_train(CLI::App& app, Arguments& a) {
       "  parameters = [\"head.*\"]       # patterns of their names; without it, all\n"
       "  statistics = \"running\"        # BatchNormalization's stay; without it, of the batch\n"
       "  loss = \"cross_entropy\"        # or mean_squares, logistic, output\n"
+      "  class_axis = 1                # of cross_entropy's logits, as in [batch, classes, height, width];\n"
+      "                                # without it, the last\n"
       "  steps = 300\n"
       "  seed = 1                      # of the order of samples, and of numbers that are drawn\n"
       "  batch = 64\n"

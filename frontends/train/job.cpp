@@ -78,6 +78,9 @@ Result<Job> read_job(const std::filesystem::path& path) {
   Table t(root, "", path, status);
   t.read("model", job.model, true);
   t.read_word("loss", job.loss, {"cross_entropy", "mean_squares", "logistic", "output"});
+  t.read("class_axis", job.class_axis, 1);
+  if (job.class_axis > 0 && job.loss != "cross_entropy")
+    t.refuse("class_axis", "is for the loss cross_entropy");
   t.read("parameters", job.parameters);
   t.read_word("statistics", job.statistics, {"batch", "running"}, false);
   t.read("steps", job.steps, 1, true);

@@ -71,6 +71,8 @@ struct EvaluationJob {
 struct Job {
   std::filesystem::path file, model;
   std::string loss;  // cross_entropy, mean_squares, logistic, or output: the model's own
+  // Of the output: the dimension of the logits of cross_entropy; -1: the last one.
+  int64_t class_axis = -1;
   std::vector<std::string> parameters{"*"};  // patterns (* and ?) of initialisers to train
   // Of BatchNormalization: those of the batch, or the running ones, which then stay as they are.
   std::string statistics = "batch";

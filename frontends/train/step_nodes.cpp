@@ -90,9 +90,22 @@ SampleInfo sample_of(const ir::Graph& graph, ValueId v) {
   return {value.name, value.type.dtype, shape};
 }
 
+// With the classes last, as losses have them.
+static V with_classes_last(V output, int64_t axis) {
+  if (axis < 0) return output;
+  if (axis >= output.rank())
+    output.n.fail("the output is " + to_string(output.n.type(output.id)) +
+                  ": it has no dimension " + std::to_string(axis) + ", the job's class_axis");
+  std::vector<int64_t> order;
+  for (int64_t d = 0; d < output.rank(); ++d)
+    if (d != axis) order.push_back(d);
+  order.push_back(axis);
+  return {output.n, output.n.transpose(output.id, order)};
+}
+
 Compared add_targets(StepNodes& n, ValueId output, const Job& job, Wanted& wanted) {
   const Loss& loss = find_loss(job.loss);
-  const V y = V{n, output}.to(DType::kFloat32);
+  const V y = with_classes_last(V{n, output}.to(DType::kFloat32), job.class_axis);
   if (!loss.has_targets) return {y, y};
   const ir::TensorType type = loss.targets(n.type(y.id));
   if (type.dims.empty() || ir::as_int(type.dims[0]) != job.part())
@@ -101,9 +114,9 @@ Compared add_targets(StepNodes& n, ValueId output, const Job& job, Wanted& wante
   const V targets{n, n.input("targets", type)};
   wanted.has_targets = true;
   wanted.targets = sample_of(n.graph(), targets.id);
-  // Of whole numbers they are classes: numbers of the output's last extent.
+  // Of whole numbers they are classes: numbers of the extent of the logits.
   if (type.dtype == DType::kInt64)
-    wanted.classes = ir::as_int(n.type(output).dims.back()).value_or(0);
+    wanted.classes = ir::as_int(n.type(y.id).dims.back()).value_or(0);
   return {y, targets};
 }
 

@@ -179,6 +179,28 @@ class Train(Training):
             with self.subTest(loss=loss):
                 self.check({"name": "sgd", "lr": 0.1}, loss, array)
 
+    # The classes of [batch, classes, 1] and [batch, 1, classes].
+    def test_classes_lie_along_any_dimension(self):
+        np.savez(self.path("data.npz"), x=self.x, c=self.classes[:, None])
+        held_back = {"kind": '"arrays"', "file": '"data.npz"', "targets": '"c"', "every": STEPS}
+        found = []
+        for axes, top in (([1], {}), ([2], {"class_axis": 1})):
+            self.write_model([helper.make_node("Gemm", ["x", "w", "b"], ["h"]),
+                              helper.make_node("Unsqueeze", ["h", "axes"], ["y"])],
+                             [numpy_helper.from_array(np.array(axes), "axes")])
+            done = self.train(self.job({"loss": '"cross_entropy"', **top}, {"targets": '"c"'}, evaluation=held_back))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found.append(self.log())
+        self.assertEqual(found[0], found[1])
+        np.savez(self.path("data.npz"), x=self.x, t=self.t, c=self.classes)
+        for top, status, message in (
+                ({"loss": '"cross_entropy"', "class_axis": 3}, 1, "has no dimension 3, the job's class_axis"),
+                ({"class_axis": 1}, 1, "is for the loss cross_entropy"),
+                ({"loss": '"cross_entropy"', "class_axis": 0}, 1, "class_axis")):
+            done = self.train(self.job(top))
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(message, done.stderr)
+
     def test_schedules(self):
         def warm(warmup, rate):
             return lambda step: 0.1 * (step + 1) / warmup if step < warmup else rate(step - warmup)
