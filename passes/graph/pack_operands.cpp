@@ -122,18 +122,31 @@ bool are_copied_by_tasks(const Graph& graph, const Node& node, const MachineDesc
   return are_tasks(machine, matrices) && is_worth_a_copy(sizes);
 }
 
+// A matrix, or weights of windows of one element, whose columns lie side by side.
+bool is_matrix(const Graph& graph, const Node& node) {
+  const Value& b = graph.value(node.inputs[1]);
+  const int rank = b.type.rank();
+  if (node.op == ops::matmul()) return rank == 2;
+  if (node.op != ops::conv() || NodeView(graph, node).attr_int("group", 1) != 1 || rank < 3)
+    return false;
+  for (int d = 2; d < rank; ++d)
+    if (!is_one(b.type.dims[static_cast<size_t>(d)])) return false;
+  for (const LayoutAxis& axis : b.layout)  // of these two the inner one
+    if (axis.dim < 2) return axis.dim == 1;
+  return false;
+}
+
 // A matrix that the second cache does not hold: tasks copy what they read of it (schedule/rules/tile_copies.cpp), and
 // memory does not see the copy. Of long sums for few results blocks of terms are not to pass by instead.
 bool is_copied_by_tasks(const Graph& graph, const Node& node, const Layout& panels,
                         const MachineDescription& machine) {
   constexpr int64_t kPanelsOfAThread = 4;
-  if (node.op != ops::matmul()) return false;
+  if (!is_matrix(graph, node)) return false;
   const TensorType& b = graph.value(node.inputs[1]).type;
-  if (b.rank() != 2) return false;
   const int64_t columns = as_int(b.dims[static_cast<size_t>(panels.back().dim)]).value_or(0),
                 threads = std::max(machine.threads, 1);
   const bool are_few =
-      NodeView(graph, node).attr_int("trans_a") != 0 &&
+      node.op == ops::matmul() && NodeView(graph, node).attr_int("trans_a") != 0 &&
       known_elements(graph.value(node.outputs[0]).type) * byte_size(b.dtype) <= machine.l2_bytes;
   return !are_few && known_elements(b) * byte_size(b.dtype) > bytes_of_a_panel(machine) &&
          columns >= kPanelsOfAThread * threads * panels.back().modulus;

@@ -41,8 +41,8 @@ class KernelTest : public testing::TestWithParam<const char*> {
   }
 
   // How many decisions of the graph's are answered like that.
-  static size_t count_decided(const GraphCall& call, const std::string& label) {
-    CompiledForm form;
+  static size_t count_decided(const GraphCall& call, const std::string& label,
+                              CompiledForm form = {}) {
     form.cpu = GetParam();
     const auto decisions = graph_decisions(call.graph, form);
     EXPECT_TRUE(decisions.ok());

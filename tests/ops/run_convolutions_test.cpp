@@ -128,6 +128,29 @@ TEST_P(RunConvolutions, GradientsOfWeightsOfManyPixels) {
   }
 }
 
+// Weights of one element's windows as they lie, of which the second cache holds some panels, and not all.
+TEST_P(RunConvolutions, GradientsOfOperandsOfPanelsThatTasksCopy) {
+  struct Layer {
+    int64_t ins, outs, images, side, stride;
+  };
+  for (const Layer& c : {Layer{768, 128, 3, 6, 2}, Layer{677, 129, 1, 11, 1}}) {
+    SCOPED_TRACE(testing::Message() << c.outs << " of " << c.ins << " channels");
+    GraphCall call;
+    const auto dy =
+        call.op("sin", {call.input(random(DType::kFloat32, {c.images, c.outs, c.side, c.side}))});
+    const std::vector<int64_t> strides(2, c.stride);
+    const auto dx = call.op(
+        "conv_transpose", {dy, call.input(random(DType::kFloat32, {c.outs, c.ins, 1, 1}))},
+        {{"strides", strides}, {"pads", std::vector<int64_t>{0, 0, 1 - c.stride, 1 - c.stride}}});
+    call.output(call.op("relu", {dx}));
+    expect_equal(call, static_cast<double>(c.outs),
+                 {{.l2_bytes = 72 << 10}, {.l2_bytes = 256 << 10}});
+    EXPECT_EQ(count_decided(call, "by_panels", {.l2_bytes = 72 << 10}), 0u);
+    EXPECT_EQ(count_decided(call, "by_panels", {.l2_bytes = 1 << 20}), 1u);
+    if (HasFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Cpus, RunConvolutions, testing::Values("x86-64-v3", "native"),
                          [](const auto& info) { return as_test_name(info.param); });
 

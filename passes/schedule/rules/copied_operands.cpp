@@ -37,7 +37,7 @@ class Operands {
     const BlockAccess& result = accesses_.back();
     for (const BlockAccess& a : accesses_) {
       if (a.write || a.buffer == result.buffer || !may_copy(a)) continue;
-      std::vector<int> dims = order_in_memory(*a.buffer);
+      std::vector<int> dims = order_to_copy(*a.buffer);
       if (columns && !is_listed(found, a)) find_transposed(found, a, dims);
       const int inner = dims.back(), along = axis_along(a, static_cast<size_t>(inner));
       if (along < 0) continue;
@@ -62,6 +62,13 @@ class Operands {
                        .streams = streams_of(a, width),
                        .rows = lines_of(a, width)});
     }
+  }
+  // As in memory; dimensions of one element, which lie anywhere, first.
+  static std::vector<int> order_to_copy(const BufferNode& b) {
+    std::vector<int> order = order_in_memory(b);
+    std::stable_partition(order.begin(), order.end(),
+                          [&](int d) { return is_one(b.shape[static_cast<size_t>(d)]); });
+    return order;
   }
   // Matrices [j, k], each in rows: its rows are columns of the product, and terms lie side by side.
   void find_transposed(std::vector<Panels>& found, const BlockAccess& a,

@@ -122,8 +122,9 @@ void TileRule::bring_next_part(const Panels& p, const std::string& around) {
                inner = p.transposes ? down : across, outer = p.transposes ? across : down;
   for (const BlockAccess& a : block_accesses(*s_.place(p.block()).block)) {
     const auto apart = a.stride(outer);
-    if (a.write || bytes_of(*a.buffer) <= s_.machine().l2_bytes || p.across.size() > 1 || !apart ||
-        a.stride(inner) != 1)
+    const auto is_of_one = [&](int d) { return is_one(a.buffer->shape[static_cast<size_t>(d)]); };
+    if (a.write || bytes_of(*a.buffer) <= s_.machine().l2_bytes || !apart || a.stride(inner) != 1 ||
+        !std::all_of(p.across.begin(), p.across.end() - 1, is_of_one))
       continue;
     const BlockPlace copy = s_.place(p.block());
     const int64_t elements = moves_inside(copy, around, inner),
