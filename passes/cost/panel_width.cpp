@@ -21,7 +21,9 @@ int64_t panel_width(const ir::MachineDescription& machine, const ProductSizes& s
   const TileCost best = choose_tile(machine, {.rows = sizes.of_tiles ? sizes.of_tiles : sizes.rows,
                                               .columns = sizes.columns,
                                               .lanes = lanes,
-                                              .within = sizes.within})
+                                              .within = sizes.within,
+                                              .terms = sizes.terms,
+                                              .bytes = sizes.bytes})
                             .best;
   return best.vectors * lanes;
 }

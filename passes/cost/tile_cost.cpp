@@ -3,8 +3,9 @@
 // the reduction for a tile of r rows by v vectors takes
 //
 //    multiply   r v / FMA ports          latency   until the same sum may be added to again
-//    loads      (r + v) / load ports     cycles    max of the four, and a part of loads and stream
+//    loads      (r + v) / load ports     cycles    max of the five, and a part of loads and stream
 //    stream     bytes of both operands / what L2 gives a cycle, where panels of both exceed L1
+//    columns    bytes of the right operand, likewise, where its panel exceeds L1
 //
 // The tile must fit the registers: r v sums, v vectors of B, one broadcast of A. What rows and
 // columns waste (padding, leftovers) and idle threads enter as factors. The sizes of caches do not:
@@ -40,7 +41,7 @@ double part_used(int64_t n, int64_t by) {
   return static_cast<double>(n) / static_cast<double>((n + by - 1) / by * by);
 }
 double cycles(const TileCost& t) {
-  return std::max({t.multiply, t.loads, t.latency, t.stream}) +
+  return std::max({t.multiply, t.loads, t.latency, t.stream, t.columns}) +
          kLoadOverlap * (t.loads + t.stream) + t.again;
 }
 
@@ -56,9 +57,14 @@ double conflicts(const ir::MachineDescription& m, int64_t row_bytes, int64_t row
   const int64_t ways_left = m.l1_bytes / kWay - in_a_set;
   return static_cast<double>(rows) * (ways_left < 1 ? kAgain : ways_left < 2 ? kAtTimes : 0);
 }
+constexpr double kBytesPerCycle = 24;  // of L2, measured: of the 32 that caches are said to give
+// Wide tiles of few rows read their columns faster than L2 gives them.
+double columns(const ir::MachineDescription& m, const TileSizes& sizes, const TileCost& t) {
+  const int64_t of_step = t.vectors * sizes.lanes * sizes.bytes;
+  return sizes.terms * of_step > m.l1_bytes ? static_cast<double>(of_step) / kBytesPerCycle : 0;
+}
 // A step that reads panels of both operands reads less than it multiplies where a tile is square.
 double stream(const ir::MachineDescription& m, const TileSizes& sizes, const TileCost& t) {
-  constexpr double kBytesPerCycle = 24;  // measured: of the 32 that caches are said to give
   const int64_t side = sizes.panel_rows > 0 ? sizes.panel_rows : t.rows,
                 left = (t.rows + side - 1) / side * side,
                 of_step = (t.vectors * sizes.lanes + left) * sizes.bytes;
@@ -81,6 +87,7 @@ TileCost tile_cost(const ir::MachineDescription& machine, const TileSizes& sizes
   t.latency = fma_latency(machine);
   t.conflicts = conflicts(machine, sizes.row_bytes, rows);
   t.stream = stream(machine, sizes, t);
+  t.columns = columns(machine, sizes, t);
   if (sizes.depth > 0) t.start = kStart / static_cast<double>(sizes.depth);
   if (sizes.block > 0)
     t.again = (kStart + kSumAgain * static_cast<double>(sums)) / static_cast<double>(sizes.block);
@@ -187,9 +194,10 @@ std::string explain(const TileChoice& choice, int64_t lanes, int registers) {
                 "next best: %lld x %lld with %.0f %%",
                 static_cast<long long>(t.rows), static_cast<long long>(t.vectors),
                 static_cast<long long>(lanes), static_cast<long long>(t.rows * t.vectors),
-                registers, cycles(t), t.multiply, t.loads, t.latency, t.stream, t.conflicts,
-                t.start + t.again, 100 * t.row_use, 100 * t.column_use, 100 * t.balance, 100 * t.score,
-                static_cast<long long>(n.rows), static_cast<long long>(n.vectors), 100 * n.score);
+                registers, cycles(t), t.multiply, t.loads, t.latency, std::max(t.stream, t.columns),
+                t.conflicts, t.start + t.again, 100 * t.row_use, 100 * t.column_use,
+                100 * t.balance, 100 * t.score, static_cast<long long>(n.rows),
+                static_cast<long long>(n.vectors), 100 * n.score);
   return text;
 }
 

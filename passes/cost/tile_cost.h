@@ -22,6 +22,7 @@ struct TileCost {
   double loads = 0;      // cycles of reading a vector per column and an element per row
   double latency = 0;    // cycles until a sum can be added to again
   double stream = 0;     // cycles of reading panels of both operands from the L2 cache
+  double columns = 0;    // the same of the right one alone
   double conflicts = 0;  // cycles of reading rows again that pushed one another out of the L1 cache
   double start = 0;      // cycles of beginning and ending a tile, of each step
   double again = 0;      // the same of each block of steps, and of loading and storing its sums
@@ -44,6 +45,7 @@ struct TileSizes {
   // Of steps of which each reads rows of the left operand that lie side by side, and `lanes` elements of the right one
   // for each vector; 0: those of the left one lie along the steps.
   int64_t steps = 0;
+  int64_t terms = 0;  // of a result, for each of which a tile reads its columns; 0: not known
   int64_t panel_rows = 0;  // that lie so; 0: those of a tile
   int64_t bytes = 4;       // of an element
 };

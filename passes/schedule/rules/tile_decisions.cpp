@@ -96,6 +96,7 @@ void TileRule::decide_shared() {
                         .block = blocks_ ? blocks_->terms : 0,
                         .row_bytes = row_bytes(),
                         .steps = steps_by_panels(),
+                        .terms = blocks_ || dot_ ? 0 : terms(),
                         .panel_rows = rows_of_panels(),
                         .bytes = byte_size(block_.body.as<Store>()->buffer->dtype)};
   const TileChoice choice = choose_tile(s_.machine(), sizes);
