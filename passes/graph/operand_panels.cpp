@@ -37,6 +37,12 @@ std::optional<ProductSizes> sizes_of_matmul(const Graph& graph, const Node& n) {
   return sizes;
 }
 
+// As where images lie amid their padding: lines do not run on.
+bool is_part(const Graph& graph, ValueId v) {
+  const int32_t maker = graph.value(v).producer;
+  return maker >= 0 && graph.nodes[static_cast<size_t>(maker)].op == ops::slice();
+}
+
 // conv: the pixels of results are rows, and those of one line of an image are side by side.
 std::optional<ProductSizes> sizes_of_conv(const Graph& graph, const Node& n,
                                           const MachineDescription& machine) {
@@ -52,7 +58,8 @@ std::optional<ProductSizes> sizes_of_conv(const Graph& graph, const Node& n,
                      .bytes = byte_size(w.dtype),
                      .repeats = known(x.dims[0]),
                      .is_transposed = true};
-  bool runs_on = tiles_cover(machine, std::max<int64_t>(known(g->out.back()), 1));
+  bool runs_on = !is_part(graph, n.inputs[0]) &&
+                 tiles_cover(machine, std::max<int64_t>(known(g->out.back()), 1));
   for (size_t d = g->kernel.size(); d-- > 0;) {
     sizes.terms = std::min<int64_t>(sizes.terms * g->kernel[d], 1 << 30);
     int64_t& lines = runs_on || d + 1 == g->kernel.size() ? sizes.rows : sizes.repeats;
