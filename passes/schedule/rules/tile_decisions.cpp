@@ -87,6 +87,8 @@ void TileRule::decide_shared() {
                                     [&](size_t r) { return !is_one(block_.axes[r].extent); });
   int64_t depth = inner == 0 && !dot_ && longer == 1 ? 1 : 0;
   for (size_t r : reduce_) depth *= extent_or(block_.axes[r].extent, 0);
+  // Constants lie in panels that all sizes of a model's inputs share: their width is not to depend on the rows.
+  const bool of_run_time = given_panels() > 0 && !blocks_ && !dot_;
   const TileSizes sizes{.rows = row_count_,
                         .columns = columns_,
                         .lanes = lanes_,
@@ -96,7 +98,7 @@ void TileRule::decide_shared() {
                         .block = blocks_ ? blocks_->terms : 0,
                         .row_bytes = row_bytes(),
                         .steps = steps_by_panels(),
-                        .terms = blocks_ || dot_ ? 0 : terms(),
+                        .terms = of_run_time ? terms() : 0,
                         .panel_rows = rows_of_panels(),
                         .bytes = byte_size(block_.body.as<Store>()->buffer->dtype)};
   const TileChoice choice = choose_tile(s_.machine(), sizes);
