@@ -4,6 +4,7 @@
 
 #include "ir/loops/rewrite.h"
 #include "passes/loops/vector_width.h"
+#include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/rule.h"
 
 namespace tilewright::passes {
@@ -89,6 +90,11 @@ class InterleaveRule : public BlockRule {
     s_.note(name_ + ": " + std::to_string(planes_) +
             " planes, vectors along each, which lie side by side");
     share_out(tasks);
+    // Planes, in whole lines.
+    constexpr int64_t kLineBytes = 64;
+    const BlockAccess& store = accesses_.back();
+    if (store.stride(plane_) != 1 && lanes_ * byte_size(store.buffer->dtype) == kLineBytes)
+      store_copy_past_caches(s_, name_);
     return true;
   }
   std::vector<BlockAccess> accesses_;
