@@ -16,6 +16,11 @@ using Values = std::vector<ValueId>;
 
 constexpr int64_t kMostElements = 10'000;  // of one sequence: each is a node of the graph
 
+void must_be_few(const NodeImport& n, int64_t elements) {
+  if (elements > kMostElements)
+    n.unsupported("a sequence of more than " + std::to_string(kMostElements) + " tensors");
+}
+
 ValueId without(NodeImport& n, ValueId x, int axis) {
   std::vector<Expr> dims = n.type(x).dims;
   dims.erase(dims.begin() + axis);
@@ -29,8 +34,7 @@ std::vector<int64_t> equal_parts(NodeImport& n, ValueId x, int axis, int64_t eac
   if (!extent)
     n.needs_value("dimension " + std::to_string(axis) + " of " + to_string(n.type(x)) +
                   ", which is split, is not known at compile time");
-  if ((*extent - 1) / each >= kMostElements)
-    n.unsupported("a sequence of more than " + std::to_string(kMostElements) + " tensors");
+  must_be_few(n, *extent / each + (*extent % each != 0));
   std::vector<int64_t> parts;
   for (int64_t at = 0; at < *extent; at += each) parts.push_back(std::min(each, *extent - at));
   return parts;
@@ -84,8 +88,7 @@ int64_t position(NodeImport& n, int i, int64_t last, size_t length) {
 void sequence_insert(NodeImport& n) {
   Values elements = n.sequence(0);
   const auto length = static_cast<int64_t>(elements.size());
-  if (length == kMostElements)
-    n.unsupported("a sequence of more than " + std::to_string(kMostElements) + " tensors");
+  must_be_few(n, length + 1);
   elements.insert(elements.begin() + position(n, 2, length, elements.size()), n.required(1));
   must_agree(n, elements);
   n.out_sequence(std::move(elements));
@@ -100,8 +103,8 @@ void sequence_erase(NodeImport& n) {
 void sequence_at(NodeImport& n) {
   const Values elements = n.sequence(0);
   const int64_t last = static_cast<int64_t>(elements.size()) - 1;
-  n.out(0, elements.empty() ? (n.fail("the sequence is empty"), ir::kNone)
-                            : elements[static_cast<size_t>(position(n, 1, last, elements.size()))]);
+  if (last < 0) n.fail("the sequence is empty");
+  n.out(0, elements[static_cast<size_t>(position(n, 1, last, elements.size()))]);
 }
 void sequence_length(NodeImport& n) {
   n.out(0, n.scalar(static_cast<double>(n.sequence(0).size()), DType::kInt64));

@@ -63,19 +63,12 @@ std::set<std::string> InitializerUses::used_as(bool (*role)(const OnnxNode&, siz
 std::set<std::string> InitializerUses::statistics() const { return used_as(is_statistic); }
 std::set<std::string> InitializerUses::settings() const { return used_as(is_setting); }
 
-const OnnxNode* InitializerUses::normalization(const std::string& name) const {
-  const auto it = uses_.find(name);
-  if (it != uses_.end())
+std::vector<const OnnxNode*> InitializerUses::normalizations(const std::string& name) const {
+  std::vector<const OnnxNode*> found;
+  if (const auto it = uses_.find(name); it != uses_.end())
     for (const Use& use : it->second)
-      if (is_of_normalization(*use.node, use.operand)) return use.node;
-  return nullptr;
-}
-int InitializerUses::count_normalizations(const std::string& name) const {
-  const auto it = uses_.find(name);
-  if (it == uses_.end()) return 0;
-  return static_cast<int>(std::count_if(it->second.begin(), it->second.end(), [](const Use& use) {
-    return is_of_normalization(*use.node, use.operand);
-  }));
+      if (is_of_normalization(*use.node, use.operand)) found.push_back(use.node);
+  return found;
 }
 
 }  // namespace tilewright::train

@@ -19,9 +19,8 @@ class InitializerUses {
   std::set<std::string> statistics() const;
   // Operands that are settings of a node, and would be trained into nonsense.
   std::set<std::string> settings() const;
-  // The first use as scale or bias of a normalisation, null where there is none; and how many there are.
-  const OnnxNode* normalization(const std::string& name) const;
-  int count_normalizations(const std::string& name) const;
+  // Normalisations that take it as scale or bias.
+  std::vector<const OnnxNode*> normalizations(const std::string& name) const;
 
  private:
   struct Use {

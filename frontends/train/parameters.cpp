@@ -26,14 +26,13 @@ Status append(Parameters& to, const std::string& name, const TensorView& tensor)
 }
 
 constexpr const char* kMerged =
-    "; exporters merge tensors that are equal, as those of a fresh network are (PyTorch's does "
-    "with "
+    "; exporters merge tensors that are equal, as those of a fresh network are (PyTorch's with "
     "optimize=True)";
 
 // Means and variances that are scales or biases as well would get two new values in each step.
 Status check_statistics(const std::set<std::string>& statistics, const InitializerUses& uses) {
   for (const std::string& name : statistics)
-    if (const OnnxNode* node = uses.normalization(name))
+    for (const OnnxNode* node : uses.normalizations(name))
       return invalid("initialiser " + quote(name) +
                      " is a running statistic of BatchNormalization, and scale or bias of " +
                      node->op_type + " " + quote(node->outputs[0]) + kMerged);
@@ -46,7 +45,7 @@ std::string note_of_merged(const OnnxModel& model, const Parameters& parameters,
   std::string first;
   int more = 0;
   for (const Parameter& p : parameters.members)
-    if (uses.count_normalizations(p.name) > 1 && is_uniform(model.graph.initializers.at(p.name)))
+    if (uses.normalizations(p.name).size() > 1 && is_uniform(model.graph.initializers.at(p.name)))
       first.empty() ? void(first = quote(p.name)) : void(++more);
   if (first.empty()) return "";
   return first + (more > 0 ? " and " + std::to_string(more) + " more" : "") +

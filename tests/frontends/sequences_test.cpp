@@ -117,8 +117,9 @@ TEST_F(Sequences, BranchesTakeElements) {
 
 TEST_F(Sequences, ErrorsNameTheRule) {
   const std::string x = matrix(4, 2), four = ints({4}, true), none = ints({0}, true),
-                    parts = ints({1, 2}), negative = ints({5, -1});
+                    two = ints({2}, true), parts = ints({1, 2}), negative = ints({5, -1});
   const std::string open = m.operand({tensor_of(DType::kInt64, {}, {1})});
+  const std::string many = matrix(20'001, 1);
   m.node("SplitToSequence", {x}, {"rows"});
   m.node("SequenceEmpty", {}, {"nothing"});
   const onnx_format::ModelProto start = m.proto;
@@ -137,6 +138,7 @@ TEST_F(Sequences, ErrorsNameTheRule) {
   expect_error("SequenceAt", {x, four}, "operand 0 is a tensor, expected a sequence");
   expect_error("Neg", {"rows"}, "a sequence as operand 0");
   expect_error("Identity", {"rows"}, "output 'y' is a sequence");
+  expect_error("SplitToSequence", {many, two}, "a sequence of more than 10000 tensors");
   expect_error("SplitToSequence", {x, none}, "split is 0");
   expect_error("SplitToSequence", {x, parts}, "parts add up to 3, dimension 0 is 4");
   expect_error("SplitToSequence", {x, negative}, "parts are [5, -1]");
