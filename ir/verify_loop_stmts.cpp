@@ -34,8 +34,8 @@ void LoopsVerifier::check(const Store& n) {
   TW_REQUIRE(n.value.lanes() == lanes, "store to " + who + ": the index has " +
                                            std::to_string(lanes) + " lanes, the value " +
                                            std::to_string(n.value.lanes()));
-  TW_REQUIRE(n.store_kind == StoreKind::kCached || n.buffer->scope == Scope::kParam,
-             "a streamed store to " + who + ", which is no parameter of the kernel");
+  TW_REQUIRE(n.store_kind == StoreKind::kCached || n.buffer->scope != Scope::kLocal,
+             "a streamed store to " + who + ", which is of one task");
   auto it = live_.find(n.buffer.get());
   if (it == live_.end() || it->second >= depth_) return;
   for (const Expr& i : n.indices)

@@ -125,6 +125,9 @@ bool ValueEmitter::store_interleaved(const Store& s) {
     Value* of_part = value(mask);
     b_.CreateMaskedStore(together, p, alignment(s.buffer),
                          joins ? of_part : each_repeated(b_, of_part, n));
+  } else if (const ScalarType t{s.buffer->dtype, index->type.lanes}; can_stream(s, t)) {
+    mark_streamed(
+        b_.CreateAlignedStore(together, p, llvm::Align(static_cast<uint64_t>(register_bytes(t)))));
   } else {
     b_.CreateAlignedStore(together, p, alignment(s.buffer));
   }

@@ -134,7 +134,8 @@ int ValueEmitter::register_bytes(ScalarType t) const {
 bool ValueEmitter::can_stream(const Store& s, ScalarType t) const {
   const int bytes = register_bytes(t);
   return s.store_kind == StoreKind::kStreamed && bytes >= 16 &&
-         std::has_single_bit(static_cast<unsigned>(t.lanes)) &&
+         std::has_single_bit(static_cast<unsigned>(bytes)) &&
+         t.lanes * byte_size(t.dtype) % bytes == 0 &&
          is_multiple(s.indices[0].as<Ramp>()->base, bytes / byte_size(t.dtype));
 }
 

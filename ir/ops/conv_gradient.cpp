@@ -76,82 +76,114 @@ Runs runs_of(const ComputeContext& c, const Geometry& g, int64_t sum_bytes) {
   return {*images, divisor_near(*rows, wanted / *images)};
 }
 
+bool is_one_place(const WindowGeometry& w) {
+  const std::vector<Expr> extents = window_extents(w);
+  return std::all_of(extents.begin(), extents.end(), is_one);
+}
+
 // Vectors run along results' channels, unless these do not fill any. A window of one place leaves the choice, as its
 // sums are the result when they lie along operands' channels: these make the better tiles beside few results', and
 // where both operands are copied, what is copied as a whole, ahead of all tiles, are the rows.
 bool vectors_along_ins(const ComputeContext& c, const Geometry& g, int64_t sum_bytes) {
   const int64_t outs = as_int(g.outs).value_or(kFewChannels), ins = as_int(g.ins).value_or(0);
   if (c.attr_int("group", 1) != 1 || ins < kFewChannels) return false;
-  const std::vector<Expr> window = window_extents(g.window);
-  if (!std::all_of(window.begin(), window.end(), is_one)) return outs < kFewChannels;
+  if (!is_one_place(g.window)) return outs < kFewChannels;
   return outs < kFewChannels || (outs < kNarrow && 2 * outs <= ins) ||
          (outs < ins && sum_bytes > kManySumBytes);
 }
 
-void compute_weights_gradient(ComputeContext& c) {
-  const Geometry g = geometry_of(c).value();
-  const Buffer &dy = c.in(0), &dw = c.out();
-  const Buffer x =
-      padded_copy(c, c.in(1), g.window, [&](const Axes&) { return constant(0, dw->dtype); });
-  const DType acc = accumulator(dw->dtype);
-  const int64_t group = c.attr_int("group", 1);
-  const size_t spatial = g.window.out.size();
-  int64_t bytes = byte_size(acc);
-  for (const Expr& e : dw->shape) bytes *= as_int(e).value_or(0);
-  const Runs runs = runs_of(c, g, bytes);
-  const Expr images = simplify(floordiv(dy->shape[0], Expr(runs.images))),
-             rows = simplify(floordiv(g.window.out[0], Expr(runs.rows)));
-  // sums[image run, row run, kernel..., c, o], or [..., o, c]
-  const bool ins_last = vectors_along_ins(c, g, bytes);
-  std::vector<Expr> shape{runs.images, runs.rows};
-  for (const Expr& k : window_extents(g.window)) shape.push_back(k);
-  shape.push_back(ins_last ? g.outs : g.ins);
-  shape.push_back(ins_last ? g.ins : g.outs);
-  std::vector<Expr> reduce{images, rows};
-  reduce.insert(reduce.end(), g.window.out.begin() + 1, g.window.out.end());
-  const Buffer sums = c.b.temp("sums", acc, shape);
-  const Expr per_group = simplify(floordiv(g.outs, Expr(group)));
-  c.b.reduce(
-      sums, reduce, Combiner::kSum,
-      [&](const Axes& i, const Axes& r) {
-        const Expr o = i[i.size() - (ins_last ? 2 : 1)], ic = i[i.size() - (ins_last ? 1 : 2)],
-                   image = simplify(i[0] * images + r[0]);
-        const Expr channel = group == 1          ? ic
-                             : is_one(per_group) ? simplify(o * g.ins + ic)
-                                                 : simplify(floordiv(o, per_group) * g.ins + ic);
-        Axes at_x{image, channel}, at_dy{image, o};
-        for (size_t d = 0; d < spatial; ++d) {
-          const Expr p = d == 0 ? simplify(i[1] * rows + r[1]) : r[d + 1];
-          at_dy.push_back(p);
-          at_x.push_back(p * Expr(g.window.strides[d]) + i[d + 2] * Expr(g.window.dilations[d]));
-        }
-        return cast(acc, load(x, at_x)) * cast(acc, load(dy, at_dy));
-      },
-      "weights");
-  // Runs are added where they lie; only then is anything transposed.
-  Buffer all = sums;
-  if (runs.images * runs.rows > 1) {
-    all = c.b.temp("all", acc, {shape.begin() + 2, shape.end()});
-    c.b.reduce(
-        all, {runs.images, runs.rows}, Combiner::kSum,
-        [&](const Axes& i, const Axes& r) {
-          Axes from{r[0], r[1]};
-          from.insert(from.end(), i.begin(), i.end());
-          return load(sums, from);
-        },
-        "runs");
+// sums[image run, row run, kernel..., c, o], or [..., o, c]
+class WeightsGradient {
+ public:
+  explicit WeightsGradient(ComputeContext& c)
+      : c_(c), g_(geometry_of(c).value()), dw_(c.out()), dy_(c.in(0)) {
+    x_ = padded_copy(c, c.in(1), g_.window, [&](const Axes&) { return constant(0, dw_->dtype); });
+    int64_t bytes = byte_size(acc_);
+    for (const Expr& e : dw_->shape) bytes *= as_int(e).value_or(0);
+    runs_ = runs_of(c, g_, bytes);
+    images_ = simplify(floordiv(dy_->shape[0], Expr(runs_.images)));
+    rows_ = simplify(floordiv(g_.window.out[0], Expr(runs_.rows)));
+    ins_last_ = vectors_along_ins(c, g_, bytes);
   }
-  c.b.compute(
-      dw,
-      [&](const Axes& i) {
-        Axes from(all == sums ? 2 : 0, Expr(0));
-        from.insert(from.end(), i.begin() + 2, i.end());
-        from.push_back(i[ins_last ? 0 : 1]);
-        from.push_back(i[ins_last ? 1 : 0]);
-        return cast(dw->dtype, load(all, from));
-      },
-      "result");
-}
+
+  void compute() {
+    const bool one_run = runs_.images * runs_.rows == 1,
+               as_result = ins_last_ && is_one_place(g_.window) && acc_ == dw_->dtype;
+    std::vector<Expr> reduce{images_, rows_};
+    reduce.insert(reduce.end(), g_.window.out.begin() + 1, g_.window.out.end());
+    const auto reduce_to = [&](const Buffer& to, const auto& at) {
+      c_.b.reduce(
+          to, reduce, Combiner::kSum, [&](const Axes& i, const Axes& r) { return term(at(i), r); },
+          "weights");
+    };
+    if (one_run && as_result)
+      return reduce_to(dw_, [&](const Axes& i) { return of_result(i, {Expr(0), Expr(0)}); });
+    std::vector<Expr> shape = window_extents(g_.window);
+    shape.push_back(ins_last_ ? g_.outs : g_.ins);
+    shape.push_back(ins_last_ ? g_.ins : g_.outs);
+    std::vector<Expr> of_runs{runs_.images, runs_.rows};
+    of_runs.insert(of_runs.end(), shape.begin(), shape.end());
+    const Buffer sums = c_.b.temp("sums", acc_, of_runs);
+    reduce_to(sums, [](const Axes& i) { return i; });
+    // Runs are added where they lie; only then is anything transposed.
+    Buffer all = as_result ? dw_ : sums;
+    if (!one_run) {
+      if (!as_result) all = c_.b.temp("all", acc_, shape);
+      c_.b.reduce(
+          all, {runs_.images, runs_.rows}, Combiner::kSum,
+          [&](const Axes& i, const Axes& r) {
+            if (as_result) return load(sums, of_result(i, r));
+            Axes from = r;
+            from.insert(from.end(), i.begin(), i.end());
+            return load(sums, from);
+          },
+          "runs");
+    }
+    if (as_result) return;
+    const Axes run(one_run ? 2 : 0, Expr(0));
+    c_.b.compute(
+        dw_, [&](const Axes& i) { return cast(dw_->dtype, load(all, of_result(i, run))); },
+        "result");
+  }
+
+ private:
+  // Where the sums of a run have dw's element [o, c, kernel...].
+  Axes of_result(const Axes& i, const Axes& run) const {
+    Axes at = run;
+    at.insert(at.end(), i.begin() + 2, i.end());
+    at.push_back(i[ins_last_ ? 0 : 1]);
+    at.push_back(i[ins_last_ ? 1 : 0]);
+    return at;
+  }
+  // Of the element i of sums.
+  Expr term(const Axes& i, const Axes& r) const {
+    const int64_t group = c_.attr_int("group", 1);
+    const Expr per_group = simplify(floordiv(g_.outs, Expr(group)));
+    const Expr o = i[i.size() - (ins_last_ ? 2 : 1)], ic = i[i.size() - (ins_last_ ? 1 : 2)],
+               image = simplify(i[0] * images_ + r[0]);
+    const Expr channel = group == 1          ? ic
+                         : is_one(per_group) ? simplify(o * g_.ins + ic)
+                                             : simplify(floordiv(o, per_group) * g_.ins + ic);
+    Axes at_x{image, channel}, at_dy{image, o};
+    for (size_t d = 0; d < g_.window.out.size(); ++d) {
+      const Expr p = d == 0 ? simplify(i[1] * rows_ + r[1]) : r[d + 1];
+      at_dy.push_back(p);
+      at_x.push_back(p * Expr(g_.window.strides[d]) + i[d + 2] * Expr(g_.window.dilations[d]));
+    }
+    return cast(acc_, load(x_, at_x)) * cast(acc_, load(dy_, at_dy));
+  }
+
+  ComputeContext& c_;
+  const Geometry g_;
+  const Buffer dw_, dy_;
+  const DType acc_ = accumulator(dw_->dtype);
+  Buffer x_;  // with padding
+  Runs runs_;
+  Expr images_ = 1, rows_ = 1;  // of a run
+  bool ins_last_ = false;
+};
+
+void compute_weights_gradient(ComputeContext& c) { WeightsGradient(c).compute(); }
 
 }  // namespace
 

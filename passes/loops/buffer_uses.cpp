@@ -75,7 +75,7 @@ class LeadAccesses : public Rewriter {
     const auto* st = s.as<Store>();
     if (!st || st->buffer != from_) return Rewriter::rewrite(s);
     forget();
-    return store(to_, mapped(st->indices), rewrite(st->value));
+    return store(to_, mapped(st->indices), rewrite(st->value), nullptr, st->store_kind);
   }
 
  private:

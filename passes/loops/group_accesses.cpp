@@ -99,7 +99,7 @@ class GroupAccesses : public Rewriter {
     for (size_t k = first; k < first + n; ++k)
       parts.push_back(broadcast(stmts[k].as<Store>()->value, lanes));
     return store(head.buffer, {ramp(along.base, Expr(1), lanes * static_cast<int>(n))},
-                 interleave(std::move(parts)), mask_of_rows(head.mask, lanes, n));
+                 interleave(std::move(parts)), mask_of_rows(head.mask, lanes, n), head.store_kind);
   }
 };
 

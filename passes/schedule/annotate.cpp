@@ -113,10 +113,10 @@ Result<Kernel> stream(const Kernel& k, const Step& step) {
   const Block& b = *place.block;
   const auto* st = b.body.as<Store>();
   if (!st || b.init) return invalid("block '" + b.name + "' is no plain store");
-  if (st->buffer->scope != Scope::kParam)
-    return invalid("'" + st->buffer->name + "' is no parameter of the kernel");
   // Other threads see it when the tasks that store it are done, not before.
   const bool in_tasks = !place.loops.empty() && place.loops[0]->loop_kind == LoopKind::kParallel;
+  if (st->buffer->scope != Scope::kParam && !(in_tasks && st->buffer->scope == Scope::kWorkspace))
+    return invalid("'" + st->buffer->name + "' is no parameter of the kernel, and not of tasks");
   for (const BlockPlace& p : all_blocks(k.body)) {
     const bool later = in_tasks && !p.loops.empty() && p.loops[0] != place.loops[0];
     if (!later && touched(p.stmt).reads.count(st->buffer.get()))

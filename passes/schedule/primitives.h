@@ -65,7 +65,7 @@ Result<ir::Kernel> parallelize(const ir::Kernel& k, const Step& step);  // names
 // loops over groups of terms, vectors of columns and the terms of Dots becomes one DotTile; each has
 // at most 16 iterations.
 Result<ir::Kernel> tensorize(const ir::Kernel& k, const Step& step);  // names: loop, instruction
-// What `block` stores goes past the caches; the kernel may not read it.
+// What `block` stores goes past the caches; of the kernel, later tasks may read it.
 Result<ir::Kernel> stream(const ir::Kernel& k, const Step& step);  // names: block
 // Where `block` reads `buffer`, what lies a number of elements of storage further on is brought
 // near.

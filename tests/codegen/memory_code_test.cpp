@@ -216,6 +216,18 @@ TEST(StreamedStores, AreOfWholeAlignedVectors) {
   }
 }
 
+TEST(StreamedStores, AreOfInterleavedVectors) {
+  const auto pixels = [](const std::string& base) {
+    return "kernel k(A: f32[4096], C: f32[4096]) { for i in 0..16 { C[ramp(" + base +
+           ", 1, 48)] = interleave(A[ramp(i * 16, 1, 16)], A[ramp(i * 16 + 256, 1, 16)], "
+           "A[ramp(i * 16 + 512, 1, 16)]) streamed } }";
+  };
+  const std::string code = code_for(pixels("i * 48"), "x86-64-v4");
+  EXPECT_TRUE(has(code, "movntps")) << code;
+  EXPECT_TRUE(has(code, "sfence")) << code;
+  EXPECT_FALSE(has(code_for(pixels("i * 48 + 1"), "x86-64-v4"), "movntps"));
+}
+
 size_t count(const std::string& code, const char* instruction) {
   size_t n = 0;
   for (size_t at = code.find(instruction); at != std::string::npos;

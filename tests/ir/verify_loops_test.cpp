@@ -346,7 +346,7 @@ TEST(VerifyLoops, CollectsAllViolations) {
   EXPECT_EQ(s.error().location, "kernel 'k'");
 }
 
-TEST(VerifyLoops, OnlyParametersAreStreamed) {
+TEST(VerifyLoops, WhatIsOfOneTaskIsNotStreamed) {
   expect_violation(parsed(R"(kernel k(A: f32[8], C: f32[8]) {
     local t: f32[8]
     t[ramp(0, 1, 8)] = A[ramp(0, 1, 8)] streamed

@@ -14,7 +14,7 @@ namespace tilewright::passes {
 
 namespace {
 
-// `machine: vectors 64, registers 32, threads 4, features a b, exact`: what differs from the
+// `machine: vectors 64, registers 32, threads 4, features a b, exact, third cache slow`: what differs from the
 // defaults.
 void read_machine(RuleCase& c) {
   std::istringstream parts(c.machine_line.substr(c.machine_line.find(':') + 1));
@@ -30,6 +30,8 @@ void read_machine(RuleCase& c) {
       words >> c.machine.threads;
     else if (key == "exact")
       c.exact = true;
+    else if (part == " third cache slow")
+      c.machine.speed.l3_read = c.machine.speed.memory_read;
     else
       for (std::string feature; words >> feature;) c.machine.features.push_back(feature);
   }

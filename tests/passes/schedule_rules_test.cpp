@@ -2,7 +2,7 @@
 // drops a step, or no longer applies, changes a file of cases (rule_cases.txt):
 //
 //   === name of the case
-//   machine: vectors BYTES, registers N, threads N[, features NAMES][, exact]
+//   machine: vectors BYTES, registers N, threads N[, features NAMES][, exact][, third cache slow]
 //   graph ...          (constants as #f32[2, 3]: zeros, or #i64(1, 2): values)
 //   --- schedules
 //   kernel k0_...

@@ -44,6 +44,19 @@ void store_copy_past_caches(ScheduleState& s, const std::string& block) {
   store_past_caches(s, block, outer < s.machine().l3_bytes ? outer : bytes_beyond_caches(s));
 }
 
+void store_sums_past_caches(ScheduleState& s, const std::string& block) {
+  const Block& b = *s.place(block).block;
+  const auto* st = b.body.as<Store>();
+  const int64_t outer = bytes_of_outer_cache(s.machine());
+  const auto streams = [&] { return s.apply("stream", {block}); };
+  if (!st || st->buffer->scope != Scope::kWorkspace || outer == s.machine().l3_bytes ||
+      bytes_of(*st->buffer) < outer || !s.would_go(streams) ||
+      !s.decide_whether(block + ".stream", true, Bits::kKept))
+    return;
+  if (!streams()) return s.lose_step();
+  s.note(block + ": the sums of all tasks are larger than the caches and stored past them");
+}
+
 void prefetch_largest(ScheduleState& s, const std::vector<std::string>& blocks, int64_t bytes) {
   Buffer most;
   std::string last;

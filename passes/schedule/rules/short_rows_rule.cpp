@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "passes/loops/strided_stores.h"
+#include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/rule.h"
 
 namespace tilewright::passes {
@@ -115,6 +116,7 @@ class ShortRowsRule : public BlockRule {
         !order_loops(rows, of_rows, true, lanes, line) ||
         !s_.apply("fuse_loops", {rows, loop("rb")}))
       return false;
+    store_copy_past_caches(s_, rows);
     s_.note(name_ + ": squares of " + std::to_string(lanes) + " x " + std::to_string(lanes) +
             ", whose rows in all planes are stored as one");
     return true;

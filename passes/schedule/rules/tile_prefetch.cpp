@@ -5,6 +5,7 @@
 // next one lies right behind. Without that the first pass over each waits for memory, and those after it compute
 // while memory is idle.
 #include <algorithm>
+#include <utility>
 
 #include "ir/loops/rewrite.h"
 #include "passes/cost/cache_room.h"
@@ -62,15 +63,25 @@ double TileRule::cycles_inside(const std::string& loop) const {
 // Of one tile: rows that several panels pass over are read as fast as the first of these goes.
 double TileRule::cycles_of_a_tile() const { return tile_.multiply * static_cast<double>(terms()); }
 
+// Do all terms of a tile of rows lie side by side in its panel?
+bool TileRule::terms_run_on(const BlockAccess& a) const {
+  std::vector<std::pair<int64_t, int64_t>> steps;  // stride, extent
+  for (size_t r : reduce_)
+    if (const int64_t n = extent_or(block_.axes[r].extent, 0); n != 1)
+      steps.emplace_back(a.stride(r).value_or(0), n);
+  std::sort(steps.begin(), steps.end());
+  int64_t next = tile_.rows;
+  return std::all_of(steps.begin(), steps.end(), [&](const auto& step) {
+    return step.first == std::exchange(next, next * step.second);
+  });
+}
+
 // Elements of a tile of rows, where those that an iteration reaches lie side by side without gaps; else 0.
 int64_t TileRule::stretch_of_rows(const std::string& block, const BlockAccess& a, size_t row,
                                   const std::string& around) const {
   const BlockPlace p = s_.place(block);
   if (const Layout& layout = a.buffer->layout; !layout.empty() && layout.back().modulus != 0) {
-    const int64_t all = bytes_of(*a.buffer) / byte_size(a.buffer->dtype),
-                  rows = extent_or(a.buffer->shape[static_cast<size_t>(layout.back().dim)], 1);
-    const bool whole = layout.back().modulus == tile_.rows && all / rows == terms();
-    return whole ? tile_.rows * terms() : 0;
+    return layout.back().modulus == tile_.rows && terms_run_on(a) ? tile_.rows * terms() : 0;
   }
   int64_t in_a_row = 1;
   for (size_t k = 0; k < p.block->axes.size(); ++k) {

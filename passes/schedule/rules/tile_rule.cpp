@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
+#include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/share_out.h"
 #include "passes/schedule/rules/tile_rule.h"
 
@@ -51,6 +52,7 @@ bool TileRule::write() {
   if (!annotate_tile(e_) || !annotate_init()) return false;
   if (!stage_padding()) parallelize();
   if (!make_copies()) return false;
+  store_sums_past_caches(s_, e_);
   prefetch();
   return true;
 }

@@ -130,6 +130,7 @@ class TileRule : public BlockRule {
   bool is_large_step() const;
   void parallelize_step();
   bool moves_rows_through_memory() const;
+  int64_t bytes_of_rows() const;
   int64_t panels_kept() const;
   bool copies_panels() const;
   bool shares_out_evenly(int64_t tasks) const;
@@ -140,6 +141,7 @@ class TileRule : public BlockRule {
   std::string loop_that_moves(const std::vector<size_t>& axes) const;
   double steps_inside(const std::string& loop) const;
   double cycles_inside(const std::string& loop) const;
+  bool terms_run_on(const BlockAccess& a) const;
   int64_t stretch_of_rows(const std::string& block, const BlockAccess& a, size_t row,
                           const std::string& around) const;
   double cycles_of_a_tile() const;

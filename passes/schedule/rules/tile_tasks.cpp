@@ -46,10 +46,20 @@ bool TileRule::shares_out_evenly(int64_t tasks) const {
   return tasks % threads == 0 || tasks >= kTasksOfAThread * threads;
 }
 
+// Of all terms of all rows of one place.
+int64_t TileRule::bytes_of_rows() const {
+  int64_t most = 0;
+  for (const BlockAccess& a : block_accesses(block_))
+    if (!a.write && a.stride(parallel_[rows_[0]]) != 0 && a.stride(parallel_[j_]) == 0)
+      most = std::max(most, extent_or(row_extent_, 1) * terms() * byte_size(a.buffer->dtype));
+  return most;
+}
+
 // Panels of columns that all tiles of rows find in the second cache, as they do all panels, or parts of these of equal
 // size. A tile of rows comes from memory once for these, instead of once for each; 1: too few to be worth that.
 int64_t TileRule::panels_kept() const {
-  constexpr int64_t kFewest = 3;
+  // Rows that the second cache holds, all of one place, pass by from there where panels are few.
+  const int64_t fewest = bytes_of_rows() > s_.machine().l2_bytes ? 2 : 3;
   int64_t bytes = 0;
   for (const BlockAccess& a : block_accesses(block_))
     if (!a.write && a.stride(parallel_[rows_[0]]) == 0)
@@ -60,7 +70,7 @@ int64_t TileRule::panels_kept() const {
   if (!moves_rows_through_memory()) return 1;
   const int64_t most = std::min(n - 1, room * n / bytes);
   int64_t found = 1;
-  for (int64_t kept = most; kept >= kFewest; --kept) {
+  for (int64_t kept = most; kept >= fewest; --kept) {
     if (n % kept != 0) continue;
     if (!copies_panels() || shares_out_evenly(n / kept)) return kept;
     if (found == 1) found = kept;
