@@ -132,6 +132,7 @@ class TileRule : public BlockRule {
   bool moves_rows_through_memory() const;
   int64_t bytes_of_rows() const;
   int64_t panels_kept() const;
+  void group_panels();
   bool copies_panels() const;
   bool shares_out_evenly(int64_t tasks) const;
   bool has_many_places() const;

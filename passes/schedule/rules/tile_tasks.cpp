@@ -125,10 +125,36 @@ bool TileRule::has_many_places() const {
   return !columns_first_ && are_tasks(s_.machine(), places);
 }
 
+// Of panels that go around all places: as many as stay in the second cache while the rows of all places pass by once
+// for these, instead of once for each, from where no cache is fast.
+void TileRule::group_panels() {
+  constexpr int64_t kFewest = 2;
+  if (!columns_first_ || !hoisted_.empty() || rows_.empty() || !shares_weights()) return;
+  const OperandBytes bytes = operand_bytes();
+  const int64_t n = all_panels(), room = bytes_of_a_panel(s_.machine());
+  int64_t places = 1;  // 0: not known
+  for (size_t k : outer_) places *= extent_or(block_.axes[parallel_[k]].extent, 0);
+  if (bytes.rest <= bytes_of_outer_cache(s_.machine()) / 2 || bytes.weights <= 0 || places == 0)
+    return;
+  int64_t kept = std::min(n / 2, room * n / bytes.weights);
+  while (kept >= kFewest && (n % kept != 0 || !shares_out_evenly(n / kept * places))) --kept;
+  if (kept < kFewest || !s_.decide_whether(loop("keep_panels"), true, Bits::kKept)) return;
+  const BlockPlace p = s_.place(name_);
+  std::vector<std::string> order;
+  for (size_t i = 1; i <= outer_count_; ++i) order.push_back(p.loops[i]->var.name());
+  order.insert(order.end(), {loop("io"), loop("ji")});
+  const bool done = s_.all_or_nothing([&] {
+    return s_.apply("split", {loop("jo"), loop("jb"), loop("ji")}, {kept}) &&
+           s_.apply("reorder", order);
+  });
+  if (!done) s_.lose_step();
+}
+
 // Tasks are outer axes and panels; row tiles too where these are too few (2-d partition).
 void TileRule::parallelize() {
   if (outer_loops_ > 0) return parallelize_step();
   if (!forks(s_, name_) || share_out_rows()) return;
+  group_panels();
   const BlockPlace p = s_.place(name_);
   std::vector<std::string> loops{p.loops[0]->var.name()};
   const bool places_alone = (blocks_ && group_ == 0) || has_many_places();
