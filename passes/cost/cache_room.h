@@ -2,6 +2,7 @@
 // passes share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "ir/machine.h"
@@ -25,7 +26,8 @@ constexpr int64_t kLeastTermsOfABlock = 32, kMostTermsOfABlock = 128;
 // may not be.
 inline int64_t bytes_of_outer_cache(const ir::MachineDescription& m) {
   constexpr double kFaster = 1.5;
-  return m.speed.l3_read < kFaster * m.speed.memory_read ? m.l2_bytes : m.l3_bytes;
+  return m.speed.l3_read < kFaster * m.speed.memory_read ? m.l2_bytes
+                                                         : std::max(m.l2_bytes, m.l3_bytes);
 }
 
 }  // namespace tilewright::passes

@@ -128,6 +128,33 @@ TEST_P(RunConvolutions, GradientsOfWeightsOfManyPixels) {
   }
 }
 
+// Sums of runs, of one place and of windows, that no cache holds, and rows that come from beyond the second one: for all
+// panels of columns, for two, or for groups of these around all images.
+TEST_P(RunConvolutions, GradientsOfWhatNoCacheHolds) {
+  struct Layer {
+    int64_t outs, ins, images, side, kernel, stride;
+  };
+  for (const Layer& c : {Layer{20, 83, 16, 14, 1, 1}, Layer{197, 131, 2, 9, 1, 1},
+                         Layer{35, 70, 8, 11, 3, 2}, Layer{40, 256, 13, 8, 2, 1}}) {
+    SCOPED_TRACE(testing::Message() << c.outs << " of " << c.ins << " channels");
+    GraphCall call;
+    const ir::Attributes strides{{"strides", std::vector<int64_t>(2, c.stride)}};
+    ir::Attributes of_gradient = strides;
+    of_gradient["kernel_shape"] = std::vector<int64_t>(2, c.kernel);
+    const int64_t out = (c.side - c.kernel) / c.stride + 1;
+    const auto dy =
+        call.op("sin", {call.input(random(DType::kFloat32, {c.images, c.outs, out, out}))});
+    const auto x =
+        call.op("relu", {call.input(random(DType::kFloat32, {c.images, c.ins, c.side, c.side}))});
+    call.output(call.op("conv_weights_gradient", {dy, x}, std::move(of_gradient)));
+    const auto w = call.input(random(DType::kFloat32, {c.outs, c.ins, c.kernel, c.kernel}));
+    call.output(call.op("relu", {call.op("conv_transpose", {dy, w}, strides)}));
+    expect_equal(call, static_cast<double>(c.images * out * out + c.outs * c.kernel * c.kernel),
+                 {{.l2_bytes = 20 << 10}, {.l2_bytes = 72 << 10}, {.l2_bytes = 200 << 10}});
+    if (HasFailure()) return;
+  }
+}
+
 // Weights of one element's windows as they lie, of which the second cache holds some panels, and not all.
 TEST_P(RunConvolutions, GradientsOfOperandsOfPanelsThatTasksCopy) {
   struct Layer {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "passes/schedule/rules/block_kinds.h"
+#include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/rule.h"
 
 namespace tilewright::passes {
@@ -41,6 +42,7 @@ class ChooseTrace {
     share_nests(s_);
     share_steps(s_);
     share_out_points(s_);
+    store_temporaries_past_caches(s_);
   }
 
  private:

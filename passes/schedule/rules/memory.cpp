@@ -4,6 +4,7 @@
 
 #include "passes/analysis/accesses.h"
 #include "passes/cost/cache_room.h"
+#include "passes/schedule/rules/block_kinds.h"
 
 namespace tilewright::passes {
 
@@ -41,20 +42,24 @@ void store_past_caches(ScheduleState& s, const std::string& block) {
 }
 void store_copy_past_caches(ScheduleState& s, const std::string& block) {
   const int64_t outer = bytes_of_outer_cache(s.machine());
-  store_past_caches(s, block, outer < s.machine().l3_bytes ? outer : bytes_beyond_caches(s));
+  store_past_caches(s, block, outer == s.machine().l3_bytes ? bytes_beyond_caches(s) : outer);
 }
 
-void store_sums_past_caches(ScheduleState& s, const std::string& block) {
-  const Block& b = *s.place(block).block;
-  const auto* st = b.body.as<Store>();
+void store_temporaries_past_caches(ScheduleState& s) {
   const int64_t outer = bytes_of_outer_cache(s.machine());
-  const auto streams = [&] { return s.apply("stream", {block}); };
-  if (!st || st->buffer->scope != Scope::kWorkspace || outer == s.machine().l3_bytes ||
-      bytes_of(*st->buffer) < outer || !s.would_go(streams) ||
-      !s.decide_whether(block + ".stream", true, Bits::kKept))
-    return;
-  if (!streams()) return s.lose_step();
-  s.note(block + ": the sums of all tasks are larger than the caches and stored past them");
+  if (outer == s.machine().l3_bytes) return;
+  for (const std::string& name : block_names(s)) {
+    const Block& b = *s.place(name).block;
+    const auto* st = b.body.as<Store>();
+    const auto streams = [&] { return s.apply("stream", {name}); };
+    if (!st || st->buffer->scope != Scope::kWorkspace || bytes_of(*st->buffer) < outer ||
+        !s.would_go(streams) || !s.decide_whether(name + ".stream", true, Bits::kKept))
+      continue;
+    if (streams())
+      s.note(name + ": what other tasks read is larger than the caches and stored past them");
+    else
+      s.lose_step();
+  }
 }
 
 void prefetch_largest(ScheduleState& s, const std::vector<std::string>& blocks, int64_t bytes) {

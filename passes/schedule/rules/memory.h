@@ -15,8 +15,8 @@ void store_past_caches(ScheduleState& s, const std::string& block);
 // The same of what is written in an order of its own, for a later kernel: in a third cache that is no
 // faster than memory it is as far away.
 void store_copy_past_caches(ScheduleState& s, const std::string& block);
-// The same of sums that tasks leave in a temporary, for other tasks of the kernel.
-void store_sums_past_caches(ScheduleState& s, const std::string& block);
+// The same of temporaries that tasks write for other tasks, in nests as they are in the end.
+void store_temporaries_past_caches(ScheduleState& s);
 // Has the last of the blocks that reads the largest input prefetch what lies `bytes` further on
 // (decision "block.ahead"): passes over a row, and long chains of instructions, would else wait for
 // memory now and then. `blocks`: in the order they run, over the same rows.

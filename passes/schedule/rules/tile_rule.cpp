@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ir/loops/rewrite.h"
-#include "passes/schedule/rules/memory.h"
 #include "passes/schedule/rules/share_out.h"
 #include "passes/schedule/rules/tile_rule.h"
 
@@ -52,7 +51,6 @@ bool TileRule::write() {
   if (!annotate_tile(e_) || !annotate_init()) return false;
   if (!stage_padding()) parallelize();
   if (!make_copies()) return false;
-  store_sums_past_caches(s_, e_);
   prefetch();
   return true;
 }
