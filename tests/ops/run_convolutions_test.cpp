@@ -128,8 +128,8 @@ TEST_P(RunConvolutions, GradientsOfWeightsOfManyPixels) {
   }
 }
 
-// Sums of runs, of one place and of windows, that no cache holds, and rows that come from beyond the second one: for all
-// panels of columns, for two, or for groups of these around all images.
+// Sums of runs, of one place and of windows, that no cache holds, and rows that come from beyond the second one: for
+// all panels of columns, for two, or for groups of these around all images.
 TEST_P(RunConvolutions, GradientsOfWhatNoCacheHolds) {
   struct Layer {
     int64_t outs, ins, images, side, kernel, stride;
