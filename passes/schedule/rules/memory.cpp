@@ -45,6 +45,7 @@ void store_copy_past_caches(ScheduleState& s, const std::string& block) {
   store_past_caches(s, block, outer == s.machine().l3_bytes ? bytes_beyond_caches(s) : outer);
 }
 
+// Of less, caches of several threads keep some until it is read.
 void store_temporaries_past_caches(ScheduleState& s) {
   const int64_t outer = bytes_of_outer_cache(s.machine());
   if (outer == s.machine().l3_bytes) return;
@@ -52,7 +53,7 @@ void store_temporaries_past_caches(ScheduleState& s) {
     const Block& b = *s.place(name).block;
     const auto* st = b.body.as<Store>();
     const auto streams = [&] { return s.apply("stream", {name}); };
-    if (!st || st->buffer->scope != Scope::kWorkspace || bytes_of(*st->buffer) < outer ||
+    if (!st || st->buffer->scope != Scope::kWorkspace || bytes_of(*st->buffer) < 2 * outer ||
         !s.would_go(streams) || !s.decide_whether(name + ".stream", true, Bits::kKept))
       continue;
     if (streams())
