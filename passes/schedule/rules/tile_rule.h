@@ -130,7 +130,7 @@ class TileRule : public BlockRule {
   bool is_large_step() const;
   void parallelize_step();
   bool moves_rows_through_memory() const;
-  int64_t bytes_of_rows() const;
+  double bytes_of_rows() const;
   int64_t panels_kept() const;
   void group_panels();
   bool copies_panels() const;

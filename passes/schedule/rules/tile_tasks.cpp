@@ -47,11 +47,13 @@ bool TileRule::shares_out_evenly(int64_t tasks) const {
 }
 
 // Of all terms of all rows of one place.
-int64_t TileRule::bytes_of_rows() const {
-  int64_t most = 0;
+double TileRule::bytes_of_rows() const {
+  const double elements =
+      static_cast<double>(extent_or(row_extent_, 1)) * static_cast<double>(terms());
+  double most = 0;
   for (const BlockAccess& a : block_accesses(block_))
     if (!a.write && a.stride(parallel_[rows_[0]]) != 0 && a.stride(parallel_[j_]) == 0)
-      most = std::max(most, extent_or(row_extent_, 1) * terms() * byte_size(a.buffer->dtype));
+      most = std::max(most, elements * byte_size(a.buffer->dtype));
   return most;
 }
 
@@ -59,7 +61,7 @@ int64_t TileRule::bytes_of_rows() const {
 // size. A tile of rows comes from memory once for these, instead of once for each; 1: too few to be worth that.
 int64_t TileRule::panels_kept() const {
   // Rows that the second cache holds, all of one place, pass by from there where panels are few.
-  const int64_t fewest = bytes_of_rows() > s_.machine().l2_bytes ? 2 : 3;
+  const int64_t fewest = bytes_of_rows() > static_cast<double>(s_.machine().l2_bytes) ? 2 : 3;
   int64_t bytes = 0;
   for (const BlockAccess& a : block_accesses(block_))
     if (!a.write && a.stride(parallel_[rows_[0]]) == 0)
