@@ -35,6 +35,8 @@ struct MachineSpeed {
   double serial_call_us = 0.02;  // of a parallel call that runs on its caller
 };
 
+constexpr int64_t kCacheLine = 64;  // bytes, on every target
+
 // The target of a compilation. Instructions come from `features`; the other fields are what
 // schedules derive tiles, vectors and forks from.
 struct MachineDescription {

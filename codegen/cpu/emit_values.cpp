@@ -163,9 +163,8 @@ void ValueEmitter::store_if(Value* condition, const Store& s, Value* stored) {
 // took 3.2 times as long so (Sapphire Rapids), and what others gained was no more than noise (Zen 5).
 void ValueEmitter::prefetch(const Load& l, int lanes, Value* p) {
   if (!l.ahead) return;
-  constexpr int64_t kLine = 64;
   const int64_t each = byte_size(l.type.dtype), from = l.ahead * each;
-  for (int64_t at = from; at < from + lanes * each; at += kLine)
+  for (int64_t at = from; at < from + lanes * each; at += kCacheLine)
     prefetch_line(b_.CreateGEP(b_.getInt8Ty(), p, b_.getInt64(static_cast<uint64_t>(at))),
                   ir::PrefetchKind::kNear);
 }

@@ -16,7 +16,7 @@ using namespace ir;
 
 namespace {
 
-constexpr double kLine = 64;  // bytes
+constexpr double kLine = kCacheLine;
 
 // A load or store, over all iterations of the loops that were left so far.
 struct Access {

@@ -21,8 +21,6 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t kLine = 64;
-
 // Where the block first accesses the buffer so many iterations later of the loop at `depth`, as the loops around it
 // say.
 Expr later_access(const BlockPlace& place, const std::string& buffer, size_t depth,
@@ -129,7 +127,8 @@ Result<Kernel> prefetch_next(const Kernel& k, const Step& step) {
   if (!spread) return invalid("no loops of known extents inside '" + loop + "'");
   const bool at_once = steps.empty();
   if (at_once) steps.push_back(place.loops[depth]);
-  const int64_t line = kLine / byte_size(buffer->dtype), lines = (spread->each + line - 1) / line;
+  const int64_t line = kCacheLine / byte_size(buffer->dtype),
+                lines = (spread->each + line - 1) / line;
   if (lines > (at_once ? kMostAtOnce : kMostLines))
     return invalid(std::to_string(lines) + " lines for each step inside '" + loop + "'");
   std::vector<Stmt> body;
@@ -158,7 +157,7 @@ Result<Kernel> prefetch_rows(const Kernel& k, const Step& step) {
     tile = tile * *n + f->var;
   }
   if (h.steps.empty()) return invalid("no loops inside '" + step.names[3] + "'");
-  const int64_t line = kLine / byte_size(h.buffer->dtype), n = *as_int(h.steps.back()->extent),
+  const int64_t line = kCacheLine / byte_size(h.buffer->dtype), n = *as_int(h.steps.back()->extent),
                 of_a_row = (elements + line - 1) / line + (apart % line != 0),
                 of_a_tile = (rows * of_a_row + tiles - 1) / tiles,
                 at_once = (of_a_tile + n - 1) / n;

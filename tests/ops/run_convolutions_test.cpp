@@ -2,6 +2,7 @@
 // of the weights, where there are enough of them. Strides, windows, dimensions, and channels left over.
 #include <gtest/gtest.h>
 
+#include "ir/text/printer_loops.h"
 #include "tests/ops/kernel_test.h"
 
 namespace tilewright {
@@ -153,6 +154,28 @@ TEST_P(RunConvolutions, GradientsOfWhatNoCacheHolds) {
                  {{.l2_bytes = 20 << 10}, {.l2_bytes = 72 << 10}, {.l2_bytes = 200 << 10}});
     if (HasFailure()) return;
   }
+}
+
+// Results of few terms are stored past the caches where tiles fill whole lines, also with some rows and columns left.
+TEST_P(RunConvolutions, OfFewTermsAndLargeResults) {
+  for (const int64_t side : {16, 13})
+    for (const int64_t outs : {48, 37}) {
+      SCOPED_TRACE(testing::Message() << outs << " channels of " << side << " columns");
+      GraphCall call;
+      const auto x = call.input(random(DType::kFloat32, {2, 5, side, side})),
+                 w = call.input(random(DType::kFloat32, {outs, 5, 1, 1}));
+      call.output(call.op("relu", {call.op("conv", {x, w})}));
+      CompiledForm small{.l2_bytes = 4 << 10};
+      expect_equal(call, 5, {small, {.small_caches = true}});
+      if (HasFailure()) return;
+      small.cpu = GetParam();
+      const auto program = lower_graph_for(call.graph, small);
+      ASSERT_TRUE(program.ok());
+      const auto streams = [](const ir::Kernel& k) {
+        return ir::to_text(k).find(" streamed") != std::string::npos;
+      };
+      EXPECT_EQ(std::any_of(program->kernels.begin(), program->kernels.end(), streams), side == 16);
+    }
 }
 
 // Weights of one element's windows as they lie, of which the second cache holds some panels, and not all.

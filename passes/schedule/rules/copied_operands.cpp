@@ -198,7 +198,7 @@ class Operands {
   // Rows as a tile has them, or a line of those that are several sets; 0: a copy does not pay.
   int64_t rows_of(const BlockAccess& a, int inner, size_t axis,
                   const std::vector<Panels>& found) const {
-    constexpr int64_t kLine = 64, kFewestOfLarge = 200, kHalfAPage = 2048;
+    constexpr int64_t kFewestOfLarge = 200, kHalfAPage = 2048;
     const ProductSizes sizes = sizes_of(a, inner);
     // Of what is far larger than the second cache less is won than its copy takes, unless each step takes another page.
     const int64_t fewest =
@@ -206,7 +206,7 @@ class Operands {
     if (is_large(a) && sizes.rows * sizes.repeats < fewest) return 0;
     if (!is_worth_a_copy(sizes)) return 0;
     const int64_t rows = rows_of_tiles(s_.machine(), block_, axis, found);
-    return rows > 1 ? rows : kLine / sizes.bytes;
+    return rows > 1 ? rows : kCacheLine / sizes.bytes;
   }
   // A panel, or a few lines of each row at a time: as many streams as are written to. What comes from beyond
   // the second cache is read in longer stretches, and row by row where it comes from memory.
@@ -222,9 +222,8 @@ class Operands {
   // Rows that fill whole lines of a narrow panel: those of panels that lie a power of two apart take each other's place
   // in the first cache before the next row comes.
   static int64_t lines_of(const BlockAccess& a, int64_t width) {
-    constexpr int64_t kLine = 64;
     const int64_t bytes = width * byte_size(a.buffer->dtype);
-    return bytes < kLine ? kLine / std::gcd(kLine, bytes) : 1;
+    return bytes < kCacheLine ? kCacheLine / std::gcd(kCacheLine, bytes) : 1;
   }
   bool is_large(const BlockAccess& a) const {
     constexpr int64_t kTimesL2 = 16;

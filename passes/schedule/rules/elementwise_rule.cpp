@@ -152,7 +152,6 @@ class ElementwiseRule : public BlockRule {
   // Where the outer axes take steps of whole lines anyway, memory is read in the order in which it
   // lies: stores past the caches wait for nothing, reads do.
   void order_by_reads() {
-    constexpr int64_t kLine = 64;
     const BlockAccess* most = nullptr;
     for (const BlockAccess& a : accesses_)
       if (!a.write && (!most || bytes_of(*a.buffer) > bytes_of(*most->buffer))) most = &a;
@@ -161,7 +160,7 @@ class ElementwiseRule : public BlockRule {
     std::vector<std::pair<int64_t, Axis>> order;
     for (size_t i = 0; i < last_; ++i) {
       const auto read = most->stride(axes_[i].index), written = stored.stride(axes_[i].index);
-      if (!read || !written || *written * byte_size(stored.buffer->dtype) < kLine) return;
+      if (!read || !written || *written * byte_size(stored.buffer->dtype) < kCacheLine) return;
       order.push_back({*read, axes_[i]});
     }
     if (!s_.decide_whether(loop("order_by_reads"), true, Bits::kKept)) return;

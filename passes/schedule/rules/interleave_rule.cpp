@@ -91,9 +91,8 @@ class InterleaveRule : public BlockRule {
             " planes, vectors along each, which lie side by side");
     share_out(tasks);
     // Planes, in whole lines.
-    constexpr int64_t kLineBytes = 64;
     const BlockAccess& store = accesses_.back();
-    if (store.stride(plane_) != 1 && lanes_ * byte_size(store.buffer->dtype) == kLineBytes)
+    if (store.stride(plane_) != 1 && lanes_ * byte_size(store.buffer->dtype) == kCacheLine)
       store_copy_past_caches(s_, name_);
     return true;
   }

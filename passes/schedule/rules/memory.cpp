@@ -36,6 +36,10 @@ void store_past_caches(ScheduleState& s, const std::string& block, int64_t fewes
 bool exceeds_caches(const ScheduleState& s, const BufferNode& b) {
   return bytes_of(b) >= bytes_beyond_caches(s);
 }
+bool exceeds_outer_cache(const ScheduleState& s, const BufferNode& b) {
+  const int64_t outer = bytes_of_outer_cache(s.machine());
+  return bytes_of(b) >= (outer == s.machine().l3_bytes ? 2 : 4) * outer;
+}
 void store_past_caches(ScheduleState& s, const std::string& block) {
   if (is_fill(*s.place(block).block)) return store_copy_past_caches(s, block);
   store_past_caches(s, block, bytes_beyond_caches(s));

@@ -10,6 +10,8 @@ namespace tilewright::passes {
 
 // Is so little of a buffer in the caches, once it was walked through, that its start is not?
 bool exceeds_caches(const ScheduleState& s, const ir::BufferNode& b);
+// The same of a cache that is faster than memory.
+bool exceeds_outer_cache(const ScheduleState& s, const ir::BufferNode& b);
 // Non-temporal stores where the caches could not hold the result anyway (decision "block.stream").
 void store_past_caches(ScheduleState& s, const std::string& block);
 // The same of what is written in an order of its own, for a later kernel: in a third cache that is no

@@ -49,7 +49,7 @@ class PackRule : public BlockRule {
   }
 
   void decide() override {
-    const int64_t line = kLineBytes / (lanes_ * widest_);
+    const int64_t line = kCacheLine / (lanes_ * widest_);
     const int64_t whole_lines =
         std::clamp<int64_t>(line, 1, (extent(across_) + lanes_ - 1) / lanes_);
     blocks_ = s_.decide(loop("blocks"), with({1, 2, 4}, whole_lines), reads_down_ ? 1 : whole_lines,
@@ -83,7 +83,7 @@ class PackRule : public BlockRule {
     return true;
   }
 
-  static constexpr int64_t kLineBytes = 64, kRun = 16;  // groups, or squares, of one run
+  static constexpr int64_t kRun = 16;  // groups, or squares, of one run
 
   size_t down_ = 0, across_ = 0;  // axes: along the terms, along the columns
   int64_t terms_ = 1, lanes_ = 1;

@@ -61,7 +61,6 @@ class PanelsRule : public BlockRule {
   }
 
   bool write() override {
-    constexpr int64_t kLineBytes = 64;
     const std::string across = loop_of_axis(block_, across_),
                       down = loop_of_axis(block_, down_.back());
     std::vector<std::string> order{loop("panel")}, ones;
@@ -73,7 +72,7 @@ class PanelsRule : public BlockRule {
         !s_.apply("split", {loop("column"), loop("vector"), loop("lane")}, {lanes_}))
       return false;
     if (transposes_) {
-      const int64_t line = std::max(kLineBytes / bytes_, lanes_);
+      const int64_t line = std::max(kCacheLine / bytes_, lanes_);
       if (!s_.apply("split", {down, loop("line"), loop("of_line")}, {line}) ||
           !s_.apply("split", {loop("of_line"), loop("square"), loop("row")}, {lanes_}))
         return false;
@@ -88,7 +87,7 @@ class PanelsRule : public BlockRule {
             (transposes_ ? ", transposed in registers" : ""));
     share_out({order[0], order[1]});
     // Lines that are stored by halves would be read first.
-    if (!transposes_ || lanes_ * bytes_ == kLineBytes) store_copy_past_caches(s_, name_);
+    if (!transposes_ || lanes_ * bytes_ == kCacheLine) store_copy_past_caches(s_, name_);
     return true;
   }
 

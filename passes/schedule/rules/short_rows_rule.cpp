@@ -67,7 +67,7 @@ class ShortRowsRule : public BlockRule {
   }
 
   bool write() override {
-    const int64_t lanes = s_.machine().lanes(bytes_), line = std::max(kLine / bytes_, lanes);
+    const int64_t lanes = s_.machine().lanes(bytes_), line = std::max(kCacheLine / bytes_, lanes);
     const bool squares =
         is_a_stretch(lanes) && s_.all_or_nothing([&] { return write_squares(lanes, line); });
     if (!squares && !write_lanes(lanes, line)) return false;
@@ -157,7 +157,6 @@ class ShortRowsRule : public BlockRule {
     return true;
   }
 
-  static constexpr int64_t kLine = 64;
   std::vector<size_t> window_, outer_;
   size_t rows_ = 0, down_ = 0;
   int bytes_ = 1;  // of the widest element

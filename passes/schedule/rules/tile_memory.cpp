@@ -21,14 +21,13 @@ void TileRule::note_blocks() {
 // Does what moves with the columns, or with the rows, lie in pieces, a few elements of each row of memory,
 // instead of in panels? It then comes from the second cache with no prefetcher ahead of it.
 bool TileRule::reads_pieces() const {
-  constexpr int64_t kLine = 64;
   if (reduce_.empty()) return false;
   for (const BlockAccess& a : block_accesses(block_)) {
     if (a.write || a.buffer == block_.body.as<Store>()->buffer) continue;
     const auto by_column = a.stride(parallel_[j_]), by_term = a.stride(reduce_in_order().back()),
                by_row = rows_.empty() ? std::nullopt : a.stride(parallel_[rows_[0]]);
     const int64_t piece = by_column == 1                  ? tile_.vectors * lanes_
-                          : by_column == 0 && by_row == 1 ? kLine / byte_size(a.buffer->dtype)
+                          : by_column == 0 && by_row == 1 ? kCacheLine / byte_size(a.buffer->dtype)
                                                           : 0;
     if (piece > 0 && by_term && std::abs(*by_term) > piece) return true;
   }

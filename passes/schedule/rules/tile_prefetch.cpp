@@ -111,9 +111,9 @@ void TileRule::bring_next(const std::string& block, const BlockAccess& a, const 
   // Steps that have no room for their share wait for memory anyway.
   const bool crowded = static_cast<double>(bytes) > kMostBytes * steps_inside(around);
   const bool seen = std::find(brought_.begin(), brought_.end(), a.buffer->name) != brought_.end();
-  if (!is_there_before(a.buffer) || seen || crowded || brought_.size() == kMost ||
-      bytes_of(*a.buffer) <= bytes_of_a_panel(s_.machine()) || bytes == 0 ||
-      static_cast<double>(bytes) < kFast * cycles)
+  if (!is_there_before(a.buffer) || (a.write && streams_) || seen || crowded ||
+      brought_.size() == kMost || bytes_of(*a.buffer) <= bytes_of_a_panel(s_.machine()) ||
+      bytes == 0 || static_cast<double>(bytes) < kFast * cycles)
     return;
   brought_.push_back(a.buffer->name);
   if (!s_.decide_whether(name_ + ".next_" + a.buffer->name, true, Bits::kKept)) return;

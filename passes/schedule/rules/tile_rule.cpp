@@ -51,6 +51,7 @@ bool TileRule::write() {
   if (!annotate_tile(e_) || !annotate_init()) return false;
   if (!stage_padding()) parallelize();
   if (!make_copies()) return false;
+  stream_results();
   prefetch();
   return true;
 }

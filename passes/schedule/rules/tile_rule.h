@@ -157,6 +157,8 @@ class TileRule : public BlockRule {
   void bring_next_tiles();
   void bring_next_place();
   void prefetch();
+  bool fills_lines(const BlockAccess& result) const;
+  void stream_results();
   std::string loop_to_stage_at(const Panels& p) const;
   bool copy_inside(const Panels& p, const std::string& around);
   bool stage(const Panels& p);
@@ -191,6 +193,7 @@ class TileRule : public BlockRule {
   std::vector<std::string> reduce_loops_;
   std::vector<std::string> brought_;  // buffers
   std::set<std::string> followers_;
+  bool streams_ = false;              // the epilogue's result, past the caches
   std::vector<std::string> staged_;   // copies that tasks make
   std::vector<std::string> hoisted_;  // reduction loops around the rows; the first of reduce_loops_
 };

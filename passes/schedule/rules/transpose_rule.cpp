@@ -151,7 +151,7 @@ class TransposeRule : public BlockRule {
     // as long as that leaves no rest.
     const bool near = bytes_of(*store.buffer) <= s_.machine().l2_bytes;
     if (!pitch || *pitch * bytes < kPageBytes || (near && rows_in_a_stretch() > 0)) {
-      const int64_t lines = std::max<int64_t>(2 * kLineBytes / (side * bytes), 1),
+      const int64_t lines = std::max<int64_t>(2 * kCacheLine / (side * bytes), 1),
                     all = squares_of(wide, side);
       return {all <= 2 * lines             ? std::max<int64_t>(all, 1)
               : wide % (lines * side) == 0 ? lines
@@ -163,7 +163,7 @@ class TransposeRule : public BlockRule {
     // Where each row of results has pages of its own, some lines of a row are stored together, so
     // that pages change less often. From memory, few columns are read at a time: the rows are then
     // read in order, and what is stored soon fills lines that lie side by side.
-    if (!exceeds_caches(s_, *store.buffer) || *pitch * bytes % kLineBytes != 0 ||
+    if (!exceeds_caches(s_, *store.buffer) || *pitch * bytes % kCacheLine != 0 ||
         squares_of(tall, side) <= kColumns)
       return {at_most(kTogether), 0};
     return {at_most(2 * kTogether), kColumns};
@@ -199,7 +199,7 @@ class TransposeRule : public BlockRule {
   }
 
   static constexpr int64_t kFewest = 4, kTogether = 16, kColumns = 3, kPageBytes = 4096,
-                           kLineBytes = 64, kAhead = 32;
+                           kAhead = 32;
 
   std::vector<BlockAccess> accesses_;
   size_t across_ = 0, down_ = 0;

@@ -11,7 +11,7 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t kLine = 64, kBytes = 4;
+constexpr int64_t kBytes = 4;
 
 //    for image, row of tiles: parallel:      of x, then of dy
 //      for line of channels:
@@ -38,7 +38,7 @@ class WinogradGradientRule {
                     lanes = lanes_for(s_.machine(), kBytes, outs);
       const TileCost tile =
           choose_tile(s_.machine(), {.rows = ins, .columns = outs, .lanes = lanes}).best;
-      return transform_tiles(kWinogradRows, kWinogradInput, kLine / kBytes) &&
+      return transform_tiles(kWinogradRows, kWinogradInput, kCacheLine / kBytes) &&
              transform_tiles(kWinogradGradientRows, kWinogradGradientInput,
                              std::max<int64_t>(tile.vectors, 1) * lanes) &&
              take_tile(s_, {kWinogradGradientProduct, ""}) && transform_sums();
@@ -80,11 +80,12 @@ class WinogradGradientRule {
     const std::string y = kWinogradGradientOutput, columns = kWinogradGradientColumns;
     const auto part = [&](const char* name) { return y + "." + name; };
     const std::string o = loop(y, 0), c = loop(y, 1), down = loop(y, 2), across = loop(y, 3);
-    const int64_t lanes = fitting_lanes(
-        s_.machine().lanes(kBytes), extent_or(s_.place(y).block->axes[0].extent, kLine / kBytes));
-    return s_.apply("split", {o, part("jo"), part("jt")}, {kLine / kBytes}) &&
+    const int64_t lanes =
+        fitting_lanes(s_.machine().lanes(kBytes),
+                      extent_or(s_.place(y).block->axes[0].extent, kCacheLine / kBytes));
+    return s_.apply("split", {o, part("jo"), part("jt")}, {kCacheLine / kBytes}) &&
            s_.apply("split", {part("jt"), part("jc"), part("jv")}, {lanes}) &&
-           s_.apply("split", {c, part("co"), part("ci")}, {kLine / kBytes}) &&
+           s_.apply("split", {c, part("co"), part("ci")}, {kCacheLine / kBytes}) &&
            s_.apply("reorder",
                     {part("jo"), part("co"), part("ci"), part("jc"), down, across, part("jv")}) &&
            s_.apply("compute_at", {columns, part("jc")}) &&

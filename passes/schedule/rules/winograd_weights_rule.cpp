@@ -29,11 +29,11 @@ class WinogradWeightsRule {
         if (loop_of_axis(block, i).empty()) return false;
       const auto loop = [&](size_t axis) { return loop_of_axis(block, axis); };
       const auto part = [&](const char* name) { return rows + "." + name; };
-      constexpr int64_t kLine = 64, kBytes = 4;
-      const int64_t lanes =
-          fitting_lanes(s_.machine().lanes(kBytes), as_int(block.axes[3].extent).value_or(kLine));
+      constexpr int64_t kBytes = 4;
+      const int64_t lanes = fitting_lanes(s_.machine().lanes(kBytes),
+                                          as_int(block.axes[3].extent).value_or(kCacheLine));
       const bool done =
-          s_.apply("split", {loop(3), part("jo"), part("jt")}, {kLine / kBytes}) &&
+          s_.apply("split", {loop(3), part("jo"), part("jt")}, {kCacheLine / kBytes}) &&
           s_.apply("split", {part("jt"), part("jc"), part("jv")}, {lanes}) &&
           s_.apply("reorder", {part("jo"), loop(2), part("jc"), loop(0), loop(1), part("jv")}) &&
           s_.apply("compute_at", {columns, part("jc")}) &&
@@ -42,7 +42,7 @@ class WinogradWeightsRule {
           s_.apply("unroll", {loop(0)}) && s_.apply("unroll", {loop(1)}) &&
           s_.apply("parallelize", {part("jo")});
       // Lines that are stored by halves would be read first.
-      if (done && lanes * kBytes == kLine) store_copy_past_caches(s_, rows);
+      if (done && lanes * kBytes == kCacheLine) store_copy_past_caches(s_, rows);
       return done;
     });
   }
