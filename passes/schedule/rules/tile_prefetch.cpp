@@ -5,6 +5,7 @@
 // next one lies right behind. Without that the first pass over each waits for memory, and those after it compute
 // while memory is idle.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "ir/loops/rewrite.h"
@@ -135,9 +136,33 @@ void TileRule::prefetch() {
       if (!a.write) bring_next(name_, a, hoisted_.back(), stretch_of_terms(a), 0);
     return;
   }
-  if (!hoisted_.empty()) return;
+  if (!hoisted_.empty()) return bring_next_pieces();
   bring_next_tiles();
   bring_next_place();
+}
+
+// Elements of a panel of columns that the blocks of a reduction go by in an iteration, where these lie side by side;
+// else 0.
+int64_t TileRule::piece_of_panel(const BlockAccess& a) const {
+  const BlockPlace p = s_.place(name_);
+  std::vector<std::array<int64_t, 3>> steps;  // stride, extent, of an iteration
+  for (size_t r : reduce_)
+    if (const int64_t n = extent_or(block_.axes[r].extent, 0); n != 1)
+      steps.push_back({a.stride(r).value_or(0), n, moves_inside(p, hoisted_.back(), r)});
+  std::sort(steps.begin(), steps.end());
+  int64_t piece = width_of_panels(a), next = piece;
+  for (const auto& [stride, extent, moves] : steps) {
+    if (stride != next || (moves > 1 && piece != next)) return 0;
+    piece *= moves;
+    next *= extent;
+  }
+  return piece;
+}
+
+void TileRule::bring_next_pieces() {
+  for (const BlockAccess& a : block_accesses(*s_.place(name_).block))
+    if (!a.write && width_of_panels(a) == tile_.vectors * lanes_)
+      bring_next(name_, a, hoisted_.back(), piece_of_panel(a), cycles_inside(hoisted_.back()));
 }
 
 void TileRule::bring_next_tiles() {

@@ -154,6 +154,8 @@ class TileRule : public BlockRule {
   void bring_stream();
   void bring_panel(const BlockAccess& a);
   void bring_line_of_pixels(const BlockAccess& a);
+  int64_t piece_of_panel(const BlockAccess& a) const;
+  void bring_next_pieces();
   void bring_next_tiles();
   void bring_next_place();
   void prefetch();
