@@ -95,13 +95,35 @@ bool ScratchLanes::reach_another(const Store& st, const Expr& index, const Range
   return !last || *last >= *next;
 }
 
+// Do all lanes at `index` stay within the rows, of whatever length, that the loops around the set go by? The places are
+// digits then, of which none runs over into the next one.
+bool ScratchLanes::stays_in_rows_of(const Set& set, const Expr& index, const Ranges& ranges) const {
+  const auto* lanes = index.as<Ramp>();
+  const auto stride = lanes ? as_int(lanes->stride) : std::nullopt;
+  if (!stride) return index.lanes() == 1;
+  const Linear start = to_linear(lanes->base);
+  return std::all_of(set.index.terms.begin(), set.index.terms.end(), [&](const LinearTerm& row) {
+    const int64_t length = row.coefficient;
+    if (length <= 0) return false;
+    Linear within;
+    within.constant = (start.constant % length + length) % length;
+    for (const LinearTerm& t : start.terms)
+      if (t.coefficient % length != 0) within.add(t.factors, t.coefficient);
+    const Interval range = interval(to_expr(within), ranges);
+    const int64_t reach = *stride % length != 0 ? *stride * (index.lanes() - 1) : 0;
+    return range.low && *range.low >= 0 && range.high && *range.high + reach < length;
+  });
+}
+
 bool ScratchLanes::are_unset(const BufferNode& b, const Expr& index, const Expr& mask,
                              const Ranges& ranges) const {
   const auto found = sets_.find(&b);
   if (found == sets_.end()) return false;
   const std::vector<Set>& sets = found->second;
-  if (std::none_of(sets.begin(), sets.end(), [](const Set& set) { return set.conditions.empty(); }))
-    return true;
+  const auto as_masked = [&](const Set& set) {
+    return !set.conditions.empty() && stays_in_rows_of(set, index, ranges);
+  };
+  if (std::all_of(sets.begin(), sets.end(), as_masked)) return true;
   // Here row + first + lane is the index, with columns from first + lane on that are off.
   const auto bound = bound_of(mask);
   const auto* lanes = index.as<Ramp>();

@@ -29,6 +29,7 @@ class ScratchLanes {
     ir::Linear index;
     std::vector<ir::Expr> conditions;
   };
+  bool stays_in_rows_of(const Set& set, const ir::Expr& index, const ir::Ranges& ranges) const;
   bool stays_below(const Set& set, int64_t row, int64_t start, int64_t columns) const;
   std::unordered_map<const ir::BufferNode*, std::vector<Set>> sets_;
   // Told by the constant parts of indices: places that differ by variables are rows of their own.

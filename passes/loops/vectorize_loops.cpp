@@ -104,20 +104,20 @@ class Vectorize : public Rewriter {
     if (!a || !b) return a ? a : b;
     return binary(BinaryOp::kAnd, a, b);
   }
-  // A masked store to a local tile is written whole: a select would force it out of registers.
   Stmt rewrite_store(const Store& st) {
     Expr index = rewrite(st.indices[0]);
     if (index.lanes() == 1 && updates_itself(st)) return combine_lanes(st, index);
     Expr value = rewrite(st.value), mask = st.mask ? rewrite(st.mask) : Expr();
     const bool vector = index.lanes() > 1 || value.lanes() > 1;
     one_by_one_ |= index.lanes() == 1 && (mask_ || (vector && read_.count(st.buffer.get())));
-    const bool is_tile =
-        st.buffer->scope == Scope::kLocal && !scratch_.reach_another(st, index, ranges_);
+    // Lanes beyond the mask of a local tile are scratch: writing them keeps the tile in registers. They are kept,
+    // though, where something may be there already: by the mask, or as sums that are what they were.
+    const bool is_sum = updates_itself(st),
+               is_unset = mask_ && vector && scratch_.are_unset(*st.buffer, index, mask_, ranges_),
+               is_tile = st.buffer->scope == Scope::kLocal && (is_sum || is_unset) &&
+                         !scratch_.reach_another(st, index, ranges_);
     if (vector && mask_ && !is_tile) mask = both(mask, mask_);
-    // Lanes beyond the mask of a local tile are scratch: writing them keeps the tile in registers.
-    // A sum must keep them, though, where they hold what was there before.
-    if (mask_ && is_tile && updates_itself(st) &&
-        (!scratch_.are_unset(*st.buffer, index, mask_, ranges_) || reads_other_local(st)))
+    if (mask_ && is_tile && is_sum && (!is_unset || reads_other_local(st)))
       value = select(mask_, broadcast(value, lanes_), load(st.buffer, {index}));
     if (vector) value = broadcast(value, lanes_);
     if (vector && index.lanes() == 1) index = broadcast(index, lanes_);

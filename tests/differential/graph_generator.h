@@ -9,10 +9,11 @@
 
 namespace tilewright {
 
-// Extents around the widths of vectors and the sizes of register tiles, where remainders begin; few
-// enough elements and products that the interpreter keeps up; a value beyond the bound
-// goes through tanh before it is used.
-inline constexpr int64_t kExtents[] = {1, 2, 3, 5, 7, 8, 13, 16, 17, 31, 33, 64, 97};
+// Extents around the widths of vectors and the sizes of register tiles, where remainders begin, and some that have
+// many divisors; few enough elements and products that the interpreter keeps up; a value beyond the bound goes through
+// tanh before it is used.
+inline constexpr int64_t kExtents[] = {1,  2,  3,  4,  5,  6,  7,  8,  12, 13,
+                                       16, 17, 20, 28, 31, 33, 40, 49, 64, 97};
 inline constexpr int64_t kMostElements = 12000;
 inline constexpr int64_t kMostProducts = 400000;  // multiplications of one contraction
 inline constexpr double kLargestBound = 30;

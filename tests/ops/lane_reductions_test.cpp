@@ -25,6 +25,22 @@ TEST_P(LaneReductions, OfTermsThatAreMultipliedOut) {
       }
 }
 
+// Sums of few terms for two rows of columns each, where what a tile adds up beyond a row would be the next row's.
+TEST_P(LaneReductions, OfRowsWhoseEndsAreInsideOfVectors) {
+  for (const bool logarithm : {false, true})
+    for (const Shape& rows : {Shape{8, 20}, Shape{6, 28}, Shape{4, 12}, Shape{3, 20}, Shape{2, 9}})
+      for (const int64_t terms : {2, 4, 7}) {
+        const Shape shape{rows[0], rows[1], terms};
+        GraphCall call;
+        const auto dy = call.input(random(DType::kFloat32, shape)),
+                   x = call.input(random(DType::kFloat32, shape)),
+                   y = call.op(logarithm ? "log_softmax" : "softmax", {x});
+        call.output(call.op("softmax_gradient", {dy, y}, {{"logarithm", int64_t{logarithm}}}));
+        expect_equal(call, 16.0 * static_cast<double>(terms));
+        if (HasFailure()) return;
+      }
+}
+
 TEST_P(LaneReductions, OfTermsThatAreTheSameInAllLanes) {
   for (const DType t : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kInt64,
                         DType::kInt32, DType::kInt8})

@@ -1,0 +1,72 @@
+// Gradients of random graphs, of all inputs and weights: interpreted against compiled, one thread against three.
+// TILEWRIGHT_GRAPHS=n tries more of them, TILEWRIGHT_SEED=n one alone.
+#include <gtest/gtest.h>
+
+#include "passes/graph/differentiate.h"
+#include "tests/differential/random_graph.h"
+
+namespace tilewright {
+namespace {
+
+using ir::ValueId;
+
+constexpr int kParts = 8;
+
+// What is trained: floats that are given, and constants with more than one element.
+std::vector<ValueId> parameters(const ir::Graph& graph) {
+  std::vector<ValueId> found = graph.inputs;
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const ir::Value& value = graph.values[v];
+    if (value.constant && value.type.rank() > 0) found.push_back(static_cast<ValueId>(v));
+  }
+  std::erase_if(found, [&](ValueId v) { return graph.value(v).type.dtype != DType::kFloat32; });
+  return found;
+}
+
+void check_gradients(uint64_t seed) {
+  const RandomGraph r = make_random_graph(seed);
+  GraphCall call;
+  call.graph = r.graph;
+  call.inputs = r.inputs;
+  const std::vector<ValueId> wanted = parameters(call.graph), results = call.graph.outputs;
+  ValueId loss = ir::kNone;
+  for (const ValueId y : results) {
+    if (call.graph.value(y).type.dtype != DType::kFloat32) continue;
+    const ValueId sum = call.op("reduce_sum", {call.op("sin", {y})}, {{"keepdims", int64_t{0}}});
+    loss = loss == ir::kNone ? sum : call.op("add", {loss, sum});
+  }
+  ASSERT_NE(loss, ir::kNone);
+  const auto gradients = passes::differentiate(call.graph, loss, wanted);
+  ASSERT_TRUE(gradients.ok()) << gradients.error().to_string() << "\n" << describe_graph(r.graph);
+  call.graph.outputs.clear();
+  call.graph.output_names.clear();
+  for (const ValueId g : *gradients) call.output(g);
+  SCOPED_TRACE("TILEWRIGHT_SEED=" + std::to_string(seed) + "\n" + describe_graph(call.graph));
+  auto oracle = interpret_graph(call.graph, call.inputs);
+  ASSERT_TRUE(oracle.ok()) << oracle.error().to_string();
+  const std::vector<double> allowed = tolerances(call.graph, call.inputs, *oracle);
+  auto runs = run_compiled(call.graph, call.inputs, {}, {1, 3});
+  ASSERT_TRUE(runs.ok()) << runs.error().to_string();
+  for (size_t k = 0; k < oracle->outputs.size(); ++k) {
+    auto d = difference((*runs)[0][k], oracle->outputs[k]);
+    ASSERT_TRUE(d.has_value()) << "gradient " << k << ": type, shape, infinities or NaNs differ";
+    EXPECT_LE(*d, allowed[k]) << "gradient " << k;
+    EXPECT_EQ((*runs)[1][k].bytes, (*runs)[0][k].bytes)
+        << "gradient " << k << " depends on the number of threads";
+  }
+}
+
+class RandomGradientGraphs : public testing::TestWithParam<int> {};
+
+TEST_P(RandomGradientGraphs, AreAsInterpreted) {
+  const uint64_t count = from_environment("TILEWRIGHT_GRAPHS", 160);
+  const uint64_t only = from_environment("TILEWRIGHT_SEED", ~uint64_t{0});
+  for (auto seed = static_cast<uint64_t>(GetParam()); seed < count && !HasFailure(); seed += kParts)
+    if (only == ~uint64_t{0}) check_gradients(seed);
+  if (only != ~uint64_t{0} && GetParam() == 0) check_gradients(only);
+}
+
+INSTANTIATE_TEST_SUITE_P(Part, RandomGradientGraphs, testing::Range(0, kParts));
+
+}  // namespace
+}  // namespace tilewright
