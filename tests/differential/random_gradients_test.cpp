@@ -48,13 +48,7 @@ void check_gradients(uint64_t seed) {
   const std::vector<double> allowed = tolerances(call.graph, call.inputs, *oracle);
   auto runs = run_compiled(call.graph, call.inputs, kForms[seed % std::size(kForms)], {1, 3});
   ASSERT_TRUE(runs.ok()) << runs.error().to_string();
-  for (size_t k = 0; k < oracle->outputs.size(); ++k) {
-    auto d = difference((*runs)[0][k], oracle->outputs[k]);
-    ASSERT_TRUE(d.has_value()) << "gradient " << k << ": type, shape, infinities or NaNs differ";
-    EXPECT_LE(*d, allowed[k]) << "gradient " << k;
-    EXPECT_EQ((*runs)[1][k].bytes, (*runs)[0][k].bytes)
-        << "gradient " << k << " depends on the number of threads";
-  }
+  expect_as_interpreted(*runs, *oracle, allowed);
 }
 
 class RandomGradientGraphs : public testing::TestWithParam<int> {};

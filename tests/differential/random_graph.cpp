@@ -1,5 +1,7 @@
 #include "tests/differential/random_graph.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -184,6 +186,17 @@ std::vector<double> tolerances(const ir::Graph& graph, const Tensors& inputs,
   const double roundings = oracle.steps + kUlps * static_cast<double>(graph.nodes.size());
   for (double& g : growth) g = epsilon(DType::kFloat32) * roundings * (oracle.largest + g);
   return growth;
+}
+
+void expect_as_interpreted(const std::vector<Tensors>& runs, const OracleRun& oracle,
+                           const std::vector<double>& allowed) {
+  for (size_t k = 0; k < oracle.outputs.size(); ++k) {
+    auto d = difference(runs[0][k], oracle.outputs[k]);
+    ASSERT_TRUE(d.has_value()) << "output " << k << ": type, shape, infinities or NaNs differ";
+    EXPECT_LE(*d, allowed[k]) << "output " << k;
+    EXPECT_EQ(runs[1][k].bytes, runs[0][k].bytes)
+        << "output " << k << " depends on the number of threads";
+  }
 }
 
 }  // namespace tilewright

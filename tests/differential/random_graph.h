@@ -21,6 +21,10 @@ RandomGraph make_random_graph(uint64_t seed);
 std::vector<double> tolerances(const ir::Graph& graph, const Tensors& inputs,
                                const OracleRun& oracle);
 
+// Expects of runs with one thread and with three that outputs are as interpreted, and the same bits.
+void expect_as_interpreted(const std::vector<Tensors>& runs, const OracleRun& oracle,
+                           const std::vector<double>& allowed);
+
 // The number in an environment variable.
 uint64_t from_environment(const char* name, uint64_t fallback);
 
