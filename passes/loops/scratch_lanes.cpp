@@ -36,6 +36,13 @@ bool keeps_below(const Expr& condition, const Expr& e, int64_t n) {
          can_prove_equal(b->a, e);
 }
 
+// Is something, whatever it is, said to be less than n?
+bool has_bound(const Expr& condition, int64_t n) {
+  const auto* b = condition.as<Binary>();
+  if (b && b->op == BinaryOp::kAnd) return has_bound(b->a, n) || has_bound(b->b, n);
+  return b && b->op == BinaryOp::kLt && as_int(b->b) == n;
+}
+
 // Terms that are multiples of `row`, which is 0 for a buffer of one row, and the others.
 std::pair<Linear, Linear> split_row(const Linear& l, int64_t row) {
   Linear whole, rest;
@@ -120,12 +127,16 @@ bool ScratchLanes::are_unset(const BufferNode& b, const Expr& index, const Expr&
   const auto found = sets_.find(&b);
   if (found == sets_.end()) return false;
   const std::vector<Set>& sets = found->second;
-  const auto as_masked = [&](const Set& set) {
-    return !set.conditions.empty() && stays_in_rows_of(set, index, ranges);
-  };
-  if (std::all_of(sets.begin(), sets.end(), as_masked)) return true;
   // Here row + first + lane is the index, with columns from first + lane on that are off.
   const auto bound = bound_of(mask);
+  const auto as_masked = [&](const Set& set) {
+    const bool alike = !bound || std::any_of(set.conditions.begin(), set.conditions.end(),
+                                             [&](const Expr& condition) {
+                                               return has_bound(condition, bound->columns);
+                                             });
+    return !set.conditions.empty() && alike && stays_in_rows_of(set, index, ranges);
+  };
+  if (std::all_of(sets.begin(), sets.end(), as_masked)) return true;
   const auto* lanes = index.as<Ramp>();
   if (!bound || !lanes || !is_one(lanes->stride)) return false;
   Linear start = to_linear(lanes->base);
