@@ -14,6 +14,11 @@ namespace {
 
 int64_t bytes_beyond_caches(const ScheduleState& s) { return 2 * s.machine().l3_bytes; }
 
+// Is the third cache faster than memory?
+bool uses_third_cache(const ScheduleState& s) {
+  return bytes_of_outer_cache(s.machine()) == s.machine().l3_bytes;
+}
+
 bool is_fill(const Block& b) { return block_accesses(b).size() == 1; }
 
 void store_past_caches(ScheduleState& s, const std::string& block, int64_t fewest_bytes) {
@@ -37,22 +42,23 @@ bool exceeds_caches(const ScheduleState& s, const BufferNode& b) {
   return bytes_of(b) >= bytes_beyond_caches(s);
 }
 bool exceeds_outer_cache(const ScheduleState& s, const BufferNode& b) {
-  const int64_t outer = bytes_of_outer_cache(s.machine());
-  return bytes_of(b) >= (outer == s.machine().l3_bytes ? 2 : 4) * outer;
+  constexpr int64_t kOfSeveralThreads = 4;  // second caches, which keep a part each
+  return uses_third_cache(s) ? exceeds_caches(s, b)
+                             : bytes_of(b) >= kOfSeveralThreads * bytes_of_outer_cache(s.machine());
 }
 void store_past_caches(ScheduleState& s, const std::string& block) {
   if (is_fill(*s.place(block).block)) return store_copy_past_caches(s, block);
   store_past_caches(s, block, bytes_beyond_caches(s));
 }
 void store_copy_past_caches(ScheduleState& s, const std::string& block) {
-  const int64_t outer = bytes_of_outer_cache(s.machine());
-  store_past_caches(s, block, outer == s.machine().l3_bytes ? bytes_beyond_caches(s) : outer);
+  store_past_caches(
+      s, block, uses_third_cache(s) ? bytes_beyond_caches(s) : bytes_of_outer_cache(s.machine()));
 }
 
 // Of less, caches of several threads keep some until it is read.
 void store_temporaries_past_caches(ScheduleState& s) {
+  if (uses_third_cache(s)) return;
   const int64_t outer = bytes_of_outer_cache(s.machine());
-  if (outer == s.machine().l3_bytes) return;
   for (const std::string& name : block_names(s)) {
     const Block& b = *s.place(name).block;
     const auto* st = b.body.as<Store>();
