@@ -61,13 +61,7 @@ void check_random_graph(uint64_t seed) {
   SCOPED_TRACE("TILEWRIGHT_SEED=" + std::to_string(seed) + "\n" + describe_graph(r.graph));
   check_graph(r.graph, r.inputs);
 }
-TEST_P(ExactGraphs, KeepEveryBit) {
-  const uint64_t count = from_environment("TILEWRIGHT_GRAPHS", 80);
-  const uint64_t only = from_environment("TILEWRIGHT_SEED", ~uint64_t{0});
-  for (auto seed = static_cast<uint64_t>(GetParam()); seed < count && !HasFailure(); seed += kParts)
-    if (only == ~uint64_t{0}) check_random_graph(seed);
-  if (only != ~uint64_t{0} && GetParam() == 0) check_random_graph(only);
-}
+TEST_P(ExactGraphs, KeepEveryBit) { check_seeds(GetParam(), kParts, 80, check_random_graph); }
 INSTANTIATE_TEST_SUITE_P(Part, ExactGraphs, testing::Range(0, kParts));
 
 // What layouts, tiles and cuts of reductions could change.

@@ -54,11 +54,7 @@ void check_gradients(uint64_t seed) {
 class RandomGradientGraphs : public testing::TestWithParam<int> {};
 
 TEST_P(RandomGradientGraphs, AreAsInterpreted) {
-  const uint64_t count = from_environment("TILEWRIGHT_GRAPHS", 160);
-  const uint64_t only = from_environment("TILEWRIGHT_SEED", ~uint64_t{0});
-  for (auto seed = static_cast<uint64_t>(GetParam()); seed < count && !HasFailure(); seed += kParts)
-    if (only == ~uint64_t{0}) check_gradients(seed);
-  if (only != ~uint64_t{0} && GetParam() == 0) check_gradients(only);
+  check_seeds(GetParam(), kParts, 160, check_gradients);
 }
 
 INSTANTIATE_TEST_SUITE_P(Part, RandomGradientGraphs, testing::Range(0, kParts));

@@ -199,4 +199,16 @@ void expect_as_interpreted(const std::vector<Tensors>& runs, const OracleRun& or
   }
 }
 
+void check_seeds(int part, int parts, uint64_t count, void (*check)(uint64_t seed)) {
+  const uint64_t only = from_environment("TILEWRIGHT_SEED", ~uint64_t{0});
+  if (only != ~uint64_t{0}) {
+    if (part == 0) check(only);
+    return;
+  }
+  const uint64_t end = from_environment("TILEWRIGHT_GRAPHS", count);
+  for (auto seed = static_cast<uint64_t>(part); seed < end && !testing::Test::HasFailure();
+       seed += static_cast<uint64_t>(parts))
+    check(seed);
+}
+
 }  // namespace tilewright

@@ -25,6 +25,9 @@ std::vector<double> tolerances(const ir::Graph& graph, const Tensors& inputs,
 void expect_as_interpreted(const std::vector<Tensors>& runs, const OracleRun& oracle,
                            const std::vector<double>& allowed);
 
+// Checks a part of the seeds below TILEWRIGHT_GRAPHS, or `count`, until one fails; TILEWRIGHT_SEED alone, in the first.
+void check_seeds(int part, int parts, uint64_t count, void (*check)(uint64_t seed));
+
 // The number in an environment variable.
 uint64_t from_environment(const char* name, uint64_t fallback);
 

@@ -28,13 +28,7 @@ void check_graph(uint64_t seed) {
 
 class RandomGraphs : public testing::TestWithParam<int> {};
 
-TEST_P(RandomGraphs, AgreeInAllForms) {
-  const uint64_t count = from_environment("TILEWRIGHT_GRAPHS", 200);
-  const uint64_t only = from_environment("TILEWRIGHT_SEED", ~uint64_t{0});
-  for (auto seed = static_cast<uint64_t>(GetParam()); seed < count && !HasFailure(); seed += kParts)
-    if (only == ~uint64_t{0}) check_graph(seed);
-  if (only != ~uint64_t{0} && GetParam() == 0) check_graph(only);
-}
+TEST_P(RandomGraphs, AgreeInAllForms) { check_seeds(GetParam(), kParts, 200, check_graph); }
 
 INSTANTIATE_TEST_SUITE_P(Part, RandomGraphs, testing::Range(0, kParts));
 
