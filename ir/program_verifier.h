@@ -1,5 +1,5 @@
 // The rules of programs (verify_program.h): structure in verify_program.cpp, what depends on the
-// order of instructions in verify_program_order.cpp.
+// order of instructions in verify_program_order.cpp, layouts in verify_program_layouts.cpp.
 #pragma once
 
 #include <set>
@@ -11,6 +11,9 @@
 #include "runtime/core/result.h"
 
 namespace tilewright::ir {
+
+// "row-major", or the layout as text.
+std::string layout_text(const Layout& layout);
 
 // A forward dataflow analysis over blocks: the State before each instruction, merged by
 // intersection where branches meet.
@@ -41,6 +44,11 @@ class ProgramVerifier {
   void buffer(int32_t number);
   void offset(int32_t number);
   void signature();
+  // verify_program_layouts.cpp: buffers that share memory, and those between which bytes are copied.
+  void view_layout(int32_t number);
+  void same_layout(int32_t a, int32_t b);
+  void row_major(int32_t b, const char* what);
+  void layouts(const ProgramInstruction& x);
   void call(const CallInstruction& x);
   bool structure();
 

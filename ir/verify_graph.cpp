@@ -8,8 +8,10 @@
 #include <unordered_set>
 
 #include "ir/graph/op.h"
+#include "ir/graph/view_layouts.h"
 #include "ir/loops/rewrite.h"
 #include "ir/module_text/printer_graph.h"
+#include "ir/ops/known_ops.h"
 #include "ir/text/printer_loops.h"
 
 namespace tilewright::ir {
@@ -37,7 +39,10 @@ class GraphVerifier {
     for (size_t i = 0; i < g_.nodes.size(); ++i) node(g_.nodes[i], static_cast<int32_t>(i));
     node_ = nullptr;
     place_ = "outputs";
-    for (ValueId v : g_.outputs) use(v, [] { return std::string("an output of the graph"); });
+    for (ValueId v : g_.outputs) {
+      use(v, [] { return std::string("an output of the graph"); });
+      row_major(v);
+    }
     require(g_.output_names.size() == g_.outputs.size(), [&] {
       return std::to_string(g_.outputs.size()) + " outputs have " +
              std::to_string(g_.output_names.size()) + " names";
@@ -125,6 +130,7 @@ class GraphVerifier {
           if (e.kind() == NodeKind::kVar) symbols_.insert(e.get());
         });
     type(g_.value(v));
+    row_major(v);
   }
   void constant(ValueId v) {
     place_ = "constants";
@@ -187,10 +193,41 @@ class GraphVerifier {
     if (!require(n.op != nullptr, "there is no operator")) return;
     operands(n);
     for (const auto& [key, value] : n.attributes) attribute(n, key, value);
+    shared_memory(n);
     for (const auto& r : n.regions)
       if (require(r != nullptr, "a region is missing"))
         GraphVerifier(*r, stage_, symbols_, violations_).run();
     if (stage_ == GraphStage::kTyped && violations_.size() == before) inferred(n);
+  }
+  // Whoever else names the elements finds them in this order.
+  void row_major(ValueId v) {
+    if (v == kNone || !in_range(v)) return;
+    const Value& value = g_.value(v);
+    require(fits(value) && is_row_major(value.layout, value.type), [&] {
+      return name_of(v) + " is laid out as " + to_text(value.layout) + ", expected row-major";
+    });
+  }
+  static bool fits(const Value& v) {
+    return std::all_of(v.layout.begin(), v.layout.end(),
+                       [&](const LayoutAxis& a) { return a.fits(v.type.rank()); });
+  }
+  // Values that lie in one another's memory, or that the run reads by itself.
+  void shared_memory(const Node& n) {
+    if (!n.regions.empty()) {
+      for (ValueId v : n.inputs) row_major(v);
+      for (ValueId v : n.outputs) row_major(v);
+    }
+    if (n.op != ops::checked_indices() || n.inputs.size() < 2 || n.outputs.empty()) return;
+    row_major(n.inputs[1]);
+    if (!in_range(n.inputs[0]) || !in_range(n.outputs[0])) return;
+    const Value &from = g_.value(n.inputs[0]), &to = g_.value(n.outputs[0]);
+    require(from.layout == to.layout ||
+                (fits(from) && fits(to) && from.type.rank() == to.type.rank() &&
+                 is_same_order(from.layout, to.layout, from.type)),
+            [&] {
+              return name_of(n.outputs[0]) + " is laid out as " + to_text(to.layout) + ", expected " +
+                     to_text(from.layout) + " as " + name_of(n.inputs[0]) + ", in whose memory it lies";
+            });
   }
   void operands(const Node& n) {
     const auto& defs = n.op->operands;

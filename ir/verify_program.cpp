@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/graph/view_layouts.h"
 #include "ir/loops/layout.h"
 #include "ir/loops/rewrite.h"
 #include "ir/module_text/printer_graph.h"
@@ -44,6 +45,7 @@ void ProgramVerifier::buffer(int32_t number) {
   if (b.alias_of >= 0) {
     if (storage_root(p_, number) < 0)
       return report(who(number) + " is a view of no buffer's storage");
+    view_layout(number);
     if (b.kind == StorageKind::kInput || b.kind == StorageKind::kConstant || b.dynamic)
       report(who(number) + " is a view and an input, a constant or dynamic");
   }
@@ -82,14 +84,17 @@ void ProgramVerifier::signature() {
   for (const int32_t b : p_.inputs) {
     if (!is_buffer(b, "an input")) continue;
     if (at(b).kind != StorageKind::kInput) report(who(b) + " is listed as an input and is none");
+    row_major(b, "is an input");
     if (!inputs.insert(b).second) report(who(b) + " is listed as an input twice");
   }
   for (size_t b = 0; b < p_.buffers.size(); ++b)
     if (p_.buffers[b].kind == StorageKind::kInput && !inputs.count(static_cast<int32_t>(b)))
       report(who(static_cast<int32_t>(b)) + " is an input that is not listed");
   for (const int32_t b : p_.outputs)
-    if (is_buffer(b, "an output") && at(b).alias_offset != 0)
-      report(who(b) + " is an output and begins within what it views");
+    if (is_buffer(b, "an output")) {
+      row_major(b, "is an output");
+      if (at(b).alias_offset != 0) report(who(b) + " is an output and begins within what it views");
+    }
 }
 
 void ProgramVerifier::call(const CallInstruction& x) {
@@ -117,6 +122,11 @@ void ProgramVerifier::call(const CallInstruction& x) {
       report(k.name + " stores to " + who(root) + ", which cannot be written");
     Shape extents;
     for (const Expr& d : k.params[p]->shape) extents.push_back(as_int(d).value_or(-1));
+    const TensorType stored{k.params[p]->dtype, k.params[p]->shape};
+    if (k.params[p]->layout != at(x.buffers[p]).layout &&
+        !is_same_order(k.params[p]->layout, at(x.buffers[p]).layout, stored))
+      report(who(x.buffers[p]) + ", " + layout_text(at(x.buffers[p]).layout) + ", is given to " + param +
+             ", " + layout_text(k.params[p]->layout));
     const auto elements = as_int(at(x.buffers[p]).elements);
     if (elements && std::count(extents.begin(), extents.end(), -1) == 0 &&
         storage_elements(k.params[p]->layout, extents) != *elements)
@@ -163,6 +173,12 @@ Status ProgramVerifier::run() {
   for (size_t b = 0; b < p_.buffers.size(); ++b) buffer(static_cast<int32_t>(b));
   signature();
   if (structure() && found_ == 0) {
+    for (size_t b = 0; b < p_.blocks.size(); ++b)
+      for (size_t i = 0; i < p_.blocks[b].size(); ++i) {
+        stand_at(b, i);
+        layouts(p_.blocks[b][i]);
+      }
+    place_.clear();
     order();
     lifetimes();
   }

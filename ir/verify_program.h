@@ -11,10 +11,18 @@
 //    is neither an input nor a constant nor dynamic.
 //  - The inputs are the buffers of kind input, each once; their extents name the symbols that a run
 //    begins with.
+//  - A view has the layout that its elements have in what it views: index for index, reshaped, transposed
+//    or as a part (ViewMap). A part lies within the other's storage.
+//  - Inputs and results are row-major.
 // Calls
 //  - A call names a kernel, and a profile where it has one. It has as many buffers and scalars as
-//    the kernel has parameters and scalars; the element types agree, and constant storage sizes do.
+//    the kernel has parameters and scalars; the element types agree, and constant storage sizes and
+//    layouts do.
 //  - A kernel stores to no input, constant or run key.
+// Copies and loops
+//  - A copy is between buffers of one type and layout, and so is what a loop carries from one iteration
+//    to the next. What it stacks, and what the run reads by itself (conditions, trip counts, symbols,
+//    the farthest indices), is row-major.
 // Blocks
 //  - The first block is the main one, which nothing enters; each other is entered by exactly one
 //    branch or loop, so that none enters itself.

@@ -6,7 +6,7 @@
 #include "ir/loops/rewrite.h"
 #include "ir/ops/control_flow.h"
 #include "ir/ops/known_ops.h"
-#include "passes/analysis/view_layouts.h"
+#include "ir/graph/view_layouts.h"
 #include "passes/planner.h"
 
 namespace tilewright::passes {
@@ -81,6 +81,7 @@ Status Planner::emit_check(GraphPlan& g, const Node& node) {
                                 std::get<std::string>(node.attributes.at("node"))};
   const int32_t view = buffer(g, node.outputs[0]);
   at(view).alias_of = check.indices;
+  at(view).view = {};
   at(view).dynamic = false;
   push(g, std::move(check));
   return {};

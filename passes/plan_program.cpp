@@ -8,6 +8,7 @@
 #include "ir/loops/compare.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
+#include "ir/ops/known_ops.h"
 #include "ir/program/kernel_name.h"
 #include "ir/text/printer_loops.h"
 #include "passes/count_operations.h"
@@ -23,6 +24,13 @@ using namespace ir;
 namespace {
 
 constexpr int64_t kMostDynamicElements = int64_t{1} << 40;
+
+// Of a reshape or transpose.
+ViewMap map_of_view(const Graph& graph, const Node& node) {
+  if (node.op != ops::transpose()) return {ViewMap::Kind::kReshaped, {}, {}};
+  const std::vector<int64_t> perm = NodeView(graph, node).attr_ints("perm");
+  return {ViewMap::Kind::kTransposed, {perm.begin(), perm.end()}, {}};
+}
 
 }  // namespace
 
@@ -75,6 +83,7 @@ std::vector<std::pair<int32_t, int32_t>> Planner::declare_outputs(GraphPlan& g) 
       view.constant = nullptr;
       view.alias_of = b;
       view.alias_offset = 0;
+      view.view = {};
       view.dynamic = false;
       b = new_buffer(std::move(view));
     } else if (at(b).alias_of < 0) {
@@ -121,6 +130,7 @@ int32_t Planner::buffer(GraphPlan& g, ValueId v) {
   if (placed != g.aliases.end()) {
     b.alias_of = buffer(g, placed->second.in);
     b.alias_offset = *placed->second.offset;
+    b.view = {ViewMap::Kind::kPart, placed->second.dim, placed->second.step};
   }
   if (value.constant) {
     b.kind = StorageKind::kConstant;
@@ -154,6 +164,7 @@ Status Planner::emit(GraphPlan& g, PlanStep& s) {
     case PlanStep::kView: {
       const int32_t from = buffer(g, s.group.params[0]), to = buffer(g, s.group.params[1]);
       at(to).alias_of = from;
+      at(to).view = map_of_view(g.graph, node);
       at(to).dynamic = false;
       return {};
     }

@@ -3,7 +3,7 @@
 #include <iterator>
 
 #include "ir/ops/known_ops.h"
-#include "passes/analysis/view_layouts.h"
+#include "ir/graph/view_layouts.h"
 #include "passes/planner.h"
 
 namespace tilewright::passes {

@@ -50,6 +50,7 @@ class UpdateInPlace {
       kept.kind = kind;
       kept.alias_of = -1;
       kept.alias_offset = 0;
+      kept.view = {};
       kept.updated = false;
       first.push_back(CopyInstruction{static_cast<int32_t>(p_.buffers.size()), b});
       b = static_cast<int32_t>(p_.buffers.size());
@@ -162,6 +163,7 @@ class UpdateInPlace {
     own.kind = StorageKind::kTemporary;
     own.alias_of = -1;
     own.alias_offset = 0;
+    own.view = {};
     const auto number = static_cast<int32_t>(p_.buffers.size());
     copied_.emplace(writer, CopyInstruction{call.buffers[k], number});
     call.buffers[k] = number;

@@ -67,7 +67,11 @@ class VerifyPlan {
       report(v, "has no start in some dimension of " + name_of(g_.graph, p.in));
     if (p.dim.size() != static_cast<size_t>(g_.graph.value(v).type.rank()) ||
         p.step.size() != p.dim.size())
-      report(v, "has a dimension without a place");
+      return report(v, "has a dimension without a place");
+    const Value &value = g_.graph.value(v), &whole = g_.graph.value(p.in);
+    if (value.type.dtype != whole.type.dtype) report(v, "lies among elements of another type");
+    if (p.offset && offset_of(value, whole, p) != p.offset)
+      report(v, "has another order in memory than " + name_of(g_.graph, p.in) + ", in which it lies");
   }
   void check_order() {
     std::map<ValueId, size_t> made;

@@ -32,6 +32,7 @@ class ProgramParser {
 
   void declare_buffer(StorageKind kind);
   void statement();
+  ViewMap view();
   Kernel kernel();
   ProfileEntry profile();
   ProgramInstruction instruction();
@@ -133,6 +134,7 @@ void ProgramParser::declare_buffer(StorageKind kind) {
   if (c_.accept_word("of")) {
     b.alias_of = buffer();
     if (c_.accept_word("at")) b.alias_offset = signed_number("the byte where a view begins");
+    b.view = view();
   }
   b.dynamic = c_.accept_word("dynamic");
   b.updated = c_.accept_word("updated");
@@ -150,6 +152,23 @@ void ProgramParser::declare_buffer(StorageKind kind) {
     if (c_.ok()) b.constant = constants_[n];
   }
   p_.buffers.push_back(std::move(b));
+}
+
+ViewMap ProgramParser::view() {
+  ViewMap v;
+  if (c_.accept_word("reshaped")) v.kind = ViewMap::Kind::kReshaped;
+  if (c_.accept_word("transposed")) {
+    v.kind = ViewMap::Kind::kTransposed;
+    list([&] { v.dims.push_back(number("a dimension")); });
+  } else if (c_.accept_word("by")) {
+    v.kind = ViewMap::Kind::kPart;
+    list([&] {
+      v.steps.push_back(signed_number("a step in elements"));
+      c_.expect_word("of");
+      v.dims.push_back(number("a dimension"));
+    });
+  }
+  return v;
 }
 
 Kernel ProgramParser::kernel() {

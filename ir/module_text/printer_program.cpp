@@ -64,11 +64,26 @@ class ProgramPrinter {
     out_ += " elements " + expr(b.elements);
     if (b.alias_of >= 0) out_ += " of " + id(b.alias_of);
     if (b.alias_offset != 0) out_ += " at " + std::to_string(b.alias_offset);
+    view(b.view);
     if (b.dynamic) out_ += " dynamic";
     if (b.updated) out_ += " updated";
     out_ += " live " + std::to_string(b.first_use) + ".." + std::to_string(b.last_use);
     if (b.constant) out_ += " = #" + std::to_string(constant(b.constant));
     out_ += "\n";
+  }
+  void view(const ViewMap& v) {
+    switch (v.kind) {
+      case ViewMap::Kind::kSame: return;
+      case ViewMap::Kind::kReshaped: out_ += " reshaped"; return;
+      case ViewMap::Kind::kTransposed: out_ += " transposed ("; break;
+      case ViewMap::Kind::kPart: out_ += " by ("; break;
+    }
+    for (size_t d = 0; d < v.dims.size(); ++d) {
+      if (d) out_ += ", ";
+      if (d < v.steps.size()) out_ += std::to_string(v.steps[d]) + " of ";
+      out_ += std::to_string(v.dims[d]);
+    }
+    out_ += ")";
   }
   size_t constant(const ConstantRef& c) {
     const auto at = std::find(constants_.begin(), constants_.end(), c);

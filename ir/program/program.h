@@ -14,6 +14,17 @@ namespace tilewright::ir {
 // kRunKey: two words that the session gives for each run, as random numbers want them.
 enum class StorageKind : uint8_t { kInput, kOutput, kConstant, kTemporary, kRunKey };
 
+// How the elements of a view correspond to those of the buffer that it views. The layouts of both agree
+// with it: an element has one place in memory, whichever of the two names it.
+struct ViewMap {
+  // kSame: index for index. kReshaped: element for element, both in row-major order. kTransposed: dimension
+  // d of the view is dims[d] of the other. kPart: dimension d of the view runs along dims[d] of the other,
+  // steps[d] elements at a time.
+  enum class Kind : uint8_t { kSame, kReshaped, kTransposed, kPart } kind = Kind::kSame;
+  std::vector<int> dims;
+  std::vector<int64_t> steps;
+};
+
 // A tensor of the run: an input, a result, a weight or what lies between. Instructions name it by
 // its place in Program::buffers.
 struct ProgramBuffer {
@@ -27,6 +38,7 @@ struct ProgramBuffer {
   ConstantRef constant;   // kConstant: row-major contents; laid out by `layout` in the executable
   int32_t alias_of = -1;  // a view of another buffer, from this byte of it on
   int64_t alias_offset = 0;
+  ViewMap view;           // of a view
   bool dynamic = false;   // its size depends on a symbol that the run defines
   bool updated = false;   // kInput: a run may store to it
   int32_t first_use = 0, last_use = 0;  // instructions of the main block, both included

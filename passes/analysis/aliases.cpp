@@ -18,7 +18,7 @@
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/known_ops.h"
-#include "passes/analysis/view_layouts.h"
+#include "ir/graph/view_layouts.h"
 
 namespace tilewright::passes {
 

@@ -1,11 +1,10 @@
 #include "passes/analysis/placement.h"
 
 #include "ir/graph/op.h"
-#include "ir/loops/layout.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/known_ops.h"
 #include "ir/ops/slicing.h"
-#include "passes/analysis/view_layouts.h"
+#include "ir/graph/view_layouts.h"
 #include "runtime/core/memory.h"
 
 namespace tilewright::passes {
@@ -14,17 +13,6 @@ using namespace ir;
 
 namespace {
 
-// Elements from one index to the next, by dimension; nothing where blocks or unknown extents forbid.
-std::optional<std::vector<int64_t>> strides_of(const Value& v) {
-  const auto shape = constant_shape(v.type);
-  if (!shape) return std::nullopt;
-  std::vector<int64_t> strides(shape->size(), 0);
-  for (const PhysicalAxis& a : physical_axes(v.layout, *shape)) {
-    if (a.divisor != 1 || a.modulus != 0) return std::nullopt;
-    strides[static_cast<size_t>(a.dim)] = a.stride;
-  }
-  return strides;
-}
 // How a reshape of `whole` to `dims` lies in it.
 std::optional<Placement> placement_of_reshape(ValueId in, const std::vector<Expr>& whole,
                                               const std::vector<Expr>& dims) {
@@ -78,7 +66,8 @@ Placement compose(const Placement& inner, const Placement& outer) {
 }
 
 std::optional<int64_t> offset_of(const Value& value, const Value& whole, const Placement& p) {
-  const auto own = strides_of(value), outer = strides_of(whole);
+  const auto own = strides_of(value.type, value.layout),
+             outer = strides_of(whole.type, whole.layout);
   if (!own || !outer || value.type.dtype != whole.type.dtype) return std::nullopt;
   for (size_t d = 0; d < own->size(); ++d) {
     const int64_t extent = *as_int(value.type.dims[d]);

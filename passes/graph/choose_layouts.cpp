@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "ir/graph/op.h"
-#include "passes/analysis/view_layouts.h"
+#include "ir/graph/view_layouts.h"
 #include "passes/graph/layout_cost.h"
 #include "passes/graph/pack_operands.h"
 #include "passes/graph/rewrite_graph.h"
@@ -183,6 +183,8 @@ class ChooseLayouts : public GraphRewriter {
       for (ValueId v : n.outputs)
         if (v != kNone) keep_row_major(v);
     if (n.op == ops::transpose()) place_transpose(n);
+    if (n.op == ops::checked_indices())  // the indices themselves, in their memory
+      graph_.value(n.outputs[0]).layout = graph_.value(n.inputs[0]).layout;
     push(std::move(n));
   }
   bool lies_row_major(ValueId v) const { return is_row_major(graph_.value(v).layout, type(v)); }

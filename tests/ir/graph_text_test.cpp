@@ -245,6 +245,17 @@ TEST(VerifyGraph, EachRule) {
     g.value(x).type.dims[1] = Expr(5);
   });  // the operator refuses its operands
 
+  // Values that others read in place.
+  const auto turned = [](Value& v) { v.layout = {{1, 1, 0}, {0, 1, 0}}; };
+  expect("'x' is laid out as layout(d1, d0), expected row-major",
+         [&](Graph& g) { turned(g.value(x)); });
+  expect("is laid out as layout(d1, d0), expected row-major",
+         [&](Graph& g) { turned(g.value(g.outputs[0])); });
+  expect("'h' is laid out as layout(d1, d0), expected row-major", [&](Graph& g) {
+    turned(g.value(h));
+    g.nodes[1].regions.push_back(std::make_shared<Graph>(good));
+  });
+
   Graph region = good;
   auto inner = std::make_shared<Graph>(good);
   inner->name = "inner";
@@ -255,6 +266,27 @@ TEST(VerifyGraph, EachRule) {
   Graph untyped = good;
   untyped.value(h).type.dims = {Var("unknown")};
   EXPECT_EQ(violations(untyped, GraphStage::kImported), "");
+}
+
+// Checked indices lie in the memory of those that they check.
+TEST(VerifyGraph, ChecksKeepTheLayoutOfIndices) {
+  constexpr const char* kChecked = R"(graph g {
+  input x: i64[3, 4]
+  y: i64[3, 4] layout(d1, d0) = identity(x)
+  f: u64[1] = farthest_index(x) {extents = extents[5]}
+  c: i64[3, 4] layout(d1, d0) = checked_indices(y, f) {dim = 0, extents = extents[5], node = "n"}
+  z: i64[3, 4] = identity(c)
+  output z as "z"
+}
+)";
+  const Graph good = parsed(kChecked);
+  EXPECT_EQ(violations(good), "");
+  Graph broken = good;
+  broken.value(broken.nodes[2].outputs[0]).layout.clear();
+  expect_phrase(violations(broken), "in whose memory it lies");
+  broken = good;
+  broken.value(broken.nodes[0].outputs[0]).layout.clear();
+  expect_phrase(violations(broken), "in whose memory it lies");
 }
 
 }  // namespace

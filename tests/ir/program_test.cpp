@@ -20,11 +20,14 @@ constexpr const char* kWhole = R"(program whole standard symbols(n, m, count) {
   temporary b6 "state": f32[4] elements 4 live 7..11
   temporary b7 "next": f32[4] elements 4 live 9..9
   output b8 "rows": f32[count, 4] elements count * 4 dynamic live 9..11
-  temporary b9 "flat": f32[count * 4] elements count * 4 of b8 live 9..11
+  temporary b9 "flat": f32[count * 4] elements count * 4 of b8 reshaped live 9..11
   run_key b10 "key": i64[2] elements 2 live 0..0
   temporary b11 "trips": i64[] elements 1 live 1..9
   temporary b12 "wide": f32[32] elements 32 live 7..7
-  temporary b13 "half": f32[16] elements 16 of b12 at 64 live 7..7
+  temporary b13 "half": f32[16] elements 16 of b12 at 64 by (1 of 0) live 7..7
+  temporary b14 "square": f32[2, 2] elements 4 of b6 reshaped live 7..11
+  temporary b15 "turned": f32[2, 2] layout(d1, d0) elements 4 of b14 transposed (1, 0) live 7..11
+  temporary b16 "checked": f32[2, 2] layout(d1, d0) elements 4 of b15 live 7..11
   inputs(b0)
   outputs(b9, b6)
 kernel k0_set(W: f32[4], S: i64[1], F: bool[], T: i64[]) {
@@ -159,9 +162,9 @@ TEST(VerifyProgram, EachRuleIsChecked) {
       // Buffers.
       {" = #0", "", "b1 'w' is a constant without contents"},
       {"\"w\": f32[4]", "\"w\": f32[2, 2]", "the contents of b1 'w' are f32[4]"},
-      {"of b8 live", "of b9 live", "b9 'flat' is a view of no buffer's storage"},
-      {"of b8 live", "of b99 live", "b9 'flat' is a view of no buffer's storage"},
-      {"of b8 live", "of b8 dynamic live", "b9 'flat' is a view and"},
+      {"of b8 reshaped", "of b9 reshaped", "b9 'flat' is a view of no buffer's storage"},
+      {"of b8 reshaped", "of b99 reshaped", "b9 'flat' is a view of no buffer's storage"},
+      {"of b8 reshaped live", "of b8 reshaped dynamic live", "b9 'flat' is a view and"},
       {"of b12 at 64", "of b12 at 60", "begins at byte 60, which is no multiple of 64"},
       {"of b12 at 64", "of b12 at -64", "begins at byte -64, which is no multiple of 64"},
       {"of b12 at 64", "of b12 at 128",
@@ -171,6 +174,33 @@ TEST(VerifyProgram, EachRuleIsChecked) {
        "begins at byte 64 of what has no size that is known"},
       {"outputs(b9, b6)", "outputs(b9, b13)",
        "b13 'half' is an output and begins within what it views"},
+      // Layouts: one case for each way to share memory.
+      {"f32[2, 2] elements 4 of b6", "f32[2, 2] layout(d1, d0) elements 4 of b6",
+       "b14 'square', f32[2, 2] layout(d1, d0), has another order in memory than b6 'state'"},
+      {"layout(d1, d0) elements 4 of b14", "elements 4 of b14",
+       "b15 'turned', f32[2, 2] row-major, has another order in memory than b14 'square'"},
+      {"transposed (1, 0)", "transposed (0, 1)", "b15 'turned', f32[2, 2] layout(d1, d0), has"},
+      {"transposed (1, 0)", "transposed (1, 1)", "b15 'turned', f32[2, 2] layout(d1, d0), has"},
+      {"layout(d1, d0) elements 4 of b15", "elements 4 of b15",
+       "b16 'checked', f32[2, 2] row-major, has another order in memory than b15 'turned'"},
+      {"f32[2, 2] layout(d1, d0) elements 4 of b15", "f32[4] elements 4 of b15",
+       "b16 'checked', f32[4] row-major, has another order in memory than b15 'turned'"},
+      {"by (1 of 0)", "by (2 of 0)", "b13 'half', f32[16] row-major, has another order"},
+      {"by (1 of 0)", "by (1 of 1)", "b13 'half', f32[16] row-major, has another order"},
+      {"by (1 of 0)", "by ()", "b13 'half', f32[16] row-major, has another order"},
+      {"f32[16] elements 16 of b12", "i32[16] elements 16 of b12", "b13 'half', i32[16] row-major"},
+      {"\"next\": f32[4] elements", "\"next\": f32[2, 2] elements",
+       "b6 'state', f32[4] row-major, gets the bytes of b7 'next', f32[2, 2] row-major"},
+      {"copy b6 = b1", "copy b6 = b16",
+       "b6 'state', f32[4] row-major, gets the bytes of b16 'checked'"},
+      {"scans(b8 = b7)", "scans(b8 = b16)", "b16 'checked' is stacked by a loop and is laid out"},
+      {"farthest b11", "farthest b16", "b16 'checked' tells the farthest indices and is laid out"},
+      {"define m = b2[0]", "define m = b16[0]", "b16 'checked' defines a symbol and is laid out"},
+      {"outputs(b9, b6)", "outputs(b9, b16)", "b16 'checked' is an output and is laid out as"},
+      {"\"x\": f32[n] elements n", "\"x\": f32[n, n] layout(d1, d0) elements n * n",
+       "b0 'x' is an input and is laid out as layout(d1, d0)"},
+      {"(A: f32[4], B", "(A: f32[2, 2] layout(d1, d0), B",
+       "b6 'state', row-major, is given to parameter 'A' of k2_add, layout(d1, d0)"},
       {"inputs(b0)", "inputs(b0, b2)", "b2 'sizes' is listed as an input and is none"},
       {"inputs(b0)", "inputs(b0, b0)", "b0 'x' is listed as an input twice"},
       {"inputs(b0)", "inputs()", "b0 'x' is an input that is not listed"},

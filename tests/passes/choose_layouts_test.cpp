@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "passes/analysis/view_layouts.h"
+#include "ir/graph/view_layouts.h"
 #include "passes/build_loops.h"
 #include "passes/decisions/decisions.h"
 #include "tests/passes/graph_check.h"

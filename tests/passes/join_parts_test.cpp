@@ -112,7 +112,16 @@ TEST(ChooseAliases, PaddingThatIsCopied) {
   // Another mode, a part cut away, and a result of the graph.
   expect_apart(padded("[0, 0, 1, 1, 0, 0, 0, 1]", "", "f32[1, 16, 5, 6]", "{mode = \"edge\"}"));
   expect_apart(padded("[0, 0, 1, 1, 0, 0, 0, -1]", "", "f32[1, 16, 5, 4]"));
-  expect_apart(padded("[0, 0, 1, 1, 0, 0, 0, 1]", "  output r as \"r\"\n"));
+  const std::string rows = R"(  input x: f32[1, 4, 4, 16]
+  const p: i64[8] = [0, 1, 1, 0, 0, 0, 1, 0]
+  r: f32[1, 4, 4, 16] = relu(x) group 0
+  y: f32[1, 5, 6, 16] = pad(r, p) {mode = "constant"} group 1
+  z: f32[1, 5, 6, 16] = neg(y) group 2
+  output z as "z"
+)";
+  expect_placed(
+      rows, "  r lies in y at (0, 1, 1, 0) by (1 of d0, 1 of d1, 1 of d2, 1 of d3) a part of y\n");
+  expect_apart(rows + "  output r as \"r\"\n");
 }
 
 }  // namespace

@@ -58,6 +58,26 @@ TEST_F(PlanPasses, EachLeavesWhatItsNameSays) {
   EXPECT_NE(texts[3].find("placed (x, from, to) -> (s)"), std::string::npos) << texts[3];
 }
 
+// A part lies in the other value as it would in memory of its own.
+TEST_F(PlanPasses, APartInAnotherOrderBreaksARule) {
+  GraphPlan plan(graph_, 0);
+  plan.aliases = choose_aliases(graph_);
+  ASSERT_EQ(plan.aliases.size(), 1u);
+  EXPECT_TRUE(verify(plan, false).ok());
+  for (int way = 0; way < 3; ++way) {
+    ir::Graph other = graph_;
+    GraphPlan broken(other, 0);
+    broken.aliases = plan.aliases;
+    auto& [v, placement] = *broken.aliases.begin();
+    if (way == 0) other.value(v).layout = ir::permuted_layout({1, 0});
+    if (way == 1) other.value(placement.in).layout = ir::permuted_layout({1, 0});
+    if (way == 2) placement.offset = 64;
+    Status s = verify(broken, false);
+    ASSERT_FALSE(s.ok()) << way;
+    EXPECT_NE(s.error().notes[0].find("s has another order in memory than x"), std::string::npos);
+  }
+}
+
 TEST_F(PlanPasses, ABrokenPlanNamesThePassAndReplays) {
   constexpr PlanPass kBroken[] = {
       {"choose_aliases", false, [](GraphPlan& g) { g.aliases = choose_aliases(g.graph); }},

@@ -1,17 +1,16 @@
 // When a reshape or transpose of a value in some layout is a view, i.e. moves no byte: dimensions
 // are matched in groups of equal products ([6, 4] and [2, 3, 4] match as 6 = 2*3 and 4 = 4), and a
 // group must be contiguous in the layout to be split or merged.
-#include "passes/analysis/view_layouts.h"
+#include "ir/graph/view_layouts.h"
 
 #include <algorithm>
 
 #include "ir/graph/op.h"
+#include "ir/loops/layout.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/known_ops.h"
 
-namespace tilewright::passes {
-
-using namespace ir;
+namespace tilewright::ir {
 
 namespace {
 
@@ -98,6 +97,17 @@ Layout transposed_layout(const Layout& x, const std::vector<int64_t>& perm) {
   return permuted_layout(order);
 }
 
+std::optional<std::vector<int64_t>> strides_of(const TensorType& type, const Layout& layout) {
+  const auto shape = constant_shape(type);
+  if (!shape) return std::nullopt;
+  std::vector<int64_t> strides(shape->size(), 0);
+  for (const PhysicalAxis& a : physical_axes(layout, *shape)) {
+    if (a.divisor != 1 || a.modulus != 0) return std::nullopt;
+    strides[static_cast<size_t>(a.dim)] = a.stride;
+  }
+  return strides;
+}
+
 bool is_view(const Graph& graph, const Node& node) {
   const bool transpose = node.op == ops::transpose();
   if (!transpose && node.op != ops::reshape()) return false;
@@ -108,4 +118,4 @@ bool is_view(const Graph& graph, const Node& node) {
   return layout && is_same_order(*layout, to.layout, to.type);
 }
 
-}  // namespace tilewright::passes
+}  // namespace tilewright::ir
