@@ -1,7 +1,9 @@
-// What a kernel needs of extents that only the run knows. Two kinds: extents that the types of its
-// nodes take for equal (a matrix product of [m, k] and [j, n]: k and j), and for each plain read or
-// write x[.., i, ..] with i from 0 to n, that the dimension has n elements, where this does not
-// follow from the extents' expressions. Models that name their dimensions well need neither.
+// What a kernel needs of extents that only the run knows. Three kinds: extents that the types of its
+// nodes take for equal (a matrix product of [m, k] and [j, n]: k and j), extents that broadcast, and
+// for each plain read or write x[.., i, ..] with i from 0 to n, that the dimension has n elements,
+// where this does not follow from the extents' expressions. Models that name their dimensions well
+// need none of them.
+#include "ir/graph/broadcast.h"
 #include "ir/graph/infer.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
@@ -15,7 +17,7 @@ using namespace ir;
 namespace {
 
 // Reads and writes whose index is a loop or block variable alone, outside of conditions that name
-// it: those may guard the access.
+// it or extents alone: those may guard the access.
 class PlainAccesses : public Visitor {
  public:
   explicit PlainAccesses(std::function<void(const Expr& extent, const Expr& dim)> found)
@@ -67,7 +69,7 @@ class PlainAccesses : public Visitor {
   }
   bool is_guarded(const Var& v) const {
     for (const Expr& c : conditions_)
-      if (uses_var(c, v)) return true;
+      if (uses_var(c, v) || is_uniform(c)) return true;
     return false;
   }
 
@@ -83,15 +85,25 @@ std::vector<RequireInstruction> requirements_of(const Graph& graph,
                                                 const std::vector<size_t>& nodes,
                                                 const Kernel& kernel) {
   std::vector<RequireInstruction> all;
-  auto add = [&](const Expr& a, const Expr& b, bool equal, const std::string& who) {
+  auto require = [&](const Expr& a, const Expr& b, bool equal, const std::string& what) {
     for (const RequireInstruction& r : all)
       if (same_expr(r.a, a) && same_expr(r.b, b)) return;
-    const std::string text = who + ": extents " + to_text(a) + " and " + to_text(b);
-    all.push_back({a, b, equal, text});
+    all.push_back({a, b, equal, what});
   };
-  for (size_t n : nodes)
-    for (const auto& [a, b] : equal_extents(graph, graph.nodes[n]))
-      add(a, b, true, describe(graph.nodes[n]));
+  auto extents = [](const std::string& who, const Expr& a, const Expr& b) {
+    return who + ": extents " + to_text(a) + " and " + to_text(b);
+  };
+  auto add = [&](const Expr& a, const Expr& b, bool equal, const std::string& who) {
+    require(a, b, equal, extents(who, a, b));
+  };
+  for (size_t n : nodes) {
+    const std::string who = describe(graph.nodes[n]);
+    for (const auto& [a, b] : equal_extents(graph, graph.nodes[n])) add(a, b, true, who);
+    for (const auto& [a, b] : broadcasting_extents(graph, graph.nodes[n])) {
+      const auto [x, y] = broadcast_rule(a, b);
+      require(x, y, true, extents(who, a, b));
+    }
+  }
   if (!kernel.body) return all;
   PlainAccesses([&](const Expr& extent, const Expr& dim) {
     if (as_int(extent) && as_int(dim)) return;

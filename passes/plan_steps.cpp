@@ -65,8 +65,7 @@ class Steps {
         std::copy_if(last.inputs.begin(), last.inputs.end(), std::back_inserter(s.after),
                      [&](ValueId v) { return v != kNone && joins(v, last); });
     }
-    if (s.kind != PlanStep::kControl)
-      s.requirements = requirements_of(graph_, nodes, s.group.kernel);
+    s.requirements = requirements_of(graph_, nodes, s.group.kernel);
     return s;
   }
   // A slice that lies in its operand, or a concat all of whose operands lie in it.

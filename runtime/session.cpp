@@ -144,11 +144,20 @@ Status Session::run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs
   return status;
 }
 
-// Variants whose input extents are all fixed are tried first.
+// Variants whose input extents are all fixed are tried first. Where no variant's requirements hold, the
+// most general one that fits says which.
 Result<const VariantLayout*> Session::choose_variant(std::span<const Tensor> inputs) {
+  const VariantLayout* fitting = nullptr;
   for (const bool fixed : {true, false})
-    for (const VariantLayout& l : layouts_)
-      if (l.fixed == fixed && bind_symbols(*l.variant, inputs, symbols_)) return &l;
+    for (const VariantLayout& l : layouts_) {
+      if (l.fixed != fixed || !bind_symbols(*l.variant, inputs, symbols_)) continue;
+      if (layouts_.size() == 1 || requirements_hold(*l.variant, symbols_)) return &l;
+      fitting = &l;
+    }
+  if (fitting) {
+    bind_symbols(*fitting->variant, inputs, symbols_);
+    return fitting;
+  }
   Error error = explain_mismatch(*layouts_.back().variant, inputs);
   if (layouts_.size() > 1)
     error.notes.push_back("none of the model's " + std::to_string(layouts_.size()) +

@@ -205,6 +205,12 @@ Status evaluate_call(const KernelDesc& kernel, const Instruction& instruction,
   return {};
 }
 
+bool requirements_hold(const Variant& variant, std::span<const int64_t> symbols) {
+  for (const auto& block : variant.blocks)
+    for (const Instruction& i : block)
+      if (i.op == Op::kRequire && !check_extents(i, symbols).ok()) return false;
+  return true;
+}
 Status check_extents(const Instruction& instruction, std::span<const int64_t> symbols) {
   const std::optional<int64_t> a = evaluate(instruction.scalars[0], symbols),
                                b = evaluate(instruction.scalars[1], symbols);

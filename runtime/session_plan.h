@@ -66,6 +66,9 @@ Result<Plan> make_plan(const VariantLayout& layout, std::vector<int64_t> symbols
 Status evaluate_call(const KernelDesc& kernel, const Instruction& instruction,
                      std::span<const int64_t> symbols, CallPlan& call);
 
+// Are all extents as the variant requires them, as far as these symbols tell?
+bool requirements_hold(const Variant& variant, std::span<const int64_t> symbols);
+
 // What a kRequire instruction says of two extents; nothing while one has no value yet.
 Status check_extents(const Instruction& instruction, std::span<const int64_t> symbols);
 

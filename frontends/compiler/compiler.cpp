@@ -146,12 +146,16 @@ Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path, bool lift
   });
 }
 
-static Result<ir::Graph> import_bound(const OnnxModel& model, const Binding& binding,
-                                      std::vector<std::string>* specialised,
-                                      std::vector<std::string>* notes) {
+// `met`: did extents of inputs meet in broadcasting?
+static Result<ir::Graph> import_as(const OnnxModel& model, const Binding& binding,
+                                   ImportOptions::Broadcast broadcast, bool& met,
+                                   std::vector<std::string>* specialised,
+                                   std::vector<std::string>* notes) {
   ImportOptions options{.input_shapes = binding.shapes,
                         .symbols = binding.symbols,
                         .input_values = {},
+                        .broadcast = broadcast,
+                        .met_in_broadcast = &met,
                         .names_apart = binding.names_apart,
                         .bind = {},
                         .training = nullptr,
@@ -165,10 +169,45 @@ static Result<ir::Graph> import_bound(const OnnxModel& model, const Binding& bin
     for (const auto& [name, value] : binding.values) specialised->push_back(name);
   return again;
 }
+static Result<std::vector<ir::Graph>> import_bound(const OnnxModel& model, const Binding& binding,
+                                                   bool all, std::vector<std::string>* specialised,
+                                                   std::vector<std::string>* notes) {
+  using Broadcast = ImportOptions::Broadcast;
+  bool met = false, expanded = false;
+  std::vector<ir::Graph> graphs;
+  Result<ir::Graph> equal = import_as(model, binding, Broadcast::kEqual, met, specialised, notes);
+  if (!equal.ok() && (!met || equal.error().kind != ErrorKind::kInvalid)) return equal.error();
+  if (equal.ok()) graphs.push_back(std::move(equal).value());
+  if (!met || (!all && equal.ok())) return graphs;
+  Result<ir::Graph> open =
+      import_as(model, binding, Broadcast::kOpen, expanded, specialised, nullptr);
+  if (!open.ok() && graphs.empty()) return equal.error();
+  if (open.ok() && expanded) graphs.push_back(std::move(open).value());
+  return graphs;
+}
 Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding,
                               std::vector<std::string>* specialised,
                               std::vector<std::string>* notes) {
-  return catch_failures([&] { return import_bound(model, binding, specialised, notes); });
+  return catch_failures([&]() -> Result<ir::Graph> {
+    TW_ASSIGN(std::vector<ir::Graph> graphs,
+              import_bound(model, binding, false, specialised, notes));
+    return std::move(graphs[0]);
+  });
+}
+Result<std::vector<ir::Graph>> build_graphs(const OnnxModel& model, const Binding& binding,
+                                            std::vector<std::string>* specialised,
+                                            std::vector<std::string>* notes) {
+  return catch_failures([&] { return import_bound(model, binding, true, specialised, notes); });
+}
+
+static Result<std::vector<ir::Program>> lower_all(std::vector<ir::Graph> graphs,
+                                                  const passes::LowerOptions& options) {
+  std::vector<ir::Program> programs;
+  for (ir::Graph& graph : graphs) {
+    TW_ASSIGN(ir::Program program, passes::lower(std::move(graph), options));
+    programs.push_back(std::move(program));
+  }
+  return programs;
 }
 
 Result<ir::Program> compile_program(const OnnxModel& model, const Binding& binding,
@@ -178,6 +217,14 @@ Result<ir::Program> compile_program(const OnnxModel& model, const Binding& bindi
   pass_on(notes, options);
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
   return catch_failures([&] { return passes::lower(std::move(graph), lower); });
+}
+Result<std::vector<ir::Program>> compile_programs(const OnnxModel& model, const Binding& binding,
+                                                  const CompileOptions& options) {
+  std::vector<std::string> notes;
+  TW_ASSIGN(std::vector<ir::Graph> graphs, build_graphs(model, binding, nullptr, &notes));
+  pass_on(notes, options);
+  TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
+  return catch_failures([&] { return lower_all(std::move(graphs), lower); });
 }
 
 Result<std::shared_ptr<Executable>> compile_in_memory(ir::Graph graph,
@@ -207,11 +254,12 @@ Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
   auto executable = catch_failures([&]() -> Result<std::shared_ptr<Executable>> {
     const KeptExecutable kept(model, binding, options);
     if (auto found = kept.find(about)) return found;
-    TW_ASSIGN(ir::Graph graph, build_graph(model, binding, &about.specialised, &about.notes));
+    TW_ASSIGN(std::vector<ir::Graph> graphs,
+              build_graphs(model, binding, &about.specialised, &about.notes));
     TW_ASSIGN(passes::LowerOptions lower, lower_options(told));
-    TW_ASSIGN(ir::Program program, passes::lower(std::move(graph), lower));
+    TW_ASSIGN(std::vector<ir::Program> programs, lower_all(std::move(graphs), lower));
     TW_ASSIGN(std::shared_ptr<Executable> made,
-              kept.assemble(std::move(program),
+              kept.assemble(std::move(programs),
                             assemble_options(options, lower.machine, model.graph.name), about));
     TW_RETURN_IF_ERROR(check_cpu_features(made->cpu_features));
     return made;
@@ -236,8 +284,8 @@ Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindi
                        const CompileOptions& options, const std::string& path) {
   std::vector<ir::Program> programs;
   for (const Binding& b : bindings) {
-    TW_ASSIGN(ir::Program p, compile_program(model, b, options));
-    programs.push_back(std::move(p));
+    TW_ASSIGN(std::vector<ir::Program> all, compile_programs(model, b, options));
+    for (ir::Program& p : all) programs.push_back(std::move(p));
   }
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
   return catch_failures([&] {

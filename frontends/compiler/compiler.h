@@ -68,6 +68,13 @@ Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding,
                               std::vector<std::string>* specialised = nullptr,
                               std::vector<std::string>* notes = nullptr);
 
+// That graph and, where extents of its inputs meet in broadcasting without being known to be equal, behind
+// it the graph for inputs of which one is 1 there: the first takes the extents for equal. Only the second
+// one where some cannot be.
+Result<std::vector<ir::Graph>> build_graphs(const OnnxModel& model, const Binding& binding,
+                                            std::vector<std::string>* specialised = nullptr,
+                                            std::vector<std::string>* notes = nullptr);
+
 // What the passes are told under these options.
 Result<passes::LowerOptions> lower_options(const CompileOptions& options);
 
@@ -80,6 +87,9 @@ codegen::AssembleOptions assemble_options(const CompileOptions& options,
 // begin with.
 Result<ir::Program> compile_program(const OnnxModel& model, const Binding& binding,
                                     const CompileOptions& options);
+// One for each of the graphs (build_graphs).
+Result<std::vector<ir::Program>> compile_programs(const OnnxModel& model, const Binding& binding,
+                                                  const CompileOptions& options);
 
 // An executable of this process, through the JIT of codegen. The constants are kept alive by it.
 // With a model: for one binding, where `specialised` is as in build_graph; from options.cache where
@@ -91,7 +101,7 @@ Result<std::shared_ptr<Executable>> compile_in_memory(
     std::vector<std::string>* specialised = nullptr);
 // A shared object, for machines that have neither LLVM nor a compiler.
 Status compile_to_file(ir::Graph graph, const CompileOptions& options, const std::string& path);
-// One variant per binding, in this order.
+// One variant per binding, in this order, or two (build_graphs).
 Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindings,
                        const CompileOptions& options, const std::string& path);
 

@@ -123,9 +123,8 @@ std::shared_ptr<Executable> KeptExecutable::find(KeptAbout& about) const {
 }
 
 Result<std::shared_ptr<Executable>> KeptExecutable::assemble(
-    ir::Program program, const codegen::AssembleOptions& options, const KeptAbout& about) const {
-  std::vector<ir::Program> programs;
-  programs.push_back(std::move(program));
+    std::vector<ir::Program> programs, const codegen::AssembleOptions& options,
+    const KeptAbout& about) const {
   const std::string name = name_.empty() ? "" : name_for(about.specialised);
   if (name.empty()) return codegen::assemble_in_memory(std::move(programs), options);
   const auto path = cache_->keep(name, [&](const std::string& file) {

@@ -23,8 +23,8 @@ class KeptExecutable {
 
   // Null: there is none, or it can't be loaded.
   std::shared_ptr<Executable> find(KeptAbout& about) const;
-  // Of the program that follows; in memory where it can't be kept.
-  Result<std::shared_ptr<Executable>> assemble(ir::Program program,
+  // Of the programs that follow, a variant each; in memory where they can't be kept.
+  Result<std::shared_ptr<Executable>> assemble(std::vector<ir::Program> programs,
                                                const codegen::AssembleOptions& options,
                                                const KeptAbout& about) const;
 

@@ -67,6 +67,14 @@ Expr ExtentNames::extent(const std::string& input, size_t d, const OnnxDimension
   return variable(name);
 }
 
+bool ExtentNames::are_of_inputs(const Expr& extent) const {
+  const std::vector<ir::Var> vars = ir::free_vars_in_order(extent);
+  return std::all_of(vars.begin(), vars.end(), [&](const ir::Var& v) {
+    const auto known = variables_.find(v.name());
+    return known != variables_.end() && known->second.get() == v.get();
+  });
+}
+
 // A symbol that is not a part of its value gives way to it.
 bool ExtentNames::solve(const Expr& symbol, const Expr& value) {
   const auto* name = symbol.as<ir::VarNode>();

@@ -23,6 +23,9 @@ class ExtentNames {
   // Extent d of an input.
   ir::Expr extent(const std::string& input, size_t d, const OnnxDimension& dimension);
 
+  // Does the run know the extent before it begins?
+  bool are_of_inputs(const ir::Expr& extent) const;
+
   // Learns from the extents that operators of an imported model take for equal; true: it must be
   // imported again.
   bool learn(const ir::Graph& graph);

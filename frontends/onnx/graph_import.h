@@ -43,6 +43,8 @@ class GraphImport {
   std::vector<std::string>& sources() { return sources_; }
   TrainingImport* training() { return options_.training; }  // null: for inference
   bool draws(const OnnxGraph& graph) const { return draws_numbers(graph, options_.training); }
+  // Two extents that broadcast only where they are equal, or where one of them is 1 in the run.
+  bool takes_for_equal(const ir::Expr& a, const ir::Expr& b);
   bool is_main_graph() const { return current_ == &graph_; }
   uint32_t next_stream() { return streams_++; }  // a number for each node that draws numbers
 

@@ -220,6 +220,12 @@ void GraphImport::begin(ImportScope& scope) {
   scope.values[kSamples] = bound.samples;
 }
 
+bool GraphImport::takes_for_equal(const ir::Expr& a, const ir::Expr& b) {
+  if (!extents_.are_of_inputs(a) || !extents_.are_of_inputs(b)) return false;
+  if (options_.met_in_broadcast) *options_.met_in_broadcast = true;
+  return options_.broadcast == ImportOptions::Broadcast::kEqual;
+}
+
 Result<ir::Graph> GraphImport::run() {
   constexpr int64_t kNewestOpset =
       28;  // of the standard operators; a newer one may have changed any of them

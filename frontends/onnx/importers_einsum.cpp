@@ -3,6 +3,7 @@
 // broadcast extents) stays an einsum.
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "frontends/onnx/importers.h"
 #include "ir/loops/simplify.h"
@@ -192,14 +193,35 @@ Term two(NodeImport& n, Term a, Term b, const std::string& keep) {
   return {same ? y : n.reshape(y, dims), r.batch + r.rows + r.columns};
 }
 
+// The operands, of which none has an extent that only the run may find to be 1 where another has more.
+std::vector<Term> broadcast_terms(NodeImport& n, const Equation& e) {
+  std::vector<Term> terms;
+  std::map<char, Expr> joined;
+  for (size_t k = 0; k < e.inputs.size(); ++k) {
+    terms.push_back({n.required_stored(static_cast<int>(k)), e.inputs[k]});
+    for (size_t d = 0; d < e.inputs[k].size(); ++d) {
+      const Expr extent = n.dim(terms[k].value, static_cast<int>(d));
+      auto [it, fresh] = joined.emplace(e.inputs[k][d], extent);
+      if (!fresh) it->second = n.joined(it->second, extent);
+    }
+  }
+  for (Term& t : terms) {
+    std::vector<Expr> dims;
+    for (char c : t.labels) dims.push_back(joined.at(c));
+    t.value = n.expanded_to(t.value, dims);
+  }
+  return terms;
+}
+
 // From left to right, in the order of the operands; no search for a cheaper order is made.
 void einsum(NodeImport& n) {
   const Equation e = parse(n);
-  Term t{n.required_stored(0), e.inputs[0]};
-  for (size_t k = 1; k < e.inputs.size(); ++k) {
+  const std::vector<Term> terms = broadcast_terms(n, e);
+  Term t = terms[0];
+  for (size_t k = 1; k < terms.size(); ++k) {
     std::string keep = e.output;
-    for (size_t later = k + 1; later < e.inputs.size(); ++later) keep += e.inputs[later];
-    t = two(n, t, {n.required_stored(static_cast<int>(k)), e.inputs[k]}, keep);
+    for (size_t later = k + 1; later < terms.size(); ++later) keep += terms[later].labels;
+    t = two(n, t, terms[k], keep);
   }
   n.out(0, one(n, t, e.output));
 }

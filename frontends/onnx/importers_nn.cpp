@@ -70,20 +70,24 @@ void gemm(NodeImport& n) {
     return s == 1 ? v : n.op("mul", {v, n.scalar_like(s, v)});
   };
   y = scaled(y, alpha);
-  if (n.has(2) && beta != 0) y = n.op("add", {y, scaled(n.in(2), beta)});
+  if (n.has(2) && beta != 0)
+    y = n.op("add", {y, n.expanded_to(scaled(n.in(2), beta), n.type(y).dims)});
   n.out(0, y);
 }
 
 void layer_norm(NodeImport& n) {
   ValueId x = n.required(0);
   Attributes a{{"axis", n.int_attr("axis", -1)}, {"epsilon", n.float_attr("epsilon", 1e-5)}};
-  auto y = n.ops("layer_norm", {x, n.in(1), n.in(2)}, a, n.wants(1) || n.wants(2) ? 3 : 1);
+  const std::vector<Expr> dims = n.type(x).dims;
+  const ValueId scale = n.expanded_to(n.in(1), dims), bias = n.expanded_to(n.in(2), dims);
+  auto y = n.ops("layer_norm", {x, scale, bias}, a, n.wants(1) || n.wants(2) ? 3 : 1);
   n.out(0, y[0]);
   for (size_t i = 1; i < y.size(); ++i)
     n.out(static_cast<int>(i), n.cast(y[i], DType::kFloat32));  // stash_type
 }
 void rms_norm(NodeImport& n) {
-  n.out(0, n.op("layer_norm", {n.required(0), n.in(1)},
+  const ValueId x = n.required(0);
+  n.out(0, n.op("layer_norm", {x, n.expanded_to(n.in(1), n.type(x).dims)},
                 {{"axis", n.int_attr("axis", -1)},
                  {"epsilon", n.float_attr("epsilon", 1e-5)},
                  {"rms", int64_t{1}}}));

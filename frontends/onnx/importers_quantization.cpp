@@ -137,7 +137,9 @@ ValueId for_rows(NodeImport& n, ValueId v) {
 }
 // Sums of (a - a_zero) * (b - b_zero) in i32, exact for up to 2^15 elements of 8 bits.
 ValueId integer_matmul(NodeImport& n, ValueId a, ValueId a_zero, ValueId b, ValueId b_zero) {
-  return n.op("matmul", {a, b, unless_zero(n, for_rows(n, a_zero)), unless_zero(n, b_zero)},
+  if (a_zero != kNone) a_zero = n.expanded_to(for_rows(n, a_zero), n.type(a).dims);
+  if (b_zero != kNone) b_zero = n.expanded_to(b_zero, n.type(b).dims);
+  return n.op("matmul", {a, b, unless_zero(n, a_zero), unless_zero(n, b_zero)},
               {{"out_dtype", std::string("i32")}});
 }
 ValueId integer_conv(NodeImport& n, ValueId x, ValueId x_zero, ValueId w, ValueId w_zero) {

@@ -3,9 +3,13 @@
 // once.
 #include "frontends/onnx/node_import.h"
 
+#include "frontends/onnx/broadcasting_ops.h"
 #include "frontends/onnx/graph_import.h"
+#include "ir/formula/expand_operands.h"
+#include "ir/graph/broadcast.h"
 #include "ir/graph/op.h"
 #include "ir/loops/simplify.h"
+#include "ir/text/printer_loops.h"
 
 namespace tilewright::onnx {
 
@@ -156,6 +160,30 @@ std::optional<std::vector<int64_t>> NodeImport::axes(int input, int64_t input_si
   return ints_attr("axes");
 }
 
+bool NodeImport::takes_for_equal(const ir::Expr& a, const ir::Expr& b) {
+  return !broadcasts(node) || owner_.takes_for_equal(a, b);
+}
+ir::Expr NodeImport::joined(const ir::Expr& a, const ir::Expr& b) {
+  const bool open = !ir::is_one(a) && !ir::is_one(b) && !can_prove_equal(a, b);
+  if (open && takes_for_equal(a, b)) return ir::as_int(b) ? b : a;
+  const auto both = ir::broadcast_extent(a, b);
+  if (!both) fail("extents " + to_text(a) + " and " + to_text(b) + " do not broadcast");
+  return *both;
+}
+ValueId NodeImport::expanded_to(ValueId v, std::vector<ir::Expr> dims) {
+  if (v == ir::kNone || static_cast<size_t>(rank(v)) > dims.size()) return v;
+  dims.erase(dims.begin(), dims.end() - rank(v));
+  bool repeats = false;
+  for (int d = 0; d < rank(v); ++d) {
+    ir::Expr& to = dims[static_cast<size_t>(d)];
+    if (ir::may_repeat(dim(v, d), to) && !owner_.takes_for_equal(dim(v, d), to))
+      repeats = true;
+    else
+      to = dim(v, d);
+  }
+  return repeats ? op("expand", {v, this->dims(dims)}) : v;
+}
+
 std::vector<ValueId> NodeImport::ops(std::string_view name, std::vector<ValueId> inputs,
                                      ir::Attributes attributes, int outputs) {
   return control(name, std::move(inputs), std::move(attributes), outputs, {});
@@ -171,6 +199,9 @@ std::vector<ValueId> NodeImport::control(std::string_view name, std::vector<Valu
       label = o;
       break;
     }
+  inputs = ir::expand_operands(
+      *this, name, std::move(inputs),
+      [&](const ir::Expr& a, const ir::Expr& b) { return takes_for_equal(a, b); });
   auto r = ir::add_node(graph(), name, std::move(inputs), std::move(attributes), outputs, label,
                         owner_.sources(), std::move(regions));
   if (!r.ok()) throw ImportFailure{std::move(r.error())};

@@ -94,6 +94,11 @@ class NodeImport final : public ir::NodeBuilder {
   // it, and nothing rounded behind it.
   ir::ValueId product(std::string_view name, std::vector<ir::ValueId> inputs,
                       ir::Attributes attributes = {});
+  // The extent of what is computed from operands of two extents, by numpy's rule.
+  ir::Expr joined(const ir::Expr& a, const ir::Expr& b);
+  // An operand that broadcasts to these extents, or to the last of them, and to no others: with an `expand`
+  // behind it where only the run may find that it does.
+  ir::ValueId expanded_to(ir::ValueId v, std::vector<ir::Expr> dims);
   // Result i. That of a formula has the type of operand `like` of the model, if this is a half.
   void out(int i, ir::ValueId v, int like = 0);
   void out_sequence(std::vector<ir::ValueId> elements);  // the one result
@@ -112,6 +117,9 @@ class NodeImport final : public ir::NodeBuilder {
   GraphImport& owner() { return owner_; }
 
  private:
+  // Are two extents that meet in this node, and are not known to be equal, taken for that?
+  bool takes_for_equal(const ir::Expr& a, const ir::Expr& b);
+
   GraphImport& owner_;
 
  public:

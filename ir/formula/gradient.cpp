@@ -1,5 +1,6 @@
 #include "ir/formula/gradient.h"
 
+#include "ir/graph/broadcast.h"
 #include "ir/graph/infer.h"
 #include "ir/loops/make.h"
 #include "ir/loops/simplify.h"
@@ -67,7 +68,15 @@ V GradientContext::sum_to(V g, ValueId v) {
     if (is_more || (is_one(to.dims[at(d - more)]) && !is_one(extent))) repeated.push_back(d);
   }
   if (!repeated.empty()) g = reduce("reduce_sum", g, repeated);
-  if (more > 0) g = V{*this, reshape(g.id, to.dims)};
+  if (more > 0) {
+    const std::vector<Expr> all = type(g.id).dims;
+    g = V{*this, reshape(g.id, std::vector<Expr>(all.begin() + more, all.end()))};
+  }
+  // Along extents that only the run may find to be 1.
+  const std::vector<Expr> wide = type(g.id).dims;
+  for (size_t d = 0; d < wide.size(); ++d)
+    if (may_repeat(to.dims[d], wide[d]))
+      return adjoint("expand", {}, to.dims, g, {dims(wide)}).to(to.dtype);
   return g.to(to.dtype);
 }
 void GradientContext::add(int operand, V g) {

@@ -67,6 +67,13 @@ std::vector<std::pair<Expr, Expr>> equal_extents(const Graph& graph, const Node&
   return context.equal_extents();
 }
 
+std::vector<std::pair<Expr, Expr>> broadcasting_extents(const Graph& graph, const Node& node) {
+  Node copy = node;
+  InferContext context(graph, copy);
+  if (Status s = copy.op->infer_type(context); !s.ok()) return {};
+  return context.broadcasting_extents();
+}
+
 Result<std::vector<ValueId>> add_node(Graph& graph, const OpDef* op, std::vector<ValueId> inputs,
                                       Attributes attributes, int outputs, const std::string& name,
                                       std::vector<std::string> sources,

@@ -94,6 +94,8 @@ struct OpDef {
   bool of_types = false;  // results follow from the types of the operands; elements are not read
   // An element of the result costs more to compute again for each reader than to store and load.
   bool costly = false;
+  // Operands broadcast against one another by numpy's rule, of a product their batch dimensions.
+  bool broadcasts = false;
   // Where operand and result have one type the result is the operand (cast, reshape).
   bool retypes = false;
   // Reads much and keeps little of it for later: runs at once, while its operands are in cache.
@@ -198,6 +200,9 @@ class InferContext : public NodeView {
   const std::vector<TensorType>& outputs() const { return outputs_; }
   // Extents that are not all known, and that the types take for equal.
   const std::vector<std::pair<Expr, Expr>>& equal_extents() const { return equal_extents_; }
+  // Two extents that broadcast by a rule that the run checks where they are not known to.
+  void expect_broadcast(const Expr& a, const Expr& b) { broadcasting_.emplace_back(a, b); }
+  const std::vector<std::pair<Expr, Expr>>& broadcasting_extents() const { return broadcasting_; }
   // A symbol for an extent that only the run knows; compute_symbols writes it. The same one each
   // time it is asked for.
   Var data_dependent_symbol(int index, const std::string& name);
@@ -214,6 +219,7 @@ class InferContext : public NodeView {
   Node& mutable_node_;
   std::vector<TensorType> outputs_;
   mutable std::vector<std::pair<Expr, Expr>> equal_extents_;
+  std::vector<std::pair<Expr, Expr>> broadcasting_;
 };
 
 }  // namespace tilewright::ir

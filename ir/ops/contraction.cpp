@@ -263,6 +263,7 @@ const std::vector<OpDef>& contraction_ops() {
                        "type of the result and the sum; default: that of a"}},
        .fusion = FusionKind::kContraction,
        .reads_stored = true,
+       .broadcasts = true,
        .infer_type = infer_matmul,
        .compute = compute_matmul,
        .gradient = gradient_of_matmul,

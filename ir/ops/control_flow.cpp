@@ -108,6 +108,17 @@ Status check_loop(const InferContext& c, const LoopShape& shape) {
                    ", expected one bool");
   return {};
 }
+// Is the extent known before the body runs?
+bool is_of_outside(const Graph& body, const Expr& extent) {
+  const std::vector<Var> vars = free_vars_in_order(extent);
+  const auto is_defined = [&](const Var& v) {
+    return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const Node& n) {
+      return std::any_of(n.defined_symbols.begin(), n.defined_symbols.end(),
+                         [&](const Var& s) { return s.same_as(v); });
+    });
+  };
+  return std::none_of(vars.begin(), vars.end(), is_defined);
+}
 Status infer_loop(InferContext& c) {
   const LoopShape shape = loop_shape(c.node());
   TW_RETURN_IF_ERROR(check_loop(c, shape));
@@ -117,7 +128,8 @@ Status infer_loop(InferContext& c) {
                      &after = output_type(body, shape.first_carried_result() + k);
     bool same = before.rank() == after.rank();
     for (size_t d = 0; same && d < before.dims.size(); ++d)
-      same &= same_expr(before.dims[d], after.dims[d]);
+      same &= same_expr(before.dims[d], after.dims[d]) ||
+              (is_of_outside(body, after.dims[d]) && c.agree(before.dims[d], after.dims[d]));
     if (before.dtype != after.dtype)
       return c.error("carried value " + std::to_string(k) + " is " + to_string(before) +
                      " before the body and " + to_string(after) + " after it");

@@ -135,6 +135,29 @@ LinearAttentionShape linear_attention_shape(const NodeView& c) {
           simplify(floordiv(c.dim(0, 2), hq)),
           simplify(floordiv(c.dim(2, 2), h))};
 }
+// Is the decay one for each head, rather than for each of its keys? An expression where only the run knows.
+Expr is_decay_per_head(const NodeView& c, const LinearAttentionShape& s) {
+  return simplify(eq(c.dim(4, 2), s.h));
+}
+// Operands agree in batch and length, and their last extents are multiples of the numbers of heads.
+Status check_linear_attention(const InferContext& c, const LinearAttentionShape& s) {
+  const auto check = [&](int i, const std::vector<Expr>& dims) -> Status {
+    bool fits = !c.has(i) || c.rank(i) == static_cast<int>(dims.size());
+    for (size_t d = 0; c.has(i) && fits && d < dims.size(); ++d)
+      fits = c.agree(c.dim(i, static_cast<int>(d)), simplify(dims[d]));
+    return fits ? Status()
+                : c.error("operand " + std::to_string(i) + " is " + to_string(c.type(i)) +
+                          ", expected " + to_string(TensorType{c.type(i).dtype, dims}));
+  };
+  TW_RETURN_IF_ERROR(check(0, {s.b, s.t, s.hq * s.dk}));
+  TW_RETURN_IF_ERROR(check(1, {s.b, s.t, s.h * s.dk}));
+  TW_RETURN_IF_ERROR(check(2, {s.b, s.t, s.h * s.dv}));
+  TW_RETURN_IF_ERROR(check(3, {s.b, s.h, s.dk, s.dv}));
+  if (c.has(4))
+    TW_RETURN_IF_ERROR(check(4, {s.b, s.t, select(is_decay_per_head(c, s), s.h, s.h * s.dk)}));
+  const bool one_beta = c.has(5) && c.rank(5) == 3 && is_one(c.dim(5, 2));
+  return check(5, {s.b, s.t, one_beta ? Expr(1) : s.h});
+}
 Status infer_linear_attention(InferContext& c) {
   const int64_t hq = c.attr_int("q_heads"), h = c.attr_int("kv_heads");
   if (hq < 1 || h < 1 || hq % h)
@@ -146,6 +169,7 @@ Status infer_linear_attention(InferContext& c) {
   const LinearAttentionShape s = linear_attention_shape(c);
   if (c.has(3) && c.rank(3) != 4)
     return c.error("state is " + to_string(c.type(3)) + ", expected [b, h, dk, dv]");
+  TW_RETURN_IF_ERROR(check_linear_attention(c, s));
   c.set_output(0, c.type(0).dtype, {s.b, s.t, simplify(s.hq * s.dv)});
   c.set_output(1, c.has(3) ? c.type(3).dtype : c.type(0).dtype, {s.b, s.h, s.dk, s.dv});
   return {};
@@ -164,16 +188,15 @@ void compute_linear_attention(ComputeContext& c) {
       state,
       [&](const Axes& i) { return c.has(3) ? cast(acc, load(c.in(3), i)) : constant(0, acc); },
       "first_state");
-  const bool per_key = c.has(4) && !can_prove_equal(c.dim(4, 2), s.h),
-             one_beta = c.has(5) && is_one(c.dim(5, 2));
+  const bool one_beta = c.has(5) && is_one(c.dim(5, 2));
   const Expr group = simplify(floordiv(s.hq, s.h)), scale = constant(c.attr_float("scale", 1), acc);
   c.b.ordered(s.t, [&](Expr t) {
     if (c.has(4))
       c.b.compute(
           state,
           [&](const Axes& i) {
-            return load(state, i) *
-                   unary(UnaryOp::kExp, in(4, i[0], t, per_key ? i[1] * s.dk + i[2] : i[1]));
+            const Expr at = select(is_decay_per_head(c, s), i[1], i[1] * s.dk + i[2]);
+            return load(state, i) * unary(UnaryOp::kExp, in(4, i[0], t, at));
           },
           "decay");
     if (c.has(5)) {

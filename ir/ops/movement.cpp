@@ -1,5 +1,6 @@
 // Operators that move elements: permutations, broadcasts, joins, lookups.
 #include "ir/formula/gradient.h"
+#include "ir/graph/broadcast.h"
 #include "ir/graph/compute.h"
 #include "ir/loops/linear.h"
 #include "ir/loops/simplify.h"
@@ -7,6 +8,7 @@
 #include "ir/ops/indices.h"
 #include "ir/ops/run_extents.h"
 #include "ir/ops/slicing.h"
+#include "ir/text/printer_loops.h"
 
 namespace tilewright::ir {
 namespace {
@@ -78,32 +80,43 @@ void expand_symbols(ComputeContext& c) {
 Status infer_expand(InferContext& c) {
   auto shape = c.known(1);
   if (!shape) return infer_expand_at_run(c);
-  std::vector<Expr> wanted;
-  for (const Expr& e : *shape) wanted.push_back(simplify(cast(DType::kInt64, e)));
-  auto dims = c.broadcast(c.type(0).dims, wanted);
-  if (!dims.ok())
-    return c.error(to_string(c.type(0)) + " to " + to_string(TensorType{c.type(0).dtype, wanted}) +
-                   ": " + dims.error().message);
-  c.set_output(0, c.type(0).dtype, std::move(dims).value());
+  std::vector<Expr> dims;
+  for (const Expr& e : *shape) dims.push_back(simplify(cast(DType::kInt64, e)));
+  const TensorType wanted{c.type(0).dtype, dims};
+  if (dims.size() < static_cast<size_t>(c.rank(0)))
+    dims.insert(dims.begin(), static_cast<size_t>(c.rank(0)) - dims.size(), Expr(1));
+  for (int d = 0; d < c.rank(0); ++d) {
+    const Expr& from = c.dim(0, d);
+    Expr& to = dims[dims.size() - static_cast<size_t>(c.rank(0) - d)];
+    const std::optional<Expr> joined = broadcast_extent(from, to);
+    if (!joined)
+      return c.error(to_string(c.type(0)) + " to " + to_string(wanted) + ": extents " +
+                     to_text(from) + " and " + to_text(to) + " do not broadcast");
+    if (!is_one(from) && !is_one(to) && !can_prove_equal(from, to)) c.expect_broadcast(from, to);
+    to = *joined;
+  }
+  c.set_output(0, c.type(0).dtype, std::move(dims));
   return {};
 }
+// The element that a place in the result repeats. Of dimensions whose extent may turn out to be 1 the
+// run chooses: each choice is one of all places, so that in each alternative strides are known.
+Expr repeated_element(const Buffer& x, const std::vector<Expr>& to, const Axes& i, Axes at) {
+  const size_t d = at.size();
+  if (d == x->shape.size()) return load(x, std::move(at));
+  const size_t k = d + to.size() - x->shape.size();
+  const auto with = [&](const Expr& index) {
+    Axes more = at;
+    more.push_back(index);
+    return repeated_element(x, to, i, std::move(more));
+  };
+  if (is_one(x->shape[d])) return with(Expr(0));
+  if (as_int(x->shape[d]) || !may_repeat(x->shape[d], to[k])) return with(i[k]);
+  return select(eq(x->shape[d], Expr(1)), with(Expr(0)), with(i[k]));
+}
 void compute_expand(ComputeContext& c) {
-  const auto &from = c.in(0)->shape, &to = c.out()->shape;
   c.b.compute(
       c.out(),
-      [&](const Axes& i) {
-        Axes at;
-        for (size_t d = 0; d < from.size(); ++d) {
-          const size_t k = d + to.size() - from.size();
-          // An extent that only the run knows may turn out to be 1.
-          const bool fixed = as_int(from[d]) || same_expr(from[d], to[k]);
-          at.push_back(is_one(from[d]) ? Expr(0)
-                       : fixed         ? i[k]
-                                       : select(eq(from[d], Expr(1)), Expr(0), i[k]));
-        }
-        return load(c.in(0), at);
-      },
-      "expand");
+      [&](const Axes& i) { return repeated_element(c.in(0), c.out()->shape, i, {}); }, "expand");
 }
 
 // --- concat

@@ -1,5 +1,7 @@
 // Operators whose number of results depends on data: the places of non-zero elements, chosen
 // elements.
+#include <algorithm>
+
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indexing_gradient.h"
@@ -42,6 +44,15 @@ void compute_nonzero(ComputeContext& c) {
 // --- compress ----------------------------------------------------------------------------------
 
 int compress_axis(const NodeView& c) { return c.has_attribute("axis") ? c.axis(c.rank(0)) : -1; }
+// How many slices of x are chosen, where condition and extent are known.
+std::optional<int64_t> known_compress_count(const NodeView& c) {
+  const int axis = compress_axis(c);
+  const auto chosen = c.known_ints(1);
+  const auto extent = as_int(axis >= 0 ? c.dim(0, axis) : element_count(c.type(0)));
+  if (!chosen || !extent) return std::nullopt;
+  const auto end = chosen->begin() + std::min<int64_t>(*extent, std::ssize(*chosen));
+  return std::count_if(chosen->begin(), end, [](int64_t is_chosen) { return is_chosen != 0; });
+}
 Status infer_compress(InferContext& c) {
   const auto& x = c.type(0);
   const int axis = compress_axis(c);
@@ -49,7 +60,8 @@ Status infer_compress(InferContext& c) {
     return c.error(axis_message(c.attr_int("axis"), x));
   if (c.rank(1) != 1 || c.type(1).dtype != DType::kBool)
     return c.error("condition is " + to_string(c.type(1)) + ", expected bool of one dimension");
-  const Expr count = c.data_dependent_symbol(0, "count");
+  const std::optional<int64_t> known = known_compress_count(c);
+  const Expr count = known ? Expr(*known) : c.data_dependent_symbol(0, "count");
   std::vector<Expr> dims{count};
   if (axis >= 0) {
     dims = x.dims;

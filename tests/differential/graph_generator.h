@@ -63,6 +63,10 @@ class GraphGenerator {
   bool conv(const Known& x);
   bool pool(const Known& x);
   bool normalize(const Known& x);
+  bool look_up(const Known& x);
+  bool add_up_at(const Known& x);
+  ir::ValueId whole_numbers(const Shape& extents, int64_t limit, int nodes);
+  ir::ValueId indices(const Shape& extents, int64_t limit);
   void choose_outputs();
 
   std::mt19937_64 random_;

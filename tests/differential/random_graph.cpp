@@ -104,7 +104,7 @@ GraphGenerator::Known GraphGenerator::pick() {
 bool GraphGenerator::step() {
   const Known x = pick();
   if (x.bound > kLargestBound) return add("tanh", {x.id}, {}, 1);
-  switch (below(14)) {
+  switch (below(17)) {
     case 0:
     case 1: return unary(x);
     case 2:
@@ -118,6 +118,9 @@ bool GraphGenerator::step() {
     case 10: return matmul(x);
     case 11: return conv(x);
     case 12: return pool(x);
+    case 13:
+    case 14: return look_up(x);
+    case 15: return add_up_at(x);
     default: return normalize(x);
   }
 }

@@ -1,6 +1,7 @@
 """Draws one model: nodes are added one by one and run by the reference at once, so that later ones are
 drawn knowing the shapes and values of earlier ones."""
 import dataclasses
+import os
 import random
 
 import numpy
@@ -12,6 +13,7 @@ from reference import Refused
 
 MOST_ELEMENTS = 6000
 EXTENTS = [1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 31, 32, 33, 65]
+OPEN_MODELS = float(os.environ.get("TILEWRIGHT_OPEN", "0.15"))
 SYMBOL_EXTENTS = [5, 6, 7, 9, 11, 13, 17, 19, 33]
 
 
@@ -57,6 +59,8 @@ class Sampler:
         self.row = None
         self.special = self.chance(0.15)
         self.empty = self.chance(0.08)
+        # Every extent of an input is a symbol of its own. Drawn apart, so that the rest does not depend on it.
+        self.open = random.Random(f"{key}/open").random() < OPEN_MODELS
         self.symbols = {}    # extent: name
         if self.chance(0.2):
             for name in ("n", "m")[: self.rng.choice([1, 1, 2])]:

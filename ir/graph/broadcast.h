@@ -1,0 +1,24 @@
+// Broadcasting of extents that only the run knows, by numpy's rule: two extents are equal, or one of
+// them is 1.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "ir/loops/nodes.h"
+
+namespace tilewright::ir {
+
+// The extent of the result of operands of extents a and b: a number where one of them is a number other
+// than 1, else an expression that the run evaluates. Joining an extent that is part of the result already
+// changes nothing. Nothing where both are numbers that do not broadcast.
+std::optional<Expr> broadcast_extent(const Expr& a, const Expr& b);
+
+// May an operand of extent `from` turn out to be repeated along a result of extent `to`? False where it is 1
+// for sure, equal to the result, or more than 1.
+bool may_repeat(const Expr& from, const Expr& to);
+
+// Two extents that are equal exactly where a and b broadcast: what the run requires of them.
+std::pair<Expr, Expr> broadcast_rule(const Expr& a, const Expr& b);
+
+}  // namespace tilewright::ir

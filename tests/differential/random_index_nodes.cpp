@@ -1,0 +1,124 @@
+// Nodes that read and write at positions which the run gives. Indices come out of nodes after which they
+// lie in another order than row-major: transposes, slices, reshapes and convolutions.
+#include <algorithm>
+#include <numeric>
+
+#include "ir/graph/infer.h"
+#include "tests/differential/graph_generator.h"
+
+namespace tilewright {
+
+using ir::ValueId;
+
+// Floats of whole numbers in [-limit, limit), at the end of so many nodes that change none of them.
+ValueId GraphGenerator::whole_numbers(const Shape& extents, int64_t limit, int nodes) {
+  const auto node = [&](std::string_view op, std::vector<ValueId> operands,
+                        ir::Attributes attributes) {
+    return ir::add_node(graph(), op, std::move(operands), std::move(attributes), 1, "index", {"index"})
+        .value()[0];
+  };
+  const auto rank = static_cast<int64_t>(extents.size());
+  const int64_t way = nodes == 0 || rank == 0 ? -1 : below(4);
+  if (way == 0) {
+    std::vector<int64_t> perm(extents.size());
+    std::iota(perm.begin(), perm.end(), 0);
+    std::shuffle(perm.begin(), perm.end(), random_);
+    Shape before(extents.size());
+    for (size_t d = 0; d < perm.size(); ++d) before[static_cast<size_t>(perm[d])] = extents[d];
+    return node("transpose", {whole_numbers(before, limit, nodes - 1)}, {{"perm", perm}});
+  }
+  if (way == 1) {
+    Shape before = extents;
+    std::vector<int64_t> starts, ends, axes(extents.size());
+    std::iota(axes.begin(), axes.end(), 0);
+    for (int64_t& d : before) {
+      starts.push_back(below(2));
+      ends.push_back(starts.back() + d);
+      d += starts.back() + below(2);
+    }
+    return node("slice",
+                {whole_numbers(before, limit, nodes - 1), add_ints(starts), add_ints(ends), add_ints(axes)},
+                {});
+  }
+  if (way == 2 && rank >= 3 && rank <= 5 && extents[1] > 0 && extents[1] <= 64) {
+    Shape shape(extents.size(), 1);
+    shape[0] = shape[1] = extents[1];
+    std::vector<float> weights(static_cast<size_t>(extents[1] * extents[1]), 0);
+    for (int64_t c = 0; c < extents[1]; ++c) weights[static_cast<size_t>(c * extents[1] + c)] = 1;
+    const ValueId w = graph().add_constant(
+        "w" + std::to_string(graph().values.size()),
+        ir::make_constant_of<float>(DType::kFloat32, shape, weights));
+    return node("conv", {whole_numbers(extents, limit, nodes - 1), w}, {});
+  }
+  if (way == 3) {
+    const int64_t n = element_count(extents).value();
+    return node("reshape", {whole_numbers({n}, limit, nodes - 1), add_ints(extents)},
+                {{"allowzero", int64_t{1}}});
+  }
+  const ValueId v = add_input(extents);
+  live_.pop_back();
+  HostTensor& t = result_.inputs.back();
+  for (int64_t i = 0; i < t.size(); ++i)
+    t.data<float>()[i] = static_cast<float>(below(2 * limit) - limit);
+  return v;
+}
+ValueId GraphGenerator::indices(const Shape& extents, int64_t limit) {
+  const ValueId v = whole_numbers(extents, limit, static_cast<int>(below(4)));
+  return ir::add_node(graph(), "cast", {v}, {{"to", std::string(chance(0.5) ? "i64" : "i32")}}, 1,
+                      "index", {"index"})
+      .value()[0];
+}
+
+bool GraphGenerator::look_up(const Known& x) {
+  const Shape s = shape(x.id);
+  if (s.empty() || !is_static(x.id) || element_count(s) == 0) return false;
+  const int64_t axis = below(static_cast<int64_t>(s.size())), way = below(3);
+  const int64_t extent = s[static_cast<size_t>(axis)];
+  if (way == 0) {  // one index for a whole slice
+    const Shape places = random_shape(static_cast<int>(below(4)), true);
+    if (element_count(places).value() * element_count(s).value() / extent > kMostElements)
+      return false;
+    return add("gather", {x.id, indices(places, extent)}, {{"axis", axis}}, x.bound);
+  }
+  if (way == 1) {  // one for an element
+    Shape places = s;
+    for (int64_t& d : places) d = 1 + below(d);
+    places[static_cast<size_t>(axis)] = 1 + below(12);
+    if (element_count(places).value() > kMostElements) return false;
+    return add("gather_elements", {x.id, indices(places, extent)}, {{"axis", axis}}, x.bound);
+  }
+  // Tuples of one or two, all within the shorter of the extents.
+  const int64_t tuple = std::min<int64_t>(1 + below(2), static_cast<int64_t>(s.size()));
+  Shape places = random_shape(static_cast<int>(1 + below(2)), true);
+  int64_t rest = 1;
+  for (size_t d = static_cast<size_t>(tuple); d < s.size(); ++d) rest *= s[d];
+  if (element_count(places).value() * rest > kMostElements) return false;
+  places.push_back(tuple);
+  return add("gather_nd", {x.id, indices(places, *std::min_element(s.begin(), s.begin() + tuple))},
+             {}, x.bound);
+}
+
+// Sums at positions, of which some are the same.
+bool GraphGenerator::add_up_at(const Known& x) {
+  const Shape s = shape(x.id);
+  if (s.empty() || !is_static(x.id) || element_count(s) == 0) return false;
+  const int64_t axis = below(static_cast<int64_t>(s.size()));
+  Shape places = s;
+  for (int64_t& d : places) d = 1 + below(std::min<int64_t>(d, 8));
+  if (chance(0.5)) {
+    const ValueId at = indices(places, s[static_cast<size_t>(axis)]);
+    const ValueId updates = add_input(places);
+    return add("scatter_elements", {x.id, at, updates},
+               {{"axis", axis}, {"reduction", std::string("add")}},
+               x.bound + static_cast<double>(places[static_cast<size_t>(axis)]));
+  }
+  const int64_t rows = 1 + below(6);
+  Shape updates = s;
+  updates[0] = rows;
+  if (element_count(updates).value() > kMostElements) return false;
+  const ValueId at = indices({rows, 1}, s[0]);
+  return add("scatter_nd", {x.id, at, add_input(updates)}, {{"reduction", std::string("add")}},
+             x.bound + static_cast<double>(rows));
+}
+
+}  // namespace tilewright
