@@ -98,25 +98,27 @@ Status infer_expand(InferContext& c) {
   c.set_output(0, c.type(0).dtype, std::move(dims));
   return {};
 }
-// The element that a place in the result repeats. Of dimensions whose extent may turn out to be 1 the
-// run chooses: each choice is one of all places, so that in each alternative strides are known.
-Expr repeated_element(const Buffer& x, const std::vector<Expr>& to, const Axes& i, Axes at) {
-  const size_t d = at.size();
-  if (d == x->shape.size()) return load(x, std::move(at));
-  const size_t k = d + to.size() - x->shape.size();
-  const auto with = [&](const Expr& index) {
-    Axes more = at;
-    more.push_back(index);
-    return repeated_element(x, to, i, std::move(more));
-  };
-  if (is_one(x->shape[d])) return with(Expr(0));
-  if (as_int(x->shape[d]) || !may_repeat(x->shape[d], to[k])) return with(i[k]);
-  return select(eq(x->shape[d], Expr(1)), with(Expr(0)), with(i[k]));
+// The element that a place in the result repeats. Where an extent may turn out to be 1 the run chooses: an
+// index, or between two elements along the last dimension, so that both have known strides there.
+Expr repeated_element(const Buffer& x, const std::vector<Expr>& to, const Axes& i) {
+  Axes at, once;
+  Expr is_once;
+  for (size_t d = 0; d < x->shape.size(); ++d) {
+    const size_t k = d + to.size() - x->shape.size();
+    const Expr is_one_here = eq(x->shape[d], Expr(1));
+    const bool open = !as_int(x->shape[d]) && may_repeat(x->shape[d], to[k]);
+    const bool last = d + 1 == x->shape.size();
+    const Expr index = is_one(x->shape[d]) ? Expr(0) : i[k];
+    at.push_back(open && !last ? select(is_one_here, Expr(0), index) : index);
+    once.push_back(last ? Expr(0) : at.back());
+    if (open && last) is_once = is_one_here;
+  }
+  return is_once ? select(is_once, load(x, once), load(x, at)) : load(x, at);
 }
 void compute_expand(ComputeContext& c) {
   c.b.compute(
       c.out(),
-      [&](const Axes& i) { return repeated_element(c.in(0), c.out()->shape, i, {}); }, "expand");
+      [&](const Axes& i) { return repeated_element(c.in(0), c.out()->shape, i); }, "expand");
 }
 
 // --- concat

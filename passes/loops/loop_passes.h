@@ -32,6 +32,9 @@ ir::Kernel zero_padding(ir::Kernel kernel);
 ir::Expr flat_index(const ir::BufferNode& buffer, const std::vector<ir::Expr>& indices);
 ir::Expr storage_elements(const ir::BufferNode& buffer);
 
+// Makes choices that no loop has a say in once, around the loops. Before vectorize_loops.
+ir::Stmt unswitch_loops(const ir::Stmt& s);
+
 // Splits a loop where a condition inside holds for all but its last iterations: the first part
 // loses the condition.
 ir::Stmt partition_tails(const ir::Stmt& s);

@@ -1,0 +1,84 @@
+// Loop unswitching: a choice between values whose condition no loop has a say in is made once, around
+// the loops.
+//
+//    for i: A[i] = select(n == 1, B[0], B[i])    ->    if n == 1: for i: A[i] = B[0]
+//                                                      else:      for i: A[i] = B[i]
+//
+// The condition is one on extents. Within vectors it would be a mask of loads, half of which are of
+// addresses outside of their buffer. Parallel loops stay whole: the choice stands in each task.
+#include "ir/loops/rewrite.h"
+#include "passes/loops/loop_passes.h"
+
+namespace tilewright::passes {
+
+using namespace ir;
+
+namespace {
+
+constexpr size_t kMostConditions = 3;  // of one nest of loops, which is copied twice for each
+
+// Selects by one condition become one of their values.
+class Decide : public Rewriter {
+ public:
+  Decide(const Expr& condition, bool holds) : condition_(condition), holds_(holds) {}
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override {
+    const auto* s = e.as<Select>();
+    if (s && same_expr(s->condition, condition_)) return rewrite(holds_ ? s->a : s->b);
+    return Rewriter::rewrite(e);
+  }
+
+ private:
+  const Expr& condition_;
+  const bool holds_;
+};
+
+class UnswitchLoops : public Rewriter {
+ public:
+  explicit UnswitchLoops(const Stmt& kernel) {
+    for_each_stmt(kernel, [&](const Stmt& s) {
+      if (const auto* f = s.as<For>()) bound_.insert(f->var.get());
+      if (const auto* l = s.as<Let>()) bound_.insert(l->var.get());
+    });
+  }
+  using Rewriter::rewrite;
+  Stmt rewrite(const Stmt& s) override {
+    const auto* f = s.as<For>();
+    if (!f || f->loop_kind == LoopKind::kParallel) return Rewriter::rewrite(s);
+    return unswitched(s, kMostConditions);
+  }
+
+ private:
+  Stmt unswitched(const Stmt& loop, size_t depth) const {
+    const Expr condition = depth > 0 ? uniform_condition(loop) : Expr();
+    if (!condition) return loop;
+    const Stmt then = Decide(condition, true).rewrite(loop),
+               otherwise = Decide(condition, false).rewrite(loop);
+    return if_then(condition, unswitched(then, depth - 1),
+                   clone_with_fresh_names(unswitched(otherwise, depth - 1), "_else"));
+  }
+  // Of a select below; null: there is none.
+  Expr uniform_condition(const Stmt& loop) const {
+    Expr found;
+    for_each_expr(loop, [&](const Expr& e) {
+      const auto* s = e.as<Select>();
+      if (!found && s && is_uniform(s->condition)) found = s->condition;
+    });
+    return found;
+  }
+  bool is_uniform(const Expr& e) const {
+    bool uniform = e.lanes() == 1;
+    for_each_expr(e, [&](const Expr& x) {
+      uniform &= x.kind() != NodeKind::kLoad && !bound_.count(x.get());
+    });
+    return uniform;
+  }
+
+  std::unordered_set<const ExprNode*> bound_;  // variables of loops and lets
+};
+
+}  // namespace
+
+Stmt unswitch_loops(const Stmt& s) { return UnswitchLoops(s).rewrite(s); }
+
+}  // namespace tilewright::passes
