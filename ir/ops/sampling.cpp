@@ -6,6 +6,7 @@
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
+#include "ir/ops/rounding.h"
 #include "ir/ops/sort_loops.h"
 #include "ir/ops/taps.h"
 
@@ -140,15 +141,15 @@ Expr tap_sum(const GridSample& s, const std::vector<TapTables>& tables, size_t d
     Axes at = channel;
     for (const Expr& e : unravel(cast(DType::kInt64, offset), extents)) at.push_back(e);
     const Expr x = load(s.x, at), zero = constant(0, offset.dtype());
-    return cast(s.t, s.borders[0].padding == "zeros"
-                         ? select(offset >= zero, x, constant(0, s.x->dtype))
-                         : x);
+    return cast(
+        s.mode == "nearest" ? s.x->dtype : weighted_type(s.x->dtype),
+        s.borders[0].padding == "zeros" ? select(offset >= zero, x, constant(0, s.x->dtype)) : x);
   }
   Expr result;
   for (size_t k = 0; k < tables[d].offset.size(); ++k) {
     const Expr here = load(tables[d].offset[k], i);
     Expr term = tap_sum(s, tables, d + 1, i, channel, offset ? offset + here : here);
-    if (!tables[d].weight.empty()) term = load(tables[d].weight[k], i) * term;
+    if (!tables[d].weight.empty()) term = cast(term.dtype(), load(tables[d].weight[k], i)) * term;
     result = result ? result + term : term;
   }
   return result;
@@ -173,7 +174,8 @@ void compute_grid_sample(ComputeContext& c) {
       [&](const Axes& i) {
         Axes point{within(i[0], c.dim(0, 0), c.dim(1, 0))};
         point.insert(point.end(), i.begin() + 2, i.end());
-        return cast(c.out()->dtype, tap_sum(s, tables, 0, point, {i[0], i[1]}, nullptr));
+        const Expr sum = tap_sum(s, tables, 0, point, {i[0], i[1]}, nullptr);
+        return s.mode == "nearest" ? cast(c.out()->dtype, sum) : truncated_sum(c.out()->dtype, sum);
       },
       "grid_sample");
 }
@@ -201,7 +203,8 @@ const std::vector<OpDef>& sampling_ops() {
   static const TensorType x4{DType::kFloat32, {1, 2, 4, 5}};
   static const std::vector<OpDef> ops{
       {.name = "grid_sample",
-       .summary = "x between its elements, at the positions of a grid in [-1, 1]",
+       .summary = "x between its elements, at the positions of a grid in [-1, 1]; integers are "
+                  "cut off towards zero, and limited to the range of their type",
        .operands = {{"x"}, {"grid"}},
        .attributes = {{"mode", AttributeKind::kString, "linear, nearest or cubic"},
                       {"padding_mode", AttributeKind::kString, "zeros, border or reflection"},
