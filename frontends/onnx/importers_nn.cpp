@@ -26,6 +26,8 @@ void conv(NodeImport& n) {
   a["group"] = n.int_attr("group", 1);
   if (!n.has(2)) return n.out(0, n.op("conv", {x, w}, a));
   ValueId y = n.product("conv", {x, w}, a);
+  if (n.rank(n.in(2)) == 1)
+    n.require_equal(n.dim(n.in(2), 0), n.dim(y, 1), "each channel must have its bias");
   n.out(0, n.op("add", {y, per_channel(n, n.in(2), n.rank(x))}));
 }
 

@@ -128,6 +128,10 @@ std::vector<int> Graph::use_counts() const {
   return uses;
 }
 
+std::string to_string(const Requirement& r) {
+  return r.what + ": extents " + to_text(r.a) + " and " + to_text(r.b);
+}
+
 std::string describe(const Node& node) {
   std::string s = node.op ? std::string(node.op->name) : "node";
   if (!node.sources.empty()) s += " '" + node.sources.front() + "'";

@@ -15,8 +15,7 @@ namespace {
 
 Status infer_grid_sample(InferContext& c) {
   const auto &x = c.type(0), &grid = c.type(1);
-  if (x.rank() < 3 || grid.rank() != x.rank() ||
-      as_int(grid.dims.back()).value_or(x.rank() - 2) != x.rank() - 2)
+  if (x.rank() < 3 || grid.rank() != x.rank() || !c.agree(grid.dims.back(), x.rank() - 2))
     return c.error("x is " + to_string(x) + ", grid is " + to_string(grid) +
                    ": expected [n, c, spatial...] and [n, spatial..., " +
                    std::to_string(x.rank() - 2) + "]");
@@ -29,6 +28,9 @@ Status infer_grid_sample(InferContext& c) {
     return c.error("mode is '" + mode + "'");
   if (padding != "zeros" && padding != "border" && padding != "reflection")
     return c.error("padding_mode is '" + padding + "'");
+  for (size_t d = 2; d < x.dims.size(); ++d)
+    if (!c.at_most(1, x.dims[d], "there must be something to sample"))
+      return c.error("x is " + to_string(x) + ": nothing to sample");
   if (const int64_t d = c.attr_int("derivative", -1);
       d < -1 || d >= x.rank() - 2 || (d >= 0 && mode == "nearest"))
     return c.error("derivative by dimension " + std::to_string(d) + " of mode " + mode);
