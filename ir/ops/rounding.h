@@ -19,14 +19,19 @@ inline Expr without_error(DType t, const Expr& v) {
   return unary(UnaryOp::kRoundEven, v * constant(steps, v.dtype())) *
          constant(1 / steps, v.dtype());
 }
+// A whole number as an element of an integer type, limited to its range.
+inline Expr limited(DType t, const Expr& whole) {
+  // f32 holds the whole numbers that small types have, and is converted to them faster.
+  return cast(t, byte_size(t) < 4 ? cast(DType::kFloat32, whole) : whole);
+}
 // A weighted sum as an element of type t: integers are rounded, halves to even, and limited to the
 // range of the type, as saturate_cast of ONNX's reference implementation does.
 inline Expr rounded_sum(DType t, const Expr& v) {
-  return is_integer(t) ? cast(t, unary(UnaryOp::kRoundEven, without_error(t, v))) : cast(t, v);
+  return is_integer(t) ? limited(t, unary(UnaryOp::kRoundEven, without_error(t, v))) : cast(t, v);
 }
 // The like, cut off towards zero.
 inline Expr truncated_sum(DType t, const Expr& v) {
-  return is_integer(t) ? cast(t, without_error(t, v)) : cast(t, v);
+  return is_integer(t) ? limited(t, unary(UnaryOp::kTrunc, without_error(t, v))) : cast(t, v);
 }
 
 }  // namespace tilewright::ir
