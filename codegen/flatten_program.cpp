@@ -205,7 +205,7 @@ class Flatten {
   }
   Status add(const ir::RequireInstruction& x, Instruction& out) {
     out.op = Op::kRequire;
-    out.index = x.equal ? 0 : 1;
+    out.index = static_cast<int64_t>(x.relation);
     out.message = x.what;
     for (const Expr& e : {x.a, x.b}) {
       TW_ASSIGN(SizeExpr s, size(e));

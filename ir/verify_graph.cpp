@@ -48,6 +48,10 @@ class GraphVerifier {
              std::to_string(g_.output_names.size()) + " names";
     });
     updates();
+    place_ = "requirements";
+    for (const Requirement& r : g_.requirements)
+      for (const Expr& e : {r.a, r.b})
+        require(e && e.type() == ScalarType{}, [&] { return "'" + r.what + "' is not of i64"; });
   }
 
  private:

@@ -17,9 +17,10 @@ using ir::Stage;
 
 namespace {
 
+template <bool keep_quantized>
 Result<Graph> fold(Graph g, const LowerOptions& o) {
   if (!o.fold) return g;
-  return fold_constants(std::move(g), o.run_constants, o.free_fold_bytes);
+  return fold_constants(std::move(g), o.run_constants, o.free_fold_bytes, keep_quantized);
 }
 
 template <Graph (*pass)(Graph)>
@@ -77,6 +78,8 @@ Result<Kernel> choose(Kernel k, const KernelContext& c) {
 std::span<const GraphPass> graph_passes() {
   static constexpr GraphPass kPasses[] = {
       {"lower_regions", Change::kNothing, lower_regions},
+      // What the model takes for granted of extents is required, whatever becomes of its nodes.
+      {"collect_requirements", Change::kNothing, always<collect_requirements>},
       // Every convolution is an ordinary one. First, for clean-up and what looks for constants or
       // quantised weights take the nodes of the phases as those of the model.
       {"open_conv_transpose", Change::kSumOrder,
@@ -89,11 +92,7 @@ std::span<const GraphPass> graph_passes() {
       {"find_quantized", Change::kNothing, if_folding<find_quantized>},
       // What depends on constants alone is a constant; quantised weights are still as they are
       // stored.
-      {"fold_constants", Change::kNothing,
-       [](Graph g, const LowerOptions& o) -> Result<Graph> {
-         return o.fold ? fold_constants(std::move(g), o.run_constants, o.free_fold_bytes, true)
-                       : std::move(g);
-       }},
+      {"fold_constants", Change::kNothing, fold<true>},
       // Gradients of slices are written where they belong (but for the sign of zeros).
       {"join_slices", Change::kSumOrder, always<join_slices>},
       // Products take matrices as they lie, and parameters change where products give their gradients.
@@ -114,7 +113,7 @@ std::span<const GraphPass> graph_passes() {
          return o.fold ? round_activations(std::move(g), o.machine) : std::move(g);
        }},
       {"expand_zero_points", Change::kNothing, always<expand_zero_points>},
-      {"fold_dequantized", Change::kNothing, fold},
+      {"fold_dequantized", Change::kNothing, fold<false>},
       // Divisors are factors.
       {"multiply_instead", Change::kRounding, if_folding<multiply_instead>},
       // Factors per channel are in the weights; the products this leaves are constants again.
@@ -125,7 +124,7 @@ std::span<const GraphPass> graph_passes() {
          return o.fold && o.schedule ? use_winograd(std::move(g), o.machine, o.decisions)
                                      : std::move(g);
        }},
-      {"fold_constants_again", Change::kNothing, fold},
+      {"fold_constants_again", Change::kNothing, fold<false>},
       // Operands are stored amid the padding that convolutions want around them.
       {"separate_padding", Change::kNothing,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {

@@ -46,9 +46,12 @@ Result<Program> Planner::run(const Graph& graph) {
 
 Status Planner::write_block(GraphPlan& g) {
   TW_RETURN_IF_ERROR(run_pipeline(plan_passes(), g, options_));
+  require_known(g);
   for (size_t i = 0; i < g.steps.size(); ++i) {
     if (i == 0 || g.steps[i - 1].kind == PlanStep::kControl) lower_ahead(g, i);
+    const size_t symbols = program_.symbols.size();
     TW_RETURN_IF_ERROR(emit(g, g.steps[i]));
+    if (program_.symbols.size() != symbols) require_known(g);
   }
   return {};
 }
@@ -155,11 +158,28 @@ int32_t Planner::packed_constant(GraphPlan& g, ValueId v, const Layout& layout) 
   return made.back();
 }
 
+// Once in a block.
+void Planner::require(GraphPlan& g, RequireInstruction r) {
+  if (g.required.insert(to_text(r.a) + " " + std::string(name(r.relation)) + " " + to_text(r.b)).second)
+    push(g, std::move(r));
+}
+// Of the graph's requirements those whose symbols have their values by now.
+void Planner::require_known(GraphPlan& g) {
+  const auto has_value = [&](const Var& s) {
+    return std::any_of(program_.symbols.begin(), program_.symbols.end(),
+                       [&](const Var& known) { return known.same_as(s); });
+  };
+  const auto is_known = [&](const Expr& e) {
+    const std::vector<Var> symbols = free_vars_in_order(e);
+    return std::all_of(symbols.begin(), symbols.end(), has_value);
+  };
+  for (const Requirement& r : g.graph.requirements)
+    if (is_known(r.a) && is_known(r.b)) require(g, {r.a, r.b, r.relation, to_string(r)});
+}
+
 Status Planner::emit(GraphPlan& g, PlanStep& s) {
   const Node& node = g.graph.nodes[s.node];
-  for (RequireInstruction& r : s.requirements)
-    if (g.required.insert(to_text(r.a) + (r.equal ? " = " : " <= ") + to_text(r.b)).second)
-      push(g, std::move(r));
+  for (RequireInstruction& r : s.requirements) require(g, std::move(r));
   switch (s.kind) {
     case PlanStep::kView: {
       const int32_t from = buffer(g, s.group.params[0]), to = buffer(g, s.group.params[1]);

@@ -1,13 +1,15 @@
-// What a kernel needs of extents that only the run knows. Three kinds: extents that the types of its
-// nodes take for equal (a matrix product of [m, k] and [j, n]: k and j), extents that broadcast, and
-// for each plain read or write x[.., i, ..] with i from 0 to n, that the dimension has n elements,
-// where this does not follow from the extents' expressions. Models that name their dimensions well
-// need none of them.
-#include "ir/graph/broadcast.h"
+// What must hold of extents that only the run knows. A graph's is what the types of its nodes take
+// for granted (a matrix product of [m, k] and [j, n]: k and j are equal), collected before nodes
+// are rewritten, so that it is still required where another node computes the result, or none. A
+// kernel's is the like for its own nodes, and for each plain read or write x[.., i, ..] with i from
+// 0 to n, that the dimension has n elements, where this does not follow from the extents'
+// expressions. Models that name their dimensions well need neither.
+#include <algorithm>
+
 #include "ir/graph/infer.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
-#include "ir/text/printer_loops.h"
+#include "passes/graph/graph_passes.h"
 #include "passes/planner.h"
 
 namespace tilewright::passes {
@@ -81,38 +83,38 @@ class PlainAccesses : public Visitor {
 
 }  // namespace
 
+Graph collect_requirements(Graph graph) {
+  for (const Node& n : graph.nodes)
+    for (Requirement& r : ir::requirements_of(graph, n)) {
+      const bool known = std::any_of(
+          graph.requirements.begin(), graph.requirements.end(), [&](const Requirement& other) {
+            return r.relation == other.relation && same_expr(r.a, other.a) && same_expr(r.b, other.b);
+          });
+      if (!known) graph.requirements.push_back(std::move(r));
+    }
+  return graph;
+}
+
 std::vector<RequireInstruction> requirements_of(const Graph& graph,
                                                 const std::vector<size_t>& nodes,
                                                 const Kernel& kernel) {
   std::vector<RequireInstruction> all;
-  auto require = [&](const Expr& a, const Expr& b, bool equal, const std::string& what) {
+  auto add = [&](const Requirement& required) {
     for (const RequireInstruction& r : all)
-      if (same_expr(r.a, a) && same_expr(r.b, b)) return;
-    all.push_back({a, b, equal, what});
+      if (same_expr(r.a, required.a) && same_expr(r.b, required.b)) return;
+    all.push_back({required.a, required.b, required.relation, to_string(required)});
   };
-  auto extents = [](const std::string& who, const Expr& a, const Expr& b) {
-    return who + ": extents " + to_text(a) + " and " + to_text(b);
-  };
-  auto add = [&](const Expr& a, const Expr& b, bool equal, const std::string& who) {
-    require(a, b, equal, extents(who, a, b));
-  };
-  for (size_t n : nodes) {
-    const std::string who = describe(graph.nodes[n]);
-    for (const auto& [a, b] : equal_extents(graph, graph.nodes[n])) add(a, b, true, who);
-    for (const auto& [a, b] : broadcasting_extents(graph, graph.nodes[n])) {
-      const auto [x, y] = broadcast_rule(a, b);
-      require(x, y, true, extents(who, a, b));
-    }
-  }
+  for (size_t n : nodes)
+    for (const Requirement& r : ir::requirements_of(graph, graph.nodes[n])) add(r);
   if (!kernel.body) return all;
   PlainAccesses([&](const Expr& extent, const Expr& dim) {
     if (as_int(extent) && as_int(dim)) return;
     if (can_prove(extent <= dim)) return;
     for (const RequireInstruction& r : all)
-      if (r.equal && can_prove_equal(extent - dim, r.a - r.b)) return;
+      if (r.relation == Relation::kEqual && can_prove_equal(extent - dim, r.a - r.b)) return;
     for (const RequireInstruction& r : all)
-      if (r.equal && can_prove_equal(dim - extent, r.a - r.b)) return;
-    add(extent, dim, false, describe(graph.nodes[nodes.back()]));
+      if (r.relation == Relation::kEqual && can_prove_equal(dim - extent, r.a - r.b)) return;
+    add({extent, dim, Relation::kAtMost, describe(graph.nodes[nodes.back()])});
   }).visit(kernel.body);
   return all;
 }

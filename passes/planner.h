@@ -61,6 +61,8 @@ class Planner {
   ir::ProgramBuffer& at(int32_t buffer_id) {
     return program_.buffers[static_cast<size_t>(buffer_id)];
   }
+  void require(GraphPlan& g, ir::RequireInstruction r);
+  void require_known(GraphPlan& g);
   Status emit(GraphPlan& g, PlanStep& s);
   Status emit_kernel(GraphPlan& g, PlanStep& s);
   Status emit_symbols(GraphPlan& g, PlanStep& s);

@@ -79,8 +79,8 @@ enum class Op : uint8_t {
                   // point into, the largest of index + extent as u64: an error of the node
                   // `message` where that is twice the extent or more. `index`: the dimension of the
                   // first
-  kRequire,       // an error, `message` and the two extents, when scalars[0] is not scalars[1], or
-                  // (index 1) is larger
+  kRequire,       // an error, `message` and the two extents, when scalars[0] is not scalars[1]; with
+                  // index 1, when it is larger; with 2, when they are not equal and neither is 1
 };
 struct Instruction {
   // Which of the fields below count, and how, follows from the operation (see Op).
@@ -155,7 +155,7 @@ struct Variant {
 
 // Value of the symbol tilewright_abi of a compiled model; changes with kernel_abi.h, this header
 // or the serialised form.
-inline constexpr uint32_t kExecutableAbi = 8;
+inline constexpr uint32_t kExecutableAbi = 9;
 
 // A compiled model: all variants share one section of constants. Immutable once assembled; sessions
 // of it may run at the same time.

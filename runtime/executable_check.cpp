@@ -223,7 +223,9 @@ class VariantCheck {
       case Op::kFail: return {};
       case Op::kCheckIndices: return check_indices(i);
       case Op::kRequire:
-        return i.scalars.size() == 2 ? Status() : wrong("require takes two extents");
+        return i.scalars.size() == 2 && i.index >= 0 && i.index <= 2
+                   ? Status()
+                   : wrong("require takes two extents and a relation");
     }
     return wrong("unknown instruction " + std::to_string(int(i.op)));
   }

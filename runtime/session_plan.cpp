@@ -214,11 +214,13 @@ bool requirements_hold(const Variant& variant, std::span<const int64_t> symbols)
 Status check_extents(const Instruction& instruction, std::span<const int64_t> symbols) {
   const std::optional<int64_t> a = evaluate(instruction.scalars[0], symbols),
                                b = evaluate(instruction.scalars[1], symbols);
-  const bool at_most = instruction.index == 1;
-  if (!a || !b || (at_most ? *a <= *b : *a == *b)) return {};
+  const bool at_most = instruction.index == 1, broadcast = instruction.index == 2;
+  if (!a || !b || *a == *b || (at_most && *a < *b) || (broadcast && (*a == 1 || *b == 1))) return {};
   return invalid(
       instruction.message + " are " + std::to_string(*a) + " and " + std::to_string(*b) +
-      (at_most ? ", expected the first to be at most the second" : ", expected them to be equal"));
+      (at_most     ? ", expected the first to be at most the second"
+       : broadcast ? ", expected them to be equal or one of them to be 1"
+                   : ", expected them to be equal"));
 }
 
 }  // namespace tilewright

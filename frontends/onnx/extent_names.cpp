@@ -95,6 +95,8 @@ bool ExtentNames::learn(const ir::Graph& graph) {
   Pairs pairs;
   for (const ir::Node& node : graph.nodes)
     for (auto& pair : ir::equal_extents(graph, node)) pairs.push_back(std::move(pair));
+  for (const ir::Requirement& r : graph.requirements)
+    if (r.relation == ir::Relation::kEqual) pairs.emplace_back(r.a, r.b);
   bool news = false;
   for (const auto& pair : pairs) {
     const Expr a = resolved(pair.first), b = resolved(pair.second);

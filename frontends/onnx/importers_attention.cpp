@@ -19,12 +19,13 @@ V joined(V a, V b, int64_t axis) { return a.make("concat", {a.id, b.id}, {{"axis
 Expr dim(V v, int d) { return v.n.dim(v.id, d); }
 
 // [b, s, heads * d] as [b, heads, s, d]; four dimensions stay.
-V split_heads(V v, int64_t heads) {
+V split_heads(NodeImport& n, V v, int64_t heads) {
   if (v.rank() == 4) return v;
   if (v.rank() != 3)
     v.n.fail("operand is " + to_string(v.n.type(v.id)) + ", expected 3 or 4 dimensions");
   if (heads < 1 || ir::as_int(dim(v, 2)).value_or(heads) % heads)
     v.n.fail(std::to_string(heads) + " heads for " + to_string(v.n.type(v.id)));
+  n.require_multiple(dim(v, 2), heads, std::to_string(heads) + " heads must be of one size");
   return transposed(
       reshaped(v, {dim(v, 0), dim(v, 1), Expr(heads), simplify(floordiv(dim(v, 2), Expr(heads)))}),
       {0, 2, 1, 3});
@@ -93,9 +94,9 @@ V masked_scores(NodeImport& n, V scores, ValueId mask_id, const Cached& key) {
 void attention(NodeImport& n) {
   V q{n, n.required(0)}, k{n, n.required(1)}, v{n, n.required(2)};
   const bool packed = q.rank() == 3;
-  q = split_heads(q, n.int_attr("q_num_heads", 0));
-  k = split_heads(k, n.int_attr("kv_num_heads", 0));
-  v = split_heads(v, n.int_attr("kv_num_heads", 0));
+  q = split_heads(n, q, n.int_attr("q_num_heads", 0));
+  k = split_heads(n, k, n.int_attr("kv_num_heads", 0));
+  v = split_heads(n, v, n.int_attr("kv_num_heads", 0));
   if (n.has(4) != n.has(5)) n.fail("past_key and past_value must be given together");
   Cached key = with_past(k, n.in(4)), value = with_past(v, n.in(5));
   n.out(1, key.present.id);
@@ -157,7 +158,7 @@ void attention(NodeImport& n) {
 void rotary_embedding(NodeImport& n) {
   V x{n, n.required(0)}, cos{n, n.required(1)}, sin{n, n.required(2)};
   const bool packed = x.rank() == 3, interleaved = n.int_attr("interleaved", 0) != 0;
-  V y = split_heads(x, n.int_attr("num_heads", 0));
+  V y = split_heads(n, x, n.int_attr("num_heads", 0));
   auto size = ir::as_int(dim(y, 3));
   if (!size) n.needs_value("the size of a head is not known at compile time");
   const int64_t given = n.int_attr("rotary_embedding_dim", 0), turned = given ? given : *size;
@@ -167,9 +168,9 @@ void rotary_embedding(NodeImport& n) {
   // Tables: [b, s, turned / 2], or [positions, turned / 2] to be looked up.
   auto table = [&](V t) {
     if (n.has(3)) t = {n, n.op("gather", {t.id, n.in(3)})};
-    if (t.rank() != 3 || ir::as_int(dim(t, 2)).value_or(turned / 2) != turned / 2)
-      n.fail("cache is " + to_string(n.type(t.id)) + ", expected its last dimension to be " +
-             std::to_string(turned / 2));
+    if (t.rank() != 3) n.fail("cache is " + to_string(n.type(t.id)) + ", expected 3 dimensions");
+    n.require_equal(dim(t, 2), turned / 2,
+                    "the last dimension of a cache must be " + std::to_string(turned / 2));
     return reshaped(t, {dim(t, 0), Expr(1), dim(t, 1), dim(t, 2)});
   };
   cos = table(cos);

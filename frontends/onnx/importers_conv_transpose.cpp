@@ -68,6 +68,8 @@ void conv_transpose(NodeImport& n) {
   const ValueId y = n.product("conv_transpose", {x, w}, std::move(a));
   std::vector<Expr> per_channel(static_cast<size_t>(n.rank(x)) - 1, Expr(1));
   per_channel[0] = n.dim(y, 1);
+  if (n.rank(n.in(2)) == 1)
+    n.require_equal(n.dim(n.in(2), 0), n.dim(y, 1), "each channel must have its bias");
   n.out(0, n.op("add", {y, n.reshape(n.in(2), per_channel)}));
 }
 

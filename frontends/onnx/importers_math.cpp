@@ -57,6 +57,13 @@ void mod(NodeImport& n) {
   V y = where(differ, r + b, r);
   n.out(0, where(apply("equal", r, zero), where(less(b, 0), a.number(-0.0), zero), y).id);
 }
+// x to the y in f64, cut off towards zero. A power that is a whole number may come out a little
+// beside it: it is taken for one where it is as near as the function is exact.
+ValueId integer_of(V x, V y, DType t) {
+  const V power = apply("pow", x, y), whole = apply("round", power);
+  const V error = apply("abs", power - whole), slack = apply("abs", power) * 0x1p-48;
+  return where(apply("less_equal", error, slack), whole, power).to(t).id;
+}
 // The result has the type of the base.
 void pow(NodeImport& n) {
   ValueId x = n.required(0), y = n.required(1);
@@ -81,12 +88,14 @@ void pow(NodeImport& n) {
       return;
     }
   }
-  if (is_float(n.dtype(y)) && !is_float(t)) {
-    const DType wide = n.dtype(y);
-    n.out(0, n.cast(n.op("pow", {n.cast(x, wide), y}), t));
-    return;
-  }
-  n.out(0, n.op("pow", {x, n.cast(y, t)}));
+  if (is_float(t)) return n.out(0, n.op("pow", {x, n.cast(y, t)}));
+  if (is_float(n.dtype(y)))
+    return n.out(0,
+                 integer_of(V{n, n.cast(x, DType::kFloat64)}, {n, n.cast(y, DType::kFloat64)}, t));
+  // An exponent that has no place in the type of the base is no smaller for it.
+  const bool fits = n.dtype(y) == t || byte_size(n.dtype(y)) < byte_size(t);
+  const DType work = fits ? t : DType::kInt64;
+  n.out(0, n.cast(n.op("pow", {n.cast(x, work), n.cast(y, work)}), t));
 }
 void bit_shift(NodeImport& n) {
   const std::string d = n.string_attr("direction", "");

@@ -69,6 +69,8 @@ int64_t block_size(NodeImport& n) {
 void depth_to_space(NodeImport& n) {
   const int64_t b = block_size(n);
   ValueId x = n.in(0);
+  n.require_multiple(n.dim(x, 1), b * b,
+                     "channels must be whole blocks of " + std::to_string(b * b));
   const Expr batch = n.dim(x, 0), depth = simplify(floordiv(n.dim(x, 1), Expr(b * b))),
              h = n.dim(x, 2), w = n.dim(x, 3);
   const std::string mode = n.string_attr("mode", "DCR");
@@ -82,6 +84,10 @@ void depth_to_space(NodeImport& n) {
 void space_to_depth(NodeImport& n) {
   const int64_t b = block_size(n);
   ValueId x = n.in(0);
+  for (int d : {2, 3})
+    n.require_multiple(
+        n.dim(x, d), b,
+        "dimension " + std::to_string(d) + " must be whole blocks of " + std::to_string(b));
   const Expr batch = n.dim(x, 0), c = n.dim(x, 1), h = simplify(floordiv(n.dim(x, 2), Expr(b))),
              w = simplify(floordiv(n.dim(x, 3), Expr(b)));
   const std::string mode = n.string_attr("mode", "DCR");

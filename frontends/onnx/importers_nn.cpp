@@ -1,5 +1,6 @@
 // Convolution, pooling, matrix products and normalisation.
 #include <array>
+#include <cmath>
 
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/windows.h"
@@ -25,6 +26,8 @@ void conv(NodeImport& n) {
   a["group"] = n.int_attr("group", 1);
   if (!n.has(2)) return n.out(0, n.op("conv", {x, w}, a));
   ValueId y = n.product("conv", {x, w}, a);
+  if (n.rank(n.in(2)) == 1)
+    n.require_equal(n.dim(n.in(2), 0), n.dim(y, 1), "each channel must have its bias");
   n.out(0, n.op("add", {y, per_channel(n, n.in(2), n.rank(x))}));
 }
 
@@ -66,13 +69,18 @@ void gemm(NodeImport& n) {
       n.product("matmul", {a, b},
                 {{"trans_a", n.int_attr("transA", 0)}, {"trans_b", n.int_attr("transB", 0)}});
   const double alpha = n.float_attr("alpha", 1), beta = n.float_attr("beta", 1);
+  const DType t = n.dtype(y);
+  const bool fractions = alpha != std::trunc(alpha) || beta != std::trunc(beta);
+  // Fractions of integers are added up before they are cut off.
+  const DType work = is_float(t) || !fractions ? t : DType::kFloat64;
   auto scaled = [&](ValueId v, double s) {
+    if (!is_float(t)) v = n.cast(v, work);
     return s == 1 ? v : n.op("mul", {v, n.scalar_like(s, v)});
   };
   y = scaled(y, alpha);
   if (n.has(2) && beta != 0)
     y = n.op("add", {y, n.expanded_to(scaled(n.in(2), beta), n.type(y).dims)});
-  n.out(0, y);
+  n.out(0, n.cast(y, t));
 }
 
 void layer_norm(NodeImport& n) {

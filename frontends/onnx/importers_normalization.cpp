@@ -40,6 +40,7 @@ void group_norm(NodeImport& n) {
   const std::vector<Expr> dims = n.type(x.id).dims;
   if (groups < 1 || ir::as_int(dims[1]).value_or(groups) % groups)
     n.fail("num_groups " + std::to_string(groups) + " for x: " + to_string(n.type(x.id)));
+  n.require_multiple(dims[1], groups, std::to_string(groups) + " groups must be of one size");
   std::vector<Expr> grouped{dims[0], Expr(groups), simplify(floordiv(dims[1], Expr(groups)))};
   grouped.insert(grouped.end(), dims.begin() + 2, dims.end());
   auto parameter = [&](V v) {
@@ -111,6 +112,8 @@ void apply_batch_norm(NodeImport& n, V x, BatchStatistics s) {
   V shift = bias - s.mean * factor;
   // Statistics of a whole sample (spatial 0 in old opsets) have its shape already.
   auto channels = [&](V v) {
+    if (v.rank() == 1 && x.rank() > 1)
+      n.require_equal(n.dim(v.id, 0), n.dim(x.id, 1), "each channel must have its parameters");
     return v.rank() == 1 && x.rank() > 2 ? before_dims(v, x.rank() - 2) : v;
   };
   n.out(0, (x.to(s.var.dtype()) * channels(factor) + channels(shift)).to(x.dtype()).id);
@@ -192,6 +195,14 @@ void batch_norm(NodeImport& n) {
 
 // x: [n, c, d...] log-probabilities, target: [n, d...] class numbers, weight: [c].
 ValueId negative_log_likelihood(NodeImport& n, V x, V target, ValueId weight) {
+  if (x.rank() < 2 || target.rank() != x.rank() - 1)
+    n.fail("x is " + to_string(n.type(x.id)) + ", labels are " + to_string(n.type(target.id)) +
+           ": expected [n, c, d...] and [n, d...]");
+  for (int d = 0; d < target.rank(); ++d)
+    n.require_equal(n.dim(target.id, d), n.dim(x.id, d == 0 ? 0 : d + 1),
+                    "there must be a label for each place");
+  if (weight != kNone && n.rank(weight) == 1)
+    n.require_equal(n.dim(weight, 0), n.dim(x.id, 1), "there must be a weight for each class");
   auto classes = ir::as_int(n.dim(x.id, 1));
   if (!classes) n.needs_value("the number of classes is not known at compile time");
   std::vector<Expr> column = n.type(target.id).dims;

@@ -208,9 +208,8 @@ class Recurrent {
     ValueId y = times_weights(flat, d);
     if (n_.has(3)) {
       ValueId bias = row(n_.in(3), d);
-      if (ir::as_int(n_.dim(bias, 0)).value_or(2 * columns) != 2 * columns)
-        n_.fail("B is " + to_string(n_.type(n_.in(3))) + ", expected " +
-                std::to_string(2 * columns) + " columns");
+      n_.require_equal(n_.dim(bias, 0), 2 * columns,
+                       "B must have " + std::to_string(2 * columns) + " columns");
       ValueId of_w = n_.slice(bias, 0, 0, columns), of_r = n_.slice(bias, 0, columns, 2 * columns);
       if (reset_after) {
         recurrent_bias = n_.slice(of_r, 0, 2 * hidden_, columns);

@@ -16,9 +16,8 @@ ValueId must_add_up(NodeImport& n, ValueId x, int axis, const std::vector<int64_
     n.fail("parts are " + to_string(parts));
   const int64_t total = std::accumulate(parts.begin(), parts.end(), int64_t{0});
   const auto extent = ir::as_int(n.dim(x, axis));
-  if (extent && *extent != total)
-    n.fail("parts add up to " + std::to_string(total) + ", dimension " + std::to_string(axis) +
-           " is " + std::to_string(*extent));
+  n.require_equal(total, n.dim(x, axis),
+                  "the parts must add up to dimension " + std::to_string(axis));
   if (extent) return x;
   std::vector<Expr> dims = n.type(x).dims;
   dims[static_cast<size_t>(axis)] = Expr(total);
@@ -58,8 +57,9 @@ void squeeze(NodeImport& n) {
     if (!axes) drop[static_cast<size_t>(d)] = ir::is_one(e);
     if (!drop[static_cast<size_t>(d)])
       dims.push_back(e);
-    else if (ir::as_int(e).value_or(1) != 1)
-      n.fail("dimension " + std::to_string(d) + " of " + to_string(n.type(x)) + " is not 1");
+    else
+      n.require_equal(
+          e, 1, "dimension " + std::to_string(d) + " of " + to_string(n.type(x)) + " must be 1");
   }
   ir::Attributes attributes{{"allowzero", int64_t{1}}};
   if (!kept.empty()) attributes["not_one"] = kept;

@@ -113,13 +113,14 @@ void deform_conv(NodeImport& n) {
   if (n.rank(x) != 4 || n.rank(w) != 4)
     n.unsupported("x is " + to_string(n.type(x)) + ", only [n, c, h, w] is supported");
   const int64_t group = n.int_attr("group", 1);
+  if (group < 1) n.fail("group is " + std::to_string(group));
   const Expr o = n.dim(w, 0), per_group = simplify(floordiv(o, Expr(group)));
-  auto kh = ir::as_int(n.dim(w, 2)), kw = ir::as_int(n.dim(w, 3)), outs = ir::as_int(o),
-       c = ir::as_int(n.dim(x, 1)), cw = ir::as_int(n.dim(w, 1));
+  auto kh = ir::as_int(n.dim(w, 2)), kw = ir::as_int(n.dim(w, 3));
   if (!kh || !kw) n.needs_value("the shape of w is not known at compile time");
-  if (group < 1 || (outs && *outs % group) || (c && cw && *cw * group != *c))
-    n.fail("channels do not fit: x is " + to_string(n.type(x)) + ", w is " + to_string(n.type(w)) +
-           ", group is " + std::to_string(group));
+  const std::string found = "x: " + to_string(n.type(x)) + " and w: " + to_string(n.type(w));
+  n.require_multiple(o, group, "the results of " + found + " must be whole groups");
+  n.require_equal(simplify(n.dim(w, 1) * Expr(group)), n.dim(x, 1),
+                  "the channels of " + found + " must fit");
   Attributes a = moved_window(n);
   a["kernel_shape"] = std::vector<int64_t>{*kh, *kw};
   a["offset_group"] = n.int_attr("offset_group", 1);

@@ -234,6 +234,17 @@ std::vector<ValueId> NodeImport::inline_graph(const OnnxGraph& nested,
   return owner_.import_body(nested, inner);
 }
 
+void NodeImport::require_equal(const ir::Expr& a, const ir::Expr& b, const std::string& rule) {
+  const auto x = ir::as_int(a), y = ir::as_int(b);
+  if (x && y && *x != *y)
+    fail(rule + ": extents are " + std::to_string(*x) + " and " + std::to_string(*y) +
+         ", expected them to be equal");
+  if (!can_prove_equal(a, b)) graph().requirements.push_back({a, b, ir::Relation::kEqual, where_ + ": " + rule});
+}
+void NodeImport::require_multiple(const ir::Expr& a, int64_t of, const std::string& rule) {
+  require_equal(a, simplify(floordiv(a, of) * ir::Expr(of)), rule);
+}
+
 void NodeImport::fail(const std::string& message) const {
   throw ImportFailure{invalid(message, where_)};
 }

@@ -106,6 +106,11 @@ class NodeImport final : public ir::NodeBuilder {
   std::vector<ir::ValueId> inline_graph(const OnnxGraph& graph,
                                         const std::map<std::string, ir::ValueId>& inputs = {});
 
+  // What the standard requires of extents: fails where they are known and do not keep to it; else
+  // the run checks. `rule`: the requirement, as a sentence for the error.
+  void require_equal(const ir::Expr& a, const ir::Expr& b, const std::string& rule);
+  void require_multiple(const ir::Expr& a, int64_t of, const std::string& rule);
+
   [[noreturn]] void fail(const std::string& message) const override;  // the model breaks a rule
   [[noreturn]] void unsupported(
       const std::string& message) const;  // it is legal, but not supported

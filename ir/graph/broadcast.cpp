@@ -66,8 +66,10 @@ bool may_repeat(const Expr& from, const Expr& to) {
   return !is_one(from) && !can_prove_equal(from, to) && !is_never_one(from);
 }
 
-std::pair<Expr, Expr> broadcast_rule(const Expr& a, const Expr& b) {
-  return {unless_one(a, b), unless_one(b, a)};
+std::vector<Expr> joined_extents(const Expr& e) {
+  std::vector<Expr> extents;
+  add_extents(e, extents);
+  return extents;
 }
 
 }  // namespace tilewright::ir

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <optional>
-#include <utility>
+#include <vector>
 
 #include "ir/loops/nodes.h"
 
@@ -14,11 +14,11 @@ namespace tilewright::ir {
 // changes nothing. Nothing where both are numbers that do not broadcast.
 std::optional<Expr> broadcast_extent(const Expr& a, const Expr& b);
 
+// The extents that such an expression is joined of; any other alone.
+std::vector<Expr> joined_extents(const Expr& e);
+
 // May an operand of extent `from` turn out to be repeated along a result of extent `to`? False where it is 1
 // for sure, equal to the result, or more than 1.
 bool may_repeat(const Expr& from, const Expr& to);
-
-// Two extents that are equal exactly where a and b broadcast: what the run requires of them.
-std::pair<Expr, Expr> broadcast_rule(const Expr& a, const Expr& b);
 
 }  // namespace tilewright::ir

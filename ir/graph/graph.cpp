@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "ir/graph/broadcast.h"
 #include "ir/graph/op.h"
 #include "ir/loops/simplify.h"
 #include "ir/text/printer_loops.h"
@@ -126,6 +127,30 @@ std::vector<int> Graph::use_counts() const {
       if (v != kNone) ++uses[static_cast<size_t>(v)];
   for (ValueId v : outputs) ++uses[static_cast<size_t>(v)];
   return uses;
+}
+
+namespace {
+constexpr std::pair<Relation, std::string_view> kRelations[] = {
+    {Relation::kEqual, "equal"}, {Relation::kAtMost, "at_most"}, {Relation::kBroadcast, "broadcast"}};
+}  // namespace
+std::string_view name(Relation relation) {
+  for (const auto& [r, word] : kRelations)
+    if (r == relation) return word;
+  return "";
+}
+std::optional<Relation> relation_from_name(std::string_view name) {
+  for (const auto& [r, word] : kRelations)
+    if (word == name) return r;
+  return std::nullopt;
+}
+std::string to_string(const Requirement& r) {
+  std::string b = to_text(r.b);
+  if (r.relation == Relation::kBroadcast) {  // those that it is joined of, but for a itself
+    b.clear();
+    for (const Expr& e : joined_extents(r.b))
+      if (!same_expr(e, r.a)) b += (b.empty() ? "" : " or ") + to_text(e);
+  }
+  return r.what + ": extents " + to_text(r.a) + " and " + b;
 }
 
 std::string describe(const Node& node) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -105,6 +106,22 @@ struct Node {
   int32_t group = -1;                // fused group; set by fuse_operators
 };
 
+// How two extents stand to each other: equal; the first at most the second; equal or one of them 1.
+enum class Relation : uint8_t { kEqual, kAtMost, kBroadcast };
+// As text forms have it.
+std::string_view name(Relation relation);
+std::optional<Relation> relation_from_name(std::string_view name);
+
+// What must hold of extents that only the run knows; else it ends with an error.
+struct Requirement {
+  // int64 expressions over symbols of the graph and of those around it.
+  Expr a, b;
+  Relation relation = Relation::kEqual;
+  std::string what;   // who requires it: "top_k 'y': the axis must have k elements"
+};
+// The requirement with both extents in its text, as the run's error begins.
+std::string to_string(const Requirement& requirement);
+
 // A directed acyclic graph of operators, as ONNX's: values are defined once, and nothing has side
 // effects.
 struct Graph {
@@ -123,6 +140,8 @@ struct Graph {
     int32_t input, output;  // places in `inputs` and `outputs`
   };
   std::vector<Update> updates;
+  // Beside what the types of its nodes take for granted, until collect_requirements has added that.
+  std::vector<Requirement> requirements;
 
   // Appends a value and returns its id, which stays valid; references to values do not.
   ValueId add_value(std::string name, TensorType type);

@@ -67,11 +67,19 @@ std::vector<std::pair<Expr, Expr>> equal_extents(const Graph& graph, const Node&
   return context.equal_extents();
 }
 
-std::vector<std::pair<Expr, Expr>> broadcasting_extents(const Graph& graph, const Node& node) {
+std::vector<Requirement> requirements_of(const Graph& graph, const Node& node) {
   Node copy = node;
   InferContext context(graph, copy);
   if (Status s = copy.op->infer_type(context); !s.ok()) return {};
-  return context.broadcasting_extents();
+  std::vector<Requirement> all;
+  const std::string who = describe(node);
+  for (const auto& [a, b] : context.equal_extents()) all.push_back({a, b, Relation::kEqual, who});
+  all.insert(all.end(), context.requirements().begin(), context.requirements().end());
+  for (const TensorType& type : context.outputs())
+    for (const Expr& d : type.dims)
+      if (d && !as_int(d) && !can_prove(Expr(0) <= d))
+        all.push_back({0, d, Relation::kAtMost, who + ": results must have at least 0 elements"});
+  return all;
 }
 
 Result<std::vector<ValueId>> add_node(Graph& graph, const OpDef* op, std::vector<ValueId> inputs,

@@ -13,8 +13,9 @@ Status infer_node(Graph& graph, Node& node);
 // Extents that are not all known, and that the types of the node's results take for equal.
 std::vector<std::pair<Expr, Expr>> equal_extents(const Graph& graph, const Node& node);
 
-// And those that are equal there, or one of them 1.
-std::vector<std::pair<Expr, Expr>> broadcasting_extents(const Graph& graph, const Node& node);
+// All that the types of the node's results take for granted of extents that are not all known:
+// those, what else its operator requires, and that no result has an extent below 0.
+std::vector<Requirement> requirements_of(const Graph& graph, const Node& node);
 
 // Appends a node, its outputs named after `name`, and infers it. outputs: how many are wanted.
 // With a name in the place of the operator: there is such an operator.

@@ -130,6 +130,28 @@ bool NodeView::agree(const Expr& a, const Expr& b) const {
   if (!can_prove_equal(a, b)) expect_equal(a, b);
   return true;
 }
+bool NodeView::at_most(const Expr& a, const Expr& b, const std::string& rule) const {
+  const auto x = as_int(a), y = as_int(b);
+  if (x && y) return *x <= *y;
+  if (!can_prove(a <= b)) expect({a, b, Relation::kAtMost, rule});
+  return true;
+}
+bool NodeView::is_multiple(const Expr& a, int64_t of, const std::string& rule) const {
+  if (const auto x = as_int(a)) return *x % of == 0;
+  const Expr whole = simplify(floordiv(a, of) * Expr(of));
+  if (!can_prove_equal(a, whole)) expect({a, whole, Relation::kEqual, rule});
+  return true;
+}
+bool NodeView::broadcasts(const Expr& a, const Expr& b) const {
+  if (is_one(a) || is_one(b) || can_prove_equal(a, b)) return true;
+  if (as_int(a) && as_int(b)) return false;
+  expect({a, b, Relation::kBroadcast, ""});
+  return true;
+}
+void InferContext::expect(Requirement requirement) const {
+  requirement.what = describe(node_) + (requirement.what.empty() ? "" : ": ") + requirement.what;
+  requirements_.push_back(std::move(requirement));
+}
 void InferContext::expect_equal(const Expr& a, const Expr& b) const {
   equal_extents_.emplace_back(a, b);
 }

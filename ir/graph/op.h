@@ -177,11 +177,18 @@ class NodeView {
   // Two extents that must be equal: false when both are known and are not. Where types are
   // inferred, the run is told to check what is not known.
   bool agree(const Expr& a, const Expr& b) const;
+  // The like for `a` at most `b`, and for multiples of a number above 0. `rule`: what is required,
+  // as a sentence for the run's error.
+  bool at_most(const Expr& a, const Expr& b, const std::string& rule) const;
+  bool is_multiple(const Expr& a, int64_t of, const std::string& rule) const;
+  // And for two that are equal or of which one is 1.
+  bool broadcasts(const Expr& a, const Expr& b) const;
   // Numpy broadcasting of dimensions. Of two that are not known to be equal none is taken for 1.
   Result<std::vector<Expr>> broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) const;
 
  protected:
   virtual void expect_equal(const Expr&, const Expr&) const {}
+  virtual void expect(Requirement) const {}
   const Graph& graph_;
   const Node& node_;
 };
@@ -200,9 +207,8 @@ class InferContext : public NodeView {
   const std::vector<TensorType>& outputs() const { return outputs_; }
   // Extents that are not all known, and that the types take for equal.
   const std::vector<std::pair<Expr, Expr>>& equal_extents() const { return equal_extents_; }
-  // Two extents that broadcast by a rule that the run checks where they are not known to.
-  void expect_broadcast(const Expr& a, const Expr& b) { broadcasting_.emplace_back(a, b); }
-  const std::vector<std::pair<Expr, Expr>>& broadcasting_extents() const { return broadcasting_; }
+  // What else the types take for granted of extents that are not all known.
+  const std::vector<Requirement>& requirements() const { return requirements_; }
   // A symbol for an extent that only the run knows; compute_symbols writes it. The same one each
   // time it is asked for.
   Var data_dependent_symbol(int index, const std::string& name);
@@ -214,12 +220,13 @@ class InferContext : public NodeView {
 
  protected:
   void expect_equal(const Expr& a, const Expr& b) const override;
+  void expect(Requirement requirement) const override;
 
  private:
   Node& mutable_node_;
   std::vector<TensorType> outputs_;
   mutable std::vector<std::pair<Expr, Expr>> equal_extents_;
-  std::vector<std::pair<Expr, Expr>> broadcasting_;
+  mutable std::vector<Requirement> requirements_;
 };
 
 }  // namespace tilewright::ir

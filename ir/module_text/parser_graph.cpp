@@ -24,6 +24,7 @@ class GraphParser {
  private:
   void statement();
   void output();
+  void requirement();
   void constant();
   void node();
   void trailer(Node& n);
@@ -336,6 +337,24 @@ void GraphParser::output() {
                           static_cast<int32_t>(g_.outputs.size()) - 1});
   }
 }
+// require at_most[4, n] "top_k 'y': the axis must have k elements"
+void GraphParser::requirement() {
+  Requirement r;
+  const Token relation = c_.next();
+  if (const auto known = relation_from_name(relation.text))
+    r.relation = *known;
+  else
+    c_.fail(relation, "expected equal, at_most or broadcast, found " + shown(relation));
+  const Token at = c_.peek();
+  const std::vector<Expr> both = exprs_.extents();
+  if (c_.ok() && both.size() != 2)
+    c_.fail(at, "expected two extents, found " + std::to_string(both.size()));
+  if (!c_.ok()) return;
+  r.a = both[0];
+  r.b = both[1];
+  r.what = text("what requires it");
+  g_.requirements.push_back(std::move(r));
+}
 void GraphParser::statement() {
   if (at_keyword("input")) {
     c_.next();
@@ -348,6 +367,9 @@ void GraphParser::statement() {
     const Token at = c_.peek();
     if (!g_.value(define("the name of a value")).known)
       c_.fail(at, "a stated value has known elements");
+  } else if (at_keyword("require")) {
+    c_.next();
+    requirement();
   } else if (at_keyword("output")) {
     c_.next();
     output();

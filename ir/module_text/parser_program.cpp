@@ -232,8 +232,11 @@ CheckIndicesInstruction ProgramParser::read(Of<CheckIndicesInstruction>) {
 }
 RequireInstruction ProgramParser::read(Of<RequireInstruction>) {
   RequireInstruction x;
-  x.equal = c_.accept_word("equal");
-  if (!x.equal) c_.expect_word("at_most");
+  const Token relation = c_.next();
+  if (const auto known = relation_from_name(relation.text))
+    x.relation = *known;
+  else
+    c_.fail(relation, "expected equal, at_most or broadcast, found " + shown(relation));
   const Token at = c_.peek();
   const std::vector<Expr> both = extents();
   if (c_.ok() && both.size() != 2)

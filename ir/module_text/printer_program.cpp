@@ -129,7 +129,7 @@ class ProgramPrinter {
             " dim " + std::to_string(x.dim) + " " + string(x.node);
   }
   void print(const RequireInstruction& x) {
-    out_ += (x.equal ? " equal" : " at_most") + exprs({x.a, x.b}) + " " + string(x.what);
+    out_ += " " + std::string(name(x.relation)) + exprs({x.a, x.b}) + " " + string(x.what);
   }
   void print(const LoopInstruction& x) {
     auto named = [&](const char* word, int32_t b) {

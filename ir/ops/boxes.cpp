@@ -45,7 +45,8 @@ class Folds {
 
 Status infer_choose_boxes(InferContext& c) {
   const auto &boxes = c.type(0), &scores = c.type(1);
-  if (boxes.rank() != 3 || scores.rank() != 3 || as_int(boxes.dims[2]).value_or(4) != 4)
+  if (boxes.rank() != 3 || scores.rank() != 3 || !c.agree(boxes.dims[2], 4) ||
+      !c.agree(boxes.dims[0], scores.dims[0]) || !c.agree(boxes.dims[1], scores.dims[2]))
     return c.error("boxes is " + to_string(boxes) + ", scores is " + to_string(scores) +
                    ": expected [batch, n, 4] and [batch, class, n]");
   if (!is_float(boxes.dtype) || boxes.dtype != scores.dtype)
@@ -244,7 +245,8 @@ void compute_choose_boxes(ComputeContext& c) {
 // --- list_boxes --------------------------------------------------------------------------------
 
 Status infer_list_boxes(InferContext& c) {
-  if (c.rank(0) != 3 || c.type(0).dtype != DType::kInt64)
+  if (c.rank(0) != 3 || c.type(0).dtype != DType::kInt64 ||
+      !c.at_most(1, c.dim(0, 2), "their number must come first"))
     return c.error("chosen is " + to_string(c.type(0)) + ", expected i64[batch, class, 1 + n]");
   c.set_output(0, DType::kInt64, {c.data_dependent_symbol(0, "count"), Expr(3)});
   return {};

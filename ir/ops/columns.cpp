@@ -8,6 +8,7 @@
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
 #include "ir/ops/taps.h"
+#include "ir/text/printer_loops.h"
 
 namespace tilewright::ir {
 namespace {
@@ -20,10 +21,17 @@ Status infer_deform_columns(InferContext& c) {
   if (x.rank() != 4 || offset.rank() != 4 || kernel.size() != 2)
     return c.error("x is " + to_string(x) + ", offset is " + to_string(offset));
   const int64_t group = c.attr_int("offset_group", 1), expected = group * kernel[0] * kernel[1] * 2;
-  if (group < 1 || as_int(x.dims[1]).value_or(0) % group ||
-      as_int(offset.dims[1]).value_or(expected) != expected)
+  if (group < 1 || !c.is_multiple(x.dims[1], group, "channels must be whole groups of offsets") ||
+      !c.agree(offset.dims[1], expected) || !c.agree(offset.dims[0], x.dims[0]))
     return c.error("x is " + to_string(x) + ", offset is " + to_string(offset) + ": expected " +
                    std::to_string(expected) + " offsets");
+  if (c.has(2)) {
+    const TensorType& mask = c.type(2);
+    if (mask.rank() != 4 || !c.agree(mask.dims[0], x.dims[0]) ||
+        !c.agree(mask.dims[1], Expr(expected / 2)) || !c.agree(mask.dims[2], offset.dims[2]) ||
+        !c.agree(mask.dims[3], offset.dims[3]))
+      return c.error("offset is " + to_string(offset) + ", mask is " + to_string(mask));
+  }
   if (const int64_t d = c.attr_int("derivative", -1); d < -1 || d > 1)
     return c.error("derivative by dimension " + std::to_string(d));
   c.set_output(
@@ -113,9 +121,16 @@ Result<Columns> columns(const NodeView& c) {
 Status infer_col2im(InferContext& c) {
   auto p = columns(c);
   if (!p.ok()) return c.at_node(p.error());
-  Expr size = 1;
+  Expr size = 1, steps = 1;
   for (const Expr& e : p->block) size = size * e;
-  std::vector<Expr> dims{c.dim(0, 0), simplify(floordiv(c.dim(0, 1), size))};
+  for (const Expr& e : p->steps) steps = steps * max(e, 0);
+  size = simplify(size);
+  if (as_int(size).value_or(1) < 1) return c.error("block of " + to_text(size) + " elements");
+  const Expr channels = simplify(floordiv(c.dim(0, 1), max(size, 1)));
+  if (!c.agree(c.dim(0, 1), simplify(channels * size)) || !c.agree(c.dim(0, 2), simplify(steps)))
+    return c.error("x is " + to_string(c.type(0)) + ", expected a multiple of " + to_text(size) +
+                   " rows and " + to_text(simplify(steps)) + " columns");
+  std::vector<Expr> dims{c.dim(0, 0), channels};
   dims.insert(dims.end(), p->image.begin(), p->image.end());
   c.set_output(0, c.type(0).dtype, std::move(dims));
   return {};

@@ -13,6 +13,7 @@
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
+#include "ir/text/printer_loops.h"
 
 namespace tilewright::ir {
 
@@ -36,8 +37,8 @@ Result<WindowGeometry> transposed_geometry(const NodeView& view) {
     const int64_t reach = (g.kernel[d] - 1) * g.dilations[d] + 1;
     g.out.push_back(simplify((view.dim(0, static_cast<int>(d) + 2) - 1) * Expr(g.strides[d]) +
                              Expr(reach) - g.pads_begin[d] - g.pads_end[d]));
-    if (auto out = as_int(g.out[d]); out && *out < 0)
-      return invalid("pads cut off more than there is: extent " + std::to_string(*out) +
+    if (!view.at_most(0, g.out[d], "pads must cut off at most what there is"))
+      return invalid("pads cut off more than there is: extent " + to_text(g.out[d]) +
                      " of spatial dimension " + std::to_string(d));
   }
   return g;

@@ -6,6 +6,7 @@
 #include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
+#include "ir/text/printer_loops.h"
 
 namespace tilewright::ir {
 namespace {
@@ -38,8 +39,7 @@ Expr range_extent(const NodeView& c) {
 Status infer_range(InferContext& c) {
   const DType t = c.type(0).dtype;
   for (int k = 0; k < 3; ++k) {
-    if (c.rank(k) > 1 || (c.rank(k) == 1 && as_int(c.dim(k, 0)).value_or(1) != 1) ||
-        c.type(k).dtype != t)
+    if (c.rank(k) > 1 || (c.rank(k) == 1 && !c.agree(c.dim(k, 0), 1)) || c.type(k).dtype != t)
       return c.error("start, limit and delta must be scalars of one type, found " +
                      to_string(c.type(k)));
   }
@@ -131,7 +131,10 @@ Status infer_one_hot(InferContext& c) {
   if (const auto* f = (*depth)[0].as<FloatImm>()) extent = static_cast<int64_t>(f->value);
   const int rank = c.rank(0) + 1, axis = c.axis(rank, -1);
   if (axis < 0 || axis >= rank) return c.error(axis_message(c.attr_int("axis", -1), c.type(0)));
-  if (c.rank(2) != 1) return c.error("values is " + to_string(c.type(2)) + ", expected off and on");
+  if (c.rank(2) != 1 || !c.agree(c.dim(2, 0), 2))
+    return c.error("values is " + to_string(c.type(2)) + ", expected off and on");
+  if (!c.at_most(0, extent, "depth must be at least 0"))
+    return c.error("depth is " + to_text(extent));
   std::vector<Expr> dims = c.type(0).dims;
   dims.insert(dims.begin() + axis, extent);
   c.set_output(0, c.type(2).dtype, std::move(dims));
@@ -159,7 +162,9 @@ Status infer_affine_grid(InferContext& c) {
   auto size = known_dims(c, 1);
   if (!size) return c.needs_value("size is not known at compile time");
   const size_t n = size->size() - 2;
-  if (size->size() < 4 || size->size() > 5 || c.rank(0) != 3)
+  if (size->size() < 4 || size->size() > 5 || c.rank(0) != 3 || !c.agree(c.dim(0, 0), (*size)[0]) ||
+      !c.agree(c.dim(0, 1), static_cast<int64_t>(n)) ||
+      !c.agree(c.dim(0, 2), static_cast<int64_t>(n + 1)))
     return c.error("theta is " + to_string(c.type(0)) + ", size has " +
                    std::to_string(size->size()) + " elements");
   std::vector<Expr> dims{(*size)[0]};

@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
 
-// A dimension other than the axis where indices reach beyond x.
+// Is there a dimension other than the axis where indices reach beyond x?
 bool reaches_beyond(const NodeView& c, int axis) {
-  for (int d = 0; d < c.rank(0); ++d) {
-    auto n = as_int(c.dim(1, d)), limit = as_int(c.dim(0, d));
-    if (d != axis && n && limit && *n > *limit) return true;
-  }
+  for (int d = 0; d < c.rank(0); ++d)
+    if (d != axis && !c.at_most(c.dim(1, d), c.dim(0, d),
+                                "indices must reach no farther than x beside the axis"))
+      return true;
   return false;
 }
 
@@ -149,10 +149,11 @@ Status infer_scatter_elements(InferContext& c) {
   if (c.rank(1) != x.rank() || c.rank(2) != x.rank())
     return c.error("x is " + to_string(x) + ", indices is " + to_string(c.type(1)) +
                    ", updates is " + to_string(c.type(2)) + ": ranks differ");
-  for (int d = 0; d < x.rank(); ++d)
-    if (!c.agree(c.dim(1, d), c.dim(2, d)) || reaches_beyond(c, axis))
-      return c.error("x is " + to_string(x) + ", indices is " + to_string(c.type(1)) +
-                     ", updates is " + to_string(c.type(2)) + ": extents do not fit");
+  bool fits = !reaches_beyond(c, axis);
+  for (int d = 0; d < x.rank(); ++d) fits &= c.agree(c.dim(1, d), c.dim(2, d));
+  if (!fits)
+    return c.error("x is " + to_string(x) + ", indices is " + to_string(c.type(1)) +
+                   ", updates is " + to_string(c.type(2)) + ": extents do not fit");
   return check_scatter(c);
 }
 void compute_scatter_elements(ComputeContext& c) {

@@ -20,8 +20,7 @@ Status infer_determinant(InferContext& c) {
   const auto& x = c.type(0);
   if (x.rank() < 2 || !is_float(x.dtype))
     return c.error("x is " + to_string(x) + ", expected floats [..., n, n]");
-  auto rows = as_int(c.dim(0, x.rank() - 2)), columns = as_int(c.dim(0, x.rank() - 1));
-  if (rows && columns && *rows != *columns)
+  if (!c.agree(c.dim(0, x.rank() - 2), c.dim(0, x.rank() - 1)))
     return c.error("x is " + to_string(x) + ", expected square matrices");
   c.set_output(0, x.dtype, {x.dims.begin(), x.dims.end() - 2});
   return {};
@@ -135,29 +134,6 @@ LinearAttentionShape linear_attention_shape(const NodeView& c) {
           simplify(floordiv(c.dim(0, 2), hq)),
           simplify(floordiv(c.dim(2, 2), h))};
 }
-// Is the decay one for each head, rather than for each of its keys? An expression where only the run knows.
-Expr is_decay_per_head(const NodeView& c, const LinearAttentionShape& s) {
-  return simplify(eq(c.dim(4, 2), s.h));
-}
-// Operands agree in batch and length, and their last extents are multiples of the numbers of heads.
-Status check_linear_attention(const InferContext& c, const LinearAttentionShape& s) {
-  const auto check = [&](int i, const std::vector<Expr>& dims) -> Status {
-    bool fits = !c.has(i) || c.rank(i) == static_cast<int>(dims.size());
-    for (size_t d = 0; c.has(i) && fits && d < dims.size(); ++d)
-      fits = c.agree(c.dim(i, static_cast<int>(d)), simplify(dims[d]));
-    return fits ? Status()
-                : c.error("operand " + std::to_string(i) + " is " + to_string(c.type(i)) +
-                          ", expected " + to_string(TensorType{c.type(i).dtype, dims}));
-  };
-  TW_RETURN_IF_ERROR(check(0, {s.b, s.t, s.hq * s.dk}));
-  TW_RETURN_IF_ERROR(check(1, {s.b, s.t, s.h * s.dk}));
-  TW_RETURN_IF_ERROR(check(2, {s.b, s.t, s.h * s.dv}));
-  TW_RETURN_IF_ERROR(check(3, {s.b, s.h, s.dk, s.dv}));
-  if (c.has(4))
-    TW_RETURN_IF_ERROR(check(4, {s.b, s.t, select(is_decay_per_head(c, s), s.h, s.h * s.dk)}));
-  const bool one_beta = c.has(5) && c.rank(5) == 3 && is_one(c.dim(5, 2));
-  return check(5, {s.b, s.t, one_beta ? Expr(1) : s.h});
-}
 Status infer_linear_attention(InferContext& c) {
   const int64_t hq = c.attr_int("q_heads"), h = c.attr_int("kv_heads");
   if (hq < 1 || h < 1 || hq % h)
@@ -169,7 +145,26 @@ Status infer_linear_attention(InferContext& c) {
   const LinearAttentionShape s = linear_attention_shape(c);
   if (c.has(3) && c.rank(3) != 4)
     return c.error("state is " + to_string(c.type(3)) + ", expected [b, h, dk, dv]");
-  TW_RETURN_IF_ERROR(check_linear_attention(c, s));
+  const auto fits = [&](int operand, const std::vector<Expr>& dims) {
+    bool all = true;
+    for (size_t d = 0; c.has(operand) && d < dims.size(); ++d)
+      all &= c.agree(c.dim(operand, static_cast<int>(d)), simplify(dims[d]));
+    return all;
+  };
+  // Factors of a head or of each of its keys; corrections of a head or of all.
+  const auto width = [&](int operand, const Expr& one, const Expr& other) {
+    if (!c.has(operand)) return one;
+    return select(eq(c.dim(operand, 2), simplify(other)), other, one);
+  };
+  if (!fits(0, {s.b, s.t, s.hq * s.dk}) || !fits(1, {s.b, s.t, s.h * s.dk}) ||
+      !fits(2, {s.b, s.t, s.h * s.dv}) || !fits(3, {s.b, s.h, s.dk, s.dv}) ||
+      !fits(4, {s.b, s.t, width(4, s.h, s.h * s.dk)}) || !fits(5, {s.b, s.t, width(5, s.h, 1)})) {
+    std::string found;
+    for (int i = 0; i < c.num_inputs(); ++i)
+      if (c.has(i)) found += (found.empty() ? "" : ", ") + to_string(c.type(i));
+    return c.error("operands do not fit " + std::to_string(hq) + " heads of q and " +
+                   std::to_string(h) + " of k and v: " + found);
+  }
   c.set_output(0, c.type(0).dtype, {s.b, s.t, simplify(s.hq * s.dv)});
   c.set_output(1, c.has(3) ? c.type(3).dtype : c.type(0).dtype, {s.b, s.h, s.dk, s.dv});
   return {};
@@ -188,15 +183,20 @@ void compute_linear_attention(ComputeContext& c) {
       state,
       [&](const Axes& i) { return c.has(3) ? cast(acc, load(c.in(3), i)) : constant(0, acc); },
       "first_state");
-  const bool one_beta = c.has(5) && is_one(c.dim(5, 2));
+  // Of a head or of each of its keys, of a head or of all: the run may know which.
+  const auto column_of_decay = [&](const Axes& i) {
+    return simplify(select(eq(c.dim(4, 2), s.h), i[1], i[1] * s.dk + i[2]));
+  };
+  const auto column_of_beta = [&](const Axes& i) {
+    return simplify(select(eq(c.dim(5, 2), Expr(1)), Expr(0), i[1]));
+  };
   const Expr group = simplify(floordiv(s.hq, s.h)), scale = constant(c.attr_float("scale", 1), acc);
   c.b.ordered(s.t, [&](Expr t) {
     if (c.has(4))
       c.b.compute(
           state,
           [&](const Axes& i) {
-            const Expr at = select(is_decay_per_head(c, s), i[1], i[1] * s.dk + i[2]);
-            return load(state, i) * unary(UnaryOp::kExp, in(4, i[0], t, at));
+            return load(state, i) * unary(UnaryOp::kExp, in(4, i[0], t, column_of_decay(i)));
           },
           "decay");
     if (c.has(5)) {
@@ -211,7 +211,7 @@ void compute_linear_attention(ComputeContext& c) {
         update,
         [&](const Axes& i) {
           Expr v = in(2, i[0], t, i[1] * s.dv + i[2]);
-          return c.has(5) ? in(5, i[0], t, one_beta ? Expr(0) : i[1]) * (v - load(update, i)) : v;
+          return c.has(5) ? in(5, i[0], t, column_of_beta(i)) * (v - load(update, i)) : v;
         },
         "correct");
     c.b.compute(

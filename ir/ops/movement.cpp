@@ -88,12 +88,10 @@ Status infer_expand(InferContext& c) {
   for (int d = 0; d < c.rank(0); ++d) {
     const Expr& from = c.dim(0, d);
     Expr& to = dims[dims.size() - static_cast<size_t>(c.rank(0) - d)];
-    const std::optional<Expr> joined = broadcast_extent(from, to);
-    if (!joined)
+    if (!c.broadcasts(from, to))
       return c.error(to_string(c.type(0)) + " to " + to_string(wanted) + ": extents " +
                      to_text(from) + " and " + to_text(to) + " do not broadcast");
-    if (!is_one(from) && !is_one(to) && !can_prove_equal(from, to)) c.expect_broadcast(from, to);
-    to = *joined;
+    to = *broadcast_extent(from, to);
   }
   c.set_output(0, c.type(0).dtype, std::move(dims));
   return {};

@@ -184,7 +184,8 @@ Status infer_mask_window(InferContext& c) {
   if (x.rank() != 4 || !is_float(x.dtype))
     return c.error("x is " + to_string(x) + ", expected floats [b, h, q, k]");
   for (int i : {1, 2})
-    if (c.has(i) && (c.rank(i) > 1 || !is_integer(c.type(i).dtype)))
+    if (c.has(i) && (c.rank(i) > 1 || !is_integer(c.type(i).dtype) ||
+                     (c.rank(i) == 1 && !is_one(c.dim(i, 0)) && !c.agree(c.dim(i, 0), x.dims[0]))))
       return c.error((i == 1 ? "offset is " : "lengths are ") + to_string(c.type(i)) +
                      ", expected one integer per batch");
   c.set_output(0, x);

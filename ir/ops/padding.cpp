@@ -52,9 +52,10 @@ Status infer_pad(InferContext& c) {
   std::vector<Expr> dims;
   for (size_t d = 0; d < pads->begin.size(); ++d) {
     const Expr x = c.type(0).dims[d], y = simplify(x + pads->begin[d] + pads->end[d]);
-    if (auto n = as_int(y); n && *n < 0)
-      return c.error("pads leave " + std::to_string(*n) + " elements of " + to_string(c.type(0)));
-    if (mode != "constant" && is_zero(x) && !is_zero(y))
+    if (!c.at_most(0, y, "pads must take away at most what there is"))
+      return c.error("pads leave " + to_text(y) + " elements of " + to_string(c.type(0)));
+    if (mode != "constant" &&
+        !c.at_most(simplify(min(y, 1)), x, "mode '" + mode + "' needs elements"))
       return c.error("mode '" + mode + "' needs elements: x is " + to_string(c.type(0)));
     dims.push_back(y);
   }
@@ -146,7 +147,7 @@ Status infer_tile(InferContext& c) {
     return c.error(std::to_string(repeats->size()) + " repeats for " + to_string(c.type(0)));
   std::vector<Expr> dims;
   for (size_t d = 0; d < repeats->size(); ++d) {
-    if (as_int((*repeats)[d]).value_or(0) < 0)
+    if (!c.at_most(0, (*repeats)[d], "repeats must be at least 0"))
       return c.error("repeats is negative: " + to_text((*repeats)[d]));
     dims.push_back(c.type(0).dims[d] * (*repeats)[d]);
   }

@@ -56,8 +56,8 @@ RandomWords philox(const RandomWords& counter, const std::array<Expr, 2>& key) {
 }
 
 std::array<Expr, 2> words_of(const Buffer& b) { return {load(b, {Expr(0)}), load(b, {Expr(1)})}; }
-bool is_pair_of_words(const TensorType& t) {
-  return t.dtype == kWord && t.rank() == 1 && as_int(t.dims[0]).value_or(2) == 2;
+bool is_pair_of_words(const NodeView& c, int operand) {
+  return c.type(operand).dtype == kWord && c.rank(operand) == 1 && c.agree(c.dim(operand, 0), 2);
 }
 
 // --- keys --------------------------------------------------------------------------------------
@@ -67,8 +67,8 @@ Status infer_run_key(InferContext& c) {
   return {};
 }
 Status infer_random_key(InferContext& c) {
-  if (!is_pair_of_words(c.type(0))) return c.error("key is " + to_string(c.type(0)));
-  if (!is_pair_of_words(c.type(1)) && !(c.type(1).dtype == DType::kInt64 && c.rank(1) == 0))
+  if (!is_pair_of_words(c, 0)) return c.error("key is " + to_string(c.type(0)));
+  if (!(c.type(1).dtype == DType::kInt64 && c.rank(1) == 0) && !is_pair_of_words(c, 1))
     return c.error("number is " + to_string(c.type(1)));
   c.set_output(0, kWord, {Expr(2)});
   return {};
@@ -113,7 +113,7 @@ Status check_samples(const InferContext& c, const std::vector<Expr>& shape) {
 }
 Status infer_random(InferContext& c) {
   for (int k : {0, 1})
-    if (!is_pair_of_words(c.type(k)))
+    if (!is_pair_of_words(c, k))
       return c.error("operand " + std::to_string(k) + " is " + to_string(c.type(k)) +
                      ", expected two words");
   const auto to = dtype_from_name(c.attr_string("to", "f32"));

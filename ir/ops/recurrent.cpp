@@ -14,12 +14,22 @@
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
+#include "ir/ops/operand_shape.h"
 #include "ir/ops/recurrent_activations.h"
 #include "ir/ops/recurrent_gradient.h"
 #include "ir/ops/recurrent_layer.h"
 
 namespace tilewright::ir {
 namespace {
+
+template <int gates, bool cell>
+Status check_states(const InferContext& c, const Expr& batch, const Expr& h) {
+  TW_RETURN_IF_ERROR(check_shape(c, kInitialH, {batch, h}));
+  TW_RETURN_IF_ERROR(check_shape(c, kLens, {batch}));
+  if (cell) TW_RETURN_IF_ERROR(check_shape(c, kInitialC, {batch, h}));
+  if (cell) TW_RETURN_IF_ERROR(check_shape(c, kPeepholes, {simplify(h * Expr(3))}));
+  return gates == 3 ? check_shape(c, kRecurrentBias, {h}) : Status{};
+}
 
 template <int gates, bool cell>
 Status infer_steps(InferContext& c) {
@@ -42,6 +52,7 @@ Status infer_steps(InferContext& c) {
   if (*columns != gates * *size || *given != *columns)
     return c.error("expected [s, b, " + std::to_string(gates) + " * h] and [h, " +
                    std::to_string(gates) + " * h], found " + to_string(x) + " and " + to_string(r));
+  TW_RETURN_IF_ERROR((check_states<gates, cell>(c, x.dims[1], h)));
   const size_t count = static_cast<size_t>(gates == 4 ? 3 : gates == 3 ? 2 : 1);
   TW_RETURN_IF_ERROR(check_activations(c, count));
   c.set_output(0, x.dtype, {x.dims[0], x.dims[1], h});

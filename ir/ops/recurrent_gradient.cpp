@@ -8,6 +8,7 @@
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
+#include "ir/ops/operand_shape.h"
 #include "ir/ops/recurrent_activations.h"
 #include "ir/ops/recurrent_steps.h"
 
@@ -26,7 +27,20 @@ Status infer_backwards(InferContext& c, bool gru, bool lstm) {
   if (x.rank() != 3 || r.rank() != 2 || c.rank(kDy) != 3 || !c.agree(x.dims[2], r.dims[1]))
     return c.error("expected [s, b, g * h], [h, g * h] and [s, b, h], found " + to_string(x) +
                    ", " + to_string(r) + " and " + to_string(c.type(kDy)));
-  const std::vector<Expr> state{x.dims[1], r.dims[0]};
+  const std::vector<Expr> state{x.dims[1], r.dims[0]}, states{x.dims[0], x.dims[1], r.dims[0]};
+  const int64_t gates = lstm ? 4 : gru ? 3 : 1;
+  if (!c.agree(r.dims[1], simplify(r.dims[0] * Expr(gates))))
+    return c.error("expected " + std::to_string(gates) + " gates: " + to_string(r));
+  for (int i : {kDy, kStates})
+    if (i == kDy || gru || lstm) TW_RETURN_IF_ERROR(check_shape(c, i, states));
+  TW_RETURN_IF_ERROR(check_shape(c, kDyH, state));
+  TW_RETURN_IF_ERROR(check_shape(c, kLens, {x.dims[1]}));
+  if (gru) TW_RETURN_IF_ERROR(check_shape(c, kInner, states));
+  if (lstm) {
+    TW_RETURN_IF_ERROR(check_shape(c, kDyC, state));
+    TW_RETURN_IF_ERROR(check_shape(c, kInitialC, state));
+    TW_RETURN_IF_ERROR(check_shape(c, kPeepholes, {simplify(r.dims[0] * Expr(3))}));
+  }
   c.set_output(0, x);
   c.set_output(1, x.dtype, state);
   if (gru) c.set_output(2, x.dtype, {x.dims[0], state[0], state[1]});

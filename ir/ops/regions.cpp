@@ -13,8 +13,8 @@ namespace {
 Status infer_max_roi_pool(InferContext& c) {
   const auto &x = c.type(0), &rois = c.type(1);
   const auto pooled = c.attr_ints("pooled_shape");
-  if (x.rank() != 4 || rois.rank() != 2 || as_int(rois.dims[1]).value_or(5) != 5 ||
-      pooled.size() != 2 || rois.dtype != x.dtype)
+  if (x.rank() != 4 || rois.rank() != 2 || !c.agree(rois.dims[1], 5) || pooled.size() != 2 ||
+      rois.dtype != x.dtype)
     return c.error("x is " + to_string(x) + ", rois is " + to_string(rois) +
                    ": expected [n, c, h, w] and [r, 5]");
   const std::vector<Expr> dims{rois.dims[0], x.dims[1], Expr(pooled[0]), Expr(pooled[1])};

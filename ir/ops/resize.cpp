@@ -12,6 +12,7 @@
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
 #include "ir/ops/resize_plan.h"
+#include "ir/ops/rounding.h"
 
 namespace tilewright::ir {
 namespace {
@@ -228,7 +229,7 @@ void compute_resize(ComputeContext& c) {
   const Buffer& y = c.out();
   const DType t = y->dtype;
   const bool exact = p.mode == "nearest";
-  const DType acc = exact ? t : t == DType::kFloat64 ? t : DType::kFloat32;
+  const DType acc = exact ? t : weighted_type(t);
   std::vector<AxisTables> tables;
   for (const ResizeAxis& a : p.axes) tables.push_back(fill_tables(c, p, a, acc));
   const std::vector<AxisTables> all = tables;
@@ -249,9 +250,10 @@ void compute_resize(ComputeContext& c) {
   c.b.compute(
       y,
       [&](const Axes& i) {
-        Expr value = cast(t, expanded_sum(tables, 0, x, i, i, acc));
+        const Expr sum = expanded_sum(tables, 0, x, i, i, acc),
+                   value = exact ? sum : rounded_sum(t, sum);
         return extrapolate ? select(is_outside(all, i),
-                                    constant(c.attr_float("extrapolation_value"), t), value)
+                                    rounded_sum(t, f64(c.attr_float("extrapolation_value"))), value)
                            : value;
       },
       "resize");
@@ -265,7 +267,8 @@ const std::vector<OpDef>& resize_ops() {
        .summary =
            "x resampled along axes, by scales or to sizes; of floor(extent * scale) elements, "
            "whose number is the resized length for align_corners and tf_crop_and_resize, "
-           "while the other coordinates take the scale as it is given",
+           "while the other coordinates take the scale as it is given; integers are rounded, "
+           "halves to even, and limited to the range of their type",
        .operands = {{"x"},
                     {"roi", OperandDef::kOptional},
                     {"scales", OperandDef::kOptional},

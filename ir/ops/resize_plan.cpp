@@ -5,6 +5,7 @@
 
 #include "ir/loops/simplify.h"
 #include "ir/ops/indices.h"
+#include "ir/text/printer_loops.h"
 
 namespace tilewright::ir {
 namespace {
@@ -132,7 +133,9 @@ Result<ResizePlan> resize_plan(const NodeView& c) {
     p.dims[static_cast<size_t>(a.axis)] = a.out;
     const bool same = is_zero(simplify(a.in - a.out)) && a.known.value_or(1) == 1;
     if (same && (!roi || is_one(a.in))) continue;
-    if (is_zero(a.in) && !is_zero(a.out))
+    if (!c.at_most(0, a.out, "sizes must be at least 0"))
+      return invalid("size " + to_text(a.out) + " of dimension " + std::to_string(a.axis));
+    if (!c.at_most(simplify(min(a.out, 1)), a.in, "there must be something to resize"))
       return invalid("x is " + to_string(c.type(0)) + ": nothing to resize");
     if (!a.known && as_int(a.in) && as_int(a.out) && *as_int(a.in) > 0)
       a.known = static_cast<double>(*as_int(a.out)) / static_cast<double>(*as_int(a.in));

@@ -17,13 +17,16 @@ constexpr const char* kExtents = "extents";
 
 Status infer_roi_align(InferContext& c) {
   const auto &x = c.type(0), &rois = c.type(1);
-  if (x.rank() != 4 || rois.rank() != 2 || as_int(rois.dims[1]).value_or(4) != 4 ||
-      c.rank(2) != 1 || !c.agree(rois.dims[0], c.dim(2, 0)))
+  if (x.rank() != 4 || rois.rank() != 2 || !c.agree(rois.dims[1], 4) || c.rank(2) != 1 ||
+      !c.agree(rois.dims[0], c.dim(2, 0)))
     return c.error("x is " + to_string(x) + ", rois is " + to_string(rois) +
                    ", batch indices are " + to_string(c.type(2)) +
                    ": expected [n, c, h, w], [r, 4] and [r]");
   if (!is_float(x.dtype) || rois.dtype != x.dtype)
     return c.error("x is " + to_string(x) + ", rois is " + to_string(rois));
+  for (size_t d : {2, 3})
+    if (!c.at_most(1, x.dims[d], "there must be something to sample"))
+      return c.error("x is " + to_string(x) + ": nothing to sample");
   c.set_output(0, x.dtype,
                {rois.dims[0], x.dims[1], Expr(c.attr_int("output_height", 1)),
                 Expr(c.attr_int("output_width", 1))});

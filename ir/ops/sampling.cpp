@@ -6,6 +6,7 @@
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
 #include "ir/ops/indices.h"
+#include "ir/ops/rounding.h"
 #include "ir/ops/sort_loops.h"
 #include "ir/ops/taps.h"
 
@@ -14,8 +15,7 @@ namespace {
 
 Status infer_grid_sample(InferContext& c) {
   const auto &x = c.type(0), &grid = c.type(1);
-  if (x.rank() < 3 || grid.rank() != x.rank() ||
-      as_int(grid.dims.back()).value_or(x.rank() - 2) != x.rank() - 2)
+  if (x.rank() < 3 || grid.rank() != x.rank() || !c.agree(grid.dims.back(), x.rank() - 2))
     return c.error("x is " + to_string(x) + ", grid is " + to_string(grid) +
                    ": expected [n, c, spatial...] and [n, spatial..., " +
                    std::to_string(x.rank() - 2) + "]");
@@ -28,6 +28,9 @@ Status infer_grid_sample(InferContext& c) {
     return c.error("mode is '" + mode + "'");
   if (padding != "zeros" && padding != "border" && padding != "reflection")
     return c.error("padding_mode is '" + padding + "'");
+  for (size_t d = 2; d < x.dims.size(); ++d)
+    if (!c.at_most(1, x.dims[d], "there must be something to sample"))
+      return c.error("x is " + to_string(x) + ": nothing to sample");
   if (const int64_t d = c.attr_int("derivative", -1);
       d < -1 || d >= x.rank() - 2 || (d >= 0 && mode == "nearest"))
     return c.error("derivative by dimension " + std::to_string(d) + " of mode " + mode);
@@ -140,15 +143,15 @@ Expr tap_sum(const GridSample& s, const std::vector<TapTables>& tables, size_t d
     Axes at = channel;
     for (const Expr& e : unravel(cast(DType::kInt64, offset), extents)) at.push_back(e);
     const Expr x = load(s.x, at), zero = constant(0, offset.dtype());
-    return cast(s.t, s.borders[0].padding == "zeros"
-                         ? select(offset >= zero, x, constant(0, s.x->dtype))
-                         : x);
+    return cast(
+        s.mode == "nearest" ? s.x->dtype : weighted_type(s.x->dtype),
+        s.borders[0].padding == "zeros" ? select(offset >= zero, x, constant(0, s.x->dtype)) : x);
   }
   Expr result;
   for (size_t k = 0; k < tables[d].offset.size(); ++k) {
     const Expr here = load(tables[d].offset[k], i);
     Expr term = tap_sum(s, tables, d + 1, i, channel, offset ? offset + here : here);
-    if (!tables[d].weight.empty()) term = load(tables[d].weight[k], i) * term;
+    if (!tables[d].weight.empty()) term = cast(term.dtype(), load(tables[d].weight[k], i)) * term;
     result = result ? result + term : term;
   }
   return result;
@@ -173,7 +176,8 @@ void compute_grid_sample(ComputeContext& c) {
       [&](const Axes& i) {
         Axes point{within(i[0], c.dim(0, 0), c.dim(1, 0))};
         point.insert(point.end(), i.begin() + 2, i.end());
-        return cast(c.out()->dtype, tap_sum(s, tables, 0, point, {i[0], i[1]}, nullptr));
+        const Expr sum = tap_sum(s, tables, 0, point, {i[0], i[1]}, nullptr);
+        return s.mode == "nearest" ? cast(c.out()->dtype, sum) : truncated_sum(c.out()->dtype, sum);
       },
       "grid_sample");
 }
@@ -201,7 +205,8 @@ const std::vector<OpDef>& sampling_ops() {
   static const TensorType x4{DType::kFloat32, {1, 2, 4, 5}};
   static const std::vector<OpDef> ops{
       {.name = "grid_sample",
-       .summary = "x between its elements, at the positions of a grid in [-1, 1]",
+       .summary = "x between its elements, at the positions of a grid in [-1, 1]; integers are "
+                  "cut off towards zero, and limited to the range of their type",
        .operands = {{"x"}, {"grid"}},
        .attributes = {{"mode", AttributeKind::kString, "linear, nearest or cubic"},
                       {"padding_mode", AttributeKind::kString, "zeros, border or reflection"},

@@ -1,6 +1,7 @@
 // Operators on shapes: another shape for the same elements, and extents as values.
 #include "ir/formula/gradient.h"
 #include "ir/graph/compute.h"
+#include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/families.h"
 #include "ir/ops/run_extents.h"
@@ -15,6 +16,19 @@ Expr product(const std::vector<Expr>& dims) {
   Expr n = 1;
   for (const Expr& d : dims) n = n * d;
   return simplify(n);
+}
+
+// What is left of `total` elements for one extent beside `rest`: nothing where the run finds that to
+// be 0.
+Expr extent_left(const Expr& total, const Expr& rest) {
+  const Expr quotient = simplify(floordiv(total, rest));
+  bool by_symbols = false;
+  for_each_expr(quotient, [&](const Expr& e) {
+    const auto* division = e.as<Binary>();
+    by_symbols |= division && division->op == BinaryOp::kFloorDiv && !as_int(division->b);
+  });
+  return by_symbols && !can_prove(rest >= Expr(1)) ? simplify(floordiv(total, max(rest, 1)))
+                                                   : quotient;
 }
 
 // --- reshape
@@ -46,7 +60,7 @@ Status infer_reshape(InferContext& c) {
     if (is_zero(rest))
       dims[static_cast<size_t>(open)] = 0;
     else
-      dims[static_cast<size_t>(open)] = simplify(floordiv(total, rest));
+      dims[static_cast<size_t>(open)] = extent_left(total, rest);
   }
   Expr made = product(dims);
   for (int64_t d : c.attr_ints("not_one"))

@@ -69,9 +69,10 @@ Result<WindowGeometry> window_geometry(const NodeView& view, const std::vector<E
       // A window that would start in the padding at the end is dropped.
       out = select((out - 1) * g.strides[d] >= x + begin, out - 1, out);
     }
-    if (auto o = as_int(simplify(out)); o && *o < 0)
-      return invalid("window of " + std::to_string(reach) + " is larger than the padded input");
     g.out.push_back(simplify(out));
+    if (!view.at_most(0, g.out[d],
+                      "windows of " + std::to_string(reach) + " must fit the padded input"))
+      return invalid("window of " + std::to_string(reach) + " is larger than the padded input");
   }
   return g;
 }
@@ -160,8 +161,8 @@ Status infer_conv(InferContext& c) {
   if (x.dtype != w.dtype && !c.has_attribute("out_dtype"))
     return c.error("x is " + to_string(x) + ", w is " + to_string(w) + ": types differ");
   const int64_t group = c.attr_int("group", 1);
-  const auto o = as_int(w.dims[0]);
-  if (group < 1 || (o && *o % group) || !c.agree(simplify(w.dims[1] * Expr(group)), x.dims[1]))
+  if (group < 1 || !c.is_multiple(w.dims[0], group, "results must be whole groups") ||
+      !c.agree(simplify(w.dims[1] * Expr(group)), x.dims[1]))
     return c.error("channels do not fit: x is " + to_string(x) + ", w is " + to_string(w) +
                    ", group is " + std::to_string(group));
   TW_RETURN_IF_ERROR(check_conv_zero_points(c));

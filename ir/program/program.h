@@ -86,7 +86,7 @@ struct CheckIndicesInstruction {  // ends the run with an error when an index is
 struct RequireInstruction {  // ends the run with an error when the extents are not as compiled for
   // Extents over symbols that are defined here.
   Expr a, b;
-  bool equal = true;  // else: a is at most b
+  Relation relation = Relation::kEqual;
   std::string what;   // "mul 'y': extents n and m"
 };
 struct LoopInstruction {  // as runtime's LoopDesc

@@ -21,6 +21,10 @@ inline constexpr int64_t kFreeFoldBytes = int64_t{256} << 20;
 Result<ir::Graph> fold_constants(ir::Graph graph, const RunConstants& run,
                                  int64_t free_bytes = kFreeFoldBytes, bool keep_quantized = false);
 
+// The graph states what the types of its nodes take for granted of extents that only the run knows.
+// (passes/plan_requirements.cpp)
+ir::Graph collect_requirements(ir::Graph graph);
+
 // Removes nodes whose results nobody uses, and copies: identity, a reshape to the same shape.
 ir::Graph eliminate_dead_nodes(ir::Graph graph);
 // One node for those of equal operator, operands and attributes.

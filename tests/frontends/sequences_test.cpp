@@ -140,7 +140,9 @@ TEST_F(Sequences, ErrorsNameTheRule) {
   expect_error("Identity", {"rows"}, "output 'y' is a sequence");
   expect_error("SplitToSequence", {many, two}, "a sequence of more than 10000 tensors");
   expect_error("SplitToSequence", {x, none}, "split is 0");
-  expect_error("SplitToSequence", {x, parts}, "parts add up to 3, dimension 0 is 4");
+  expect_error(
+      "SplitToSequence", {x, parts},
+      "the parts must add up to dimension 0: extents are 3 and 4, expected them to be equal");
   expect_error("SplitToSequence", {x, negative}, "parts are [5, -1]");
   expect_error("SequenceConstruct", {x, four}, "their types differ");
   expect_error("ConcatFromSequence", {"rows"}, "axis 2 is outside rank 2", {{"axis", int64_t{2}}});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/module_text/parser_graph.h"
+#include "ir/module_text/printer_graph.h"
 #include "tests/ops/graph_oracle.h"
 
 namespace tilewright {
@@ -88,6 +89,49 @@ TEST(Extents, OfReshape) {
   EXPECT_EQ(run(3), "");
   for (const int64_t n : {2, 4, 0})
     EXPECT_EQ(run(n), expected("reshape", "n * 4 and 12", 4 * n, 12));
+}
+
+// "" or the error of running a graph of one input x: f32[n].
+std::string error_of(const std::string& graph_text, int64_t n) {
+  auto graph = ir::parse_graph("graph g {\n  input x: f32[n]\n" + graph_text + "}\n");
+  if (!graph.ok()) return "parse: " + graph.error().to_string();
+  auto runs = run_compiled(*graph, {floats({n})}, {}, {1});
+  return runs.ok() ? "" : runs.error().to_string();
+}
+// What is required of a node is required though others are computed in its place, or none is.
+TEST(Extents, OfNodesThatAreGone) {
+  const std::string unread =
+      "  const k: i64[1] = [4]\n  v: f32[4], i: i64[4] = top_k(x, k) from \"node\"\n"
+      "  y: i64[1] = shape(v)\n  output y as \"y\"\n";
+  EXPECT_EQ(error_of(unread, 4), "");
+  EXPECT_EQ(
+      error_of(unread, 3),
+      "top_k 'node': the axis must have k elements: extents 4 and n are 4 and 3, expected the "
+      "first to be at most the second");
+  const std::string joined =
+      "  const s: i64[2] = [2, 3]\n  const t: i64[3] = [1, 6, 1]\n"
+      "  a: f32[2, 3] = reshape(x, s) from \"node\"\n  y: f32[1, 6, 1] = reshape(a, t)\n"
+      "  output y as \"y\"\n";
+  EXPECT_EQ(error_of(joined, 6), "");
+  EXPECT_EQ(error_of(joined, 5), expected("reshape", "n and 6", 5, 6));
+}
+// What a graph requires by itself, it says in its text.
+TEST(Extents, OfRequirements) {
+  const std::string text =
+      "  require at_most[2, n] \"who: at least 2\"\n  require equal[n, floordiv(n, 3) * 3] "
+      "\"whole\"\n"
+      "  y: f32[n] = neg(x)\n  output y as \"y\"\n";
+  EXPECT_EQ(error_of(text, 6), "");
+  EXPECT_EQ(error_of(text, 0),
+            "who: at least 2: extents 2 and n are 2 and 0, expected the first to be at most the "
+            "second");
+  EXPECT_EQ(error_of(text, 7),
+            "whole: extents n and floordiv(n, 3) * 3 are 7 and 6, expected them to be equal");
+  auto graph = ir::parse_graph("graph g {\n  input x: f32[n]\n" + text + "}\n");
+  ASSERT_TRUE(graph.ok()) << graph.error().to_string();
+  auto again = ir::parse_graph(ir::to_text(*graph));
+  ASSERT_TRUE(again.ok()) << again.error().to_string();
+  EXPECT_EQ(ir::to_text(*again), ir::to_text(*graph));
 }
 
 // Values without elements, another extent of which only the run knows: they have a shape all the
