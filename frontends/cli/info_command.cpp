@@ -8,6 +8,7 @@
 
 #include "frontends/cli/cli.h"
 #include "frontends/onnx/node_import.h"
+#include "frontends/tensor_files/element_type.h"
 
 namespace tilewright::cli {
 
@@ -37,9 +38,7 @@ std::string extents_text(const std::vector<int64_t>& extents,
 std::string type_text(const OnnxType& type) {
   if (type.kind == OnnxTypeKind::kUnknown) return "unknown";
   if (type.kind != OnnxTypeKind::kTensor) return "no tensor";
-  auto dtype = dtype_from_onnx(type.onnx_code);
-  std::string text =
-      dtype ? std::string(name(*dtype)) : "element type " + std::to_string(type.onnx_code);
+  const std::string text = onnx_element_name(type.onnx_code);
   if (!type.shape) return text + " of unknown rank";
   std::vector<int64_t> extents;
   std::vector<std::string> symbols;

@@ -89,7 +89,8 @@ struct OnnxNode {
 struct OnnxGraph {
   std::string name;
   std::vector<OnnxValueInfo> inputs;   // one that is also an initializer has that as its default
-  std::vector<OnnxValueInfo> outputs;  // in the order in which a run returns them
+  std::vector<OnnxValueInfo> outputs;  // in the order in which a run returns them; of the main graph,
+                                       // each name once
   // Types that the file states for values inside; importers infer their own.
   std::vector<OnnxValueInfo> value_info;
   // Constants by the name of the value they define.
