@@ -54,7 +54,8 @@ std::string first_definer(const Variant& v, int64_t symbol) {
 std::vector<ValueInfo> describe(const Variant& v, const std::vector<int32_t>& buffers) {
   std::vector<ValueInfo> infos;
   for (int32_t b : buffers) {
-    ValueInfo info{v.buffers[b].name, v.buffers[b].dtype, {}, {}, v.buffers[b].updated};
+    ValueInfo info{v.buffers[b].name,    v.buffers[b].dtype, {}, {},
+                   v.buffers[b].updated, v.buffers[b].default_buffer >= 0};
     for (const SizeExpr& d : v.buffers[b].dims) {
       const std::optional<int64_t> fixed = is_constant(d) ? evaluate(d, {}) : std::nullopt;
       info.extents.push_back(fixed.value_or(-1));
@@ -72,6 +73,23 @@ std::vector<ValueInfo> describe_inputs(const Executable& e) {
 }
 std::vector<ValueInfo> describe_outputs(const Executable& e) {
   return describe(e.variants.back(), e.variants.back().outputs);
+}
+
+std::vector<Tensor> default_inputs(const std::shared_ptr<const Executable>& executable) {
+  const Variant& v = executable->variants.back();
+  std::vector<Tensor> defaults;
+  for (size_t i = 0; i < v.inputs.size(); ++i) {
+    const int32_t from = v.buffers[v.inputs[i]].default_buffer;
+    if (from < 0) continue;
+    const BufferDesc& constant = v.buffers[from];
+    Shape shape;
+    for (const SizeExpr& d : constant.dims) shape.push_back(evaluate(d, {}).value_or(0));
+    defaults.resize(v.inputs.size());
+    auto* data = const_cast<uint8_t*>(executable->constants) + constant.constant_offset;
+    defaults[i] = Tensor::share(constant.dtype, std::move(shape), data,
+                                std::const_pointer_cast<Executable>(executable));
+  }
+  return defaults;
 }
 
 Status check_inputs(const Variant& v, std::span<const Tensor> inputs) {

@@ -60,6 +60,7 @@ struct BufferDesc {
   bool dynamic =
       false;  // size depends on a symbol that the run itself defines: allocated at kAllocate
   bool updated = false;  // kInput: the run leaves new contents in the caller's tensor
+  int32_t default_buffer = -1;  // kInput: the constant that it is where the caller gives nothing
   // Liveness over the instruction numbers of the main block, both ends included (inside a branch or
   // a body: those of the enclosing instruction). Two buffers whose intervals meet never share
   // memory.
@@ -155,7 +156,7 @@ struct Variant {
 
 // Value of the symbol tilewright_abi of a compiled model; changes with kernel_abi.h, this header
 // or the serialised form.
-inline constexpr uint32_t kExecutableAbi = 8;
+inline constexpr uint32_t kExecutableAbi = 9;
 
 // A compiled model: all variants share one section of constants. Immutable once assembled; sessions
 // of it may run at the same time.

@@ -81,17 +81,18 @@ int compile_command(const ModelOptions& options, const std::string& job,
     return report_usage("'" + options.model + "' is compiled already");
   auto model = open_model(options.model);
   if (!model.ok()) return report(model.error());
-  const std::vector<InputInfo> inputs = inputs_of(**model);
-  auto sets = parse_shapes(inputs, options.shapes);
+  auto inputs = inputs_of(**model, options.overrides);
+  if (!inputs.ok()) return report(inputs.error());
+  auto sets = parse_shapes(*inputs, options.shapes);
   if (!sets.ok()) return report(sets.error());
   // Exact matches are tried first.
   std::stable_partition(sets->begin(), sets->end(),
-                        [&](const Binding& b) { return binds_all(b, inputs); });
+                        [&](const Binding& b) { return binds_all(b, *inputs); });
   Progress progress;
   CompileOptions compile = compile_options(options);
   compile.progress = progress.callback();
   Status s = compile_to_file(**model, *sets, compile, output);
-  return s.ok() ? kOk : report(explain(s.error(), *sets, inputs));
+  return s.ok() ? kOk : report(explain(s.error(), *sets, *inputs));
 }
 
 int reproduce_command(const std::string& file) {

@@ -50,6 +50,17 @@ std::string type_text(const OnnxType& type) {
   return text + extents_text(extents, symbols);
 }
 
+// Exporters may list every weight as an input.
+void print_defaults(const OnnxModel& model) {
+  constexpr size_t kMost = 8;
+  size_t count = 0;
+  for (const OnnxValueInfo& v : model.graph.inputs)
+    if (is_overridable(model, v.name) && ++count <= kMost)
+      std::cout << "input with a default " << v.name << ": " << type_text(v.type) << "\n";
+  if (count > kMost)
+    std::cout << "and " << count - kMost << " more initializers that are inputs with a default\n";
+}
+
 void print_onnx(const OnnxModel& model, const std::string& path) {
   std::cout << "ONNX model " << path << " (" << file_size(path) << ")\n";
   std::cout << "graph: " << model.graph.name << "\nproducer: " << model.producer
@@ -60,6 +71,7 @@ void print_onnx(const OnnxModel& model, const std::string& path) {
   for (const OnnxValueInfo& v : model.graph.inputs)
     if (!model.graph.initializers.count(v.name))
       std::cout << "input " << v.name << ": " << type_text(v.type) << "\n";
+  print_defaults(model);
   for (const OnnxValueInfo& v : model.graph.outputs)
     std::cout << "output " << v.name << ": " << type_text(v.type) << "\n";
   std::map<std::string, bool> symbols;
@@ -101,7 +113,7 @@ void print_variant(const Variant& v, size_t number) {
       }
       std::cout << "  " << what << " " << d.name << ": " << name(d.dtype)
                 << extents_text(extents, symbols) << (d.updated ? ", updated in place" : "")
-                << "\n";
+                << (d.default_buffer >= 0 ? ", with a default" : "") << "\n";
     }
   };
   print("input", v.inputs);

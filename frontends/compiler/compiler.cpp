@@ -95,6 +95,18 @@ passes::FindSchedule find_in(std::shared_ptr<const autotune::Database> db, std::
   };
 }
 
+std::map<std::string, ir::ConstantRef> defaults_of(const OnnxModel& model, const Binding& binding) {
+  std::map<std::string, ir::ConstantRef> defaults;
+  for (const std::string& name : binding.overrides) {
+    const auto at = model.graph.initializers.find(name);
+    if (at == model.graph.initializers.end() || !at->second.dtype()) continue;
+    const TensorView& t = at->second;
+    defaults[name] = std::make_shared<const ir::Constant>(
+        ir::Constant{*t.dtype(), t.shape, t.data, t.bytes, t.owner});
+  }
+  return defaults;
+}
+
 }  // namespace
 
 Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
@@ -153,6 +165,7 @@ static Result<ir::Graph> import_bound(const OnnxModel& model, const Binding& bin
                         .symbols = binding.symbols,
                         .input_values = {},
                         .names_apart = binding.names_apart,
+                        .overrides = binding.overrides,
                         .bind = {},
                         .training = nullptr,
                         .notes = notes};
@@ -210,9 +223,11 @@ Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
     TW_ASSIGN(ir::Graph graph, build_graph(model, binding, &about.specialised, &about.notes));
     TW_ASSIGN(passes::LowerOptions lower, lower_options(told));
     TW_ASSIGN(ir::Program program, passes::lower(std::move(graph), lower));
+    codegen::AssembleOptions assemble =
+        assemble_options(options, lower.machine, model.graph.name);
+    assemble.defaults = defaults_of(model, binding);
     TW_ASSIGN(std::shared_ptr<Executable> made,
-              kept.assemble(std::move(program),
-                            assemble_options(options, lower.machine, model.graph.name), about));
+              kept.assemble(std::move(program), assemble, about));
     TW_RETURN_IF_ERROR(check_cpu_features(made->cpu_features));
     return made;
   });
@@ -240,10 +255,10 @@ Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindi
     programs.push_back(std::move(p));
   }
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
-  return catch_failures([&] {
-    return codegen::assemble_shared_object(
-        std::move(programs), assemble_options(options, lower.machine, model.graph.name), path);
-  });
+  codegen::AssembleOptions assemble = assemble_options(options, lower.machine, model.graph.name);
+  for (const Binding& b : bindings) assemble.defaults.merge(defaults_of(model, b));
+  return catch_failures(
+      [&] { return codegen::assemble_shared_object(std::move(programs), assemble, path); });
 }
 
 }  // namespace tilewright

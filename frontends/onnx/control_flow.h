@@ -26,13 +26,15 @@ ir::ValueId as_declared(NodeImport& n, ir::ValueId scalar, const OnnxValueInfo& 
 // element.
 bool fit_one_type(const ir::TensorType& a, const ir::TensorType& b);
 // Stands for a branch that breaks a rule for the operands it would get: it may never be taken, so
-// only a run that takes it fails. Its results are of the types that the other branch gives.
+// only a run that takes it fails. Its results are of the types that the other branch gives; kNone
+// stays so.
 Region failing_branch(const Error& error, const ir::Graph& other);
-// Branches that the run chooses from by the condition; kNone for results that `is_read` does not want.
-// Of a result that is one element in both, but of different rank, all readers see one rank
-// (RankOfEither).
+// Branches that the run chooses from by the condition; kNone for results that `is_read` does not want,
+// which may be kNone in the branches.
+// Of a result that is one element in both, but of different rank, all readers see one rank: that of
+// the first branch where it `leads`, else as RankOfEither says.
 Values either(NodeImport& n, ir::ValueId condition, std::array<Region, 2> branches,
-              const std::function<bool(int)>& is_read);
+              const std::function<bool(int)>& is_read, bool leads = false);
 
 void import_loop(NodeImport& n);
 

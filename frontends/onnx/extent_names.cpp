@@ -26,7 +26,9 @@ using ir::Expr;
 ExtentNames::ExtentNames(const OnnxModel& model, const ImportOptions& options) : options_(options) {
   std::map<std::string, std::set<int64_t>> given;
   for (const OnnxValueInfo& input : model.graph.inputs) {
-    if (!input.type.shape || model.graph.initializers.count(input.name)) continue;
+    if (!input.type.shape) continue;
+    if (model.graph.initializers.count(input.name) && !options.overrides.count(input.name))
+      continue;
     auto shape = options.input_shapes.find(input.name);
     const auto& dims = *input.type.shape;
     for (size_t d = 0; d < dims.size(); ++d) {

@@ -54,6 +54,26 @@ void add_reads(const OnnxGraph& graph, std::unordered_set<std::string>& names) {
 }
 }  // namespace
 
+namespace {
+// An initialiser against what the model declares of the input whose default it is.
+void check_default(const OnnxValueInfo& info, const TensorView& value) {
+  auto fail = [&](const std::string& is, const std::string& wanted) {
+    throw ImportFailure{invalid("input '" + info.name + "': its initializer " + is +
+                                ", the model declares " + wanted)};
+  };
+  if (value.onnx_code != info.type.onnx_code)
+    fail("is " + onnx_element_name(value.onnx_code), onnx_element_name(info.type.onnx_code));
+  if (!info.type.shape) return;
+  const auto& dims = *info.type.shape;
+  if (dims.size() != value.shape.size())
+    fail("has rank " + std::to_string(value.shape.size()), "rank " + std::to_string(dims.size()));
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (const auto* fixed = std::get_if<int64_t>(&dims[d]); fixed && *fixed != value.shape[d])
+      fail("is " + to_string(value.shape),
+           std::to_string(*fixed) + " as extent " + std::to_string(d));
+}
+}  // namespace
+
 bool GraphImport::reads(const std::string& value) {
   auto [it, fresh] = read_in_.try_emplace(body_);
   if (fresh) add_reads(*body_, it->second);
@@ -70,6 +90,14 @@ ir::TensorType GraphImport::input_type(const OnnxValueInfo& info) {
   if (!dtype) fail("element type " + onnx_element_name(info.type.onnx_code));
   ir::TensorType type{*dtype, {}};
   auto given = options_.input_shapes.find(info.name);
+  const auto fallback = model_.graph.initializers.find(info.name);
+  if (fallback != model_.graph.initializers.end()) {
+    check_default(info, fallback->second);
+    if (!info.type.shape && given == options_.input_shapes.end()) {
+      for (int64_t d : fallback->second.shape) type.dims.push_back(ir::Expr(d));
+      return type;
+    }
+  }
   if (!info.type.shape) {
     if (given == options_.input_shapes.end())
       throw ImportFailure{
@@ -99,8 +127,16 @@ ir::TensorType GraphImport::input_type(const OnnxValueInfo& info) {
 }
 
 void GraphImport::import_inputs(const OnnxGraph& graph, ImportScope& scope) {
+  std::vector<const OnnxValueInfo*> inputs, overridden;
   for (const OnnxValueInfo& info : graph.inputs) {
-    if (graph.initializers.count(info.name)) continue;  // a constant with a declaration
+    if (!graph.initializers.count(info.name))
+      inputs.push_back(&info);
+    else if (options_.overrides.count(info.name))
+      overridden.push_back(&info);  // else a constant with a declaration
+  }
+  inputs.insert(inputs.end(), overridden.begin(), overridden.end());
+  for (const OnnxValueInfo* input : inputs) {
+    const OnnxValueInfo& info = *input;
     ir::TensorType type;
     try {
       type = input_type(info);
@@ -278,7 +314,8 @@ Error join_all(const std::vector<Error>& errors) {
   Cure cure = errors[0].by_inputs;
   for (auto& [e, nodes] : reasons) {
     if (nodes > 1)
-      e.message += ", also at " + std::to_string(nodes - 1) + (nodes > 2 ? " other nodes" : " other node");
+      e.message +=
+          ", also at " + std::to_string(nodes - 1) + (nodes > 2 ? " other nodes" : " other node");
     cure = join(cure, e.by_inputs);
   }
   if (reasons.size() == 1) return reasons[0].first;

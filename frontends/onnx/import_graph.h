@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 #include "frontends/onnx/model.h"
@@ -34,6 +35,8 @@ struct ImportOptions {
   std::map<std::string, ir::ConstantRef>
       input_values;          // small integer inputs whose value is fixed (shape operands)
   bool names_apart = false;  // every extent of an input is a symbol of its own, whatever its name
+  // Initialisers that are inputs of the graph, behind the others (see is_overridable).
+  std::set<std::string> overrides;
   // Adds such values to a graph that has the model's inputs; null: there are none. `draws`: does the
   // model draw numbers?
   std::function<BoundValues(ir::Graph&, bool draws)> bind;

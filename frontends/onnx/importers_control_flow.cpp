@@ -78,6 +78,10 @@ Region failing_branch(const Error& error, const ir::Graph& other) {
   };
   Region branch{std::make_shared<ir::Graph>(), {}};
   for (ValueId v : other.outputs) {
+    if (v == kNone) {
+      branch.graph->outputs.push_back(kNone);
+      continue;
+    }
     const ir::Value& like = other.value(v);
     ir::Extents shape;
     for (const Expr& d : like.type.dims) shape.dims.push_back(outside(d));
@@ -114,13 +118,16 @@ void take_all(Region& branch, const Values& all, const ir::Graph& outer) {
 }
 
 // The result of both that is one element gets one rank.
-void unify_rank(NodeImport& n, std::array<Region, 2>& branches, size_t output) {
+void unify_rank(NodeImport& n, std::array<Region, 2>& branches, size_t output, bool leads) {
   auto type = [&](size_t k) -> const ir::TensorType& {
     return branches[k].graph->value(branches[k].graph->outputs[output]).type;
   };
   if (type(0).rank() == type(1).rank() || !fit_one_type(type(0), type(1))) return;
-  const bool larger = n.owner().rank_of_either() == RankOfEither::kLarger;
-  const size_t other = (type(0).rank() < type(1).rank()) == larger ? 0 : 1;
+  size_t other = 1;
+  if (!leads) {
+    const bool larger = n.owner().rank_of_either() == RankOfEither::kLarger;
+    other = (type(0).rank() < type(1).rank()) == larger ? 0 : 1;
+  }
   const std::vector<int64_t> ones(static_cast<size_t>(type(1 - other).rank()), 1);
   ir::Graph& graph = *branches[other].graph;
   n.owner().in_graph(graph,
@@ -130,7 +137,7 @@ void unify_rank(NodeImport& n, std::array<Region, 2>& branches, size_t output) {
 }  // namespace
 
 Values either(NodeImport& n, ValueId condition, std::array<Region, 2> branches,
-              const std::function<bool(int)>& is_read) {
+              const std::function<bool(int)>& is_read, bool leads) {
   const size_t count = branches[0].graph->outputs.size();
   Values results(count, kNone);
   std::vector<size_t> kept;
@@ -146,7 +153,7 @@ Values either(NodeImport& n, ValueId condition, std::array<Region, 2> branches,
     b.graph->outputs = outputs;
     b.graph->output_names.resize(outputs.size());
   }
-  for (size_t k = 0; k < kept.size(); ++k) unify_rank(n, branches, k);
+  for (size_t k = 0; k < kept.size(); ++k) unify_rank(n, branches, k, leads);
   Values inputs = share_captures(branches);
   for (Region& b : branches) take_all(b, inputs, n.graph());
   inputs.insert(inputs.begin(), condition);
@@ -197,8 +204,8 @@ void check_branches(NodeImport& n) {
   for (size_t k = 0; k < a.size(); ++k) {
     const int x = a[k].type.onnx_code, y = b[k].type.onnx_code;
     if (x && y && x != y)
-      n.fail("the branches give " + onnx_element_name(x) + " and " + onnx_element_name(y) + " for output " +
-             std::to_string(k));
+      n.fail("the branches give " + onnx_element_name(x) + " and " + onnx_element_name(y) +
+             " for output " + std::to_string(k));
   }
 }
 // A known condition takes one branch into the graph around; the other is held to what it declares.
@@ -212,7 +219,8 @@ void if_else(NodeImport& n) {
   } catch (ImportFailure& f) {
     f.error.notes.push_back(
         "the condition of If is not known at compile time, so both branches are needed");
-    for (Error* e : {&f.error}) e->by_inputs = e->by_inputs == Cure::kAll ? Cure::kAll : Cure::kSome;
+    for (Error* e : {&f.error})
+      e->by_inputs = e->by_inputs == Cure::kAll ? Cure::kAll : Cure::kSome;
     for (Error& e : f.others) e.by_inputs = e.by_inputs == Cure::kAll ? Cure::kAll : Cure::kSome;
     throw;
   }

@@ -43,7 +43,7 @@ class Loop {
   }
   void run() {
     try {
-      give(n_, iterations(start_, 0, kMostPeeled));
+      give_all(iterations(start_, 0, kMostPeeled));
     } catch (ImportFailure& f) {
       const auto trips = known_trips(start_);
       if (f.error.kind != ErrorKind::kUnsupported || start_.condition != kNone || !trips ||
@@ -54,8 +54,8 @@ class Loop {
   }
 
  private:
+  bool is_read(size_t result) const { return n_.is_read(static_cast<int>(result)); }
   size_t scans() const { return body_.outputs.size() - 1 - carried_; }
-  Values undefined() const { return Values(body_.outputs.size() - 1, kNone); }
   std::optional<int64_t> known_trips(const State& s) const {
     const auto trips = s.trips == kNone ? std::nullopt : n_.known_ints(s.trips);
     return trips && trips->size() == 1 ? std::optional(trips->at(0)) : std::nullopt;
@@ -70,11 +70,12 @@ class Loop {
     return std::nullopt;
   }
 
-  // The results of iterations from this state on: carried values, then stacked scan outputs. `first`:
-  // the number of the first one. Some are peeled where a carried value changes its shape.
+  // The results of iterations from this state on: carried values, then stacked scan outputs; kNone:
+  // some that nothing reads; none at all: they hang on something unsupported. `first`: the number of
+  // the first one. Some are peeled where a carried value changes its shape.
   Values iterations(const State& s, int64_t first, int peelable) {
     const Region region = body_region(s, first);
-    if (!all_defined(region.graph->outputs)) return undefined();
+    if (!all_defined(region.graph->outputs)) return {};
     if (peelable == 0 || !changes_shape(s, *region.graph)) return loop(s, region);
     const auto goes_on = this->goes_on(s);
     if (goes_on == true) return first_and_rest(s, first, peelable - 1);
@@ -150,19 +151,19 @@ class Loop {
   // An iteration that is surely run, and those behind it.
   Values first_and_rest(const State& s, int64_t first, int peelable) {
     const Values outputs = iteration(first, s.carried);
-    if (!all_defined(outputs)) return undefined();
+    if (!all_defined(outputs)) return {};
     State next;
     next.carried.assign(outputs.begin() + 1, outputs.begin() + 1 + static_cast<int>(carried_));
     if (s.trips != kNone) next.trips = n_.op("sub", {s.trips, n_.scalar(1, DType::kInt64)});
     if (conditional_ && known_bool(n_.graph(), outputs[0]) != true) next.condition = outputs[0];
     const bool is_last = goes_on(next) == false;
     Values results = is_last ? next.carried : iterations(next, first + 1, peelable);
-    if (!is_last && !all_defined(results)) return undefined();
+    if (results.empty() && carried_ + scans() > 0) return {};
     for (size_t k = 0; k < scans(); ++k) {
       const ValueId row = as_row(outputs[1 + carried_ + k]);
       if (is_last)
         results.push_back(row);
-      else
+      else if (results[carried_ + k] != kNone)
         results[carried_ + k] = in_front(k, row, results[carried_ + k]);
     }
     return results;
@@ -194,9 +195,8 @@ class Loop {
     std::vector<Expr> dims{Expr(0)};
     for (const Expr& d : row.dims) {
       const auto vars = ir::free_vars_in_order(d);
-      const bool known = std::none_of(vars.begin(), vars.end(), [&](const ir::Var& v) {
-        return unknown.count(v.get()) != 0;
-      });
+      const bool known = std::none_of(
+          vars.begin(), vars.end(), [&](const ir::Var& v) { return unknown.count(v.get()) != 0; });
       dims.push_back(known ? d : Expr(0));
     }
     return n_.reshape(n_.constant(ir::make_constant(row.dtype, {0}, {})), dims);
@@ -211,19 +211,18 @@ class Loop {
       return copy;
     };
     std::array<Region, 2> branches;
-    branches[0] =
-        n_.owner().import_region(body_.name, {}, [&](ImportScope& scope, const Values&) {
-          return first_and_rest(inside(scope), first, peelable);
-        });
+    branches[0] = n_.owner().import_region(body_.name, {}, [&](ImportScope& scope, const Values&) {
+      return first_and_rest(inside(scope), first, peelable);
+    });
     const ir::Graph& some = *branches[0].graph;
-    if (!all_defined(some.outputs)) return undefined();
+    if (some.outputs.empty()) return {};
     branches[1] = without(s, some, inside);
     ValueId condition = s.condition;
     if (s.trips != kNone) {
       const ValueId any = n_.op("greater", {s.trips, n_.scalar(0, DType::kInt64)});
       condition = condition == kNone ? any : n_.op("and", {any, condition});
     }
-    return either(n_, condition, std::move(branches), [&](int k) { return n_.is_read(k); });
+    return either(n_, condition, std::move(branches), [&](int k) { return n_.is_read(k); }, true);
   }
   // The branch without an iteration; `some`: the one with some. Where no type fits a result of both,
   // a run that takes this branch ends with an error.
@@ -232,7 +231,7 @@ class Loop {
     auto type = [&](size_t k) -> const ir::TensorType& { return some.value(some.outputs[k]).type; };
     for (size_t k = 0; k < carried_; ++k) {
       const ir::TensorType& initial = n_.type(s.carried[k]);
-      if (!n_.is_read(static_cast<int>(k)) || fit_one_type(initial, type(k))) continue;
+      if (!is_read(k) || fit_one_type(initial, type(k))) continue;
       return failing_branch(
           invalid("the loop runs no iteration, and its result " + std::to_string(k) + " is " +
                       to_string(initial) + " then, but " + to_string(type(k)) +
@@ -243,6 +242,10 @@ class Loop {
     return n_.owner().import_region(body_.name, {}, [&](ImportScope& scope, const Values&) {
       Values results = inside(scope).carried;
       for (size_t k = carried_; k < some.outputs.size(); ++k) {
+        if (!is_read(k)) {
+          results.push_back(kNone);
+          continue;
+        }
         ir::TensorType row = type(k);
         row.dims.erase(row.dims.begin());
         results.push_back(no_rows(some, row));
@@ -259,8 +262,7 @@ class Loop {
       const Values outputs = iteration(i, state);
       if (!all_defined(outputs)) return;
       state.assign(outputs.begin() + 1, outputs.begin() + 1 + static_cast<int>(carried_));
-      for (size_t k = 0; k < rows.size(); ++k)
-        rows[k].push_back(as_row(outputs[k + 1 + carried_]));
+      for (size_t k = 0; k < rows.size(); ++k) rows[k].push_back(as_row(outputs[k + 1 + carried_]));
       if (!conditional_) continue;
       auto more = known_bool(n_.graph(), outputs[0]);
       if (!more)
@@ -272,7 +274,10 @@ class Loop {
       if (r.empty()) n_.unsupported("scan outputs of a loop that does not run");
       state.push_back(r.size() == 1 ? r[0] : n_.op("concat", r, {{"axis", int64_t{0}}}));
     }
-    give(n_, state);
+    give_all(state);
+  }
+  void give_all(const Values& results) {
+    if (!results.empty()) give(n_, results);
   }
 
   NodeImport& n_;

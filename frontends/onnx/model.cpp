@@ -1,6 +1,16 @@
 #include "frontends/onnx/model.h"
 
+#include <algorithm>
+
 namespace tilewright {
+
+bool is_overridable(const OnnxModel& model, const std::string& initializer) {
+  constexpr int64_t kSince = 4;
+  const std::vector<OnnxValueInfo>& inputs = model.graph.inputs;
+  return model.ir_version >= kSince && model.graph.initializers.count(initializer) != 0 &&
+         std::any_of(inputs.begin(), inputs.end(),
+                     [&](const OnnxValueInfo& v) { return v.name == initializer; });
+}
 
 std::string quote(std::string_view name) {
   constexpr size_t kLongest = 120;

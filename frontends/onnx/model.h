@@ -129,6 +129,10 @@ struct OnnxModel {
   std::vector<Source> sources;
 };
 
+// Whether a run may replace the initialiser of this name, whose contents are a default: from IR version
+// 4 on, where it is also an input of the main graph. Unless somebody wants to, it is a constant.
+bool is_overridable(const OnnxModel& model, const std::string& initializer);
+
 // The name in quotes; long ones are cut, since they come from outside and end in messages.
 std::string quote(std::string_view name);
 
