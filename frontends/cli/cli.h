@@ -72,6 +72,10 @@ Result<std::vector<Binding>> parse_shapes(const std::vector<InputInfo>& inputs,
 Result<Binding> parse_one_set(const std::vector<InputInfo>& inputs,
                               const std::vector<std::string>& shapes);
 extern const char* const kShapeHelp;
+// The error of compiling for these sets, with a note on what to give so that it goes, which was tried: an
+// error that --shape cures is kInvalid, since the call lacks something, not Tilewright.
+Error with_cure(Error error, const OnnxModel& model, const std::vector<Binding>& sets,
+                const std::vector<InputInfo>& inputs, const CompileOptions& options);
 
 // Inputs in the model's order, from `path` (.npz or a folder; empty: seeded random ones, said on standard
 // error). One that is missing, too many or of another type is an error; one that is missing and has a

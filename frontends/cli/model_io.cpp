@@ -142,6 +142,8 @@ Result<SizedModel> open_sized(const ModelOptions& options, const std::string& in
 
 Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& inputs,
                                 bool profile) {
+  if (!options.overrides.empty() && (is_compiled(options.model) || is_text_model(options.model)))
+    return invalid("--override is of .onnx files: '" + options.model + "' has its inputs");
   OpenedModel opened;
   std::vector<InputInfo> infos;
   SessionOptions session_options;
