@@ -54,8 +54,12 @@ std::string first_definer(const Variant& v, int64_t symbol) {
 std::vector<ValueInfo> describe(const Variant& v, const std::vector<int32_t>& buffers) {
   std::vector<ValueInfo> infos;
   for (int32_t b : buffers) {
-    ValueInfo info{v.buffers[b].name,    v.buffers[b].dtype, {}, {},
-                   v.buffers[b].updated, v.buffers[b].default_buffer >= 0};
+    ValueInfo info{v.buffers[b].name,
+                   v.buffers[b].dtype,
+                   {},
+                   {},
+                   v.buffers[b].updated,
+                   v.buffers[b].default_buffer >= 0};
     for (const SizeExpr& d : v.buffers[b].dims) {
       const std::optional<int64_t> fixed = is_constant(d) ? evaluate(d, {}) : std::nullopt;
       info.extents.push_back(fixed.value_or(-1));
@@ -86,7 +90,8 @@ std::string cure_of_conflict(const Variant& v, std::span<const Tensor> inputs, c
   }
   if (name.find('.') != std::string::npos && name.substr(0, name.rfind('.')) == definer)
     return "an operator of the model needs them equal";
-  return "where only a name that the model gives both makes them one, compile it with --shape apart";
+  return "where only a name that the model gives both makes them one, compile it with --shape "
+         "apart";
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ int report_usage(const std::string& message);
 struct ModelOptions {
   // The model's path: an ONNX file, a text (is_text_model), or a compiled one (is_compiled).
   std::string model;
-  std::vector<std::string> shapes;  // --shape options as given (shapes.cpp)
+  std::vector<std::string> shapes;     // --shape options as given (shapes.cpp)
   std::vector<std::string> overrides;  // --override options as given: names or patterns
   // What to compile for: "native" is the CPU of this machine, else a name in codegen/target.
   std::string cpu = "native";

@@ -60,14 +60,17 @@ std::string listed(const std::vector<InputInfo>& infos) {
 // Why a name that is given stands for no input.
 std::string no_input(const std::string& name, const std::vector<InputInfo>& infos,
                      const OnnxModel* model) {
-  std::string text =
-      "the model has no input '" + name + "'; its inputs: " + listed(infos) + "\n  ";
+  std::string text = "the model has no input '" + name + "'; its inputs: " + listed(infos) + "\n  ";
   if (!model)
-    return text + "an initializer of the model is an input where the model is compiled with "
-                  "--override " + name;
+    return text +
+           "an initializer of the model is an input where the model is compiled with "
+           "--override " +
+           name;
   if (!model->graph.initializers.count(name)) return text.substr(0, text.size() - 3);
-  return text + "it is an initializer, and a constant: only one that is an input, too, may be "
-                "given, from IR version 4 on; the model has " + std::to_string(model->ir_version);
+  return text +
+         "it is an initializer, and a constant: only one that is an input, too, may be "
+         "given, from IR version 4 on; the model has " +
+         std::to_string(model->ir_version);
 }
 
 // An archive names its arrays; files of a folder stand for inputs by their number.

@@ -31,12 +31,10 @@ bool names(const std::string& pattern, const std::string& name) {
 }
 Error names_none(const OnnxModel& model, const std::string& pattern) {
   const OnnxGraph& graph = model.graph;
-  const bool is_input =
-      std::any_of(graph.inputs.begin(), graph.inputs.end(),
-                  [&](const OnnxValueInfo& v) { return names(pattern, v.name); });
-  const bool is_initializer =
-      std::any_of(graph.initializers.begin(), graph.initializers.end(),
-                  [&](const auto& i) { return names(pattern, i.first); });
+  const bool is_input = std::any_of(graph.inputs.begin(), graph.inputs.end(),
+                                    [&](const OnnxValueInfo& v) { return names(pattern, v.name); });
+  const bool is_initializer = std::any_of(graph.initializers.begin(), graph.initializers.end(),
+                                          [&](const auto& i) { return names(pattern, i.first); });
   const std::string what = "--override " + pattern + ": ";
   if (is_input && is_initializer)
     return invalid(what + "in a model of IR version " + std::to_string(model.ir_version) +
@@ -73,9 +71,8 @@ Result<std::vector<InputInfo>> inputs_of(const OnnxModel& model,
                      [&](const InputInfo& i) { return i.has_default && names(o, i.name); }))
       return names_none(model, o);
   std::erase_if(infos, [&](const InputInfo& i) {
-    return i.has_default && std::none_of(overrides.begin(), overrides.end(), [&](const auto& o) {
-             return names(o, i.name);
-           });
+    return i.has_default && std::none_of(overrides.begin(), overrides.end(),
+                                         [&](const auto& o) { return names(o, i.name); });
   });
   return infos;
 }

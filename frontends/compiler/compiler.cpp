@@ -223,11 +223,9 @@ Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
     TW_ASSIGN(ir::Graph graph, build_graph(model, binding, &about.specialised, &about.notes));
     TW_ASSIGN(passes::LowerOptions lower, lower_options(told));
     TW_ASSIGN(ir::Program program, passes::lower(std::move(graph), lower));
-    codegen::AssembleOptions assemble =
-        assemble_options(options, lower.machine, model.graph.name);
+    codegen::AssembleOptions assemble = assemble_options(options, lower.machine, model.graph.name);
     assemble.defaults = defaults_of(model, binding);
-    TW_ASSIGN(std::shared_ptr<Executable> made,
-              kept.assemble(std::move(program), assemble, about));
+    TW_ASSIGN(std::shared_ptr<Executable> made, kept.assemble(std::move(program), assemble, about));
     TW_RETURN_IF_ERROR(check_cpu_features(made->cpu_features));
     return made;
   });

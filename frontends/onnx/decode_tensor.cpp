@@ -110,7 +110,8 @@ Status check_sparse(const TensorView& values, const TensorView& indices, const S
   if (indices.dtype() != DType::kInt64 || (indices.shape != linear && indices.shape != tuples))
     return invalid("sparse tensor: indices must be i64 of shape " + to_string(linear) + " or " +
                    to_string(tuples) + ", found " + to_string(indices.shape));
-  if (!values.dtype()) return unsupported("sparse tensor of element type " + onnx_element_name(values.onnx_code));
+  if (!values.dtype())
+    return unsupported("sparse tensor of element type " + onnx_element_name(values.onnx_code));
   return {};
 }
 

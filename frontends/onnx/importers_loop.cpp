@@ -45,11 +45,12 @@ class Loop {
     try {
       give_all(iterations(start_, 0, kMostPeeled));
     } catch (ImportFailure& f) {
+      if (f.error.kind != ErrorKind::kUnsupported) throw;
       const auto trips = known_trips(start_);
-      if (f.error.kind != ErrorKind::kUnsupported || start_.condition != kNone || !trips ||
-          *trips > kMostUnrolled)
-        throw;
-      unroll(*trips);
+      if (start_.condition == kNone && trips && *trips <= kMostUnrolled) return unroll(*trips);
+      // Said of the loop as it is, where peeling does not help.
+      if (peels_ && f.error.by_inputs != Cure::kNone) loop(start_, body_region(start_, 0));
+      throw;
     }
   }
 
@@ -77,6 +78,7 @@ class Loop {
     const Region region = body_region(s, first);
     if (!all_defined(region.graph->outputs)) return {};
     if (peelable == 0 || !changes_shape(s, *region.graph)) return loop(s, region);
+    peels_ = true;
     const auto goes_on = this->goes_on(s);
     if (goes_on == true) return first_and_rest(s, first, peelable - 1);
     if (goes_on == false) return no_iterations(s, *region.graph);
@@ -216,26 +218,27 @@ class Loop {
     });
     const ir::Graph& some = *branches[0].graph;
     if (some.outputs.empty()) return {};
-    branches[1] = without(s, some, inside);
+    branches[1] = without(s, first, some, inside);
     ValueId condition = s.condition;
     if (s.trips != kNone) {
       const ValueId any = n_.op("greater", {s.trips, n_.scalar(0, DType::kInt64)});
       condition = condition == kNone ? any : n_.op("and", {any, condition});
     }
-    return either(n_, condition, std::move(branches), [&](int k) { return n_.is_read(k); }, true);
+    return either(
+        n_, condition, std::move(branches), [&](int k) { return n_.is_read(k); }, true);
   }
   // The branch without an iteration; `some`: the one with some. Where no type fits a result of both,
   // a run that takes this branch ends with an error.
-  Region without(const State& s, const ir::Graph& some,
+  Region without(const State& s, int64_t first, const ir::Graph& some,
                  const std::function<State(ImportScope&)>& inside) {
     auto type = [&](size_t k) -> const ir::TensorType& { return some.value(some.outputs[k]).type; };
     for (size_t k = 0; k < carried_; ++k) {
       const ir::TensorType& initial = n_.type(s.carried[k]);
       if (!is_read(k) || fit_one_type(initial, type(k))) continue;
       return failing_branch(
-          invalid("the loop runs no iteration, and its result " + std::to_string(k) + " is " +
-                      to_string(initial) + " then, but " + to_string(type(k)) +
-                      " after an iteration: no one type fits it",
+          invalid("the loop ends after " + std::to_string(first) + " iterations, and its result " +
+                      std::to_string(k) + " is " + to_string(initial) + " then, but " +
+                      to_string(type(k)) + " after more: no one type fits it",
                   n_.where()),
           some);
     }
@@ -284,6 +287,7 @@ class Loop {
   const OnnxGraph& body_;
   size_t carried_ = 0;
   bool conditional_ = false;  // the body says whether to go on
+  bool peels_ = false;        // iterations were put before the loop
   State start_;
 };
 

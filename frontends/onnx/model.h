@@ -88,9 +88,10 @@ struct OnnxNode {
 // used is defined before: in this graph or, for graphs in attributes, in one around it.
 struct OnnxGraph {
   std::string name;
-  std::vector<OnnxValueInfo> inputs;   // one that is also an initializer has that as its default
-  std::vector<OnnxValueInfo> outputs;  // in the order in which a run returns them; of the main graph,
-                                       // each name once
+  std::vector<OnnxValueInfo> inputs;  // one that is also an initializer has that as its default
+  std::vector<OnnxValueInfo>
+      outputs;  // in the order in which a run returns them; of the main graph,
+                // each name once
   // Types that the file states for values inside; importers infer their own.
   std::vector<OnnxValueInfo> value_info;
   // Constants by the name of the value they define.

@@ -25,9 +25,10 @@ TEST(Session, ChecksSymbolsAcrossInputs) {
   auto session = open(std::move(e));
   const Tensor one = floats({1}, {1}), two = floats({2}, {1, 2});
   EXPECT_EQ(error_of(*session, {two, one, one}), "no error");
-  EXPECT_EQ(error_of(*session, {two, one, two}),
-            "input 'x': symbol 'batch' is 2 here but 1 at input 'y'\n"
-            "  where an extent of 1 is to stretch over the other, compile it for that: --shape y=1");
+  EXPECT_EQ(
+      error_of(*session, {two, one, two}),
+      "input 'x': symbol 'batch' is 2 here but 1 at input 'y'\n"
+      "  where an extent of 1 is to stretch over the other, compile it for that: --shape y=1");
   const Tensor three = floats({3}, {1, 2, 3}), four = floats({4}, {1, 2, 3, 4});
   EXPECT_EQ(error_of(*session, {four, two, three}),
             "input 'x': symbol 'batch' is 3 here but 2 at input 'y'\n"
@@ -82,8 +83,8 @@ TEST(Session, InputsWithADefaultMayBeLeftOut) {
 }
 
 TEST(Session, RefusesADefaultOfAnotherType) {
-  auto refused = Session::create(
-      std::make_shared<const Executable>(with_default({5, 6}, DType::kInt32)), {});
+  auto refused =
+      Session::create(std::make_shared<const Executable>(with_default({5, 6}, DType::kInt32)), {});
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().to_string().find("default"), std::string::npos);
 }

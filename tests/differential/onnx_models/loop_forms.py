@@ -58,11 +58,13 @@ class Draw:
 
 
 def draw_loop(rng):
-    """(model, inputs, whether at least one iteration is surely run)."""
+    """(model, inputs, whether enough iterations are run for every value to have the shape that it keeps)."""
     d = Draw(rng)
     x = [rng.randint(-3, 4) for _ in range(24)]
     shape = rng.choice([(4,), (2, 3), (1,), ()])
     d.operand("x", numpy.reshape(x[: int(numpy.prod(shape, dtype=int))], shape), FLOAT, False)
+    if rng.random() < 0.5:
+        d.inputs[0] = info("x", FLOAT, [f"d{axis}" for axis in range(len(shape))])
     one = [(), (1,)]
     trips = rng.choice([0, 1, 2, 3, 5, None])
     known = rng.random() < 0.5
@@ -73,14 +75,17 @@ def draw_loop(rng):
     declared = [info("i", INT64, rng.choice(one)), info("going", BOOL, rng.choice(one))]
     d.constant("scalar", [], numpy.int64)
     d.constant("axis", [0], numpy.int64)
-    d.constant("last", rng.choice([0, 1, 2, 3]), numpy.int64)
+    last = rng.choice([0, 1, 2, 3])
+    d.constant("last", last, numpy.int64)
     d.nodes = [node("Reshape", ["i", "scalar"], ["i_scalar"]), node("Cast", ["i_scalar"], ["number"], to=FLOAT),
                node("Less", ["i_scalar", "last"], ["more"])]
     if not how or (rng.random() < 0.5 and trips is not None):
         d.nodes.append(node("Identity", ["going"], ["goes_on"]))
     else:
+        trips = min(last + 1, last + 1 if trips is None else trips)
         d.nodes.append(node("Unsqueeze", ["more", "axis"], ["goes_on"]) if rng.random() < 0.5 else node("Identity", ["more"], ["goes_on"]))
-    for kind in rng.sample(["vector", "placeholder", "stable", "read", "chain"], k=rng.randint(1, 4)):
+    kinds = rng.sample(["vector", "placeholder", "stable", "read", "chain"], k=rng.randint(1, 4))
+    for kind in kinds:
         d.carried(kind)
     if d.rows and rng.random() < 0.5:
         d.nodes.append(node("Abs", [rng.choice(d.rows)], ["row"]))
@@ -97,4 +102,4 @@ def draw_loop(rng):
         nodes, outputs = [node("Loop", ["two", ""], ["all_" + r for r in read], body=around)], [info("all_" + r, FLOAT, None) for r in read]
     graph = helper.make_graph(nodes, "loops", d.inputs, outputs, d.constants)
     model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 18)])
-    return model, d.feeds, trips != 0 and runs
+    return model, d.feeds, trips >= (2 if "chain" in kinds else 1) and runs

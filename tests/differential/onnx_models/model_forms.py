@@ -90,9 +90,9 @@ def floats(rng, shape):
 
 
 def loops(rng, cli, folder):
-    """A run of no iteration may have no type, or another rank for what is one element."""
-    model, feeds, surely_runs = draw_loop(rng)
-    return judge(cli, folder, model, feeds, may_refuse="" if surely_runs else "no one type fits it", ranks_may_differ=not surely_runs)
+    """What ends before shapes stay may have no type, or another rank for what is one element."""
+    model, feeds, is_stable = draw_loop(rng)
+    return judge(cli, folder, model, feeds, may_refuse="" if is_stable else "no one type fits it", ranks_may_differ=not is_stable)
 
 
 def branches(rng, cli, folder):
