@@ -86,7 +86,8 @@ Result<NamedTensors> read_inputs(const std::string& path, const OnnxModel* model
     for (const OnnxValueInfo& v : model->graph.inputs) {
       if (model->graph.initializers.count(v.name)) continue;
       if (v.type.kind != OnnxTypeKind::kTensor)
-        return unsupported("input '" + v.name + "' is no tensor");
+        return unsupported("input '" + v.name + "' is " + describe_kind(v.type.kind) +
+                           ", expected a tensor");
     }
   }
   // A folder may hold fewer files than the model has inputs when the last ones have defaults.

@@ -37,7 +37,7 @@ std::string extents_text(const std::vector<int64_t>& extents,
 
 std::string type_text(const OnnxType& type) {
   if (type.kind == OnnxTypeKind::kUnknown) return "unknown";
-  if (type.kind != OnnxTypeKind::kTensor) return "no tensor";
+  if (type.kind != OnnxTypeKind::kTensor) return describe_kind(type.kind);
   const std::string text = onnx_element_name(type.onnx_code);
   if (!type.shape) return text + " of unknown rank";
   std::vector<int64_t> extents;

@@ -1,9 +1,8 @@
 // What a model wants to be given, as an ONNX file, a compiled model or a text says it.
-#include <fnmatch.h>
-
 #include <algorithm>
 
 #include "frontends/cli/cli.h"
+#include "frontends/train/job.h"
 #include "ir/text/printer_loops.h"
 #include "passes/plan_kernel.h"
 
@@ -27,7 +26,7 @@ InputInfo info_of(const OnnxValueInfo& v) {
 }
 // A name is itself also where it holds characters of patterns.
 bool names(const std::string& pattern, const std::string& name) {
-  return pattern == name || fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  return pattern == name || train::matches(pattern, name);
 }
 Error names_none(const OnnxModel& model, const std::string& pattern) {
   const OnnxGraph& graph = model.graph;

@@ -24,18 +24,6 @@ ir::ConstantRef to_constant(const TensorView& t) {
 }
 
 namespace {
-const char* kind_name(OnnxTypeKind kind) {
-  switch (kind) {
-    case OnnxTypeKind::kUnknown: return "of no type";
-    case OnnxTypeKind::kTensor: return "a tensor";
-    case OnnxTypeKind::kSparseTensor: return "a sparse tensor";
-    case OnnxTypeKind::kSequence: return "a sequence";
-    case OnnxTypeKind::kOptional: return "an optional";
-    case OnnxTypeKind::kMap: return "a map";
-    case OnnxTypeKind::kOpaque: return "an opaque value";
-  }
-  return "of an unknown kind";
-}
 // Calls visit(graph) for each graph in the attributes of the node.
 template <typename Visit>
 void for_each_graph(const OnnxNode& node, Visit visit) {
@@ -85,7 +73,7 @@ ir::TensorType GraphImport::input_type(const OnnxValueInfo& info) {
     throw ImportFailure{unsupported("input '" + info.name + "': " + what)};
   };
   if (info.type.kind != OnnxTypeKind::kTensor)
-    fail("is " + std::string(kind_name(info.type.kind)) + ", expected a tensor");
+    fail("is " + std::string(describe_kind(info.type.kind)) + ", expected a tensor");
   auto dtype = dtype_from_onnx(info.type.onnx_code);
   if (!dtype) fail("element type " + onnx_element_name(info.type.onnx_code));
   ir::TensorType type{*dtype, {}};
@@ -363,7 +351,7 @@ Result<ir::Graph> GraphImport::run() {
   for (const OnnxValueInfo& o : model_.graph.outputs) {
     graph_.output_names.push_back(o.name);
     if (o.type.kind != OnnxTypeKind::kTensor && o.type.kind != OnnxTypeKind::kUnknown)
-      return unsupported("output '" + o.name + "' is " + kind_name(o.type.kind) +
+      return unsupported("output '" + o.name + "' is " + describe_kind(o.type.kind) +
                          ", expected a tensor");
   }
   return std::move(graph_);

@@ -12,6 +12,19 @@ bool is_overridable(const OnnxModel& model, const std::string& initializer) {
                      [&](const OnnxValueInfo& v) { return v.name == initializer; });
 }
 
+const char* describe_kind(OnnxTypeKind kind) {
+  switch (kind) {
+    case OnnxTypeKind::kUnknown: return "of no type";
+    case OnnxTypeKind::kTensor: return "a tensor";
+    case OnnxTypeKind::kSparseTensor: return "a sparse tensor";
+    case OnnxTypeKind::kSequence: return "a sequence";
+    case OnnxTypeKind::kOptional: return "an optional";
+    case OnnxTypeKind::kMap: return "a map";
+    case OnnxTypeKind::kOpaque: return "an opaque value";
+  }
+  return "of an unknown kind";
+}
+
 std::string quote(std::string_view name) {
   constexpr size_t kLongest = 120;
   if (name.size() <= kLongest) return "'" + std::string(name) + "'";

@@ -38,6 +38,7 @@ std::string extent_name(const OnnxDimension& dimension);
 
 // The alternatives of TypeProto; only tensors can be computed with.
 enum class OnnxTypeKind { kUnknown, kTensor, kSparseTensor, kSequence, kOptional, kMap, kOpaque };
+const char* describe_kind(OnnxTypeKind kind);  // for messages: "a sequence"
 
 // The type of a value as far as the file states it.
 struct OnnxType {
