@@ -12,6 +12,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -36,6 +37,25 @@ struct Parts {
   std::vector<std::string> symbols;  // of all kernels, variant by variant
 };
 
+void add_defaults(Variant& v, const std::map<std::string, ir::ConstantRef>& defaults,
+                  ConstantSection& constants) {
+  for (const auto& [name, constant] : defaults) {
+    const auto input = std::find_if(v.inputs.begin(), v.inputs.end(), [&](int32_t b) {
+      return v.buffers[static_cast<size_t>(b)].name == name;
+    });
+    if (input == v.inputs.end()) continue;
+    v.buffers[static_cast<size_t>(*input)].default_buffer = static_cast<int32_t>(v.buffers.size());
+    BufferDesc d;
+    d.name = name;
+    d.dtype = constant->dtype;
+    for (int64_t extent : constant->shape) d.dims.push_back({{SizeOp::kConstant, extent}});
+    d.bytes = {{SizeOp::kConstant, static_cast<int64_t>(constant->bytes)}};
+    d.kind = BufferKind::kConstant;
+    d.constant_offset = constants.add(constant, {});
+    v.buffers.push_back(std::move(d));
+  }
+}
+
 // Kernels are called by their contents, so that equal ones of several variants are there once.
 Result<Parts> make_parts(std::vector<ir::Program> programs, const AssembleOptions& options) {
   Parts parts;
@@ -44,6 +64,7 @@ Result<Parts> make_parts(std::vector<ir::Program> programs, const AssembleOption
   std::vector<ir::Kernel> kernels;
   for (ir::Program& program : programs) {
     TW_ASSIGN(Variant variant, flatten_program(program, parts.constants));
+    add_defaults(variant, options.defaults, parts.constants);
     parts.executable.variants.push_back(std::move(variant));
     for (ir::Kernel& k : program.kernels) {
       k.name = content_symbol(k);

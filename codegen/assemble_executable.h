@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct AssembleOptions {
   std::function<void(const std::string& symbol, const std::string& code)> on_code;
   const Backend* backend = nullptr;   // null: the CPU's
   cache::FileCache* cache = nullptr;  // of compiled kernels; null: none
+  // Inputs that a caller may leave out, by name, and what they are then: of the input's type and rank.
+  std::map<std::string, ir::ConstantRef> defaults = {};
 };
 
 // One variant per program, in the order in which a session tries them.

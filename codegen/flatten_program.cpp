@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "ir/loops/layout.h"
+#include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 #include "ir/text/printer_loops.h"
 
@@ -89,8 +90,7 @@ Status flatten_into(const Expr& e, const std::vector<ir::Var>& symbols, SizeExpr
   }
   if (const auto* c = e.as<ir::Cast>(); c && !is_float(c->value.dtype()) && !is_float(e.dtype()))
     return flatten_into(c->value, symbols, out);
-  return unsupported("the extent " + ir::to_text(e) +
-                     " cannot be computed at run time: give the input shapes");
+  return unsupported("the extent " + ir::to_text(e) + " cannot be computed at run time");
 }
 
 class Flatten {
@@ -124,7 +124,21 @@ class Flatten {
   }
 
  private:
-  Result<SizeExpr> size(const Expr& e) { return flatten_size(e, p_.symbols); }
+  // What follows from extents of inputs is a number once these are given.
+  Result<SizeExpr> size(const Expr& e) {
+    Result<SizeExpr> flat = flatten_size(e, p_.symbols);
+    if (flat.ok() || flat.error().kind != ErrorKind::kUnsupported) return flat;
+    const std::vector<ir::Var> symbols = ir::free_vars_in_order(e);
+    if (std::all_of(symbols.begin(), symbols.end(), [&](const ir::Var& v) { return is_given(v); }))
+      flat.error().by_inputs = Cure::kAll;
+    return flat;
+  }
+  bool is_given(const ir::Var& symbol) const {
+    for (const int32_t input : p_.inputs)
+      for (const Expr& d : p_.buffers[static_cast<size_t>(input)].type.dims)
+        if (d.get() == symbol.get()) return true;
+    return false;
+  }
   Status add_buffer(const ir::ProgramBuffer& b) {
     BufferDesc d;
     d.name = b.name;

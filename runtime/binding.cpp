@@ -54,7 +54,12 @@ std::string first_definer(const Variant& v, int64_t symbol) {
 std::vector<ValueInfo> describe(const Variant& v, const std::vector<int32_t>& buffers) {
   std::vector<ValueInfo> infos;
   for (int32_t b : buffers) {
-    ValueInfo info{v.buffers[b].name, v.buffers[b].dtype, {}, {}, v.buffers[b].updated};
+    ValueInfo info{v.buffers[b].name,
+                   v.buffers[b].dtype,
+                   {},
+                   {},
+                   v.buffers[b].updated,
+                   v.buffers[b].default_buffer >= 0};
     for (const SizeExpr& d : v.buffers[b].dims) {
       const std::optional<int64_t> fixed = is_constant(d) ? evaluate(d, {}) : std::nullopt;
       info.extents.push_back(fixed.value_or(-1));
@@ -65,6 +70,30 @@ std::vector<ValueInfo> describe(const Variant& v, const std::vector<int32_t>& bu
   return infos;
 }
 
+std::string shape_option(const Variant& v, size_t input, const Shape& shape) {
+  std::string text = "--shape " + input_name(v, input) + "=";
+  for (size_t d = 0; d < shape.size(); ++d) text += (d ? "x" : "") + std::to_string(shape[d]);
+  return text;
+}
+// Names of extents join them, and so do operators that need them equal: the file does not tell which.
+// An extent that has no name of the model's is called after its input.
+std::string cure_of_conflict(const Variant& v, std::span<const Tensor> inputs, const Binding& b,
+                             int64_t value_before) {
+  const int64_t symbol = v.buffers[v.inputs[b.input]].dims[b.dim][0].value;
+  const std::string &name = v.symbols[symbol], definer = first_definer(v, symbol);
+  if (inputs[b.input].shape()[b.dim] == 1 || value_before == 1) {
+    size_t one = b.input;
+    for (size_t i = 0; value_before == 1 && i < v.inputs.size(); ++i)
+      if (input_name(v, i) == definer) one = i;
+    return "where an extent of 1 is to stretch over the other, compile it for that: " +
+           shape_option(v, one, inputs[one].shape());
+  }
+  if (name.find('.') != std::string::npos && name.substr(0, name.rfind('.')) == definer)
+    return "an operator of the model needs them equal";
+  return "where only a name that the model gives both makes them one, compile it with --shape "
+         "apart";
+}
+
 }  // namespace
 
 std::vector<ValueInfo> describe_inputs(const Executable& e) {
@@ -72,6 +101,23 @@ std::vector<ValueInfo> describe_inputs(const Executable& e) {
 }
 std::vector<ValueInfo> describe_outputs(const Executable& e) {
   return describe(e.variants.back(), e.variants.back().outputs);
+}
+
+std::vector<Tensor> default_inputs(const std::shared_ptr<const Executable>& executable) {
+  const Variant& v = executable->variants.back();
+  std::vector<Tensor> defaults;
+  for (size_t i = 0; i < v.inputs.size(); ++i) {
+    const int32_t from = v.buffers[v.inputs[i]].default_buffer;
+    if (from < 0) continue;
+    const BufferDesc& constant = v.buffers[from];
+    Shape shape;
+    for (const SizeExpr& d : constant.dims) shape.push_back(evaluate(d, {}).value_or(0));
+    defaults.resize(v.inputs.size());
+    auto* data = const_cast<uint8_t*>(executable->constants) + constant.constant_offset;
+    defaults[i] = Tensor::share(constant.dtype, std::move(shape), data,
+                                std::const_pointer_cast<Executable>(executable));
+  }
+  return defaults;
 }
 
 Status check_inputs(const Variant& v, std::span<const Tensor> inputs) {
@@ -115,8 +161,7 @@ Error explain_mismatch(const Variant& v, std::span<const Tensor> inputs) {
     Error error =
         invalid(who + "symbol '" + v.symbols[symbol] + "' is " + found + " here but " +
                 std::to_string(symbols[symbol]) + " at input '" + first_definer(v, symbol) + "'");
-    error.notes.push_back(
-        "where the model means different extents by one name, compile it with --shape apart");
+    error.notes.push_back(cure_of_conflict(v, inputs, b, symbols[symbol]));
     return error;
   }
   TW_CHECK(b.mismatch == Mismatch::kExpression);

@@ -19,11 +19,16 @@ struct ValueInfo {
   std::vector<int64_t> extents;        // -1: symbolic
   std::vector<std::string> dim_names;  // the symbol or expression of a symbolic extent, else ""
   bool updated = false;                // an input that a run leaves new contents in
+  bool has_default = false;            // an input that a caller may leave out
 };
 
 // As the most general (last) variant states them. Requires a checked executable.
 std::vector<ValueInfo> describe_inputs(const Executable& executable);
 std::vector<ValueInfo> describe_outputs(const Executable& executable);
+
+// What inputs are where a caller leaves them out, in the model's order: not defined for those that must
+// be given. Empty: all must. The tensors are read-only.
+std::vector<Tensor> default_inputs(const std::shared_ptr<const Executable>& executable);
 
 // Number, definedness and element types of the inputs; independent of the variant.
 Status check_inputs(const Variant& variant, std::span<const Tensor> inputs);

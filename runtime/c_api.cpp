@@ -239,6 +239,10 @@ int tw_model_input_is_updated(const tw_model* model, size_t index) {
   return model && index < model->inputs.size() && model->inputs[index].info.updated;
 }
 
+int tw_model_input_has_default(const tw_model* model, size_t index) {
+  return model && index < model->inputs.size() && model->inputs[index].info.has_default;
+}
+
 tw_status tw_session_create(const tw_model* model, const tw_session_options* options,
                             tw_session** session) {
   if (!model || !session) return fail(TW_INVALID, "tw_session_create: an argument is null");

@@ -38,7 +38,7 @@ extern "C" {
 #endif
 
 /* What this header declares; tw_version() tells what the library at hand has. */
-#define TW_C_API_VERSION 102 /* major * 100 + minor */
+#define TW_C_API_VERSION 103 /* major * 100 + minor */
 
 /* What a call came to. For all but TW_OK, tw_last_error() says why. */
 typedef enum {
@@ -87,6 +87,10 @@ TW_API const char* tw_model_name(const tw_model* model);
 /* since 1.2: not 0 for inputs that hold new contents after a run, as the parameters of a training step
    do. Tensors given for them are row-major, aligned to 64 bytes and overlap nothing else. */
 TW_API int tw_model_input_is_updated(const tw_model* model, size_t index);
+/* since 1.3: not 0 for inputs that a run may be given NULL for, as the initialisers that
+   `tilewright compile --override` names: they are then what the model has for them. They stand
+   behind the other inputs, so that input_count may also be smaller. */
+TW_API int tw_model_input_has_default(const tw_model* model, size_t index);
 
 /* Set struct_size to sizeof(tw_session_options) and what is not needed to 0. */
 typedef struct {

@@ -31,6 +31,7 @@ void fields(A& a, BufferDesc& b) {
   a(b.alias_offset);
   a(b.dynamic);
   a(b.updated);
+  a(b.default_buffer);
   a(b.first_use);
   a(b.last_use);
 }

@@ -59,7 +59,8 @@ struct BufferDesc {
   int64_t alias_offset = 0;      // of a view: bytes behind where that begins, a multiple of 64
   bool dynamic =
       false;  // size depends on a symbol that the run itself defines: allocated at kAllocate
-  bool updated = false;  // kInput: the run leaves new contents in the caller's tensor
+  bool updated = false;         // kInput: the run leaves new contents in the caller's tensor
+  int32_t default_buffer = -1;  // kInput: the constant that it is where the caller gives nothing
   // Liveness over the instruction numbers of the main block, both ends included (inside a branch or
   // a body: those of the enclosing instruction). Two buffers whose intervals meet never share
   // memory.

@@ -117,6 +117,7 @@ class VariantCheck {
   Status check_storage(const BufferDesc& b) const {
     if (b.updated && b.kind != BufferKind::kInput)
       return wrong("buffer '" + b.name + "' is updated and no input");
+    if (b.default_buffer != -1) TW_RETURN_IF_ERROR(check_default(b));
     if (b.kind == BufferKind::kConstant) return check_constant(b);
     if (b.kind == BufferKind::kRunKey) return check_run_key(b);
     if (b.kind == BufferKind::kInput || b.alias_of >= 0 || b.dynamic) return {};
@@ -126,6 +127,16 @@ class VariantCheck {
       return wrong("buffer '" + b.name +
                    "' depends on a symbol that the run defines, but is not dynamic");
     return {};
+  }
+
+  // The storage of the constant is checked as that of any other.
+  Status check_default(const BufferDesc& b) const {
+    const bool fits = b.kind == BufferKind::kInput && !b.updated &&
+                      in_range(b.default_buffer, v_.buffers.size()) &&
+                      buffer(b.default_buffer).kind == BufferKind::kConstant &&
+                      buffer(b.default_buffer).dtype == b.dtype &&
+                      buffer(b.default_buffer).dims.size() == b.dims.size();
+    return fits ? Status() : wrong("buffer '" + b.name + "' has a default that does not fit it");
   }
 
   Status check_run_key(const BufferDesc& b) const {
@@ -332,7 +343,8 @@ Status check_same_signature(const Variant& a, const Variant& b) {
   auto same = [&](const std::vector<int32_t>& x, const std::vector<int32_t>& y) {
     return std::equal(x.begin(), x.end(), y.begin(), y.end(), [&](int32_t p, int32_t q) {
       return a.buffers[p].dtype == b.buffers[q].dtype && a.buffers[p].name == b.buffers[q].name &&
-             a.buffers[p].updated == b.buffers[q].updated;
+             a.buffers[p].updated == b.buffers[q].updated &&
+             (a.buffers[p].default_buffer < 0) == (b.buffers[q].default_buffer < 0);
     });
   };
   if (same(a.inputs, b.inputs) && same(a.outputs, b.outputs)) return {};

@@ -90,6 +90,7 @@ Session::Session(std::shared_ptr<const Executable> executable, SessionOptions op
     : executable_(std::move(executable)),
       input_infos_(describe_inputs(*executable_)),
       output_infos_(describe_outputs(*executable_)),
+      defaults_(default_inputs(executable_)),
       pool_(options.pool ? std::move(options.pool) : make_pool(options.threads)),
       profiling_(options.profile),
       guard_(options.guard),
@@ -129,6 +130,7 @@ Profiler Session::profile() const {
 
 Status Session::run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs) {
   std::lock_guard lock(mutex_);
+  inputs = with_defaults(inputs);
   TW_RETURN_IF_ERROR(check_inputs(executable_->variants[0], inputs));
   if (!outputs.empty() && outputs.size() != output_infos_.size())
     return invalid("got " + std::to_string(outputs.size()) + " outputs, expected " +
@@ -140,8 +142,21 @@ Status Session::run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs
   TW_RETURN_IF_ERROR(prepare_arena());
   Status status = run_planned(inputs, outputs);
   runner_.end();
+  given_.clear();
   for (OutputSlot& s : slots_) s.storage = {};
   return status;
+}
+
+std::span<const Tensor> Session::with_defaults(std::span<const Tensor> inputs) {
+  auto left_out = [&](size_t i) { return i >= inputs.size() || !inputs[i].defined(); };
+  bool any = false;
+  for (size_t i = 0; i < defaults_.size(); ++i) any |= defaults_[i].defined() && left_out(i);
+  if (!any || inputs.size() > defaults_.size()) return inputs;
+  given_.assign(inputs.begin(), inputs.end());
+  given_.resize(defaults_.size());
+  for (size_t i = 0; i < given_.size(); ++i)
+    if (!given_[i].defined()) given_[i] = defaults_[i];
+  return given_;
 }
 
 // Variants whose input extents are all fixed are tried first. Where no variant's requirements hold, the

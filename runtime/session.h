@@ -40,7 +40,8 @@ class Session {
   const std::vector<ValueInfo>& outputs() const { return output_infos_; }
   const Executable& executable() const { return *executable_; }
 
-  // Inputs in the model's order. `outputs` is empty or has one tensor per output: one of the right
+  // Inputs in the model's order; those with a default may be left out (not defined, or behind the last
+  // one given). `outputs` is empty or has one tensor per output: one of the right
   // element type and shape is written into, any other is replaced by a new tensor. A run that is
   // given its outputs (aligned to 64 bytes, not overlapping inputs) and meets only sizes it has
   // planned for allocates nothing. Inputs that the model updates (ValueInfo) are aligned to 64 bytes,
@@ -66,6 +67,7 @@ class Session {
     Shape shape;
   };
   Session(std::shared_ptr<const Executable> executable, SessionOptions options);
+  std::span<const Tensor> with_defaults(std::span<const Tensor> inputs);
   Result<const VariantLayout*> choose_variant(std::span<const Tensor> inputs);
   Result<Plan*> find_plan(const VariantLayout& layout);
   Status prepare_arena();
@@ -82,7 +84,9 @@ class Session {
 
   const std::shared_ptr<const Executable> executable_;
   const std::vector<ValueInfo> input_infos_, output_infos_;
+  const std::vector<Tensor> defaults_;  // default_inputs
   mutable std::mutex mutex_;
+  std::vector<Tensor> given_;  // inputs of the run under way, where some are left out
   std::shared_ptr<ThreadPool> pool_;
   bool profiling_ = false;
   const Guard guard_;

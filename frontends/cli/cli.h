@@ -26,7 +26,8 @@ int report_usage(const std::string& message);
 struct ModelOptions {
   // The model's path: an ONNX file, a text (is_text_model), or a compiled one (is_compiled).
   std::string model;
-  std::vector<std::string> shapes;  // --shape options as given (shapes.cpp)
+  std::vector<std::string> shapes;     // --shape options as given (shapes.cpp)
+  std::vector<std::string> overrides;  // --override options as given: names or patterns
   // What to compile for: "native" is the CPU of this machine, else a name in codegen/target.
   std::string cpu = "native";
   std::string machine;  // a file that describes it (codegen/measure/machine_file.h); empty: none
@@ -51,10 +52,15 @@ struct InputInfo {
   std::vector<int64_t> extents;      // -1: symbolic
   std::vector<std::string> symbols;  // of symbolic extents; "" when it has no name
   bool known_rank = true;            // false: `extents` says nothing
+  bool has_default = false;          // a run may leave it out
 };
-// What a model wants to be given, in its order: without the initializers of an ONNX graph that a
-// caller may override.
+// What a model wants to be given, in its order.
 std::vector<InputInfo> inputs_of(const OnnxModel& model);
+// Behind these the initializers that a caller may replace (is_overridable).
+std::vector<InputInfo> inputs_and_defaults_of(const OnnxModel& model);
+// And those of them that --override options name; one that names none is an error.
+Result<std::vector<InputInfo>> inputs_of(const OnnxModel& model,
+                                         const std::vector<std::string>& overrides);
 std::vector<InputInfo> inputs_of(const std::vector<ValueInfo>& values);
 std::vector<InputInfo> inputs_of(const TextModel& model);
 
@@ -66,9 +72,14 @@ Result<std::vector<Binding>> parse_shapes(const std::vector<InputInfo>& inputs,
 Result<Binding> parse_one_set(const std::vector<InputInfo>& inputs,
                               const std::vector<std::string>& shapes);
 extern const char* const kShapeHelp;
+// The error of compiling for these sets, with a note on what to give so that it goes, which was tried: an
+// error that --shape cures is kInvalid, since the call lacks something, not Tilewright.
+Error with_cure(Error error, const OnnxModel& model, const std::vector<Binding>& sets,
+                const std::vector<InputInfo>& inputs, const CompileOptions& options);
 
 // Inputs in the model's order, from `path` (.npz or a folder; empty: seeded random ones, said on standard
-// error). One that is missing, too many or of another type is an error. `model`: an ONNX one's, else null.
+// error). One that is missing, too many or of another type is an error; one that is missing and has a
+// default is not defined. `model`: an ONNX one's, else null.
 Result<std::vector<Tensor>> inputs_for(const std::string& path, const std::vector<InputInfo>& infos,
                                        const Binding& binding, const OnnxModel* model = nullptr);
 

@@ -22,36 +22,6 @@ bool binds_all(const Binding& set, const std::vector<InputInfo>& inputs) {
   });
 }
 
-// The dimensions that a set leaves open: "x: batch, seq; y: all".
-std::string open_dimensions(const Binding& set, const std::vector<InputInfo>& inputs) {
-  std::string text;
-  for (const InputInfo& i : inputs) {
-    if (set.shapes.count(i.name)) continue;
-    std::string dims = i.known_rank ? "" : "all (its rank is unknown)";
-    for (size_t d = 0; d < i.extents.size(); ++d)
-      if (i.extents[d] < 0 && !set.symbols.count(i.symbols[d]))
-        dims +=
-            (dims.empty() ? "" : ", ") +
-            (i.symbols[d].empty() ? "dimension " + std::to_string(d) : "'" + i.symbols[d] + "'");
-    if (!dims.empty()) text += (text.empty() ? "" : "; ") + ("input '" + i.name + "': ") + dims;
-  }
-  return text;
-}
-
-// Says which extents to give where that is the cure: kInvalid, since the call lacks something, not
-// Tilewright.
-Error explain(Error error, const std::vector<Binding>& sets, const std::vector<InputInfo>& inputs) {
-  std::string open;
-  for (const Binding& set : sets)
-    if (open.empty()) open = open_dimensions(set, inputs);
-  if (open.empty() || error.by_inputs == Cure::kNone || error.kind != ErrorKind::kUnsupported)
-    return error;
-  // Of several reasons one may be incurable: the model stays unsupported.
-  if (error.by_inputs == Cure::kAll) error.kind = ErrorKind::kInvalid;
-  error.notes.push_back("these dimensions must be bound with --shape: " + open);
-  return error;
-}
-
 }  // namespace
 
 static int compile_training(const ModelOptions& options, const std::string& job_file,
@@ -81,17 +51,19 @@ int compile_command(const ModelOptions& options, const std::string& job,
     return report_usage("'" + options.model + "' is compiled already");
   auto model = open_model(options.model);
   if (!model.ok()) return report(model.error());
-  const std::vector<InputInfo> inputs = inputs_of(**model);
-  auto sets = parse_shapes(inputs, options.shapes);
+  auto inputs = inputs_of(**model, options.overrides);
+  if (!inputs.ok()) return report(inputs.error());
+  auto sets = parse_shapes(*inputs, options.shapes);
   if (!sets.ok()) return report(sets.error());
   // Exact matches are tried first.
   std::stable_partition(sets->begin(), sets->end(),
-                        [&](const Binding& b) { return binds_all(b, inputs); });
+                        [&](const Binding& b) { return binds_all(b, *inputs); });
   Progress progress;
   CompileOptions compile = compile_options(options);
   compile.progress = progress.callback();
   Status s = compile_to_file(**model, *sets, compile, output);
-  return s.ok() ? kOk : report(explain(s.error(), *sets, inputs));
+  progress.clear();
+  return s.ok() ? kOk : report(with_cure(s.error(), **model, *sets, *inputs, compile));
 }
 
 int reproduce_command(const std::string& file) {

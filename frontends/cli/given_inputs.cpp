@@ -44,11 +44,33 @@ HostTensor random_tensor(DType dtype, const Shape& shape, uint64_t seed) {
   return t;
 }
 
-// For messages, which name what there is.
+// For messages, which name what there is: what must be given, and some of what may be.
 std::string listed(const std::vector<InputInfo>& infos) {
+  constexpr int kMostDefaults = 8;
   std::string names;
-  for (const InputInfo& i : infos) names += (names.empty() ? "'" : ", '") + i.name + "'";
+  int defaults = 0;
+  for (const InputInfo& i : infos) {
+    if (i.has_default && ++defaults > kMostDefaults) continue;
+    names += (names.empty() ? "'" : ", '") + i.name + (i.has_default ? "' (has a default)" : "'");
+  }
+  if (defaults > kMostDefaults)
+    names += " and " + std::to_string(defaults - kMostDefaults) + " more with defaults";
   return names.empty() ? "none" : names;
+}
+// Why a name that is given stands for no input.
+std::string no_input(const std::string& name, const std::vector<InputInfo>& infos,
+                     const OnnxModel* model) {
+  std::string text = "the model has no input '" + name + "'; its inputs: " + listed(infos) + "\n  ";
+  if (!model)
+    return text +
+           "an initializer of the model is an input where the model is compiled with "
+           "--override " +
+           name;
+  if (!model->graph.initializers.count(name)) return text.substr(0, text.size() - 3);
+  return text +
+         "it is an initializer, and a constant: only one that is an input, too, may be "
+         "given, from IR version 4 on; the model has " +
+         std::to_string(model->ir_version);
 }
 
 // An archive names its arrays; files of a folder stand for inputs by their number.
@@ -64,7 +86,8 @@ Result<NamedTensors> read_inputs(const std::string& path, const OnnxModel* model
     for (const OnnxValueInfo& v : model->graph.inputs) {
       if (model->graph.initializers.count(v.name)) continue;
       if (v.type.kind != OnnxTypeKind::kTensor)
-        return unsupported("input '" + v.name + "' is no tensor");
+        return unsupported("input '" + v.name + "' is " + describe_kind(v.type.kind) +
+                           ", expected a tensor");
     }
   }
   // A folder may hold fewer files than the model has inputs when the last ones have defaults.
@@ -82,12 +105,16 @@ Result<NamedTensors> read_inputs(const std::string& path, const OnnxModel* model
 }
 
 // In the model's order; a missing one is an error, and one too many.
-Result<std::vector<Tensor>> order_inputs(NamedTensors tensors,
-                                         const std::vector<InputInfo>& infos) {
+Result<std::vector<Tensor>> order_inputs(NamedTensors tensors, const std::vector<InputInfo>& infos,
+                                         const OnnxModel* model) {
   std::vector<Tensor> ordered;
   for (const InputInfo& info : infos) {
     auto it = std::find_if(tensors.begin(), tensors.end(),
                            [&](const auto& t) { return t.first == info.name; });
+    if (it == tensors.end() && info.has_default) {
+      ordered.emplace_back();
+      continue;
+    }
     if (it == tensors.end()) {
       std::string given;
       for (const auto& [name, t] : tensors) given += (given.empty() ? "" : ", ") + name;
@@ -98,7 +125,7 @@ Result<std::vector<Tensor>> order_inputs(NamedTensors tensors,
   }
   for (const auto& [name, tensor] : tensors)
     if (std::none_of(infos.begin(), infos.end(), [&](const auto& i) { return i.name == name; }))
-      return invalid("the model has no input '" + name + "'; its inputs: " + listed(infos));
+      return invalid(no_input(name, infos, model));
   return ordered;
 }
 
@@ -118,6 +145,7 @@ Result<NamedTensors> random_inputs(const std::vector<InputInfo>& infos, const Bi
   std::cerr << "tilewright: no inputs given, using random ones (seed 0)\n";
   uint64_t seed = 0;
   for (const InputInfo& info : infos) {
+    if (info.has_default) continue;
     Shape shape = info.extents;
     if (auto given = binding.shapes.find(info.name); given != binding.shapes.end())
       shape = given->second;
@@ -135,7 +163,7 @@ Result<NamedTensors> random_inputs(const std::vector<InputInfo>& infos, const Bi
 // No conversions: an input of another type is more likely a mistake.
 Status check_types(const std::vector<InputInfo>& infos, const std::vector<Tensor>& inputs) {
   for (size_t i = 0; i < infos.size(); ++i)
-    if (inputs[i].dtype() != infos[i].dtype)
+    if (inputs[i].defined() && inputs[i].dtype() != infos[i].dtype)
       return invalid("input '" + infos[i].name + "' is " + std::string(name(inputs[i].dtype())) +
                      ", expected " + std::string(name(infos[i].dtype)));
   return {};
@@ -151,7 +179,7 @@ Result<std::vector<Tensor>> inputs_for(const std::string& path, const std::vecto
   } else {
     TW_ASSIGN(tensors, read_inputs(path, model, infos));
   }
-  TW_ASSIGN(std::vector<Tensor> ordered, order_inputs(std::move(tensors), infos));
+  TW_ASSIGN(std::vector<Tensor> ordered, order_inputs(std::move(tensors), infos, model));
   TW_RETURN_IF_ERROR(check_types(infos, ordered));
   return ordered;
 }

@@ -8,6 +8,7 @@
 
 #include "frontends/cli/cli.h"
 #include "frontends/onnx/node_import.h"
+#include "frontends/tensor_files/element_type.h"
 
 namespace tilewright::cli {
 
@@ -36,10 +37,8 @@ std::string extents_text(const std::vector<int64_t>& extents,
 
 std::string type_text(const OnnxType& type) {
   if (type.kind == OnnxTypeKind::kUnknown) return "unknown";
-  if (type.kind != OnnxTypeKind::kTensor) return "no tensor";
-  auto dtype = dtype_from_onnx(type.onnx_code);
-  std::string text =
-      dtype ? std::string(name(*dtype)) : "element type " + std::to_string(type.onnx_code);
+  if (type.kind != OnnxTypeKind::kTensor) return describe_kind(type.kind);
+  const std::string text = onnx_element_name(type.onnx_code);
   if (!type.shape) return text + " of unknown rank";
   std::vector<int64_t> extents;
   std::vector<std::string> symbols;
@@ -49,6 +48,17 @@ std::string type_text(const OnnxType& type) {
     symbols.push_back(extent_name(d));
   }
   return text + extents_text(extents, symbols);
+}
+
+// Exporters may list every weight as an input.
+void print_defaults(const OnnxModel& model) {
+  constexpr size_t kMost = 8;
+  size_t count = 0;
+  for (const OnnxValueInfo& v : model.graph.inputs)
+    if (is_overridable(model, v.name) && ++count <= kMost)
+      std::cout << "input with a default " << v.name << ": " << type_text(v.type) << "\n";
+  if (count > kMost)
+    std::cout << "and " << count - kMost << " more initializers that are inputs with a default\n";
 }
 
 void print_onnx(const OnnxModel& model, const std::string& path) {
@@ -61,6 +71,7 @@ void print_onnx(const OnnxModel& model, const std::string& path) {
   for (const OnnxValueInfo& v : model.graph.inputs)
     if (!model.graph.initializers.count(v.name))
       std::cout << "input " << v.name << ": " << type_text(v.type) << "\n";
+  print_defaults(model);
   for (const OnnxValueInfo& v : model.graph.outputs)
     std::cout << "output " << v.name << ": " << type_text(v.type) << "\n";
   std::map<std::string, bool> symbols;
@@ -102,7 +113,7 @@ void print_variant(const Variant& v, size_t number) {
       }
       std::cout << "  " << what << " " << d.name << ": " << name(d.dtype)
                 << extents_text(extents, symbols) << (d.updated ? ", updated in place" : "")
-                << "\n";
+                << (d.default_buffer >= 0 ? ", with a default" : "") << "\n";
     }
   };
   print("input", v.inputs);

@@ -159,7 +159,9 @@ int lower_command(const ModelOptions& options, const std::string& form, const st
     return report_usage("--only goes with forms of kernels, not with --emit " + form);
   auto model = open_model(options.model);
   if (!model.ok()) return report(model.error());
-  auto binding = parse_one_set(inputs_of(**model), options.shapes);
+  auto inputs = inputs_of(**model, options.overrides);
+  if (!inputs.ok()) return report(inputs.error());
+  auto binding = parse_one_set(*inputs, options.shapes);
   if (!binding.ok()) return report(binding.error());
   auto graph = build_graph(**model, *binding);
   if (!graph.ok()) return report(graph.error());

@@ -43,6 +43,12 @@ void add_model_options(CLI::App* app, ModelOptions& o, const char* model) {
          "--shape", o.shapes,
          "extents of an input (x=1x3x224x224) or of a symbol (batch=1); may be repeated, see below")
       ->allow_extra_args(false);
+  app->add_option(
+         "--override", o.overrides,
+         "an initializer that the model also lists as an input (from IR version 4 on), or a "
+         "pattern of names (lora.*): it becomes an input, with what the model has for it as "
+         "its default; else such initializers are constants, unless --inputs has them")
+      ->allow_extra_args(false);
   add_machine(app, o);
   app->add_option("--threads", o.threads,
                   "threads to run with, and for schedules to assume; 0: one per available CPU")

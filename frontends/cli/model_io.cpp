@@ -55,6 +55,30 @@ void add_values(Binding& binding, const std::vector<InputInfo>& infos,
   }
 }
 
+Result<Tensor> default_of(const OnnxModel& model, const InputInfo& input) {
+  const TensorView& value = model.graph.initializers.at(input.name);
+  TW_ASSIGN(Tensor tensor, Tensor::allocate(input.dtype, value.shape));
+  if (value.bytes > 0) std::memcpy(tensor.data(), value.data, value.bytes);
+  return tensor;
+}
+
+// Initialisers that are given, or that the binding names, are inputs, too. Writes which inputs those are.
+Result<std::vector<Tensor>> inputs_and_overrides(const std::string& path, const OnnxModel& model,
+                                                 Binding& binding, std::vector<InputInfo>& infos) {
+  const std::vector<InputInfo> all = inputs_and_defaults_of(model);
+  TW_ASSIGN(const std::vector<Tensor> given, inputs_for(path, all, binding, &model));
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].has_default && !given[i].defined() && !binding.overrides.count(all[i].name))
+      continue;
+    infos.push_back(all[i]);
+    inputs.push_back(given[i]);
+    if (all[i].has_default) binding.overrides.insert(all[i].name);
+    if (!given[i].defined()) { TW_ASSIGN(inputs.back(), default_of(model, all[i])); }
+  }
+  return inputs;
+}
+
 Result<TextModel> open_text(const std::string& path) {
   TW_ASSIGN(TextModel text, read_text_model(path));
   if (text.made_up)
@@ -67,9 +91,9 @@ Result<TextModel> open_text(const std::string& path) {
 Result<BoundModel> open_bound(const ModelOptions& options, const std::string& inputs) {
   BoundModel m;
   TW_ASSIGN(m.model, open_model(options.model));
-  m.infos = inputs_of(*m.model);
-  TW_ASSIGN(m.binding, parse_one_set(m.infos, options.shapes));
-  TW_ASSIGN(m.inputs, inputs_for(inputs, m.infos, m.binding, m.model.get()));
+  TW_ASSIGN(const std::vector<InputInfo> wanted, inputs_of(*m.model, options.overrides));
+  TW_ASSIGN(m.binding, parse_one_set(wanted, options.shapes));
+  TW_ASSIGN(m.inputs, inputs_and_overrides(inputs, *m.model, m.binding, m.infos));
   for (size_t i = 0; i < m.infos.size(); ++i) {
     auto bound = m.binding.shapes.find(m.infos[i].name);
     if (bound != m.binding.shapes.end() && bound->second != m.inputs[i].shape())
@@ -88,7 +112,7 @@ Result<SizedModel> open_sized(const ModelOptions& options, const std::string& in
     sized.infos = inputs_of(*sized.text);
   } else {
     TW_ASSIGN(sized.model, open_model(options.model));
-    sized.infos = inputs_of(*sized.model);
+    TW_ASSIGN(sized.infos, inputs_of(*sized.model, options.overrides));
   }
   TW_ASSIGN(std::vector<Binding> sets, parse_shapes(sized.infos, options.shapes));
   const bool any =
@@ -109,6 +133,8 @@ Result<SizedModel> open_sized(const ModelOptions& options, const std::string& in
     return invalid("--inputs is of one size, and --shape states several");
   for (const Binding& set : sets) {
     TW_ASSIGN(std::vector<Tensor> of_set, inputs_for(inputs, sized.infos, set, sized.model.get()));
+    for (size_t i = 0; i < of_set.size(); ++i)
+      if (!of_set[i].defined()) { TW_ASSIGN(of_set[i], default_of(*sized.model, sized.infos[i])); }
     sized.inputs.push_back(std::move(of_set));
   }
   return sized;
@@ -116,6 +142,8 @@ Result<SizedModel> open_sized(const ModelOptions& options, const std::string& in
 
 Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& inputs,
                                 bool profile) {
+  if (!options.overrides.empty() && (is_compiled(options.model) || is_text_model(options.model)))
+    return invalid("--override is of .onnx files: '" + options.model + "' has its inputs");
   OpenedModel opened;
   std::vector<InputInfo> infos;
   SessionOptions session_options;

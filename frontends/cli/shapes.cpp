@@ -151,6 +151,9 @@ Result<std::vector<Binding>> parse_shapes(const std::vector<InputInfo>& inputs,
   if (any && !named.empty()) sets.emplace_back();  // behind those: it fits what they do not
   if (apart && !only_apart) sets.emplace_back();   // last: it fits everything
   sets.back().names_apart = apart;
+  for (Binding& set : sets)
+    for (const InputInfo& i : inputs)
+      if (i.has_default) set.overrides.insert(i.name);
   return sets;
 }
 

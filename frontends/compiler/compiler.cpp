@@ -95,6 +95,18 @@ passes::FindSchedule find_in(std::shared_ptr<const autotune::Database> db, std::
   };
 }
 
+std::map<std::string, ir::ConstantRef> defaults_of(const OnnxModel& model, const Binding& binding) {
+  std::map<std::string, ir::ConstantRef> defaults;
+  for (const std::string& name : binding.overrides) {
+    const auto at = model.graph.initializers.find(name);
+    if (at == model.graph.initializers.end() || !at->second.dtype()) continue;
+    const TensorView& t = at->second;
+    defaults[name] = std::make_shared<const ir::Constant>(
+        ir::Constant{*t.dtype(), t.shape, t.data, t.bytes, t.owner});
+  }
+  return defaults;
+}
+
 }  // namespace
 
 Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
@@ -157,6 +169,7 @@ static Result<ir::Graph> import_as(const OnnxModel& model, const Binding& bindin
                         .broadcast = broadcast,
                         .met_in_broadcast = &met,
                         .names_apart = binding.names_apart,
+                        .overrides = binding.overrides,
                         .bind = {},
                         .training = nullptr,
                         .notes = notes};
@@ -258,9 +271,10 @@ Result<std::shared_ptr<Executable>> compile_in_memory(const OnnxModel& model,
               build_graphs(model, binding, &about.specialised, &about.notes));
     TW_ASSIGN(passes::LowerOptions lower, lower_options(told));
     TW_ASSIGN(std::vector<ir::Program> programs, lower_all(std::move(graphs), lower));
+    codegen::AssembleOptions assemble = assemble_options(options, lower.machine, model.graph.name);
+    assemble.defaults = defaults_of(model, binding);
     TW_ASSIGN(std::shared_ptr<Executable> made,
-              kept.assemble(std::move(programs),
-                            assemble_options(options, lower.machine, model.graph.name), about));
+              kept.assemble(std::move(programs), assemble, about));
     TW_RETURN_IF_ERROR(check_cpu_features(made->cpu_features));
     return made;
   });
@@ -288,10 +302,10 @@ Status compile_to_file(const OnnxModel& model, const std::vector<Binding>& bindi
     for (ir::Program& p : all) programs.push_back(std::move(p));
   }
   TW_ASSIGN(passes::LowerOptions lower, lower_options(options));
-  return catch_failures([&] {
-    return codegen::assemble_shared_object(
-        std::move(programs), assemble_options(options, lower.machine, model.graph.name), path);
-  });
+  codegen::AssembleOptions assemble = assemble_options(options, lower.machine, model.graph.name);
+  for (const Binding& b : bindings) assemble.defaults.merge(defaults_of(model, b));
+  return catch_failures(
+      [&] { return codegen::assemble_shared_object(std::move(programs), assemble, path); });
 }
 
 }  // namespace tilewright

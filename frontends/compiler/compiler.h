@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,9 @@ struct Binding {
   std::map<std::string, ir::ConstantRef>
       values;                // tried only where a shape depends on the value of an input
   bool names_apart = false;  // extents of one name may differ
+  // Initialisers that are inputs, behind the others, with what the model has for them as a default;
+  // all else is constant, to be folded and packed.
+  std::set<std::string> overrides;
 };
 
 // Reads and checks a model file, which is untrusted input; errors are those of read_model.

@@ -58,6 +58,7 @@ std::string name_of(const OnnxModel& model, const Binding& binding, const Compil
   hash.add(";");
   for (const auto& [symbol, extent] : binding.symbols) hash.add(symbol).add(extent);
   hash.add(binding.names_apart);
+  for (const std::string& name : binding.overrides) hash.add("override").add(name);
   for (const OnnxModel::Source& s : model.sources) hash.add(s.bytes);
   return hash.hex();
 }

@@ -1,6 +1,7 @@
 #include "frontends/onnx/convert_model.h"
 
 #include <optional>
+#include <set>
 
 #include "frontends/onnx/convert_type.h"
 #include "frontends/onnx/read_model.h"
@@ -31,7 +32,9 @@ Result<OpsetMap> convert_opsets(
                      std::to_string(import.version()));
     auto [at, is_new] = opsets.emplace(domain, import.version());
     if (!is_new && at->second != import.version())
-      return invalid("domain " + quote(domain) + " is imported in two versions");
+      return invalid("domain " + quote(domain.empty() ? "ai.onnx" : domain) +
+                     " is imported in two versions, " + std::to_string(at->second) + " and " +
+                     std::to_string(import.version()));
   }
   return opsets;
 }
@@ -210,6 +213,12 @@ class Converter {
   TensorSource& source_;
 };
 
+// A value that is listed twice is one output: callers know outputs by their names.
+void drop_repeated(std::vector<OnnxValueInfo>& outputs) {
+  std::set<std::string> seen;
+  std::erase_if(outputs, [&](const OnnxValueInfo& o) { return !seen.insert(o.name).second; });
+}
+
 }  // namespace
 
 Result<std::unique_ptr<OnnxModel>> convert_model(const ModelProto& proto, TensorSource& source) {
@@ -230,6 +239,7 @@ Result<std::unique_ptr<OnnxModel>> convert_model(const ModelProto& proto, Tensor
   if (model->opset_imports.empty()) return invalid("the model imports no operator set");
   Converter converter(source);
   TW_RETURN_IF_ERROR(converter.convert_graph(proto.graph(), model->opset_imports, model->graph));
+  drop_repeated(model->graph.outputs);
   for (const auto& f : proto.functions()) {
     auto status = converter.convert_function(f, model->functions.emplace_back());
     if (!status) return located(status.error(), "function " + quote(f.name()));

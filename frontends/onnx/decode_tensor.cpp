@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "frontends/onnx/strip_payloads.h"
+#include "frontends/tensor_files/element_type.h"
 #include "frontends/tensor_files/tensor_elements.h"
 
 namespace tilewright {
@@ -109,7 +110,8 @@ Status check_sparse(const TensorView& values, const TensorView& indices, const S
   if (indices.dtype() != DType::kInt64 || (indices.shape != linear && indices.shape != tuples))
     return invalid("sparse tensor: indices must be i64 of shape " + to_string(linear) + " or " +
                    to_string(tuples) + ", found " + to_string(indices.shape));
-  if (!values.dtype()) return unsupported("sparse tensor of this element type");
+  if (!values.dtype())
+    return unsupported("sparse tensor of element type " + onnx_element_name(values.onnx_code));
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
+#include "ir/text/printer_loops.h"
 
 namespace tilewright {
 
@@ -26,7 +27,9 @@ using ir::Expr;
 ExtentNames::ExtentNames(const OnnxModel& model, const ImportOptions& options) : options_(options) {
   std::map<std::string, std::set<int64_t>> given;
   for (const OnnxValueInfo& input : model.graph.inputs) {
-    if (!input.type.shape || model.graph.initializers.count(input.name)) continue;
+    if (!input.type.shape) continue;
+    if (model.graph.initializers.count(input.name) && !options.overrides.count(input.name))
+      continue;
     auto shape = options.input_shapes.find(input.name);
     const auto& dims = *input.type.shape;
     for (size_t d = 0; d < dims.size(); ++d) {
@@ -105,9 +108,21 @@ bool ExtentNames::learn(const ir::Graph& graph) {
       if (take_apart(involved(pair, pairs))) return true;
       continue;  // the next import says which operator it is
     }
-    news |= solve(b, a) || solve(a, b);
+    if (solve(b, a)) {
+      note_solved(b, a);
+    } else if (solve(a, b)) {
+      note_solved(a, b);
+    } else {
+      continue;
+    }
+    news = true;
   }
   return news;
+}
+
+void ExtentNames::note_solved(const Expr& symbol, const Expr& value) {
+  const std::string& name = symbol.as<ir::VarNode>()->name;
+  if (occurrences_.count(name)) solved_[name] = ir::to_text(value);
 }
 
 // Names in a pair, in pairs that share one with it, and so on.
@@ -139,6 +154,7 @@ bool ExtentNames::take_apart(const std::set<std::string>& names) {
     if (names.count(name) && where.size() > 1 && !options_.symbols.count(name)) apart_.insert(name);
   if (apart_.size() == before) return false;
   values_.clear();  // some may rest on these names
+  solved_.clear();
   return true;
 }
 bool ExtentNames::take_apart() {
@@ -158,6 +174,9 @@ std::vector<std::string> ExtentNames::notes() const {
   };
   for (const auto& [name, where] : nameless_)
     notes.push_back(quote(name) + " is taken for no name: a symbol of its own is " + list(where));
+  for (const auto& [name, value] : solved_)
+    notes.push_back("symbol " + quote(name) + " is taken for " + value +
+                    ", which operators need it to be");
   for (const std::string& name : apart_) {
     auto where = occurrences_.find(name);
     if (where == occurrences_.end())

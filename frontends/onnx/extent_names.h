@@ -31,7 +31,7 @@ class ExtentNames {
   bool learn(const ir::Graph& graph);
   // No name joins extents any more; false: none did.
   bool take_apart();
-  // For the user: names that stand for nothing, or for extents that differ.
+  // For the user: names that stand for nothing, for extents that differ, or for what operators make them.
   std::vector<std::string> notes() const;
 
  private:
@@ -46,6 +46,7 @@ class ExtentNames {
   ir::Expr variable(const std::string& name);
   ir::Expr resolved(const ir::Expr& e) const;
   bool solve(const ir::Expr& symbol, const ir::Expr& value);
+  void note_solved(const ir::Expr& symbol, const ir::Expr& value);
   bool take_apart(const std::set<std::string>& names);
   static std::set<std::string> involved(const Pairs::value_type& pair, const Pairs& pairs);
 
@@ -56,6 +57,7 @@ class ExtentNames {
   std::set<std::string> apart_;  // each of their occurrences is a symbol of its own
   std::map<std::string, ir::Expr> variables_;
   ir::VarMap values_;  // of variables that are no symbols any more
+  std::map<std::string, std::string> solved_;  // of those that are names of the model: what they are
 };
 
 }  // namespace tilewright::onnx

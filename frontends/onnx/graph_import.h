@@ -1,6 +1,8 @@
 // The state of one import: the graph being built and the names in scope.
 #pragma once
 
+#include <unordered_set>
+
 #include "frontends/onnx/extent_names.h"
 #include "frontends/onnx/node_import.h"
 
@@ -15,13 +17,17 @@ bool draws_numbers(const OnnxGraph& graph, bool training);
 // The value of kLoopPlace for an iteration of a loop that stands in `around`.
 ir::ValueId loop_place(NodeImport& n, ImportScope& around, ir::ValueId iteration);
 
+// Which rank a value has that is one element in both branches of an If, but of different ranks.
+enum class RankOfEither : uint8_t { kLarger, kSmaller };
+
 // One attempt at importing a model. Nested graphs (If, Loop, Scan) are imported recursively with
 // the same object; unsupported operators are collected, so that one error names them all.
 class GraphImport {
  public:
   // The three must outlive the object.
-  GraphImport(const OnnxModel& model, const ImportOptions& options, ExtentNames& extents)
-      : model_(model), options_(options), extents_(extents) {}
+  GraphImport(const OnnxModel& model, const ImportOptions& options, ExtentNames& extents,
+              RankOfEither rank = RankOfEither::kLarger)
+      : model_(model), options_(options), extents_(extents), rank_of_either_(rank) {}
   // The whole model; once per object.
   Result<ir::Graph> run();
 
@@ -38,6 +44,8 @@ class GraphImport {
       ImportScope& scope, const std::vector<ir::ValueId>& inputs)>;
   Region import_region(const std::string& name, const std::vector<ir::Value>& inputs,
                        const BuildRegion& build);
+  // Nodes that `build` makes go into this graph.
+  void in_graph(ir::Graph& graph, const std::function<void()>& build);
   ir::Graph& graph() { return *current_; }
   ImportScope* scope() { return scope_; }
   std::vector<std::string>& sources() { return sources_; }
@@ -46,10 +54,17 @@ class GraphImport {
   // Two extents that broadcast only where they are equal, or where one of them is 1 in the run.
   bool takes_for_equal(const ir::Expr& a, const ir::Expr& b);
   bool is_main_graph() const { return current_ == &graph_; }
+  // Whether anything in the graph of the model that is being imported reads the value.
+  bool reads(const std::string& value);
+  // For the caller to choose one of two ranks.
+  RankOfEither rank_of_either() { return chose_rank_ = true, rank_of_either_; }
+  bool chose_rank() const { return chose_rank_; }
   uint32_t next_stream() { return streams_++; }  // a number for each node that draws numbers
 
  private:
   void begin(ImportScope& scope);
+  bool hangs_on_unsupported(const OnnxNode& node, ImportScope& scope) const;
+  void name_unmapped(const OnnxNode& node, const std::string& where);
   void import_inputs(const OnnxGraph& graph, ImportScope& scope);
   void import_initializers(const OnnxGraph& graph, ImportScope& scope);
   void import_node(const OnnxNode& node, size_t index, ImportScope& scope);
@@ -61,9 +76,13 @@ class GraphImport {
   ir::Graph graph_;
   ir::Graph* current_ = &graph_;  // graph_, or the region that is being imported
   ImportScope* scope_ = nullptr;
+  const OnnxGraph* body_ = nullptr;  // of the model: the one whose nodes are imported
+  std::map<const OnnxGraph*, std::unordered_set<std::string>> read_in_;  // filled by reads()
   std::vector<std::string> sources_;
   std::vector<Error> unsupported_;
   uint32_t streams_ = 0;
+  RankOfEither rank_of_either_;
+  bool chose_rank_ = false;
 };
 
 }  // namespace tilewright::onnx

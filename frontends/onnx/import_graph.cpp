@@ -7,6 +7,7 @@
 
 #include "frontends/onnx/graph_import.h"
 #include "frontends/onnx/signatures.h"
+#include "frontends/tensor_files/element_type.h"
 #include "ir/graph/infer.h"
 #include "ir/graph/op.h"
 
@@ -22,15 +23,69 @@ ir::ConstantRef to_constant(const TensorView& t) {
       ir::Constant{*t.dtype(), t.shape, t.data, t.bytes, t.owner});
 }
 
+namespace {
+// Calls visit(graph) for each graph in the attributes of the node.
+template <typename Visit>
+void for_each_graph(const OnnxNode& node, Visit visit) {
+  for (const auto& [name, value] : node.attributes) {
+    if (auto* graph = std::get_if<std::shared_ptr<OnnxGraph>>(&value)) visit(**graph);
+    if (auto* graphs = std::get_if<std::vector<std::shared_ptr<OnnxGraph>>>(&value))
+      for (const auto& g : *graphs) visit(*g);
+  }
+}
+void add_reads(const OnnxGraph& graph, std::unordered_set<std::string>& names) {
+  for (const OnnxValueInfo& o : graph.outputs) names.insert(o.name);
+  for (const OnnxNode& node : graph.nodes) {
+    names.insert(node.inputs.begin(), node.inputs.end());
+    for_each_graph(node, [&](const OnnxGraph& g) { add_reads(g, names); });
+  }
+}
+}  // namespace
+
+namespace {
+// An initialiser against what the model declares of the input whose default it is.
+void check_default(const OnnxValueInfo& info, const TensorView& value) {
+  auto fail = [&](const std::string& is, const std::string& wanted) {
+    throw ImportFailure{invalid("input '" + info.name + "': its initializer " + is +
+                                ", the model declares " + wanted)};
+  };
+  if (value.onnx_code != info.type.onnx_code)
+    fail("is " + onnx_element_name(value.onnx_code), onnx_element_name(info.type.onnx_code));
+  if (!info.type.shape) return;
+  const auto& dims = *info.type.shape;
+  if (dims.size() != value.shape.size())
+    fail("has rank " + std::to_string(value.shape.size()), "rank " + std::to_string(dims.size()));
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (const auto* fixed = std::get_if<int64_t>(&dims[d]); fixed && *fixed != value.shape[d])
+      fail("is " + to_string(value.shape),
+           std::to_string(*fixed) + " as extent " + std::to_string(d));
+}
+}  // namespace
+
+bool GraphImport::reads(const std::string& value) {
+  auto [it, fresh] = read_in_.try_emplace(body_);
+  if (fresh) add_reads(*body_, it->second);
+  return it->second.count(value) != 0;
+}
+
 ir::TensorType GraphImport::input_type(const OnnxValueInfo& info) {
   auto fail = [&](const std::string& what) {
     throw ImportFailure{unsupported("input '" + info.name + "': " + what)};
   };
-  if (info.type.kind != OnnxTypeKind::kTensor) fail("is no tensor");
+  if (info.type.kind != OnnxTypeKind::kTensor)
+    fail("is " + std::string(describe_kind(info.type.kind)) + ", expected a tensor");
   auto dtype = dtype_from_onnx(info.type.onnx_code);
-  if (!dtype) fail("element type " + std::to_string(info.type.onnx_code));
+  if (!dtype) fail("element type " + onnx_element_name(info.type.onnx_code));
   ir::TensorType type{*dtype, {}};
   auto given = options_.input_shapes.find(info.name);
+  const auto fallback = model_.graph.initializers.find(info.name);
+  if (fallback != model_.graph.initializers.end()) {
+    check_default(info, fallback->second);
+    if (!info.type.shape && given == options_.input_shapes.end()) {
+      for (int64_t d : fallback->second.shape) type.dims.push_back(ir::Expr(d));
+      return type;
+    }
+  }
   if (!info.type.shape) {
     if (given == options_.input_shapes.end())
       throw ImportFailure{
@@ -60,9 +115,25 @@ ir::TensorType GraphImport::input_type(const OnnxValueInfo& info) {
 }
 
 void GraphImport::import_inputs(const OnnxGraph& graph, ImportScope& scope) {
+  std::vector<const OnnxValueInfo*> inputs, overridden;
   for (const OnnxValueInfo& info : graph.inputs) {
-    if (graph.initializers.count(info.name)) continue;  // a constant with a declaration
-    ValueId v = graph_.add_value(info.name, input_type(info));
+    if (!graph.initializers.count(info.name))
+      inputs.push_back(&info);
+    else if (options_.overrides.count(info.name))
+      overridden.push_back(&info);  // else a constant with a declaration
+  }
+  inputs.insert(inputs.end(), overridden.begin(), overridden.end());
+  for (const OnnxValueInfo* input : inputs) {
+    const OnnxValueInfo& info = *input;
+    ir::TensorType type;
+    try {
+      type = input_type(info);
+    } catch (ImportFailure& f) {
+      if (f.error.kind != ErrorKind::kUnsupported) throw;
+      unsupported_.push_back(std::move(f.error));
+      continue;
+    }
+    ValueId v = graph_.add_value(info.name, std::move(type));
     graph_.inputs.push_back(v);
     scope.values[info.name] = v;
     auto value = options_.input_values.find(info.name);
@@ -80,7 +151,7 @@ void GraphImport::import_initializers(const OnnxGraph& graph, ImportScope& scope
   for (const auto& [name, tensor] : graph.initializers) {
     if (!tensor.dtype()) {
       unsupported_.push_back(unsupported("initializer '" + name + "': element type " +
-                                         std::to_string(tensor.onnx_code)));
+                                         onnx_element_name(tensor.onnx_code)));
       continue;
     }
     if (scope.values.count(name) && current_ == &graph_ && !scope.parent) continue;  // bound
@@ -88,20 +159,29 @@ void GraphImport::import_initializers(const OnnxGraph& graph, ImportScope& scope
   }
 }
 
-void GraphImport::import_node(const OnnxNode& node, size_t index, ImportScope& scope) {
-  // What hangs on something unsupported is passed over; the cause is reported already.
-  if (!unsupported_.empty())
-    for (const std::string& name : node.inputs)
-      if (!name.empty() && scope.find(name) == ir::kNone && !scope.find_sequence(name)) return;
-  const std::string where = describe_node(node, index);
-  const OpMapping* mapping = find_mapping(node);
-  if (!mapping) {
+bool GraphImport::hangs_on_unsupported(const OnnxNode& node, ImportScope& scope) const {
+  if (unsupported_.empty()) return false;
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const std::string& name) {
+    return !name.empty() && scope.find(name) == ir::kNone && !scope.find_sequence(name);
+  });
+}
+// Of a node that is not imported: the operators that are unsupported, its own and those of its graphs.
+void GraphImport::name_unmapped(const OnnxNode& node, const std::string& where) {
+  if (!find_mapping(node))
     unsupported_.push_back(
         unsupported("unsupported operator " + (node.domain.empty() ? "" : node.domain + ":") +
                         node.op_type + " (opset " + std::to_string(node.opset) + ")",
                     where));
-    return;
-  }
+  for_each_graph(node, [&](const OnnxGraph& graph) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+      name_unmapped(graph.nodes[i], describe_node(graph.nodes[i], i));
+  });
+}
+
+void GraphImport::import_node(const OnnxNode& node, size_t index, ImportScope& scope) {
+  const std::string where = describe_node(node, index);
+  const OpMapping* mapping = find_mapping(node);
+  if (!mapping || hangs_on_unsupported(node, scope)) return name_unmapped(node, where);
   if (const std::string mismatch = signature_mismatch(node); !mismatch.empty())
     throw ImportFailure{invalid(mismatch, where)};
   auto saved = sources_;
@@ -114,15 +194,26 @@ void GraphImport::import_node(const OnnxNode& node, size_t index, ImportScope& s
     sources_ = saved;
     if (f.error.location.empty()) f.error.location = where;
     if (f.error.kind != ErrorKind::kUnsupported) throw;
-    unsupported_.push_back(f.error);
+    unsupported_.push_back(std::move(f.error));
+    for (Error& e : f.others) unsupported_.push_back(std::move(e));
     return;
   }
   sources_ = saved;
 }
 
 std::vector<ValueId> GraphImport::import_body(const OnnxGraph& graph, ImportScope& scope) {
-  ImportScope* saved = scope_;
+  struct Restore {
+    GraphImport& import;
+    ImportScope* scope;
+    const OnnxGraph* body;
+    ~Restore() {
+      import.scope_ = scope;
+      import.body_ = body;
+    }
+  } restore{*this, scope_, body_};
+  const bool nested = scope_ != nullptr;
   scope_ = &scope;
+  body_ = &graph;
   import_initializers(graph, scope);
   const size_t before = unsupported_.size();
   for (size_t i = 0; i < graph.nodes.size(); ++i) import_node(graph.nodes[i], i, scope);
@@ -135,16 +226,13 @@ std::vector<ValueId> GraphImport::import_body(const OnnxGraph& graph, ImportScop
       throw ImportFailure{invalid("output '" + o.name + "' is not defined")};
     outputs.push_back(v);
   }
-  scope_ = saved;
-  if (saved &&
-      unsupported_.size() > before) {  // inside a node: that node is unsupported for this reason
-    Error first = unsupported_[before];
-    for (size_t i = before + 1; i < unsupported_.size(); ++i) {
-      first.notes.push_back(unsupported_[i].to_string());
-      first.by_inputs = join(first.by_inputs, unsupported_[i].by_inputs);
-    }
+  // Inside a node: that node is unsupported for these reasons.
+  if (nested && unsupported_.size() > before) {
+    const auto first = unsupported_.begin() + static_cast<std::ptrdiff_t>(before);
+    ImportFailure failure{std::move(*first), {}};
+    failure.others.assign(std::move_iterator(first + 1), std::move_iterator(unsupported_.end()));
     unsupported_.resize(before);
-    throw ImportFailure{first};
+    throw failure;
   }
   return outputs;
 }
@@ -184,22 +272,45 @@ GraphImport::Region GraphImport::import_region(const std::string& name,
     }
   } restore{*this, current_, scope_};
   current_ = &inner;
+  scope_ = &scope;
   inner.outputs = build(scope, given);
   inner.output_names.resize(inner.outputs.size());
   return region;
 }
 
+void GraphImport::in_graph(ir::Graph& graph, const std::function<void()>& build) {
+  struct Restore {
+    GraphImport& import;
+    ir::Graph* graph;
+    ~Restore() { import.current_ = graph; }
+  } restore{*this, current_};
+  current_ = &graph;
+  build();
+}
+
 namespace {
 
+// Each reason once, with the first node that has it and the number of the others.
 Error join_all(const std::vector<Error>& errors) {
-  if (errors.size() == 1) return errors[0];
-  Error all = unsupported("the model needs " + std::to_string(errors.size()) +
+  std::vector<std::pair<Error, size_t>> reasons;
+  std::map<std::string, size_t> place;
+  for (const Error& e : errors) {
+    auto [it, fresh] = place.emplace(e.message, reasons.size());
+    if (fresh) reasons.emplace_back(e, 0);
+    ++reasons[it->second].second;
+  }
+  Cure cure = errors[0].by_inputs;
+  for (auto& [e, nodes] : reasons) {
+    if (nodes > 1)
+      e.message +=
+          ", also at " + std::to_string(nodes - 1) + (nodes > 2 ? " other nodes" : " other node");
+    cure = join(cure, e.by_inputs);
+  }
+  if (reasons.size() == 1) return reasons[0].first;
+  Error all = unsupported("the model needs " + std::to_string(reasons.size()) +
                           " things that are unsupported");
-  std::set<std::string> seen;
-  all.by_inputs = errors[0].by_inputs;
-  for (const Error& e : errors) all.by_inputs = join(all.by_inputs, e.by_inputs);
-  for (const Error& e : errors)
-    if (seen.insert(e.message).second) all.notes.push_back(e.to_string());
+  all.by_inputs = cure;
+  for (const auto& [e, nodes] : reasons) all.notes.push_back(e.to_string());
   return all;
 }
 
@@ -237,6 +348,7 @@ Result<ir::Graph> GraphImport::run() {
   ImportScope scope;
   try {
     import_inputs(model_.graph, scope);
+    if (options_.bind && !unsupported_.empty()) return join_all(unsupported_);
     begin(scope);
     std::vector<ValueId> outputs = import_body(model_.graph, scope);
     if (!unsupported_.empty()) return join_all(unsupported_);
@@ -245,7 +357,8 @@ Result<ir::Graph> GraphImport::run() {
   for (const OnnxValueInfo& o : model_.graph.outputs) {
     graph_.output_names.push_back(o.name);
     if (o.type.kind != OnnxTypeKind::kTensor && o.type.kind != OnnxTypeKind::kUnknown)
-      return unsupported("output '" + o.name + "' is no tensor");
+      return unsupported("output '" + o.name + "' is " + describe_kind(o.type.kind) +
+                         ", expected a tensor");
   }
   return std::move(graph_);
 }
@@ -256,9 +369,19 @@ Result<ir::Graph> GraphImport::run() {
 Result<ir::Graph> import_graph(const OnnxModel& model, const ImportOptions& options) {
   onnx::ExtentNames extents(model, options);
   std::optional<Error> first;
+  auto rank = onnx::RankOfEither::kLarger;
   for (;;) {
-    onnx::GraphImport import(model, options, extents);
+    onnx::GraphImport import(model, options, extents, rank);
     Result<ir::Graph> graph = import.run();
+    if (!graph.ok() && import.chose_rank() && rank == onnx::RankOfEither::kLarger) {
+      // What reads such a value may want the smaller rank.
+      Result<ir::Graph> other =
+          onnx::GraphImport(model, options, extents, onnx::RankOfEither::kSmaller).run();
+      if (other.ok()) {
+        rank = onnx::RankOfEither::kSmaller;
+        graph = std::move(other);
+      }
+    }
     if (!graph.ok()) {
       // Names that join what differs may be the reason.
       if (first) return *first;

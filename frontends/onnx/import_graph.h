@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 #include "frontends/onnx/model.h"
@@ -38,6 +39,8 @@ struct ImportOptions {
   enum class Broadcast : uint8_t { kEqual, kOpen } broadcast = Broadcast::kEqual;
   bool* met_in_broadcast = nullptr;  // told whether there were any; null: not asked
   bool names_apart = false;  // every extent of an input is a symbol of its own, whatever its name
+  // Initialisers that are inputs of the graph, behind the others (see is_overridable).
+  std::set<std::string> overrides;
   // Adds such values to a graph that has the model's inputs; null: there are none. `draws`: does the
   // model draw numbers?
   std::function<BoundValues(ir::Graph&, bool draws)> bind;

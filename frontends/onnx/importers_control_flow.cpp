@@ -1,25 +1,19 @@
-// If, Loop and Scan. What is decided when the model is compiled is imported in place; the rest
-// becomes nodes with regions.
+// If and Scan, and what they share with Loop (importers_loop.cpp). What is decided when the model is
+// compiled is imported in place; the rest becomes nodes with regions.
 #include <algorithm>
-#include <array>
 #include <set>
 
-#include "frontends/onnx/graph_import.h"
+#include "frontends/onnx/control_flow.h"
 #include "frontends/onnx/importers.h"
+#include "frontends/tensor_files/element_type.h"
 #include "ir/graph/infer.h"
 #include "ir/graph/op.h"
 #include "ir/loops/rewrite.h"
-#include "ir/loops/simplify.h"
 
 namespace tilewright::onnx {
-namespace {
 
 using ir::Expr;
 using ir::ValueId;
-using Region = GraphImport::Region;
-using Values = std::vector<ValueId>;
-
-constexpr int64_t kMostUnrolled = 32;  // iterations of a loop whose values change their shape
 
 const OnnxGraph& body_of(NodeImport& n, const char* attribute) {
   const OnnxGraph* g = n.graph_attr(attribute);
@@ -36,7 +30,6 @@ std::optional<bool> known_bool(const ir::Graph& graph, ValueId v) {
   if (!known || known->size() != 1) return std::nullopt;
   return (*known)[0] != 0;
 }
-// Outputs of the node; those that hang on something unsupported (reported already) stay undefined.
 void give(NodeImport& n, const Values& values) {
   if (n.num_outputs() > static_cast<int>(values.size()))
     n.fail("the body has " + std::to_string(values.size()) + " outputs for " +
@@ -44,9 +37,67 @@ void give(NodeImport& n, const Values& values) {
   for (size_t i = 0; i < values.size(); ++i)
     if (values[i] != kNone) n.out(static_cast<int>(i), values[i]);
 }
+ValueId as_declared(NodeImport& n, ValueId scalar, const OnnxValueInfo& declared) {
+  const OnnxType& type = declared.type;
+  if (type.kind != OnnxTypeKind::kTensor) return scalar;
+  const DType is = n.dtype(scalar);
+  const DType wanted = dtype_from_onnx(type.onnx_code).value_or(is);
+  bool fits = is_float(wanted) == is_float(is) && (wanted == DType::kBool) == (is == DType::kBool);
+  if (type.shape)
+    for (const OnnxDimension& d : *type.shape) {
+      const auto* extent = std::get_if<int64_t>(&d);
+      fits &= !extent || *extent == 1;
+    }
+  if (!fits)
+    n.fail("the body's input " + quote(declared.name) + " is declared as " +
+           (type.shape ? "a tensor of rank " + std::to_string(type.shape->size()) + " of "
+                       : std::string()) +
+           onnx_element_name(type.onnx_code) + ", expected one " + std::string(name(is)));
+  const ValueId v = n.cast(scalar, wanted);
+  return type.shape && !type.shape->empty()
+             ? n.reshape(v, std::vector<int64_t>(type.shape->size(), 1))
+             : v;
+}
 
 // --- If
 // -----------------------------------------------------------------------------------------------
+
+bool fit_one_type(const ir::TensorType& a, const ir::TensorType& b) {
+  auto is_one = [](const ir::TensorType& t) { return as_int(element_count(t)) == 1; };
+  return a.dtype == b.dtype && (a.rank() == b.rank() || (is_one(a) && is_one(b)));
+}
+
+Region failing_branch(const Error& error, const ir::Graph& other) {
+  std::set<const ir::ExprNode*> inner;
+  for (const ir::Node& node : other.nodes)
+    for (const ir::Var& s : node.defined_symbols) inner.insert(s.get());
+  auto outside = [&](const Expr& extent) {
+    for (const ir::Var& s : ir::free_vars_in_order(extent))
+      if (inner.count(s.get())) return Expr(0);
+    return extent;
+  };
+  Region branch{std::make_shared<ir::Graph>(), {}};
+  for (ValueId v : other.outputs) {
+    if (v == kNone) {
+      branch.graph->outputs.push_back(kNone);
+      continue;
+    }
+    const ir::Value& like = other.value(v);
+    ir::Extents shape;
+    for (const Expr& d : like.type.dims) shape.dims.push_back(outside(d));
+    auto made = ir::add_node(*branch.graph, "fail", {},
+                             {{"message", error.to_string()},
+                              {"dtype", std::string(name(like.type.dtype))},
+                              {"shape", shape}},
+                             1, like.name, {});
+    if (!made.ok()) throw ImportFailure{std::move(made.error())};
+    branch.graph->outputs.push_back(made->at(0));
+  }
+  branch.graph->output_names.resize(branch.graph->outputs.size());
+  return branch;
+}
+
+namespace {
 
 // Both branches take all that either of them captures.
 Values share_captures(std::array<Region, 2>& branches) {
@@ -65,36 +116,60 @@ void take_all(Region& branch, const Values& all, const ir::Graph& outer) {
   }
   branch.graph->inputs = inputs;
 }
-// Stands for a branch that breaks a rule for the operands it would get: it may never be taken, so
-// only a run that takes it fails. Its results are of the types that the other branch gives.
-Region failing_branch(const Error& error, const ir::Graph& other) {
-  std::set<const ir::ExprNode*> inner;
-  for (const ir::Node& node : other.nodes)
-    for (const ir::Var& s : node.defined_symbols) inner.insert(s.get());
-  auto outside = [&](const Expr& extent) {
-    for (const ir::Var& s : ir::free_vars_in_order(extent))
-      if (inner.count(s.get())) return Expr(0);
-    return extent;
+
+// The result of both that is one element gets one rank.
+void unify_rank(NodeImport& n, std::array<Region, 2>& branches, size_t output, bool leads) {
+  auto type = [&](size_t k) -> const ir::TensorType& {
+    return branches[k].graph->value(branches[k].graph->outputs[output]).type;
   };
-  Region branch{std::make_shared<ir::Graph>(), {}};
-  for (ValueId v : other.outputs) {
-    const ir::Value& like = other.value(v);
-    ir::Extents shape;
-    for (const Expr& d : like.type.dims) shape.dims.push_back(outside(d));
-    auto made = ir::add_node(*branch.graph, "fail", {},
-                             {{"message", error.to_string()},
-                              {"dtype", std::string(name(like.type.dtype))},
-                              {"shape", shape}},
-                             1, like.name, {});
-    if (!made.ok()) throw ImportFailure{std::move(made.error())};
-    branch.graph->outputs.push_back(made->at(0));
+  if (type(0).rank() == type(1).rank() || !fit_one_type(type(0), type(1))) return;
+  size_t other = 1;
+  if (!leads) {
+    const bool larger = n.owner().rank_of_either() == RankOfEither::kLarger;
+    other = (type(0).rank() < type(1).rank()) == larger ? 0 : 1;
   }
-  branch.graph->output_names.resize(branch.graph->outputs.size());
-  return branch;
+  const std::vector<int64_t> ones(static_cast<size_t>(type(1 - other).rank()), 1);
+  ir::Graph& graph = *branches[other].graph;
+  n.owner().in_graph(graph,
+                     [&] { graph.outputs[output] = n.reshape(graph.outputs[output], ones); });
 }
+
+}  // namespace
+
+Values either(NodeImport& n, ValueId condition, std::array<Region, 2> branches,
+              const std::function<bool(int)>& is_read, bool leads) {
+  const size_t count = branches[0].graph->outputs.size();
+  Values results(count, kNone);
+  std::vector<size_t> kept;
+  for (size_t k = 0; k < count; ++k)
+    if (is_read(static_cast<int>(k))) kept.push_back(k);
+  if (branches[1].graph->outputs.size() != count)
+    n.fail("the branches have " + std::to_string(count) + " and " +
+           std::to_string(branches[1].graph->outputs.size()) + " outputs");
+  if (kept.empty()) return results;
+  for (Region& b : branches) {
+    Values outputs;
+    for (size_t k : kept) outputs.push_back(b.graph->outputs[k]);
+    b.graph->outputs = outputs;
+    b.graph->output_names.resize(outputs.size());
+  }
+  for (size_t k = 0; k < kept.size(); ++k) unify_rank(n, branches, k, leads);
+  Values inputs = share_captures(branches);
+  for (Region& b : branches) take_all(b, inputs, n.graph());
+  inputs.insert(inputs.begin(), condition);
+  const Values made = n.control("if", inputs, {}, static_cast<int>(kept.size()),
+                                {branches[0].graph, branches[1].graph});
+  for (size_t k = 0; k < kept.size(); ++k) results[kept[k]] = made[k];
+  return results;
+}
+
+namespace {
+
+// What is unsupported in any branch is named.
 void branch_at_run_time(NodeImport& n, ValueId condition) {
   std::array<Region, 2> branches;
   std::array<std::optional<Error>, 2> failures;
+  std::optional<ImportFailure> unsupported;
   for (size_t k = 0; k < 2; ++k) {
     const OnnxGraph& g = body_of(n, k == 0 ? "then_branch" : "else_branch");
     try {
@@ -102,19 +177,23 @@ void branch_at_run_time(NodeImport& n, ValueId condition) {
         return n.owner().import_body(g, scope);
       });
     } catch (ImportFailure& f) {
-      if (f.error.kind != ErrorKind::kInvalid || failures[0]) throw;
-      failures[k] = f.error;
-      continue;
+      if (f.error.kind == ErrorKind::kInvalid) {
+        failures[k] = std::move(f.error);
+      } else if (!unsupported) {
+        unsupported = std::move(f);
+      } else {
+        unsupported->others.push_back(std::move(f.error));
+        for (Error& e : f.others) unsupported->others.push_back(std::move(e));
+      }
     }
-    if (!all_defined(branches[k].graph->outputs)) return;
   }
+  if (unsupported) throw std::move(*unsupported);
+  if (failures[0] && failures[1]) throw ImportFailure{std::move(*failures[1])};
+  for (size_t k = 0; k < 2; ++k)
+    if (!failures[k] && !all_defined(branches[k].graph->outputs)) return;
   for (size_t k = 0; k < 2; ++k)
     if (failures[k]) branches[k] = failing_branch(*failures[k], *branches[1 - k].graph);
-  Values inputs = share_captures(branches);
-  for (Region& b : branches) take_all(b, inputs, n.graph());
-  inputs.insert(inputs.begin(), condition);
-  const auto outputs = static_cast<int>(branches[0].graph->outputs.size());
-  give(n, n.control("if", inputs, {}, outputs, {branches[0].graph, branches[1].graph}));
+  give(n, either(n, condition, std::move(branches), [&](int k) { return n.is_read(k); }));
 }
 // A branch that is not taken when the model is compiled is held to what it declares.
 void check_branches(NodeImport& n) {
@@ -122,15 +201,11 @@ void check_branches(NodeImport& n) {
   if (a.size() != b.size())
     n.fail("the branches have " + std::to_string(a.size()) + " and " + std::to_string(b.size()) +
            " outputs");
-  auto type_name = [](int code) {
-    auto t = dtype_from_onnx(code);
-    return t ? std::string(name(*t)) : "element type " + std::to_string(code);
-  };
   for (size_t k = 0; k < a.size(); ++k) {
     const int x = a[k].type.onnx_code, y = b[k].type.onnx_code;
     if (x && y && x != y)
-      n.fail("the branches give " + type_name(x) + " and " + type_name(y) + " for output " +
-             std::to_string(k));
+      n.fail("the branches give " + onnx_element_name(x) + " and " + onnx_element_name(y) +
+             " for output " + std::to_string(k));
   }
 }
 // A known condition takes one branch into the graph around; the other is held to what it declares.
@@ -144,128 +219,12 @@ void if_else(NodeImport& n) {
   } catch (ImportFailure& f) {
     f.error.notes.push_back(
         "the condition of If is not known at compile time, so both branches are needed");
-    f.error.by_inputs = f.error.by_inputs == Cure::kAll ? Cure::kAll : Cure::kSome;
+    for (Error* e : {&f.error})
+      e->by_inputs = e->by_inputs == Cure::kAll ? Cure::kAll : Cure::kSome;
+    for (Error& e : f.others) e.by_inputs = e.by_inputs == Cure::kAll ? Cure::kAll : Cure::kSome;
     throw;
   }
 }
-
-// --- Loop
-// -----------------------------------------------------------------------------------------------
-
-ir::Value like(const ir::TensorType& type, const std::string& name) {
-  ir::Value v;
-  v.name = name;
-  v.type = type;
-  return v;
-}
-ir::ConstantRef true_constant() { return ir::make_constant(DType::kBool, {}, {1}); }
-
-class Loop {
- public:
-  explicit Loop(NodeImport& n) : n_(n), body_(body_of(n, "body")) {
-    carried_ = n.num_inputs() - 2;
-    if (carried_ < 0 || static_cast<int>(body_.inputs.size()) != carried_ + 2)
-      n.fail("the body takes " + std::to_string(body_.inputs.size()) + " inputs, expected " +
-             std::to_string(std::max(carried_, 0) + 2));
-    if (static_cast<int>(body_.outputs.size()) < carried_ + 1)
-      n.fail("the body has " + std::to_string(body_.outputs.size()) + " outputs");
-    trips_ = n.in(0);
-    condition_ = n.in(1);
-    conditional_ = condition_ != kNone;
-    if (conditional_ && known_bool(n.graph(), condition_) == true) condition_ = kNone;
-    for (int k = 0; k < carried_; ++k) initial_.push_back(n.required(k + 2));
-  }
-  void run() {
-    try {
-      loop();
-    } catch (ImportFailure& f) {
-      auto trips = trips_ == kNone ? std::nullopt : n_.known_ints(trips_);
-      if (f.error.kind != ErrorKind::kUnsupported || condition_ != kNone || !trips ||
-          trips->at(0) > kMostUnrolled)
-        throw;
-      unroll(trips->at(0));
-    }
-  }
-
- private:
-  void loop() {
-    std::vector<ir::Value> inputs{like({DType::kInt64, {}}, body_.inputs[0].name)};
-    for (int k = 0; k < carried_; ++k)
-      inputs.push_back(like(n_.type(initial_[static_cast<size_t>(k)]),
-                            body_.inputs[static_cast<size_t>(k) + 2].name));
-    Region region =
-        n_.owner().import_region(body_.name, inputs, [&](ImportScope& scope, const Values& given) {
-          scope.values[body_.inputs[0].name] = given[0];
-          if (n_.owner().draws(body_)) scope.values[kLoopPlace] = loop_place(n_, scope, given[0]);
-          scope.values[body_.inputs[1].name] =
-              n_.graph().add_constant("", true_constant());  // an iteration runs only if it holds
-          for (size_t k = 1; k < given.size(); ++k)
-            scope.values[body_.inputs[k + 1].name] = given[k];
-          return n_.owner().import_body(body_, scope);
-        });
-    ir::Graph& body = *region.graph;
-    if (!all_defined(body.outputs)) return;
-    if (!conditional_ || known_bool(body, body.outputs[0]) == true) {
-      conditional_ = false;
-      body.outputs.erase(body.outputs.begin());
-    }
-    body.output_names.resize(body.outputs.size());
-    if (trips_ == kNone && !conditional_) n_.unsupported("a loop without end");
-    Values operands{trips_, condition_};
-    operands.insert(operands.end(), initial_.begin(), initial_.end());
-    operands.insert(operands.end(), region.captured.begin(), region.captured.end());
-    ir::Attributes attributes{{"carried", int64_t{carried_}},
-                              {"has_condition", int64_t{conditional_}}};
-    give(n_, n_.control("loop", operands, attributes,
-                        static_cast<int>(body.outputs.size()) - (conditional_ ? 1 : 0),
-                        {region.graph}));
-  }
-
-  // Iteration by iteration, where a body changes the shape of what it carries: no one type fits it.
-  void unroll(int64_t trips) {
-    Values state = initial_;
-    std::vector<Values> scans(body_.outputs.size() - 1 - static_cast<size_t>(carried_));
-    for (int64_t i = 0; i < trips; ++i) {
-      std::map<std::string, ValueId> inputs{
-          {body_.inputs[0].name, n_.scalar(static_cast<double>(i), DType::kInt64)},
-          {body_.inputs[1].name, n_.constant(true_constant())}};
-      for (size_t k = 0; k < state.size(); ++k) inputs[body_.inputs[k + 2].name] = state[k];
-      if (n_.owner().draws(body_))
-        inputs[kLoopPlace] = loop_place(n_, *n_.owner().scope(), inputs[body_.inputs[0].name]);
-      Values outputs = n_.inline_graph(body_, inputs);
-      if (!all_defined(outputs)) return;
-      state.assign(outputs.begin() + 1, outputs.begin() + 1 + carried_);
-      for (size_t k = 0; k < scans.size(); ++k)
-        scans[k].push_back(outputs[k + 1 + static_cast<size_t>(carried_)]);
-      if (!conditional_) continue;
-      auto more = known_bool(n_.graph(), outputs[0]);
-      if (!more)
-        n_.needs_value(
-            "values of the loop change their shape, and its end is not known at compile time");
-      if (!*more) break;
-    }
-    for (const Values& elements : scans) state.push_back(stacked(elements));
-    give(n_, state);
-  }
-  ValueId stacked(const Values& elements) {
-    if (elements.empty()) n_.unsupported("scan outputs of a loop that does not run");
-    Values rows;
-    for (ValueId v : elements) {
-      std::vector<Expr> dims = n_.type(v).dims;
-      dims.insert(dims.begin(), Expr(1));
-      rows.push_back(n_.reshape(v, dims));
-    }
-    return rows.size() == 1 ? rows[0] : n_.op("concat", rows, {{"axis", int64_t{0}}});
-  }
-
-  NodeImport& n_;
-  const OnnxGraph& body_;
-  int carried_ = 0;
-  ValueId trips_ = kNone, condition_ = kNone;
-  bool conditional_ = false;
-  Values initial_;
-};
-void loop(NodeImport& n) { Loop(n).run(); }
 
 // --- Scan
 // -----------------------------------------------------------------------------------------------
@@ -338,8 +297,10 @@ class Scan {
       axes.push_back(axis("scan_input_axes", k, n_.rank(sequences[static_cast<size_t>(k)])));
     ValueId steps = extent(sequences[0], axes[0]),
             last = n_.op("sub", {steps, n_.scalar(1, DType::kInt64)});
-    std::vector<ir::Value> inputs{like({DType::kInt64, {}}, "step")};
-    for (ValueId v : states) inputs.push_back(like(n_.type(v), ""));
+    std::vector<ir::Value> inputs(1 + states.size());
+    inputs[0].name = "step";
+    inputs[0].type = {DType::kInt64, {}};
+    for (size_t k = 0; k < states.size(); ++k) inputs[k + 1].type = n_.type(states[k]);
     Region region =
         n_.owner().import_region(body_.name, inputs, [&](ImportScope& scope, const Values& given) {
           for (size_t k = 1; k < given.size(); ++k)
@@ -391,7 +352,7 @@ class Scan {
 void scan(NodeImport& n) { Scan(n).run(); }
 
 constexpr auto kRows = std::to_array<OpMapping>(
-    {{"", "If", 1, if_else}, {"", "Loop", 1, loop}, {"", "Scan", 8, scan}});
+    {{"", "If", 1, if_else}, {"", "Loop", 1, import_loop}, {"", "Scan", 8, scan}});
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "frontends/onnx/importers.h"
+#include "frontends/tensor_files/element_type.h"
 #include "ir/loops/simplify.h"
 
 namespace tilewright::onnx {
@@ -18,7 +19,7 @@ void eye_like(NodeImport& n) {
   Attributes a{{"k", n.int_attr("k", 0)}};
   if (n.has_attr("dtype")) {
     auto to = dtype_from_onnx(static_cast<int>(n.int_attr("dtype", 1)));
-    if (!to) n.unsupported("element type " + std::to_string(n.int_attr("dtype", 1)));
+    if (!to) n.unsupported("element type " + onnx_element_name(n.int_attr("dtype", 1)));
     a["to"] = std::string(name(*to));
   }
   n.out(0, n.op("eye_like", {n.required(0)}, a));

@@ -4,6 +4,7 @@
 
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/node_import.h"
+#include "frontends/tensor_files/element_type.h"
 
 namespace tilewright::onnx {
 namespace {
@@ -126,7 +127,7 @@ void is_inf(NodeImport& n) {
 }
 void cast_to(NodeImport& n) {
   auto to = dtype_from_onnx(static_cast<int>(n.int_attr("to", 0)));
-  if (!to) n.unsupported("cast to element type " + std::to_string(n.int_attr("to", 0)));
+  if (!to) n.unsupported("cast to element type " + onnx_element_name(n.int_attr("to", 0)));
   ValueId x = n.required(0);
   n.out(0, n.dtype(x) == *to ? n.op("identity", {x}) : n.cast(x, *to));
 }
@@ -151,7 +152,7 @@ void clip(NodeImport& n) {
 }
 void bit_cast(NodeImport& n) {
   auto to = dtype_from_onnx(static_cast<int>(n.int_attr("to", 0)));
-  if (!to) n.unsupported("element type " + std::to_string(n.int_attr("to", 0)));
+  if (!to) n.unsupported("element type " + onnx_element_name(n.int_attr("to", 0)));
   n.out(0, n.op("bit_cast", {n.required(0)}, {{"to", std::string(name(*to))}}));
 }
 void select(NodeImport& n) {

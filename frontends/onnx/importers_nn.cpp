@@ -83,6 +83,8 @@ void gemm(NodeImport& n) {
   n.out(0, n.cast(y, t));
 }
 
+// ONNX Runtime, and so exporters, knew it as a standard operator long before opset 17 made it one, with
+// the same meaning.
 void layer_norm(NodeImport& n) {
   ValueId x = n.required(0);
   Attributes a{{"axis", n.int_attr("axis", -1)}, {"epsilon", n.float_attr("epsilon", 1e-5)}};
@@ -136,7 +138,7 @@ constexpr auto kRows = std::to_array<OpMapping>({
     {"", "GlobalMaxPool", 1, global_pool<true>},
     {"", "MatMul", 1, matmul},
     {"", "Gemm", 7, gemm, Form::kFormula},
-    {"", "LayerNormalization", 17, layer_norm},
+    {"", "LayerNormalization", 1, layer_norm},
     {"", "RMSNormalization", 23, rms_norm},
     {"", "Softmax", 1, softmax<false>},
     {"", "LogSoftmax", 1, softmax<true>},

@@ -164,11 +164,12 @@ void batch_norm_of_batch(NodeImport& n, V x) {
   std::vector<int64_t> axes{0};
   for (int d = 0; d < places; ++d) axes.push_back(d + 2);
   auto spread = [&](V v) { return places > 0 ? before_dims(v, places) : v; };
-  V wide = x.to(t), batch_mean = reduce("reduce_mean", wide, axes, false);
+  const bool one_channel = x.rank() == 1;
+  V wide = x.to(t), batch_mean = reduce("reduce_mean", wide, axes, one_channel);
   const bool trains = n.owner().training();
   // The sum of squares around a mean does not change with the mean.
   V centred = wide - spread(trains ? apply("stop_gradient", batch_mean) : batch_mean);
-  V batch_var = reduce("reduce_mean", centred * centred, axes, false);
+  V batch_var = reduce("reduce_mean", centred * centred, axes, one_channel);
   apply_batch_norm(n, x, {batch_mean, batch_var});
   if (n.wants(1) || trains) n.out(1, mean.update(batch_mean), 3);
   if (n.wants(2) || trains) n.out(2, var.update(batch_var), 4);
@@ -178,10 +179,14 @@ void batch_norm_of_batch(NodeImport& n, V x) {
 }
 // Inference takes the given statistics and is affine per channel, which later passes fold into a
 // convolution. In training mode the statistics are those of the batch, and running ones are
-// returned.
+// returned. An x of one dimension has one channel.
 void batch_norm(NodeImport& n) {
   V x{n, n.required(0)}, mean{n, n.required(3)}, var{n, n.required(4)};
-  if (x.rank() < 2) n.fail("x is " + to_string(n.type(x.id)) + ", expected [n, c, ...]");
+  if (x.rank() < 1) n.fail("x is " + to_string(n.type(x.id)) + ", expected [n, c, ...]");
+  for (int i = 1; x.rank() == 1 && i < n.num_inputs(); ++i)
+    if (const ir::TensorType& t = n.type(n.required(i)); as_int(element_count(t)).value_or(1) != 1)
+      n.fail("operand " + std::to_string(i) + " is " + to_string(t) + ", but x, " +
+             to_string(n.type(x.id)) + ", has one channel");
   TrainingImport* training = n.owner().training();
   if (training ? training->batch_statistics : n.int_attr("training_mode", 0) != 0)
     return batch_norm_of_batch(n, x);

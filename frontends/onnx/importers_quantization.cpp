@@ -5,6 +5,7 @@
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/node_import.h"
 #include "frontends/onnx/windows.h"
+#include "frontends/tensor_files/element_type.h"
 #include "ir/loops/simplify.h"
 
 namespace tilewright::onnx {
@@ -73,7 +74,7 @@ DType dtype_attr(NodeImport& n, const char* attribute, DType fallback) {
   const auto code = static_cast<int>(n.int_attr(attribute, 0));
   if (code == 0) return fallback;
   auto t = dtype_from_onnx(code);
-  if (!t) n.unsupported("element type " + std::to_string(code));
+  if (!t) n.unsupported("element type " + onnx_element_name(code));
   return *t;
 }
 

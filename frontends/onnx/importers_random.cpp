@@ -10,6 +10,7 @@
 #include "frontends/onnx/graph_import.h"
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/node_import.h"
+#include "frontends/tensor_files/element_type.h"
 
 namespace tilewright::onnx {
 namespace {
@@ -86,7 +87,7 @@ DType type_attr(NodeImport& n, const char* attribute, std::optional<DType> fallb
   if (!n.has_attr(attribute) && fallback) return *fallback;
   const int64_t code = n.int_attr(attribute, 1);
   const auto t = dtype_from_onnx(static_cast<int>(code));
-  if (!t) n.unsupported("element type " + std::to_string(code));
+  if (!t) n.unsupported("element type " + onnx_element_name(code));
   return *t;
 }
 // Numbers of the standard distribution, scaled and moved; steps that change nothing are left out.

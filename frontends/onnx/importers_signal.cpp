@@ -6,6 +6,7 @@
 
 #include "frontends/onnx/importers.h"
 #include "frontends/onnx/node_import.h"
+#include "frontends/tensor_files/element_type.h"
 #include "ir/loops/simplify.h"
 
 namespace tilewright::onnx {
@@ -24,7 +25,7 @@ ValueId f64_constant(NodeImport& n, Shape shape, const std::vector<double>& valu
 // Attribute output_datatype of windows and filters, f32 by default.
 DType output_type(NodeImport& n) {
   auto t = dtype_from_onnx(static_cast<int>(n.int_attr("output_datatype", 1)));
-  if (!t) n.unsupported("element type " + std::to_string(n.int_attr("output_datatype", 1)));
+  if (!t) n.unsupported("element type " + onnx_element_name(n.int_attr("output_datatype", 1)));
   return *t;
 }
 // A size that shapes depend on, and that therefore must be known.

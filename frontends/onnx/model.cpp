@@ -1,6 +1,29 @@
 #include "frontends/onnx/model.h"
 
+#include <algorithm>
+
 namespace tilewright {
+
+bool is_overridable(const OnnxModel& model, const std::string& initializer) {
+  constexpr int64_t kSince = 4;
+  const std::vector<OnnxValueInfo>& inputs = model.graph.inputs;
+  return model.ir_version >= kSince && model.graph.initializers.count(initializer) != 0 &&
+         std::any_of(inputs.begin(), inputs.end(),
+                     [&](const OnnxValueInfo& v) { return v.name == initializer; });
+}
+
+const char* describe_kind(OnnxTypeKind kind) {
+  switch (kind) {
+    case OnnxTypeKind::kUnknown: return "of no type";
+    case OnnxTypeKind::kTensor: return "a tensor";
+    case OnnxTypeKind::kSparseTensor: return "a sparse tensor";
+    case OnnxTypeKind::kSequence: return "a sequence";
+    case OnnxTypeKind::kOptional: return "an optional";
+    case OnnxTypeKind::kMap: return "a map";
+    case OnnxTypeKind::kOpaque: return "an opaque value";
+  }
+  return "of an unknown kind";
+}
 
 std::string quote(std::string_view name) {
   constexpr size_t kLongest = 120;

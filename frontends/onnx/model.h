@@ -38,6 +38,7 @@ std::string extent_name(const OnnxDimension& dimension);
 
 // The alternatives of TypeProto; only tensors can be computed with.
 enum class OnnxTypeKind { kUnknown, kTensor, kSparseTensor, kSequence, kOptional, kMap, kOpaque };
+const char* describe_kind(OnnxTypeKind kind);  // for messages: "a sequence"
 
 // The type of a value as far as the file states it.
 struct OnnxType {
@@ -88,8 +89,10 @@ struct OnnxNode {
 // used is defined before: in this graph or, for graphs in attributes, in one around it.
 struct OnnxGraph {
   std::string name;
-  std::vector<OnnxValueInfo> inputs;   // one that is also an initializer has that as its default
-  std::vector<OnnxValueInfo> outputs;  // in the order in which a run returns them
+  std::vector<OnnxValueInfo> inputs;  // one that is also an initializer has that as its default
+  std::vector<OnnxValueInfo>
+      outputs;  // in the order in which a run returns them; of the main graph,
+                // each name once
   // Types that the file states for values inside; importers infer their own.
   std::vector<OnnxValueInfo> value_info;
   // Constants by the name of the value they define.
@@ -127,6 +130,10 @@ struct OnnxModel {
   };
   std::vector<Source> sources;
 };
+
+// Whether a run may replace the initialiser of this name, whose contents are a default: from IR version
+// 4 on, where it is also an input of the main graph. Unless somebody wants to, it is a constant.
+bool is_overridable(const OnnxModel& model, const std::string& initializer);
 
 // The name in quotes; long ones are cut, since they come from outside and end in messages.
 std::string quote(std::string_view name);

@@ -5,6 +5,7 @@
 
 #include "frontends/onnx/broadcasting_ops.h"
 #include "frontends/onnx/graph_import.h"
+#include "frontends/tensor_files/element_type.h"
 #include "ir/formula/expand_operands.h"
 #include "ir/graph/broadcast.h"
 #include "ir/graph/op.h"
@@ -80,6 +81,10 @@ std::vector<ValueId> NodeImport::all_inputs() {
   return r;
 }
 
+bool NodeImport::is_read(int output) const {
+  return wants(output) && owner_.reads(node.outputs[static_cast<size_t>(output)]);
+}
+
 std::vector<int64_t> NodeImport::must_know_ints(ValueId v, const char* what) const {
   auto r = known_ints(v);
   if (!r) needs_value(std::string(what) + " is not known at compile time");
@@ -144,7 +149,7 @@ ir::ConstantRef NodeImport::tensor_attr(const std::string& name) const {
   const auto* v = attribute<TensorView>(node, name);
   if (!v) return nullptr;
   if (!v->dtype())
-    unsupported("attribute '" + name + "' has element type " + std::to_string(v->onnx_code));
+    unsupported("attribute '" + name + "' has element type " + onnx_element_name(v->onnx_code));
   return to_constant(*v);
 }
 const OnnxGraph* NodeImport::graph_attr(const std::string& name) const {

@@ -22,6 +22,8 @@ using ir::V;
 struct ImportFailure {
   // Names the node, and says what about it is wrong or unsupported.
   Error error;
+  // Of a node with graphs: what else in these is unsupported.
+  std::vector<Error> others = {};
 };
 
 // Names visible at one place of the model; the graphs of If, Loop and Scan see those around them.
@@ -54,6 +56,8 @@ class NodeImport final : public ir::NodeBuilder {
   bool wants(int output) const {
     return output < num_outputs() && !node.outputs[static_cast<size_t>(output)].empty();
   }
+  // Whether the model reads the result: another node, or the graph that the node stands in returns it.
+  bool is_read(int output) const;
   ir::ValueId in(int i);        // kNone when absent
   ir::ValueId required(int i);  // fails when absent
   std::vector<ir::ValueId> all_inputs();
@@ -65,6 +69,7 @@ class NodeImport final : public ir::NodeBuilder {
   bool is_sequence(int i) const;
   ir::ValueId widened(ir::ValueId v);  // as f32, a half in a formula; else v
   int64_t opset() const { return node.opset; }
+  const std::string& where() const { return where_; }  // the node, for messages
 
   // --- types and known elements of any value
   std::vector<int64_t> must_know_ints(

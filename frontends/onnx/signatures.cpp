@@ -18,11 +18,13 @@ const Signature* find_signature(const OnnxNode& node) {
     return t;
   }();
   const auto rows = table->find({node.domain, node.op_type});
+  if (rows == table->end()) return nullptr;
+  auto earlier = [](const Signature* a, const Signature* b) { return a->since < b->since; };
   const Signature* best = nullptr;
-  if (rows != table->end())
-    for (const Signature* s : rows->second)
-      if (s->since <= node.opset && (!best || s->since > best->since)) best = s;
-  return best;
+  for (const Signature* s : rows->second)
+    if (s->since <= node.opset && (!best || earlier(best, s))) best = s;
+  // An operator that is read in opsets before its first has its first form there.
+  return best ? best : *std::min_element(rows->second.begin(), rows->second.end(), earlier);
 }
 
 // Trailing operands and results that are left out are no surplus.

@@ -17,7 +17,7 @@ enum class TypedField : uint8_t { kFloat, kDouble, kInt32, kInt64, kUInt64, kStr
 // One row per value of TensorProto.DataType, whether or not the compiler computes with it.
 struct OnnxElementType {
   int code;  // TensorProto.DataType
-  // As DType writes it, or in the same style.
+  // As DType writes it; of the others as ONNX does, in lower case.
   std::string_view name;
   int bits;  // storage of one element; types below 8 bits are packed, low bits first; 0: strings
   TypedField field;  // where elements stand without raw_data
@@ -41,16 +41,16 @@ inline constexpr std::array<OnnxElementType, 26> kOnnxElementTypes{{
     {14, "complex64", 64, TypedField::kFloat},
     {15, "complex128", 128, TypedField::kDouble},
     {16, "bf16", 16, TypedField::kInt32},
-    {17, "f8e4m3fn", 8, TypedField::kInt32},
-    {18, "f8e4m3fnuz", 8, TypedField::kInt32},
-    {19, "f8e5m2", 8, TypedField::kInt32},
-    {20, "f8e5m2fnuz", 8, TypedField::kInt32},
-    {21, "u4", 4, TypedField::kInt32},
-    {22, "i4", 4, TypedField::kInt32},
-    {23, "f4e2m1", 4, TypedField::kInt32},
-    {24, "f8e8m0", 8, TypedField::kInt32},
-    {25, "u2", 2, TypedField::kInt32},
-    {26, "i2", 2, TypedField::kInt32},
+    {17, "float8e4m3fn", 8, TypedField::kInt32},
+    {18, "float8e4m3fnuz", 8, TypedField::kInt32},
+    {19, "float8e5m2", 8, TypedField::kInt32},
+    {20, "float8e5m2fnuz", 8, TypedField::kInt32},
+    {21, "uint4", 4, TypedField::kInt32},
+    {22, "int4", 4, TypedField::kInt32},
+    {23, "float4e2m1", 4, TypedField::kInt32},
+    {24, "float8e8m0", 8, TypedField::kInt32},
+    {25, "uint2", 2, TypedField::kInt32},
+    {26, "int2", 2, TypedField::kInt32},
 }};
 
 // Nothing for codes that the format does not define, and for the 6-bit floats (27, 28).
@@ -60,10 +60,13 @@ constexpr std::optional<OnnxElementType> onnx_element_type(int code) {
   return std::nullopt;
 }
 
-// For messages: a name for any code, defined or not.
-inline std::string onnx_element_name(int code) {
-  auto type = onnx_element_type(code);
-  return type ? std::string(type->name) : "element type " + std::to_string(code);
+// For messages, behind "element type": the name of any code, defined or not.
+inline std::string onnx_element_name(int64_t code) {
+  for (const OnnxElementType& t : kOnnxElementTypes)
+    if (t.code == code) return std::string(t.name);
+  if (code == 27) return "float6e2m3";
+  if (code == 28) return "float6e3m2";
+  return code == 0 ? "undefined" : std::to_string(code);
 }
 
 }  // namespace tilewright

@@ -78,6 +78,32 @@ def broken():
     yield "external_range", simple([node("Add", ["x", "w"], ["y"])], [w]), {1}, ["'w'"]
 
 
+def alone_in(op):
+    """A graph whose one result comes from an operator that nobody knows."""
+    return ("graph", graph([node(op, ["x"], ["t"])], outputs=[value("t", None)]))
+
+
+def unsupported():
+    """Legal models that need what is not there: the message lists all of it, each thing once, by name."""
+    yield "unknown_chain", simple([node("Frob", ["x"], ["a"]), node("Relu", ["a"], ["b"]), node("Nicate", ["b"], ["y"])]), {3}, ["needs 2 things", "Frob", "Nicate"]
+    yield "unknown_repeated", simple([node("Frob", ["x"], ["a"], "one"), node("Frob", ["a"], ["b"], "two"), node("Frob", ["b"], ["y"])]), {3}, \
+        ["node 'one'.*Frob.*also at 2 other nodes"]
+    choice = node("If", ["c"], ["a"], "choice", then_branch=alone_in("Frob"), else_branch=alone_in("Nicate"))
+    known_by_run = [node("ReduceMax", ["x"], ["m"], keepdims=0), node("Cast", ["m"], ["c"], to=BOOL)]
+    yield "unknown_in_branches", simple([*known_by_run, choice, node("Ate", ["a"], ["y"])]), {3}, \
+        ["needs 3 things", "Frob", "Nicate", "Ate"]
+    hidden = [node("Frob", ["x"], ["c"]), node("If", ["c"], ["y"], then_branch=alone_in("Nicate"), else_branch=alone_in("Ate"))]
+    yield "unknown_behind_condition", simple(hidden), {3}, ["needs 3 things", "Frob", "Nicate", "Ate"]
+    yield "int4_initializer", simple([node("Add", ["x", "w"], ["y"])], [tensor("w", [2], b"\x21", 22)]), {3}, ["'w'", "element type int4"]
+    yield "float8_input", simple([node("Cast", ["x"], ["a"], to=1), node("Frob", ["a"], ["y"])], inputs=[value("x", [2], 17)]), {3}, ["'x'", "float8e4m3fn", "Frob"]
+    yield "float8_cast", simple([node("Cast", ["x"], ["y"], "c", to=19)]), {3}, ["'c'", "float8e5m2"]
+    two = [field(8, field(1, domain) + field(2, version)) for domain, version in (("ai.onnx", 13), ("", 17))]
+    yield "two_opsets", simple([node("Relu", ["x"], ["y"])]) + two[0], {1}, ["ai.onnx", "17 and 13"]
+    yield "opset_twice", simple([node("Relu", ["x"], ["y"])]) + two[1], {0}, []
+    yield "one_channel", simple([node("BatchNormalization", ["x", "w", "w", "w", "w"], ["y"], "b")], [tensor("w", [2], bytes(8))], [value("x", [2])]), {1}, \
+        ["'b'", "one channel"]
+
+
 def large():
     """Little files that ask for much memory or time."""
     one = tensor("value", [1], struct.pack("<f", 1))
@@ -101,4 +127,5 @@ def large():
 
 def all_models():
     yield from broken()
+    yield from unsupported()
     yield from large()

@@ -162,6 +162,16 @@ TEST(ExtentNames, ThatDifferAreEqualWhereOperatorsNeedIt) {
   EXPECT_FALSE(run(sum_of({"n"}, {"n"}), {.names_apart = true}, 2, 5, 5).ok());
 }
 
+TEST(ExtentNames, ThatOperatorsJoinAreSaid) {
+  ModelProto model = sum_of({"n"}, {"m"});
+  model.mutable_graph()->mutable_node(0)->set_op_type("MatMul");
+  const Imported r = import(model);
+  EXPECT_EQ(r.a, r.b);
+  ASSERT_EQ(r.notes.size(), 1u);
+  EXPECT_NE(r.notes[0].find("is taken for"), std::string::npos) << r.notes[0];
+  EXPECT_TRUE(import(sum_of({"n"}, {"n"})).notes.empty());
+}
+
 // mask: [total] is added to past and new elements, joined.
 TEST(ExtentNames, GiveWayToSums) {
   ModelProto model = joined("past", "fresh");

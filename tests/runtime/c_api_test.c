@@ -34,7 +34,7 @@ static void test_queries(const tw_model* model) {
   tw_value_info info;
   EXPECT(tw_version() / 100 == TW_C_API_VERSION / 100);
   EXPECT(strcmp(tw_model_name(model), "scale") == 0);
-  EXPECT(tw_model_input_count(model) == 1);
+  EXPECT(tw_model_input_count(model) == 2);
   EXPECT(tw_model_output_count(model) == 1);
   EXPECT(tw_model_input(model, 0, &info) == TW_OK);
   EXPECT(strcmp(info.name, "x") == 0);
@@ -42,7 +42,11 @@ static void test_queries(const tw_model* model) {
   EXPECT(info.rank == 1 && info.extents[0] == -1 && strcmp(info.dim_names[0], "n") == 0);
   EXPECT(tw_model_output(model, 0, &info) == TW_OK);
   EXPECT(strcmp(info.name, "y") == 0);
-  EXPECT(tw_model_input(model, 1, &info) == TW_INVALID);
+  EXPECT(tw_model_input(model, 1, &info) == TW_OK);
+  EXPECT(strcmp(info.name, "factor") == 0 && info.rank == 0);
+  EXPECT(!tw_model_input_has_default(model, 0) && tw_model_input_has_default(model, 1));
+  EXPECT(!tw_model_input_has_default(model, 2) && !tw_model_input_has_default(NULL, 1));
+  EXPECT(tw_model_input(model, 2, &info) == TW_INVALID);
   EXPECT(tw_model_input(NULL, 0, &info) == TW_INVALID);
 }
 
@@ -56,6 +60,15 @@ static void test_runs(tw_session* session) {
   DLManagedTensorVersioned* managed[1] = {NULL};
 
   EXPECT(tw_session_run(session, inputs, 1, given, 1) == TW_OK);
+  EXPECT(y[0] == 2.5f && y[3] == 10.0f);
+
+  float three = 3;
+  DLTensor factor = floats(&three, NULL, 0);
+  const DLTensor* both[2] = {&in, &factor};
+  EXPECT(tw_session_run(session, both, 2, given, 1) == TW_OK);
+  EXPECT(y[0] == 3.0f && y[3] == 12.0f);
+  both[1] = NULL; /* the model's own again */
+  EXPECT(tw_session_run(session, both, 2, given, 1) == TW_OK);
   EXPECT(y[0] == 2.5f && y[3] == 10.0f);
 
   EXPECT(tw_session_run(session, inputs, 1, owned, 1) == TW_OK);
@@ -80,7 +93,7 @@ static void test_runs(tw_session* session) {
   EXPECT(tw_session_run(session, inputs, 1, given, 1) == TW_INVALID);
   EXPECT(strcmp(tw_last_error(), "output 'y': is f32[4], the tensor given is f32[3]") == 0);
   EXPECT(tw_session_run(session, NULL, 0, owned, 1) == TW_INVALID);
-  EXPECT(strcmp(tw_last_error(), "missing input 'x' (input 1 of 1)") == 0);
+  EXPECT(strcmp(tw_last_error(), "missing input 'x' (input 1 of 2)") == 0);
   EXPECT(tw_session_run(session, inputs, 1, owned, 2) == TW_INVALID);
   in.dtype.bits = 64;
   EXPECT(tw_session_run(session, inputs, 1, owned, 1) == TW_INVALID);

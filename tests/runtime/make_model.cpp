@@ -1,4 +1,5 @@
-// Writes the C source of a compiled model, y = 2.5 * x for x[n], as the compiler would lay it out.
+// Writes the C source of a compiled model, y = factor * x for x[n], as the compiler would lay it out; a
+// caller may leave out the factor, which is 2.5 then.
 // Usage: make_model FILE.c ABI|current [FEATURE]
 #include <cstdio>
 #include <cstdlib>
@@ -19,10 +20,12 @@ Executable scale_model(const char* feature) {
   Variant v;
   v.symbols = {"n"};
   v.buffers = {make_buffer("x", DType::kFloat32, {symbol_size(0)}, BufferKind::kInput),
-               make_buffer("factor", DType::kFloat32, {}, BufferKind::kConstant),
-               make_buffer("y", DType::kFloat32, {symbol_size(0)}, BufferKind::kOutput)};
-  v.buffers[1].constant_offset = 0;
-  v.inputs = {0};
+               make_buffer("factor", DType::kFloat32, {}, BufferKind::kInput),
+               make_buffer("y", DType::kFloat32, {symbol_size(0)}, BufferKind::kOutput),
+               make_buffer("factor", DType::kFloat32, {}, BufferKind::kConstant)};
+  v.buffers[1].default_buffer = 3;
+  v.buffers[3].constant_offset = 0;
+  v.inputs = {0, 1};
   v.outputs = {2};
   v.kernels = {{"scale", nullptr, {}, {}, ""}};
   v.blocks = {{call(0, {0, 1, 2}, {symbol_size(0)})}};

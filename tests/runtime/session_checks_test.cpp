@@ -25,11 +25,68 @@ TEST(Session, ChecksSymbolsAcrossInputs) {
   auto session = open(std::move(e));
   const Tensor one = floats({1}, {1}), two = floats({2}, {1, 2});
   EXPECT_EQ(error_of(*session, {two, one, one}), "no error");
-  EXPECT_EQ(error_of(*session, {two, one, two}),
-            "input 'x': symbol 'batch' is 2 here but 1 at input 'y'\n"
-            "  where the model means different extents by one name, compile it with --shape apart");
+  EXPECT_EQ(
+      error_of(*session, {two, one, two}),
+      "input 'x': symbol 'batch' is 2 here but 1 at input 'y'\n"
+      "  where an extent of 1 is to stretch over the other, compile it for that: --shape y=1");
+  const Tensor three = floats({3}, {1, 2, 3}), four = floats({4}, {1, 2, 3, 4});
+  EXPECT_EQ(error_of(*session, {four, two, three}),
+            "input 'x': symbol 'batch' is 3 here but 2 at input 'y'\n"
+            "  where only a name that the model gives both makes them one, compile it with --shape "
+            "apart");
   EXPECT_EQ(error_of(*session, {one, one, one}),
             "input 'z': extent 0 is 1, expected 2 = batch * 2");
+}
+
+// y = copy of w, where a caller may leave out w: f32[n].
+Executable with_default(const std::vector<float>& contents, DType of_default = DType::kFloat32) {
+  Executable e;
+  Variant v;
+  v.symbols = {"n"};
+  const auto extent = static_cast<int64_t>(contents.size());
+  v.buffers = {make_buffer("x", DType::kFloat32, {constant_size(1)}, BufferKind::kInput),
+               make_buffer("w", DType::kFloat32, {symbol_size(0)}, BufferKind::kInput),
+               make_buffer("y", DType::kFloat32, {symbol_size(0)}, BufferKind::kOutput),
+               make_buffer("w", of_default, {constant_size(extent)}, BufferKind::kConstant)};
+  v.buffers[1].default_buffer = 3;
+  v.buffers[3].constant_offset = 0;
+  v.inputs = {0, 1};
+  v.outputs = {2};
+  v.blocks = {{copy(2, 1)}};
+  e.variants = {v};
+  auto kept = std::make_shared<std::vector<float>>(contents);
+  e.constants = reinterpret_cast<const uint8_t*>(kept->data());
+  e.constants_bytes = extent * 4;
+  e.owner = kept;
+  return e;
+}
+
+TEST(Session, InputsWithADefaultMayBeLeftOut) {
+  auto session = open(with_default({5, 6, 7}));
+  EXPECT_FALSE(session->inputs()[0].has_default);
+  EXPECT_TRUE(session->inputs()[1].has_default);
+  const Tensor x = floats({1}, {1}), w = floats({2}, {8, 9});
+  const auto y = [&](const std::vector<Tensor>& inputs) {
+    std::vector<Tensor> outputs;
+    const Status s = session->run(inputs, outputs);
+    EXPECT_TRUE(s.ok()) << s.error().to_string();
+    if (!s.ok()) return std::vector<float>();
+    const auto* data = outputs[0].data_as<float>();
+    return std::vector<float>(data, data + outputs[0].element_count());
+  };
+  const std::vector<float> by_default{5, 6, 7}, given{8, 9};
+  EXPECT_EQ(y({x}), by_default);
+  EXPECT_EQ(y({x, w}), given);
+  EXPECT_EQ(y({x, Tensor()}), by_default);
+  EXPECT_EQ(error_of(*session, {Tensor(), w}), "missing input 'x' (input 1 of 2)");
+  EXPECT_EQ(error_of(*session, {x, w, w}), "got 3 inputs, expected 2");
+}
+
+TEST(Session, RefusesADefaultOfAnotherType) {
+  auto refused =
+      Session::create(std::make_shared<const Executable>(with_default({5, 6}, DType::kInt32)), {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().to_string().find("default"), std::string::npos);
 }
 
 // A run writes into them: what else lies there would change too.

@@ -162,7 +162,7 @@ def run_compiled(cli, proto, model, folder, name, options=()):
     try:
         return compiled_run.run(cli, proto, model.runs, folder, name, model.is_symbolic, options)
     except Failed as failure:
-        if "must be bound with --shape" not in str(failure):
+        if "must be bound with --shape" not in str(failure) and "compiles for the values that it is given" not in str(failure):
             raise
     return compiled_run.run(cli, proto, model.runs, folder, name, False, options)
 

@@ -52,6 +52,24 @@ class Body:
         return helper.make_graph(self.nodes, self.prefix, inputs, outputs)
 
 
+def changing(s, body, x, states):
+    """More carried values, whose shape the first iteration changes: placeholders, and a scalar that becomes a vector."""
+    more = []
+    for kind in s.pick([["placeholder"], ["vector"], ["placeholder", "vector"], ["chain"]]):
+        name = f"{kind}{body.prefix}"
+        start = s.constant(numpy.array(2), x.dtype)
+        if kind == "placeholder":      # overwritten without being read
+            after = body.node("Identity", [states[0]])
+        elif kind == "vector":
+            after = body.node("Add", [name, body.outside(s.constant(numpy.array([1]), x.dtype))])
+        else:                          # a shape that takes two iterations to stay
+            after = body.node("Identity", [more[-1][0] if more else states[0]])
+        more.append((name, start, after))
+        if kind == "chain":
+            more.append((name + "_behind", s.constant(numpy.array(3), x.dtype), body.node("Identity", [name])))
+    return more
+
+
 TYPES = [et.F32, et.F32, et.F64, et.I32, et.I64]
 
 
@@ -76,15 +94,20 @@ def loop(s, op):
     body = Body(s, f"loop{len(s.values)}_")
     state, scanned = body.arithmetic("state" + body.prefix, x), None
     going = body.node("Identity", ["going" + body.prefix])
-    outputs = [info(going, et.BOOL), info(state, x.dtype, dims(s, x.shape))]
+    more = changing(s, body, x, [state]) if s.chance(0.3) else []
+    outputs = [info(going, et.BOOL), info(state, x.dtype, dims(s, x.shape)), *[info(after, x.dtype) for _, _, after in more]]
     if s.chance(0.5):
         scanned = body.node("Neg" if x.dtype not in et.UNSIGNED else "Identity", ["state" + body.prefix])
         outputs.append(info(scanned, x.dtype, dims(s, x.shape)))
-    inputs = [info("count" + body.prefix, et.I64, []), info("going" + body.prefix, et.BOOL, []), info("state" + body.prefix, x.dtype, dims(s, x.shape))]
-    trips = s.constant(numpy.array(s.pick([0, 1, 2, 3, 5])), et.I64) if s.chance(0.5) else s.leaf(et.I64, (), (0, 5), constant=False)
+    one = [[], [], [1]]  # numbers of iterations and conditions are also declared as vectors
+    inputs = [info("count" + body.prefix, et.I64, s.pick(one)), info("going" + body.prefix, et.BOOL, s.pick(one)),
+              info("state" + body.prefix, x.dtype, dims(s, x.shape)), *[info(name, x.dtype) for name, _, _ in more]]
+    # What changes its shape has no one type after no iteration.
+    least = 1 if more else 0
+    trips = s.constant(numpy.array(s.pick([t for t in (0, 1, 2, 3, 5) if t >= least])), et.I64) if s.chance(0.5) else s.leaf(et.I64, (), (least, 5), constant=False)
     condition = s.maybe(0.3, s.constant(numpy.array(True)))
-    results = s.emit(op, [trips, condition, x], len(outputs) - 1, captured=body.captured, body=body.graph(inputs, outputs))
-    if scanned and results[1].shape[1:] != x.shape:
+    results = s.emit(op, [trips, condition, x, *[start for _, start, _ in more]], len(outputs) - 1, captured=body.captured, body=body.graph(inputs, outputs))
+    if scanned and results[-1].shape[1:] != x.shape:
         raise Refused("rows of no iteration, whose extents ONNX Runtime has as 0: later nodes would rely on that")
 
 

@@ -47,9 +47,10 @@ def epsilon(s):
     return s.maybe(0.4, s.pick([1e-5, 1e-3, 0.1]))
 
 
-@row("LayerNormalization", normalised_slack(from_axis), first=17)
+@row("LayerNormalization", normalised_slack(from_axis))
 def layer_norm(s, op):
-    x = s.operand(s.types(op), rank=(1, 4), where=lambda a: a.size > 0 and et.tame(a))
+    """Before opset 17, too: ONNX Runtime has it for f32 and f64 there."""
+    x = s.operand(s.types(op) if s.opset >= 17 else [et.F32, et.F64], rank=(1, 4), where=lambda a: a.size > 0 and et.tame(a))
     axis = s.axis(x.rank)
     shape = x.shape[axis % x.rank:]
     stash = s.chance(0.3) and x.dtype != et.F64
@@ -97,8 +98,8 @@ def mean_variance_norm(s, op):
 
 @row("BatchNormalization", peak(8))
 def batch_norm(s, op):
-    x = image(s, [t for t in s.types(op)]) if s.chance(0.8) else s.operand(s.types(op), rank=(2, 2))
-    c = (x.shape[1],)
+    x = image(s, [t for t in s.types(op)]) if s.chance(0.7) else s.operand(s.types(op), rank=(1, 2))
+    c = (x.shape[1] if x.rank > 1 else 1,)
     variance = s.leaf(x.dtype, c, "positive")
     s.emit(op, [x, s.like(x, c), s.like(x, c), s.like(x, c), variance], epsilon=epsilon(s), momentum=s.maybe(0.2, 0.8))
 
