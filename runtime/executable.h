@@ -155,7 +155,7 @@ struct Variant {
 
 // Value of the symbol tilewright_abi of a compiled model; changes with kernel_abi.h, this header
 // or the serialised form.
-inline constexpr uint32_t kExecutableAbi = 8;
+inline constexpr uint32_t kExecutableAbi = 9;
 
 // A compiled model: all variants share one section of constants. Immutable once assembled; sessions
 // of it may run at the same time.
