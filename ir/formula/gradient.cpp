@@ -68,7 +68,7 @@ V GradientContext::sum_to(V g, ValueId v) {
   }
   if (!repeated.empty()) g = reduce("reduce_sum", g, repeated);
   if (more > 0) g = V{*this, reshape(g.id, to.dims)};
-  return g.to(to.dtype);
+  return is_float(to.dtype) ? g.to(to.dtype) : g;
 }
 void GradientContext::add(int operand, V g) {
   if (!wants(operand)) return;
