@@ -361,8 +361,7 @@ Value* ValueEmitter::make_select(const Select& s) {
 }
 
 // Shifted left by one, the bits of an f32 are ordered as magnitudes are, and those of infinities and NaNs are the
-// largest: a running maximum of integers tells, at the end of a function, whether there was one. It lies in registers
-// (SROA).
+// largest: a maximum over a function, in registers (SROA), tells whether there was one.
 Value* ValueEmitter::watch(const Unary& e) {
   Value* v = value(e.value);
   if (e.type.dtype != DType::kFloat32) return v;
@@ -374,7 +373,7 @@ Value* ValueEmitter::watch(const Unary& e) {
     largest = at.CreateAlloca(bits, nullptr, "watched");
     at.CreateStore(llvm::Constant::getNullValue(bits), largest);
   }
-  Value* magnitude = b_.CreateShl(b_.CreateBitCast(v, bits), llvm::ConstantInt::get(bits, 1));
+  Value* magnitude = b_.CreateShl(b_.CreateBitCast(v, bits), 1);
   b_.CreateStore(
       b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, b_.CreateLoad(bits, largest), magnitude),
       largest);
@@ -394,10 +393,10 @@ void ValueEmitter::note_watched() {
   auto* exit = llvm::BasicBlock::Create(b_.getContext(), "finite", f_.function);
   b_.CreateCondBr(b_.CreateICmpUGE(largest, b_.getInt32(kInfinity)), note, exit);
   b_.SetInsertPoint(note);
-  Value* field = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), f_.context,
-                                               offsetof(TwKernelContext, not_finite));
-  b_.CreateAlignedStore(b_.getInt32(1), field, llvm::Align(4))
-      ->setAtomic(llvm::AtomicOrdering::Monotonic);
+  constexpr size_t kField = offsetof(TwKernelContext, not_finite);
+  Value* field = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), f_.context, kField);
+  auto* store = b_.CreateAlignedStore(b_.getInt32(1), field, llvm::Align(4));
+  store->setAtomic(llvm::AtomicOrdering::Monotonic);
   b_.CreateBr(exit);
   b_.SetInsertPoint(exit);
 }

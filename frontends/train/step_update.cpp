@@ -32,8 +32,10 @@ Result<std::vector<Updated>> add_update(StepNodes& n, const Job& job, const Para
   const Update update = optimizer.update(o, {lr, step, *decay, members}, {n, parameters},
                                          clipped(o, gradients), buffers);
   updated[0].value = watched(n, update.parameters.id);
-  for (size_t k = 0; k < update.state.size(); ++k)
-    updated[k + 1].value = watched(n, update.state[k].id);
+  for (size_t k = 0; k < update.state.size(); ++k) {
+    const ir::ValueId v = update.state[k].id;
+    updated[k + 1].value = updated[k + 1].state.name == optimizer.overflows ? watched(n, v) : v;
+  }
   return updated;
 }
 

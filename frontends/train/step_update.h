@@ -30,8 +30,9 @@ struct Updated {
   ir::ValueId input, value;
 };
 
-// Parameters and the optimiser's buffers, watched, whose inputs are new ones of the graph. lr: f32, step: i64,
-// scalars. Errors: a pattern of optimizer.no_decay that matches no parameter.
+// Parameters and the optimiser's buffers, whose inputs are new ones of the graph. Those are watched in which every
+// infinity and NaN of a gradient or a buffer shows (Optimizer::overflows). lr: f32, step: i64, scalars. Errors: a
+// pattern of optimizer.no_decay that matches no parameter.
 Result<std::vector<Updated>> add_update(StepNodes& n, const Job& job, const Parameters& members,
                                         ir::V lr, ir::V step, ir::ValueId parameters,
                                         ir::V gradients);
