@@ -112,24 +112,14 @@ class Separate {
     std::map<std::string, int> uses;
     for (const NodeProto& node : graph_.node())
       for (const std::string& in : node.input()) ++uses[in];
-    // What is read once is merged with no other; a constant of the program may be what a tensor was merged with.
-    for (const auto& [name, i] : by_name_) {
-      if (uses[name] < 2)
-        stands_for_.erase(name);
-      else if (is_vector_of_floats(graph_.initializer(i)))
-        stands_for_[name];
-    }
+    for (const auto& [name, i] : by_name_)
+      if (uses[name] < 2) stands_for_.erase(name);  // it is merged with no other
     for (NodeProto& node : *graph_.mutable_node())
       separate(node, arguments(metadata(node, kCall), signature_));
     return std::move(added_);
   }
 
  private:
-  static bool is_vector_of_floats(const onnx_format::TensorProto& t) {
-    const auto dtype = dtype_from_onnx(t.data_type());
-    return dtype && is_float(*dtype) &&
-           std::any_of(t.dims().begin(), t.dims().end(), [](int64_t extent) { return extent > 1; });
-  }
   bool is_missing(const Tensor* t) const { return missing_.count(t->target) != 0; }
 
   void separate(NodeProto& node, const std::vector<const Tensor*>& read) {

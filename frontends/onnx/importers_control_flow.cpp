@@ -265,7 +265,10 @@ class Loop {
   bool conditional_ = false;
   Values initial_;
 };
-void loop(NodeImport& n) { Loop(n).run(); }
+void loop(NodeImport& n) {
+  if (carries_sequence(n)) return import_loop_of_sequences(n);
+  Loop(n).run();
+}
 
 // --- Scan
 // -----------------------------------------------------------------------------------------------
