@@ -370,7 +370,7 @@ Value* ValueEmitter::watch(const Unary& e) {
   if (!largest) {
     llvm::BasicBlock& entry = f_.function->getEntryBlock();
     llvm::IRBuilder<> at(&entry, entry.begin());
-    largest = at.CreateAlloca(bits, nullptr, "watched");
+    largest = at.CreateAlloca(bits, nullptr, "largest");
     at.CreateStore(llvm::Constant::getNullValue(bits), largest);
   }
   Value* magnitude = b_.CreateShl(b_.CreateBitCast(v, bits), 1);

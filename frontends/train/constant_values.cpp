@@ -67,7 +67,8 @@ bool has_angles(const Shape& shape, const std::vector<float>& values, bool halve
 }  // namespace
 
 std::vector<float> floats_of(const TensorView& tensor) {
-  if (tensor.dtype() != DType::kFloat32) return {};
+  constexpr size_t kMostBytes = size_t{64} << 20;
+  if (tensor.dtype() != DType::kFloat32 || tensor.bytes > kMostBytes) return {};
   std::vector<float> values(tensor.bytes / sizeof(float));
   if (!values.empty()) std::memcpy(values.data(), tensor.data, values.size() * sizeof(float));
   return values;

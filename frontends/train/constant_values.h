@@ -8,7 +8,7 @@
 
 namespace tilewright::train {
 
-// Elements of an f32 tensor, row-major; empty: it is of another type.
+// Elements of an f32 tensor, row-major; empty: it is of another type, or so large that it is taken for a parameter.
 std::vector<float> floats_of(const TensorView& tensor);
 
 // 0 and one other number that switches something off or on (1, -1, or so large a one that a softmax takes it for an

@@ -263,7 +263,8 @@ void find_angles(const OnnxModel& model, const Search& search,
   for (const auto& [name, t] : model.graph.initializers) {
     if (found.count(name) || t.shape.empty() || !search.may_be_angles(name)) continue;
     std::vector<float> values = floats_of(t);
-    if (std::any_of(values.begin(), values.end(), [](float x) { return !(x >= -1 && x <= 1); }))
+    if (values.empty() ||
+        std::any_of(values.begin(), values.end(), [](float x) { return !(x >= -1 && x <= 1); }))
       continue;
     auto& alike = open[t.shape];
     for (const auto& [other, others] : alike)

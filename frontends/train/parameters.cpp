@@ -7,7 +7,6 @@
 #include <set>
 
 #include "frontends/onnx/lift_constants.h"
-#include "frontends/train/constant_values.h"
 #include "frontends/train/initializer_uses.h"
 #include "frontends/train/left_alone.h"
 #include "frontends/train/step_update.h"
@@ -96,8 +95,15 @@ class Patterns {
 };
 
 Status check_finite(const std::string& name, const TensorView& tensor) {
-  const std::vector<float> values = floats_of(tensor);
-  if (all_finite(values.data(), static_cast<int64_t>(values.size()))) return {};
+  constexpr size_t kPiece = 4096;
+  bool finite = true;
+  for (size_t from = 0; from < tensor.bytes && finite; from += kPiece * sizeof(float)) {
+    float values[kPiece];  // aligned, which a tensor in a file may not be
+    const size_t bytes = std::min(tensor.bytes - from, sizeof values);
+    std::memcpy(values, tensor.data + from, bytes);
+    finite = all_finite(values, static_cast<int64_t>(bytes / sizeof(float)));
+  }
+  if (finite) return {};
   return invalid("initialiser " + quote(name) +
                  " holds an infinity or NaN, and cannot be trained: see `exclude`");
 }
