@@ -34,6 +34,9 @@ struct TwKernelContext {
    * call is a phase: it ends, for all of them, when the last of its iterations is done. What the
    * body does outside of these calls must be the same for all and store nothing that they share. */
   void (*team)(TwKernelContext* context, TwTeamBody body, void* closure);
+  /* Set to 1, by any worker, where a kernel meets an infinity or a NaN among values that it watches;
+   * lanes that lie beyond a tensor may count. Never set back by kernels. */
+  int32_t not_finite;
 };
 
 /* buffers: one pointer per buffer parameter of the kernel, 64-byte aligned for what the session

@@ -47,6 +47,7 @@ Status ProgramRunner::run(ThreadPool& pool, Profiler* profiler, const CallObserv
   observer_ = observer ? &observer : nullptr;
   context_.pool = &pool;
   context_.abi.worker_count = pool.worker_count();
+  context_.abi.not_finite = 0;
   context_.abi.parallel = [](TwKernelContext* c, int64_t count, TwParallelBody body,
                              void* closure) {
     reinterpret_cast<KernelContext*>(c)->pool->parallel(c, count, body, closure);

@@ -41,6 +41,7 @@ class ProgramRunner {
   void end();  // lets go of dynamic memory
 
   // After a run.
+  bool met_not_finite() const { return context_.abi.not_finite != 0; }
   void* data(int32_t buffer) const { return pointers_[buffer]; }
   std::span<const int64_t> symbols() const { return symbols_; }
   Storage take_dynamic(int32_t root) { return std::move(dynamic_[root]); }

@@ -50,6 +50,7 @@ std::optional<MathOp> math_op(UnaryOp op) {
     case UnaryOp::kRoundEven:
     case UnaryOp::kTrunc:
     case UnaryOp::kRounded:
+    case UnaryOp::kWatched:
     case UnaryOp::kIsNan:
     case UnaryOp::kIsInf: return std::nullopt;
   }
@@ -137,7 +138,8 @@ class Arithmetic {
       case UnaryOp::kRoundEven:
         return is_float(t) ? whole_number(llvm::Intrinsic::roundeven, v) : v;
       case UnaryOp::kTrunc: return is_float(t) ? whole_number(llvm::Intrinsic::trunc, v) : v;
-      case UnaryOp::kRounded: return v;
+      case UnaryOp::kRounded:
+      case UnaryOp::kWatched: return v;
       case UnaryOp::kIsNan: return b_.CreateFCmpUNO(v, v);
       case UnaryOp::kIsInf:
         return b_.CreateFCmpOEQ(intrinsic(llvm::Intrinsic::fabs),

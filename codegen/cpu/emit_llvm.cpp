@@ -361,6 +361,7 @@ class Emitter {
   // Streamed stores are not ordered with others: they are waited for before the task counts as
   // done.
   void emit_return() {
+    values_.note_watched();
     if (f_.streams) b_.CreateIntrinsic(b_.getVoidTy(), llvm::Intrinsic::x86_sse_sfence, {});
     b_.CreateRetVoid();
   }

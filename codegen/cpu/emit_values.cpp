@@ -13,6 +13,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <bit>
+#include <cstddef>
 
 #include "codegen/cpu/emit_arithmetic.h"
 #include "codegen/cpu/emit_dot.h"
@@ -20,6 +21,7 @@
 #include "codegen/cpu/vector_math.h"
 #include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
+#include "runtime/kernel_abi.h"
 
 namespace tilewright::cpu {
 
@@ -283,6 +285,7 @@ Value* ValueEmitter::make(const Expr& e) {
     case NodeKind::kBitcast:
       return b_.CreateBitCast(value(e.as<Bitcast>()->value), type_of(e.type()));
     case NodeKind::kUnary:
+      if (e.as<Unary>()->op == UnaryOp::kWatched) return watch(*e.as<Unary>());
       return emit_unary(b_, machine_, *e.as<Unary>(), value(e.as<Unary>()->value));
     case NodeKind::kBinary: {
       if (Value* sum = exact_sum(*e.as<Binary>())) return sum;
@@ -355,6 +358,47 @@ Value* ValueEmitter::make_select(const Select& s) {
   Value* a = guarded(condition, s.a);
   Value* other = reads_memory(s.b) ? guarded(b_.CreateNot(condition), s.b) : value(s.b);
   return b_.CreateSelect(condition, a, other);
+}
+
+// Shifted left by one, the bits of an f32 are ordered as magnitudes are, and those of infinities and NaNs are the
+// largest: a maximum over a function, in registers (SROA), tells whether there was one.
+Value* ValueEmitter::watch(const Unary& e) {
+  Value* v = value(e.value);
+  if (e.type.dtype != DType::kFloat32) return v;
+  llvm::Type* bits = type_of({DType::kInt32, e.type.lanes});
+  Value*& largest = f_.watched[e.type.lanes];
+  if (!largest) {
+    llvm::BasicBlock& entry = f_.function->getEntryBlock();
+    llvm::IRBuilder<> at(&entry, entry.begin());
+    largest = at.CreateAlloca(bits, nullptr, "largest");
+    at.CreateStore(llvm::Constant::getNullValue(bits), largest);
+  }
+  Value* magnitude = b_.CreateShl(b_.CreateBitCast(v, bits), 1);
+  b_.CreateStore(
+      b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, b_.CreateLoad(bits, largest), magnitude),
+      largest);
+  return v;
+}
+
+void ValueEmitter::note_watched() {
+  constexpr uint32_t kInfinity = 0xff000000;  // shifted left by one
+  if (f_.watched.empty()) return;
+  Value* largest = b_.getInt32(0);
+  for (const auto& [lanes, memory] : f_.watched) {
+    Value* of_lanes = b_.CreateLoad(type_of({DType::kInt32, lanes}), memory);
+    if (lanes > 1) of_lanes = b_.CreateIntMaxReduce(of_lanes, /*IsSigned=*/false);
+    largest = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, largest, of_lanes);
+  }
+  auto* note = llvm::BasicBlock::Create(b_.getContext(), "not.finite", f_.function);
+  auto* exit = llvm::BasicBlock::Create(b_.getContext(), "finite", f_.function);
+  b_.CreateCondBr(b_.CreateICmpUGE(largest, b_.getInt32(kInfinity)), note, exit);
+  b_.SetInsertPoint(note);
+  constexpr size_t kField = offsetof(TwKernelContext, not_finite);
+  Value* field = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), f_.context, kField);
+  auto* store = b_.CreateAlignedStore(b_.getInt32(1), field, llvm::Align(4));
+  store->setAtomic(llvm::AtomicOrdering::Monotonic);
+  b_.CreateBr(exit);
+  b_.SetInsertPoint(exit);
 }
 
 }  // namespace tilewright::cpu

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct Frame {
   llvm::Value* context = nullptr;      // the TwKernelContext at hand
   llvm::Value* worker_base = nullptr;  // this worker's workspace, inside a parallel body
   bool streams = false;                // some of its stores go past the caches
+  // By lanes: the largest bits, without the sign, of what it has watched so far (UnaryOp::kWatched).
+  std::map<int, llvm::Value*> watched;
   // By node: variables in scope, and where each buffer that can be named begins.
   std::unordered_map<const ir::ExprNode*, llvm::Value*> vars;
   std::unordered_map<const ir::BufferNode*, llvm::Value*> buffers;
@@ -45,6 +48,8 @@ class ValueEmitter {
   void store(const ir::Store& s);
   void prefetch(const ir::Prefetch& p);
   void forget() { memo_.clear(); }
+  // Notes in the context what the function has watched; where it returns.
+  void note_watched();
 
   // Where the let binds rows of memory (a load by a ramp of ramps), its columns are read as whole
   // vectors with shuffles, for the EveryLane nodes that take them; false where it binds else.
@@ -52,6 +57,7 @@ class ValueEmitter {
 
  private:
   llvm::Value* make(const ir::Expr& e);
+  llvm::Value* watch(const ir::Unary& e);
   llvm::Value* exact_sum(const ir::Binary& e);
   llvm::Value* make_ramp(const ir::Ramp& r);
   llvm::Value* make_select(const ir::Select& s);

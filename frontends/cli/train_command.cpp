@@ -144,7 +144,9 @@ Status run(const ModelOptions& options, const TrainArguments& a) {
     TW_ASSIGN(trainer, train::Trainer::create(job, compile, options.threads));
   }
   if (!trainer->note().empty()) std::cerr << "note: " << trainer->note() << "\n";
-  return a.bench ? bench(*trainer, a) : run_steps(*trainer, job, a);
+  if (a.bench) return bench(*trainer, a);
+  std::printf("%s\n", trainer->summary().c_str());
+  return run_steps(*trainer, job, a);
 }
 
 }  // namespace

@@ -149,10 +149,10 @@ codegen::AssembleOptions assemble_options(const CompileOptions& options,
   return assemble;
 }
 
-Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path, bool lifts_constants) {
+Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path, ModelUse use) {
   return catch_failures([&]() -> Result<std::unique_ptr<OnnxModel>> {
-    TW_ASSIGN(std::unique_ptr<OnnxModel> model, read_model(path));
-    if (lifts_constants) lift_constants(*model);
+    TW_ASSIGN(std::unique_ptr<OnnxModel> model, read_model(path, use));
+    if (use == ModelUse::kTraining) lift_constants(*model);
     TW_RETURN_IF_ERROR(inline_functions(*model));
     return model;
   });

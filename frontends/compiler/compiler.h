@@ -12,6 +12,7 @@
 #include "codegen/cache/file_cache.h"
 #include "frontends/onnx/import_graph.h"
 #include "frontends/onnx/model.h"
+#include "frontends/onnx/read_model.h"
 #include "ir/program/program.h"
 #include "passes/lower.h"
 #include "runtime/core/host_tensor.h"
@@ -61,9 +62,9 @@ struct Binding {
 };
 
 // Reads and checks a model file, which is untrusted input; errors are those of read_model.
-// lifts_constants: weights that are nodes become initialisers (frontends/onnx/lift_constants.h).
+// For training, weights that are nodes become initialisers (frontends/onnx/lift_constants.h).
 Result<std::unique_ptr<OnnxModel>> open_model(const std::string& path,
-                                              bool lifts_constants = false);
+                                              ModelUse use = ModelUse::kInference);
 
 // The typed graph under a binding. Where a shape depends on values of inputs that the binding has,
 // the graph is specialised to them; `specialised` (may be null) names these inputs. `notes` (may be

@@ -49,6 +49,8 @@ Result<uint64_t> parse_number(const std::string& key, const std::string& text) {
   return value;
 }
 
+}  // namespace
+
 // Keys other than these (checksum) are ignored.
 Result<ExternalRange> external_range(const TensorProto& proto) {
   ExternalRange range;
@@ -63,6 +65,8 @@ Result<ExternalRange> external_range(const TensorProto& proto) {
   }
   return range;
 }
+
+namespace {
 
 Status set_strings(TensorView& view, const TensorLayout& layout, const TensorProto& typed) {
   if (typed.string_data_size() != layout.count)

@@ -26,6 +26,9 @@ struct TensorSource {
 // are 0 or 1. Errors carry no location: the caller knows whose tensor it is.
 Result<TensorView> decode_tensor(const onnx_format::TensorProto& proto, TensorSource& source);
 
+// Where a tensor of data_location EXTERNAL says that its data lie.
+Result<ExternalRange> external_range(const onnx_format::TensorProto& proto);
+
 // Dense, with zeros where the tensor has no values. kLimit beyond kMaxDenseBytes.
 Result<TensorView> decode_sparse_tensor(const onnx_format::SparseTensorProto& proto,
                                         TensorSource& source);

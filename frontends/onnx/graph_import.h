@@ -12,8 +12,8 @@ namespace tilewright::onnx {
 inline constexpr const char* kRunKey = "\x01run_key";        // of the run, in the outermost scope
 inline constexpr const char* kLoopPlace = "\x01loop_place";  // of the iteration, inside of loops
 inline constexpr const char* kSamples = "\x01samples";       // in training: which the batch holds
-// Are random numbers drawn in this graph, or in one inside of it? In training Dropout draws.
-bool draws_numbers(const OnnxGraph& graph, bool training);
+// Are random numbers drawn in this graph, or in one inside of it? In training Dropout draws, in inference it does not.
+bool draws_numbers(const OnnxGraph& graph, ImportMode mode);
 // The value of kLoopPlace for an iteration of a loop that stands in `around`.
 ir::ValueId loop_place(NodeImport& n, ImportScope& around, ir::ValueId iteration);
 
@@ -49,8 +49,13 @@ class GraphImport {
   ir::Graph& graph() { return *current_; }
   ImportScope* scope() { return scope_; }
   std::vector<std::string>& sources() { return sources_; }
-  TrainingImport* training() { return options_.training; }  // null: for inference
-  bool draws(const OnnxGraph& graph) const { return draws_numbers(graph, options_.training); }
+  TrainingImport* training() { return options_.training; }  // null: not to be trained
+  ImportMode mode() const {
+    return options_.training    ? ImportMode::kTraining
+           : options_.inference ? ImportMode::kInference
+                                : ImportMode::kStated;
+  }
+  bool draws(const OnnxGraph& graph) const { return draws_numbers(graph, mode()); }
   // Two extents that broadcast only where they are equal, or where one of them is 1 in the run.
   bool takes_for_equal(const ir::Expr& a, const ir::Expr& b);
   bool is_main_graph() const { return current_ == &graph_; }

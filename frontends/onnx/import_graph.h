@@ -19,6 +19,10 @@ struct TrainingImport {
   std::map<ir::ValueId, ir::ValueId> updated;
 };
 
+// What Dropout and BatchNormalization do. kStated: what their operands and attributes say; kInference: nothing is
+// dropped and running statistics are taken, whatever these say; kTraining: as TrainingImport has it.
+enum class ImportMode : uint8_t { kStated, kInference, kTraining };
+
 // Values of the graph that no node or input of the model gives.
 struct BoundValues {
   // They stand for initialisers of the main graph, by name, so that these are no constants.
@@ -44,7 +48,8 @@ struct ImportOptions {
   // Adds such values to a graph that has the model's inputs; null: there are none. `draws`: does the
   // model draw numbers?
   std::function<BoundValues(ir::Graph&, bool draws)> bind;
-  TrainingImport* training = nullptr;         // null: for inference
+  TrainingImport* training = nullptr;         // null: not to be trained
+  bool inference = false;                     // ImportMode::kInference; not with `training`
   std::vector<std::string>* notes = nullptr;  // what the user should know of a model that is read
 };
 

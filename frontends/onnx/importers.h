@@ -43,4 +43,9 @@ ir::ValueId dynamically_quantized_matmul(NodeImport& n, ir::ValueId a, ir::Value
 bool is_known_zero(NodeImport& n, ir::ValueId v);
 std::span<const OpMapping> control_flow_mappings();
 
+// A Loop that carries sequences from iteration to iteration, which exist by name alone: it is imported in place,
+// iteration by iteration, as far as its end is known and not far off.
+bool carries_sequence(const NodeImport& n);
+void import_loop_of_sequences(NodeImport& n);
+
 }  // namespace tilewright::onnx

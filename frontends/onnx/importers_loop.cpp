@@ -293,6 +293,9 @@ class Loop {
 
 }  // namespace
 
-void import_loop(NodeImport& n) { Loop(n).run(); }
+void import_loop(NodeImport& n) {
+  if (carries_sequence(n)) return import_loop_of_sequences(n);
+  Loop(n).run();
+}
 
 }  // namespace tilewright::onnx

@@ -187,15 +187,19 @@ void batch_norm(NodeImport& n) {
     if (const ir::TensorType& t = n.type(n.required(i)); as_int(element_count(t)).value_or(1) != 1)
       n.fail("operand " + std::to_string(i) + " is " + to_string(t) + ", but x, " +
              to_string(n.type(x.id)) + ", has one channel");
-  TrainingImport* training = n.owner().training();
-  if (training ? training->batch_statistics : n.int_attr("training_mode", 0) != 0)
+  const TrainingImport* training = n.owner().training();
+  const bool stated = n.owner().mode() == ImportMode::kStated;
+  if (training ? training->batch_statistics : stated && n.int_attr("training_mode", 0) != 0)
     return batch_norm_of_batch(n, x);
-  if (n.wants(1) && !training)
+  if (n.wants(1) && stated)
     n.unsupported("the statistics of a batch in opset " + std::to_string(n.opset()) +
                   " without training_mode");
   apply_batch_norm(n, x, {mean, var});
   if (n.wants(1)) n.out(1, mean.id, 3);
   if (n.wants(2)) n.out(2, var.id, 4);
+  // Before opset 14: what the batch has, as operands of a gradient.
+  if (n.wants(3)) n.out(3, mean.id, 3);
+  if (n.wants(4)) n.out(4, var.id, 4);
 }
 
 // x: [n, c, d...] log-probabilities, target: [n, d...] class numbers, weight: [c].
@@ -236,12 +240,21 @@ ValueId negative_log_likelihood(NodeImport& n, V x, V target, ValueId weight) {
   if (mode != "mean") n.fail("reduction '" + mode + "', expected none, sum or mean");
   return (sum / reduce("reduce_sum", weights, all, false)).id;
 }
+// Class numbers, as the standard has them: probabilities would be compared with these.
+V class_numbers(NodeImport& n, int operand) {
+  const V labels{n, n.required(operand)};
+  if (labels.dtype() != DType::kInt32 && labels.dtype() != DType::kInt64)
+    n.fail("labels are " + to_string(n.type(labels.id)) +
+           ", expected class numbers of i32 or i64; a loss by probabilities is written out with "
+           "LogSoftmax");
+  return labels;
+}
 void nll_loss(NodeImport& n) {
-  n.out(0, negative_log_likelihood(n, {n, n.required(0)}, {n, n.required(1)}, n.in(2)));
+  n.out(0, negative_log_likelihood(n, {n, n.required(0)}, class_numbers(n, 1), n.in(2)));
 }
 void softmax_cross_entropy(NodeImport& n) {
   V log_prob{n, n.op("log_softmax", {n.required(0)}, {{"axis", int64_t{1}}})};
-  n.out(0, negative_log_likelihood(n, log_prob, {n, n.required(1)}, n.in(2)));
+  n.out(0, negative_log_likelihood(n, log_prob, class_numbers(n, 1), n.in(2)));
   n.out(1, log_prob.id);
 }
 

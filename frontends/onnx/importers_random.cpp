@@ -167,7 +167,7 @@ V dropped_part(NodeImport& n, DType t) {
 }
 // Does the node drop, as far as that is known? Not for inference, unless an operand asks for it.
 std::optional<bool> drops(NodeImport& n) {
-  if (n.owner().training()) return true;
+  if (n.owner().mode() != ImportMode::kStated) return n.owner().mode() == ImportMode::kTraining;
   const ValueId asked = n.opset() >= 12 ? n.in(2) : kNone;
   if (asked == kNone) return false;
   const auto known = n.known_ints(asked);
@@ -220,20 +220,21 @@ ValueId loop_place(NodeImport& n, ImportScope& around, ValueId iteration) {
   return n.op("random_key", {outer, iteration});
 }
 
-bool draws_numbers(const OnnxGraph& graph, bool training) {
+bool draws_numbers(const OnnxGraph& graph, ImportMode mode) {
   for (const OnnxNode& node : graph.nodes) {
-    const bool trains = node.op_type != "Dropout" || node.inputs.size() > 2 || training;
+    const bool trains = node.op_type != "Dropout" || mode == ImportMode::kTraining ||
+                        (mode == ImportMode::kStated && node.inputs.size() > 2);
     if (node.domain.empty() && trains &&
         std::any_of(kRows.begin(), kRows.end(),
                     [&](const OpMapping& m) { return m.op_type == node.op_type; }))
       return true;
     for (const auto& [name, value] : node.attributes) {
       if (const auto* g = std::get_if<std::shared_ptr<OnnxGraph>>(&value);
-          g && draws_numbers(**g, training))
+          g && draws_numbers(**g, mode))
         return true;
       if (const auto* all = std::get_if<std::vector<std::shared_ptr<OnnxGraph>>>(&value))
         for (const auto& g : *all)
-          if (draws_numbers(*g, training)) return true;
+          if (draws_numbers(*g, mode)) return true;
     }
   }
   return false;

@@ -1,5 +1,6 @@
 #include "frontends/onnx/lift_constants.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tilewright {
@@ -14,7 +15,9 @@ void lift_nodes(OnnxGraph& graph) {
       return false;
     const auto* tensor = std::get_if<TensorView>(&value->second);
     if (!tensor || !tensor->dtype() || !is_float(*tensor->dtype())) return false;
-    return graph.initializers.emplace(node.outputs[0], *tensor).second;
+    if (!graph.initializers.emplace(node.outputs[0], *tensor).second) return false;
+    graph.constant_nodes.insert(node.outputs[0]);
+    return true;
   });
 }
 
@@ -41,8 +44,57 @@ void separate_copies(OnnxModel& model) {
     const auto it = graph.initializers.find(node.inputs[0]);
     if (it == graph.initializers.end() || !(is_uniform(it->second) || never_meant)) return false;
     const TensorView copy = it->second;
-    return graph.initializers.emplace(node.outputs[0], copy).second;
+    if (!graph.initializers.emplace(node.outputs[0], copy).second) return false;
+    if (const auto role = graph.roles.find(node.inputs[0]); role != graph.roles.end())
+      graph.roles.emplace(node.outputs[0], ExportedRole(role->second));
+    return true;
   });
+}
+
+bool is_transpose(const TensorView& a, const TensorView& b) {
+  const int64_t rows = a.shape[0], columns = a.shape[1];
+  const auto size = static_cast<size_t>(info(*a.dtype()).bytes);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t k = 0; k < columns; ++k)
+      if (std::memcmp(a.data + static_cast<size_t>(i * columns + k) * size,
+                      b.data + static_cast<size_t>(k * rows + i) * size, size) != 0)
+        return false;
+  return true;
+}
+
+// PyTorch's exporters fold the transpose of a weight that a network means to share, as those of an embedding and of
+// the layer behind it, into a copy: this would be trained apart.
+void share_transposed_copies(OnnxModel& model) {
+  if (!model.producer.starts_with("pytorch")) return;
+  OnnxGraph& graph = model.graph;
+  std::map<Shape, std::vector<std::string>> by_shape;
+  for (const auto& [name, t] : graph.initializers)
+    if (t.shape.size() == 2 && t.dtype() && is_float(*t.dtype()) && !is_uniform(t) && t.bytes > 0)
+      by_shape[t.shape].push_back(name);
+  // What the exporter computed, by its names.
+  const auto is_made = [&](const std::string& name) {
+    return graph.roles.empty() ? name.starts_with("onnx::") : name.starts_with("val_");
+  };
+  std::vector<OnnxNode> nodes;
+  for (const auto& [shape, names] : by_shape)
+    for (const std::string& copy : names) {
+      const auto others = by_shape.find({shape[1], shape[0]});
+      if (others == by_shape.end() || !is_made(copy)) continue;
+      const auto of =
+          std::find_if(others->second.begin(), others->second.end(), [&](const std::string& other) {
+            const TensorView &a = graph.initializers.at(copy), &b = graph.initializers.at(other);
+            return !is_made(other) && a.onnx_code == b.onnx_code && is_transpose(a, b);
+          });
+      if (of == others->second.end()) continue;
+      graph.transposed_copies[copy] = *of;
+      OnnxNode node{.op_type = "Transpose", .opset = model.opset_imports[""], .name = copy};
+      node.inputs = {*of};
+      node.outputs = {copy};
+      node.attributes["perm"] = std::vector<int64_t>{1, 0};
+      nodes.push_back(std::move(node));
+    }
+  for (const auto& [copy, of] : graph.transposed_copies) graph.initializers.erase(copy);
+  graph.nodes.insert(graph.nodes.begin(), nodes.begin(), nodes.end());
 }
 
 }  // namespace
@@ -57,6 +109,7 @@ bool is_uniform(const TensorView& t) {
 void lift_constants(OnnxModel& model) {
   lift_nodes(model.graph);
   separate_copies(model);
+  share_transposed_copies(model);
 }
 
 }  // namespace tilewright

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,6 +59,9 @@ struct OnnxValueInfo {
 
 struct OnnxGraph;
 
+// What an initialiser is in the network that PyTorch exported. kConstant: it is neither a parameter nor a buffer.
+enum class ExportedRole : uint8_t { kParameter, kBuffer, kConstant };
+
 // Inside a function body: the attribute has the value of this attribute of the function.
 struct OnnxAttributeReference {
   std::string attribute;
@@ -98,6 +102,12 @@ struct OnnxGraph {
   // Constants by the name of the value they define.
   std::map<std::string, TensorView> initializers;
   std::vector<OnnxNode> nodes;
+  // Of models that are read to be trained (read_model.h, lift_constants.h), by name: what the exporter says of each
+  // initialiser (none: it says nothing of any), and those that the file has as nodes of the operator Constant.
+  std::map<std::string, ExportedRole> roles;
+  std::set<std::string> constant_nodes;
+  // Initialisers of the file that are transposes of others, by name: nodes compute them instead.
+  std::map<std::string, std::string> transposed_copies;
 };
 
 // A function of the model: an operator that is defined by nodes. Gone after inline_functions.

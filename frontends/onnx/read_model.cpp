@@ -9,6 +9,7 @@
 
 #include "frontends/onnx/check_model.h"
 #include "frontends/onnx/convert_model.h"
+#include "frontends/onnx/export_metadata.h"
 #include "frontends/onnx/sort_nodes.h"
 #include "frontends/onnx/strip_payloads.h"
 #include "frontends/tensor_files/mapped_file.h"
@@ -33,15 +34,17 @@ Status parse_structure(const std::string& text, onnx_format::ModelProto& proto) 
 
 Result<std::unique_ptr<OnnxModel>> parse_model(std::span<const uint8_t> bytes,
                                                std::shared_ptr<const void> owner,
-                                               const std::filesystem::path& folder) {
+                                               const std::filesystem::path& folder, ModelUse use) {
   if (bytes.empty()) return invalid("the file is empty");
   onnx_format::ModelProto proto;
   {
-    TW_ASSIGN(std::string structure, strip_payloads(bytes));
+    TW_ASSIGN(std::string structure, strip_payloads(bytes, use == ModelUse::kTraining));
     TW_RETURN_IF_ERROR(parse_structure(structure, proto));
   }
+  if (use == ModelUse::kTraining) separate_merged(*proto.mutable_graph());
   TensorSource source{bytes, std::move(owner), ExternalData(folder)};
   TW_ASSIGN(auto model, convert_model(proto, source));
+  if (use == ModelUse::kTraining) model->graph.roles = exported_roles(proto.graph());
   model->sources.push_back({bytes, source.owner});
   for (const auto& [path, file] : source.external.files())
     model->sources.push_back({file->bytes(), file});
@@ -50,10 +53,10 @@ Result<std::unique_ptr<OnnxModel>> parse_model(std::span<const uint8_t> bytes,
   return model;
 }
 
-Result<std::unique_ptr<OnnxModel>> read_model(const std::filesystem::path& path) {
+Result<std::unique_ptr<OnnxModel>> read_model(const std::filesystem::path& path, ModelUse use) {
   TW_ASSIGN(auto file, MappedFile::open(path));
   std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  auto model = parse_model(file->bytes(), file, folder);
+  auto model = parse_model(file->bytes(), file, folder, use);
   if (!model) {
     std::string& location = model.error().location;
     location = path.string() + (location.empty() ? "" : ": " + location);

@@ -11,7 +11,7 @@ namespace {
 
 // The messages of onnx.proto that hold tensors, directly or inside of others.
 enum class Message { kModel, kGraph, kNode, kAttribute, kFunction, kTensor, kSparseTensor };
-enum class Action { kCopy, kDescend, kRawData, kTypedData };
+enum class Action { kCopy, kDescend, kRawData, kTypedData, kMetadata };
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
 
 struct FieldRule {
@@ -37,6 +37,7 @@ constexpr FieldRule kRules[] = {
     {Message::kGraph, 12},
     {Message::kGraph, 13},
     {Message::kGraph, 15, Action::kDescend, Message::kSparseTensor},
+    {Message::kGraph, 16, Action::kMetadata},
     {Message::kNode, 1},
     {Message::kNode, 2},
     {Message::kNode, 3},
@@ -44,6 +45,7 @@ constexpr FieldRule kRules[] = {
     {Message::kNode, 5, Action::kDescend, Message::kAttribute},
     {Message::kNode, 7},
     {Message::kNode, 8},
+    {Message::kNode, 9, Action::kMetadata},
     {Message::kAttribute, 1},
     {Message::kAttribute, 2},
     {Message::kAttribute, 3},
@@ -114,7 +116,8 @@ struct Field {
 
 class Stripper {
  public:
-  explicit Stripper(std::span<const uint8_t> model) : model_(model) {}
+  Stripper(std::span<const uint8_t> model, bool keeps_metadata)
+      : model_(model), keeps_metadata_(keeps_metadata) {}
 
   // Appends the stripped form of the message that stands in [begin, end).
   Status strip(Message message, size_t begin, size_t end, int depth, std::string& out) {
@@ -144,6 +147,9 @@ class Stripper {
     if (!rule) return {};
     TW_RETURN_IF_ERROR(count(message, *rule, field));
     switch (rule->action) {
+      case Action::kMetadata:
+        if (!keeps_metadata_) return {};
+        [[fallthrough]];
       case Action::kCopy:
         structure_bytes_ += field.end - field.start;
         if (structure_bytes_ > kMaxStructureBytes)
@@ -222,6 +228,7 @@ class Stripper {
   }
 
   std::span<const uint8_t> model_;
+  const bool keeps_metadata_;
   size_t nodes_ = 0;
   size_t messages_ = 0;
   size_t structure_bytes_ = 0;
@@ -229,9 +236,10 @@ class Stripper {
 
 }  // namespace
 
-Result<std::string> strip_payloads(std::span<const uint8_t> model) {
+Result<std::string> strip_payloads(std::span<const uint8_t> model, bool keeps_metadata) {
   std::string out;
-  TW_RETURN_IF_ERROR(Stripper(model).strip(Message::kModel, 0, model.size(), 0, out));
+  TW_RETURN_IF_ERROR(
+      Stripper(model, keeps_metadata).strip(Message::kModel, 0, model.size(), 0, out));
   return out;
 }
 

@@ -29,9 +29,10 @@ struct Payload {
 
 // The result is a ModelProto with only the fields that onnx.proto knows. In each TensorProto the
 // field raw_data, where present, is an encoded Payload, and typed data fields are left out.
-// Errors: kInvalid (not protobuf, truncated), kLimit (depth, number of nodes or messages, bytes of
+// keeps_metadata: of the graph and its nodes, which may be as large as all else together. Errors: kInvalid (not
+// protobuf, truncated), kLimit (depth, number of nodes or messages, bytes of
 // structure).
-Result<std::string> strip_payloads(std::span<const uint8_t> model);
+Result<std::string> strip_payloads(std::span<const uint8_t> model, bool keeps_metadata = false);
 
 // Nothing when the text is no Payload or points outside a file of this size.
 std::optional<Payload> decode_payload(std::string_view text, size_t file_bytes);

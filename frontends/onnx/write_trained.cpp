@@ -1,11 +1,14 @@
 // Fields that onnx.proto does not name (documentation, metadata) are kept by protobuf as they came.
 #include "frontends/onnx/write_trained.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <map>
 
+#include "frontends/onnx/export_metadata.h"
 #include "frontends/onnx/onnx.pb.h"
+#include "frontends/onnx/rewrite_model.h"
 #include "frontends/tensor_files/mapped_file.h"
 
 namespace tilewright {
@@ -85,28 +88,53 @@ Status write_whole(const std::string& bytes, const std::filesystem::path& to) {
 
 }  // namespace
 
-Status write_with_initializers(const std::filesystem::path& from, const NamedTensors& values,
-                               const std::filesystem::path& to) {
+static Result<onnx_format::ModelProto> read_whole(const std::filesystem::path& from) {
   TW_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(from));
   const auto bytes = file->bytes();
   onnx_format::ModelProto model;
   if (bytes.size() > kMostBytes ||
       !model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return invalid("is no ONNX model of at most 2 GiB", from.string());
+  return model;
+}
+
+Status check_outputs(const std::filesystem::path& from, const WrittenOutputs& outputs) {
+  if (outputs.names.empty()) return {};
+  TW_ASSIGN(onnx_format::ModelProto model, read_whole(from));
+  const Status chosen = choose_outputs(*model.mutable_graph(), outputs.names, outputs.types);
+  return chosen.ok() ? Status() : invalid(chosen.error().message, from.string());
+}
+
+Status write_trained(const std::filesystem::path& from, const NamedTensors& values,
+                     const WrittenOutputs& outputs, const std::filesystem::path& to) {
+  TW_ASSIGN(onnx_format::ModelProto model, read_whole(from));
+  onnx_format::GraphProto& graph = *model.mutable_graph();
+  std::vector<std::string> separated = separate_merged(graph);
   Left left;
   size_t added = 0;
   for (const auto& [name, value] : values) left[name] = &value, added += value.bytes.size();
-  if (added > kMostBytes - std::min(bytes.size(), kMostBytes))
+  const size_t bytes = model.ByteSizeLong();
+  if (added > kMostBytes - std::min(bytes, kMostBytes))
     return limit_error("a model with its constants would be of more than 2 GiB", to.string());
-  for (onnx_format::TensorProto& tensor : *model.mutable_graph()->mutable_initializer()) {
+  for (onnx_format::TensorProto& tensor : *graph.mutable_initializer()) {
     const auto it = left.find(tensor.name());
     if (it == left.end()) continue;
     TW_RETURN_IF_ERROR(put(*it->second, tensor, tensor.name()));
     left.erase(it);
   }
+  if (model.ir_version() < 4)
+    for (const onnx_format::TensorProto& tensor : graph.initializer())
+      if (std::find(separated.begin(), separated.end(), tensor.name()) != separated.end())
+        add_default(tensor, graph);
   TW_RETURN_IF_ERROR(put_nodes(model, left));
   if (!left.empty())
     return invalid("there is no initialiser '" + left.begin()->first + "'", from.string());
+  set_inference_mode(model);
+  if (!outputs.names.empty())
+    TW_RETURN_IF_ERROR(choose_outputs(graph, outputs.names, outputs.types));
+  const std::filesystem::path folder = from.has_parent_path() ? from.parent_path() : ".";
+  TW_RETURN_IF_ERROR(
+      embed_external(model, folder, kMostBytes - std::min(model.ByteSizeLong(), kMostBytes)));
   std::string out;
   if (!model.SerializeToString(&out)) return internal_error("the model cannot be serialised");
   return write_whole(out, to);

@@ -58,6 +58,9 @@ Result<Checkpoint> checked(NamedTensors arrays) {
   TW_ASSIGN(const HostTensor step, taken(arrays, "step", DType::kInt64, 0));
   c.step = *step.data<int64_t>();
   if (c.step < 1) return invalid("'step' is " + std::to_string(c.step));
+  for (const auto& [name, t] : arrays)
+    if (t.dtype == DType::kFloat32 && !all_finite(t.data<float>(), *element_count(t.shape)))
+      return invalid("its array " + quote(name) + " is not finite");
   c.arrays = std::move(arrays);
   return c;
 }

@@ -38,7 +38,7 @@ Status restore(const Checkpoint& checkpoint, const std::vector<StatePart>& parts
 // is left of it.
 inline constexpr const char* kPartialSuffix = ".partial";
 Status write_checkpoint(const std::filesystem::path& path, Checkpoint checkpoint);
-// Untrusted. Errors (kIo, kInvalid ...) name the file: what is not there, damaged, or not as hashed.
+// Untrusted. Errors (kIo, kInvalid ...) name the file: what is not there, damaged, not as hashed, or not finite.
 Result<Checkpoint> read_checkpoint(const std::filesystem::path& path);
 
 }  // namespace tilewright::train

@@ -25,8 +25,8 @@ class CheckpointFolder {
 
   std::filesystem::path file(int64_t step) const;
   std::vector<int64_t> steps() const;  // of which there are files, the newest first
-  // The newest one that can be read; nothing where there is no file. `note` is told of those that are
-  // damaged. Errors: there are files, and none is whole.
+  // The newest one that can be read and is finite; nothing where there is no file. `note` is told of those that are
+  // passed over. Errors: there are files, and none is whole.
   Result<std::optional<Checkpoint>> newest(
       const std::function<void(const std::string&)>& note) const;
   // For a run that begins anew: newer files of an older one would be taken for its own.

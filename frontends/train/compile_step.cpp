@@ -69,8 +69,9 @@ std::filesystem::path state_of(const std::filesystem::path& path) {
 
 Status compile_step(const Job& job, const CompileOptions& options,
                     const std::filesystem::path& path) {
-  TW_ASSIGN(const std::unique_ptr<OnnxModel> model, open_model(job.model.string(), true));
-  TW_ASSIGN(Trained trained, find_trained(*model, job.parameters));
+  TW_ASSIGN(const std::unique_ptr<OnnxModel> model,
+            open_model(job.model.string(), ModelUse::kTraining));
+  TW_ASSIGN(Trained trained, find_trained(*model, job));
   TW_ASSIGN(StepGraph step, build_step(*model, trained, job));
   ir::Graph start = start_graph(*model, step);
   TW_RETURN_IF_ERROR(write_state(job, step, trained, state_of(path)));

@@ -1,5 +1,7 @@
 #include "frontends/train/eval_graph.h"
 
+#include <set>
+
 #include "frontends/train/losses.h"
 #include "frontends/train/step_nodes.h"
 
@@ -16,6 +18,7 @@ Result<Graph> import_bound(const OnnxModel& model, const std::vector<const Param
                            const Job& job, std::vector<ValueId>& flats) {
   ImportOptions options;
   TW_RETURN_IF_ERROR(bind_batches(model, job, options));
+  options.inference = true;
   options.bind = [&](Graph& graph, bool) {
     StepNodes n(graph, "parameters");
     BoundValues bound;
@@ -71,6 +74,30 @@ Result<EvalGraph> build(EvalGraph eval, const std::vector<ValueId>& flats, const
 }
 
 }  // namespace
+
+// A name that the model does not have is told where the outputs are checked (check_outputs).
+Result<WrittenOutputs> written_outputs(const OnnxModel& model, const Job& job) {
+  WrittenOutputs written{job.outputs, {}};
+  OnnxModel chosen = model;
+  chosen.graph.outputs.clear();
+  std::set<std::string> there;
+  for (const OnnxNode& node : model.graph.nodes)
+    there.insert(node.outputs.begin(), node.outputs.end());
+  for (const std::string& name : job.outputs)
+    if (!name.empty() && there.count(name)) chosen.graph.outputs.push_back({name, {}});
+  if (chosen.graph.outputs.empty()) return written;
+  ImportOptions options;
+  options.inference = true;
+  TW_RETURN_IF_ERROR(bind_batches(model, job, options));
+  TW_ASSIGN(const Graph graph, import_graph(chosen, options));
+  for (size_t k = 0; k < graph.outputs.size(); ++k) {
+    const ir::TensorType& type = graph.value(graph.outputs[k]).type;
+    OnnxType stated{.kind = OnnxTypeKind::kTensor, .onnx_code = info(type.dtype).onnx_code};
+    stated.shape.emplace(static_cast<size_t>(type.rank()));
+    written.types.push_back({graph.output_names[k], std::move(stated)});
+  }
+  return written;
+}
 
 Result<EvalGraph> build_evaluation(const OnnxModel& model,
                                    const std::vector<const Parameters*>& layouts, const Job& job,

@@ -1,9 +1,11 @@
-// A batch of held-back samples as a graph: the model as it is used, not trained, and its loss.
+// A batch of held-back samples as a graph: the model as it is used, not trained, and its loss. Whatever mode it was
+// exported for, Dropout drops nothing and BatchNormalization takes running statistics.
 #pragma once
 
 #include <vector>
 
 #include "frontends/onnx/model.h"
+#include "frontends/onnx/write_trained.h"
 #include "frontends/train/job.h"
 #include "frontends/train/parameters.h"
 #include "ir/graph/graph.h"
@@ -24,5 +26,8 @@ struct EvalGraph {
 Result<EvalGraph> build_evaluation(const OnnxModel& model,
                                    const std::vector<const Parameters*>& layouts, const Job& job,
                                    int64_t rest);
+
+// The job's `outputs`, with the types that they have in batches of the job, without extents. Errors: those of import.
+Result<WrittenOutputs> written_outputs(const OnnxModel& model, const Job& job);
 
 }  // namespace tilewright::train

@@ -61,7 +61,11 @@ std::set<std::string> InitializerUses::used_as(bool (*role)(const OnnxNode&, siz
   return found;
 }
 std::set<std::string> InitializerUses::statistics() const { return used_as(is_statistic); }
-std::set<std::string> InitializerUses::settings() const { return used_as(is_setting); }
+std::set<std::string> InitializerUses::settings(bool with_exponents) const {
+  return used_as(with_exponents ? is_setting : [](const OnnxNode& node, size_t operand) {
+    return node.op_type != "Pow" && is_setting(node, operand);
+  });
+}
 
 std::vector<const OnnxNode*> InitializerUses::normalizations(const std::string& name) const {
   std::vector<const OnnxNode*> found;

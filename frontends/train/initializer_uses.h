@@ -17,8 +17,9 @@ class InitializerUses {
   // Running means and variances of BatchNormalization nodes, which exporters let several nodes share by
   // copies.
   std::set<std::string> statistics() const;
-  // Operands that are settings of a node, and would be trained into nonsense.
-  std::set<std::string> settings() const;
+  // Operands that are settings of a node, and would be trained into nonsense. Whether exponents are among them, which
+  // some networks learn, is for the caller to say.
+  std::set<std::string> settings(bool with_exponents) const;
   // Normalisations that take it as scale or bias.
   std::vector<const OnnxNode*> normalizations(const std::string& name) const;
 

@@ -82,6 +82,7 @@ Result<Job> read_job(const std::filesystem::path& path) {
   if (job.class_axis > 0 && job.loss != "cross_entropy")
     t.refuse("class_axis", "is for the loss cross_entropy");
   t.read("parameters", job.parameters);
+  t.read("exclude", job.exclude);
   t.read_word("statistics", job.statistics, {"batch", "running"}, false);
   t.read("steps", job.steps, 1, true);
   t.read("batch", job.batch, 1, true);
@@ -110,6 +111,9 @@ Result<Job> read_job(const std::filesystem::path& path) {
     out.read("gradients", job.gradients);
     out.read("model", job.trained);
     out.read("report", job.report);
+    out.read("outputs", job.outputs);
+    if (!job.outputs.empty() && job.trained.empty())
+      out.refuse("outputs", "is for the model that is written, output.model");
     out.finish();
   }
   t.finish();

@@ -73,7 +73,8 @@ struct Job {
   std::string loss;  // cross_entropy, mean_squares, logistic, or output: the model's own
   // Of the output: the dimension of the logits of cross_entropy; -1: the last one.
   int64_t class_axis = -1;
-  std::vector<std::string> parameters{"*"};  // patterns (* and ?) of initialisers to train
+  // Patterns (* and ?) of initialisers to train, and of those of them that stay as they are.
+  std::vector<std::string> parameters{"*"}, exclude;
   // Of BatchNormalization: those of the batch, or the running ones, which then stay as they are.
   std::string statistics = "batch";
   // A step's samples go through the model in `accumulate` parts, one after the other, whose gradients
@@ -88,6 +89,8 @@ struct Job {
   EvaluationJob evaluation;
   // Files to write; empty: not written.
   std::filesystem::path log, gradients, trained, report;
+  // Values of the model that are the outputs of `trained`; empty: the model's own.
+  std::vector<std::string> outputs;
 };
 
 // Errors (kInvalid, with the line): a key that there is not, a missing one, a value of another kind

@@ -70,6 +70,7 @@ Result<std::string> essentials_of(const Job& job, const std::string& model_hash)
            {"schedule.gamma", s.gamma},
            {"schedule.least", s.least}};
   if (job.class_axis > 0) all["class_axis"] = job.class_axis;
+  if (!job.exclude.empty()) all["exclude"] = job.exclude;
   if (job.accumulate > 1) all["accumulate"] = job.accumulate;
   // Only this one knows where the end is: with the others a job may be given more steps.
   if (s.kind == ScheduleKind::kCosine) all["steps"] = job.steps;

@@ -104,12 +104,12 @@ Names square_and_momentum(const OptimizerJob& o) {
 Names mean_and_square(const OptimizerJob&) { return {"mean", "square"}; }
 
 constexpr Optimizer kOptimizers[] = {
-    {"sgd", momentum_if, sgd},
-    {"adagrad", [](const OptimizerJob&) { return Names{"sum"}; }, adagrad},
-    {"rmsprop", square_and_momentum, rmsprop},
-    {"adam", mean_and_square, adam},
-    {"adamw", mean_and_square, adamw},
-    {"lamb", mean_and_square, lamb},
+    {"sgd", momentum_if, sgd, ""},
+    {"adagrad", [](const OptimizerJob&) { return Names{"sum"}; }, adagrad, "sum"},
+    {"rmsprop", square_and_momentum, rmsprop, "square"},
+    {"adam", mean_and_square, adam, "square"},
+    {"adamw", mean_and_square, adamw, "square"},
+    {"lamb", mean_and_square, lamb, "square"},
 };
 
 }  // namespace

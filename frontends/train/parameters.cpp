@@ -1,12 +1,15 @@
 #include "frontends/train/parameters.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <set>
 
 #include "frontends/onnx/lift_constants.h"
 #include "frontends/train/initializer_uses.h"
-#include "frontends/train/job.h"
+#include "frontends/train/left_alone.h"
+#include "frontends/train/step_update.h"
 #include "ir/loops/layout.h"
 
 namespace tilewright::train {
@@ -54,33 +57,128 @@ std::string note_of_merged(const OnnxModel& model, const Parameters& parameters,
 
 }  // namespace
 
+namespace {
+
+// Which patterns have matched a parameter, and one that is left alone.
+class Patterns {
+ public:
+  explicit Patterns(const std::vector<std::string>& patterns)
+      : patterns_(patterns), used_(patterns.size()), passed_(patterns.size()) {}
+  bool names(const std::string& name) const {
+    return std::find(patterns_.begin(), patterns_.end(), name) != patterns_.end();
+  }
+  bool match(const std::string& name) { return match(name, used_, name); }
+  // An initialiser that is `what` instead of a parameter.
+  bool pass(const std::string& name, std::string_view what) {
+    return match(name, passed_, quote(name) + ", of the " + std::string(what));
+  }
+  Status check(const char* none, const char* cure) const {
+    for (size_t k = 0; k < patterns_.size(); ++k)
+      if (used_[k].empty())
+        return invalid(none + quote(patterns_[k]) +
+                       (passed_[k].empty() ? "" : " but " + passed_[k] + cure));
+    return {};
+  }
+
+ private:
+  bool match(const std::string& name, std::vector<std::string>& noted, const std::string& what) {
+    bool any = false;
+    for (size_t k = 0; k < patterns_.size(); ++k) {
+      if (!matches(patterns_[k], name)) continue;
+      any = true;
+      if (noted[k].empty()) noted[k] = what;
+    }
+    return any;
+  }
+  const std::vector<std::string>& patterns_;
+  std::vector<std::string> used_, passed_;  // by pattern: the first match
+};
+
+Status check_finite(const std::string& name, const TensorView& tensor) {
+  constexpr size_t kPiece = 4096;
+  bool finite = true;
+  for (size_t from = 0; from < tensor.bytes && finite; from += kPiece * sizeof(float)) {
+    float values[kPiece];  // aligned, which a tensor in a file may not be
+    const size_t bytes = std::min(tensor.bytes - from, sizeof values);
+    std::memcpy(values, tensor.data + from, bytes);
+    finite = all_finite(values, static_cast<int64_t>(bytes / sizeof(float)));
+  }
+  if (finite) return {};
+  return invalid("initialiser " + quote(name) +
+                 " holds an infinity or NaN, and cannot be trained: see `exclude`");
+}
+
+}  // namespace
+
 // In the order of names, as the model's map has them: the same for every process.
-Result<Trained> find_trained(const OnnxModel& model, const std::vector<std::string>& patterns) {
+Result<Trained> find_trained(const OnnxModel& model, const Job& job) {
   const InitializerUses uses(model.graph);
-  const std::set<std::string> statistics = uses.statistics(), settings = uses.settings();
+  const std::set<std::string> statistics = uses.statistics();
   TW_RETURN_IF_ERROR(check_statistics(statistics, uses));
+  const std::map<std::string, std::string_view> others = left_alone(model);
   Trained found;
-  std::vector<bool> used(patterns.size(), false);
+  Patterns wanted(job.parameters), excluded(job.exclude);
   for (const auto& [name, tensor] : model.graph.initializers) {
     const auto dtype = tensor.dtype();
     if (!dtype || !is_float(*dtype)) continue;
-    const bool named = std::find(patterns.begin(), patterns.end(), name) != patterns.end();
+    const bool named = wanted.names(name);
     if (statistics.count(name)) {
       if (named)
         return invalid("'" + name + "' is a running statistic of BatchNormalization, no parameter");
+      TW_RETURN_IF_ERROR(check_finite(name, tensor));
       TW_RETURN_IF_ERROR(append(found.statistics, name, tensor));
       continue;
     }
-    if (!named && (tensor.shape.empty() || settings.count(name))) continue;
-    bool wanted = false;
-    for (size_t k = 0; k < patterns.size(); ++k)
-      if (matches(patterns[k], name)) wanted = used[k] = true;
-    if (wanted) TW_RETURN_IF_ERROR(append(found.parameters, name, tensor));
+    if (excluded.match(name)) {
+      wanted.match(name);
+      found.left_alone["excluded"].push_back(name);
+      continue;
+    }
+    if (const auto other = others.find(name); other != others.end() && !named) {
+      wanted.pass(name, other->second);
+      found.left_alone[other->second].push_back(name);
+      continue;
+    }
+    if (!wanted.match(name)) {
+      found.left_alone["not in `parameters`"].push_back(name);
+      continue;
+    }
+    TW_RETURN_IF_ERROR(append(found.parameters, name, tensor));
+    TW_RETURN_IF_ERROR(check_finite(name, tensor));
   }
-  for (size_t k = 0; k < patterns.size(); ++k)
-    if (!used[k]) return invalid("no float initialiser of the model matches '" + patterns[k] + "'");
+  TW_RETURN_IF_ERROR(wanted.check("no float initialiser of the model matches ",
+                                  ", which are trained only by their full names"));
+  TW_RETURN_IF_ERROR(excluded.check("no float initialiser of the model matches `exclude`'s ", ""));
+  if (found.parameters.members.empty()) return invalid("`exclude` leaves no parameter to train");
   found.note = note_of_merged(model, found.parameters, uses);
   return found;
+}
+
+// The first few names, and how many more there are.
+static std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 4;
+  std::string text;
+  for (size_t k = 0; k < std::min(kShown, names.size()); ++k)
+    text += (k > 0 ? ", " : "") + quote(names[k]);
+  if (names.size() > kShown) text += ", and " + std::to_string(names.size() - kShown) + " more";
+  return text;
+}
+
+std::string summary(const Trained& trained) {
+  std::vector<std::string> names;
+  int64_t elements = 0;
+  for (const Parameter& p : trained.parameters.members)
+    names.push_back(p.name), elements += p.elements;
+  std::string text = "trains " + std::to_string(names.size()) + " parameters of " +
+                     std::to_string(elements) + " elements: " + some_of(names);
+  if (const size_t n = trained.statistics.members.size(); n > 0)
+    text += "; keeps " + std::to_string(n) + " running statistics";
+  bool first = true;
+  for (const auto& [what, of] : trained.left_alone) {
+    text += (first ? "; left alone: " : ", ") + std::string(what) + " (" + some_of(of) + ")";
+    first = false;
+  }
+  return text;
 }
 
 Shape Parameter::stored_shape() const {
@@ -121,6 +219,37 @@ HostTensor initial_values(const OnnxModel& model, const Parameters& parameters) 
     put(p, values.data<float>(), flat.data<float>());
   }
   return flat;
+}
+
+// Magnitudes are ordered as the bits without the sign are. The maximum of a piece is vector code.
+bool all_finite(const float* values, int64_t count) {
+  constexpr int64_t kPiece = 4096;
+  constexpr uint32_t kInfinity = 0x7f800000, kNoSign = 0x7fffffff;
+  for (int64_t from = 0; from < count; from += kPiece) {
+    uint32_t largest = 0;
+    for (int64_t k = from; k < std::min(from + kPiece, count); ++k)
+      largest = std::max(largest, std::bit_cast<uint32_t>(values[k]) & kNoSign);
+    if (largest >= kInfinity) return false;
+  }
+  return true;
+}
+
+std::optional<NotFinite> find_not_finite(const Parameters& parameters, const float* flat) {
+  for (const Parameter& p : parameters.members) {
+    const float* values = flat + p.offset;
+    if (all_finite(values, p.elements)) continue;
+    const float* found =
+        std::find_if_not(values, values + p.elements, [](float x) { return std::isfinite(x); });
+    return NotFinite{p.name, *found};
+  }
+  return std::nullopt;
+}
+std::string describe(const std::string& buffer, const NotFinite& found) {
+  const std::string what = buffer == kParameters   ? "parameter "
+                           : buffer == kStatistics ? "running statistic "
+                           : buffer == kGradients  ? "the gradient of "
+                                                   : "the optimiser's '" + buffer + "' of ";
+  return what + quote(found.name) + (std::isnan(found.value) ? " NaN" : " infinite");
 }
 
 NamedTensors take_apart(const Parameters& parameters, const float* flat) {

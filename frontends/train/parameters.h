@@ -2,10 +2,14 @@
 // kernel over it, what is sent to other processes a range of it.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frontends/onnx/model.h"
+#include "frontends/train/job.h"
 #include "runtime/core/host_tensor.h"
 #include "runtime/core/result.h"
 
@@ -31,13 +35,19 @@ struct Parameters {
 struct Trained {
   Parameters parameters;
   Parameters statistics;  // means and variances of BatchNormalization nodes; may be empty
-  std::string note;       // what of the model may surprise who trains it; may be empty
+  // Float initialisers that are not trained, by what they are instead (left_alone.h).
+  std::map<std::string_view, std::vector<std::string>> left_alone;
+  std::string note;  // what of the model may surprise who trains it; may be empty
 };
-// The float initialisers whose names match one of the patterns, in the order of names, other than
-// statistics, which are found by their use. Scalars and settings of nodes (a Dropout's ratio, bounds of a
-// Clip) are taken only where a pattern is their very name. Errors: a pattern that matches none, or has no * or ? and
-// is a statistic's name; a parameter of another element type than f32; a statistic that is scale or bias, too.
-Result<Trained> find_trained(const OnnxModel& model, const std::vector<std::string>& patterns);
+// "trains 3 parameters of 29 elements: f.bias, f.weight, t; left alone: buffers (mean, std), 14 constants"
+std::string summary(const Trained& trained);
+
+// The float initialisers whose names match a pattern of the job's `parameters` and none of its `exclude`, in the order
+// of names, other than statistics, which are found by their use. What is left alone by default (left_alone.h) is taken
+// only where a pattern is its very name. Errors: a pattern that matches none, or has no * or ? and is a statistic's
+// name; a parameter of another element type than f32, or whose elements are not all finite; a statistic that is scale
+// or bias, too.
+Result<Trained> find_trained(const OnnxModel& model, const Job& job);
 
 // A parameter's elements, row-major, into its part of a flat buffer, and out of it.
 void put(const Parameter& p, const float* values, float* flat);
@@ -45,6 +55,17 @@ void get(const Parameter& p, const float* flat, float* values);
 
 // The buffer as the model's initialisers say.
 HostTensor initial_values(const OnnxModel& model, const Parameters& parameters);
+
+// The first element of a flat buffer that is an infinity or NaN: what it is, and whose. Nothing: all are finite.
+struct NotFinite {
+  std::string name;
+  float value = 0;
+};
+std::optional<NotFinite> find_not_finite(const Parameters& parameters, const float* flat);
+// "the gradient of 'w' nan", by the name of the buffer (step_update.h).
+std::string describe(const std::string& buffer, const NotFinite& found);
+// Is there an infinity or NaN?
+bool all_finite(const float* values, int64_t count);
 
 // Each parameter's part of a flat buffer, as a tensor of its own.
 NamedTensors take_apart(const Parameters& parameters, const float* flat);

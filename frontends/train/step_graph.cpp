@@ -123,7 +123,7 @@ class StepBuilder {
     const V share = gradient * (1.0 / static_cast<double>(job_.accumulate)),
             is_first = ir::apply("equal", part, part.number(0)),
             average = ir::where(is_first, share, before + share);
-    std::vector<Updated> updated{{{kGradients, &parameters_}, before.id, average.id}};
+    std::vector<Updated> updated{{{kGradients, &parameters_}, before.id, watched(n, average.id)}};
     if (has_statistics()) updated.push_back(updated_statistics(n));
     set_updates(step_.graph, std::move(inputs), updated);
     return build_update();
@@ -145,7 +145,7 @@ class StepBuilder {
     return {};
   }
   Updated updated_statistics(StepNodes& n) {
-    for (ValueId& v : running_) v = training_.updated.at(v);
+    for (ValueId& v : running_) v = watched(n, training_.updated.at(v));
     return {{kStatistics, &statistics_}, flat_statistics_, join(n, statistics_, running_)};
   }
   // Do steps change statistics? Else they are constants.

@@ -6,9 +6,12 @@ namespace tilewright::train {
 
 using ir::V;
 
-// As torch.nn.utils.clip_grad_value_ and clip_grad_norm_ do.
+ir::ValueId watched(StepNodes& n, ir::ValueId v) { return n.op("watched", {v}); }
+
+// As torch.nn.utils.clip_grad_value_ and clip_grad_norm_ do, but that an infinite element becomes NaN by inf - inf:
+// the update then is not finite either, and ends the run. Of others, the factor is 1.
 static V clipped(const OptimizerJob& o, V g) {
-  if (o.clip_value > 0) g = ir::limit(g, -o.clip_value, o.clip_value);
+  if (o.clip_value > 0) g = ir::limit(g, -o.clip_value, o.clip_value) * (1.0 + (g - g));
   if (o.clip_norm == 0) return g;
   const V norm = ir::apply("sqrt", ir::reduce("reduce_sum", g * g, {0}));
   return g * ir::apply("min", norm.number(1), o.clip_norm / (norm + 1e-6));
@@ -28,8 +31,11 @@ Result<std::vector<Updated>> add_update(StepNodes& n, const Job& job, const Para
   }
   const Update update = optimizer.update(o, {lr, step, *decay, members}, {n, parameters},
                                          clipped(o, gradients), buffers);
-  updated[0].value = update.parameters.id;
-  for (size_t k = 0; k < update.state.size(); ++k) updated[k + 1].value = update.state[k].id;
+  updated[0].value = watched(n, update.parameters.id);
+  for (size_t k = 0; k < update.state.size(); ++k) {
+    const ir::ValueId v = update.state[k].id;
+    updated[k + 1].value = updated[k + 1].state.name == optimizer.overflows ? watched(n, v) : v;
+  }
   return updated;
 }
 

@@ -21,14 +21,18 @@ struct State {
   std::string name;           // parameters, statistics, or one of the optimiser's buffers
   const Parameters* members;  // what lies in it
 };
+// The value, whose elements the run checks: an infinity or NaN among them is a failure of the step (Session::
+// met_not_finite), of which the states tell where it lies.
+ir::ValueId watched(StepNodes& n, ir::ValueId v);
 // A state that the graph updates: its input, and the value that this is afterwards.
 struct Updated {
   State state;
   ir::ValueId input, value;
 };
 
-// Parameters and the optimiser's buffers, whose inputs are new ones of the graph. lr: f32, step: i64,
-// scalars. Errors: a pattern of optimizer.no_decay that matches no parameter.
+// Parameters and the optimiser's buffers, whose inputs are new ones of the graph. Those are watched in which every
+// infinity and NaN of a gradient or a buffer shows (Optimizer::overflows). lr: f32, step: i64, scalars. Errors: a
+// pattern of optimizer.no_decay that matches no parameter.
 Result<std::vector<Updated>> add_update(StepNodes& n, const Job& job, const Parameters& members,
                                         ir::V lr, ir::V step, ir::ValueId parameters,
                                         ir::V gradients);

@@ -31,7 +31,7 @@ class Run {
     TW_RETURN_IF_ERROR(keep_last());
     if (!end_.stopped && !job_.trained.empty())
       TW_RETURN_IF_ERROR(
-          write_with_initializers(job_.model, trainer_.initializers(), job_.trained));
+          write_trained(job_.model, trainer_.initializers(), trainer_.outputs(), job_.trained));
     return end_;
   }
 
@@ -93,13 +93,10 @@ class Run {
         static_cast<double>(job_.batch) * 1e9 / static_cast<double>(now_nanoseconds() - since);
     if (line.step == 0 && !job_.gradients.empty())
       TW_RETURN_IF_ERROR(write_npz(job_.gradients, trainer_.gradients()));
-    TW_RETURN_IF_ERROR(evaluate(line));
+    const Status finite = check_finite(line);
+    if (finite.ok()) TW_RETURN_IF_ERROR(evaluate(line));
     TW_RETURN_IF_ERROR(log_->write(line));
-    // Such a state is none to go on from.
-    if (!std::isfinite(line.loss))
-      return invalid(
-          "the loss of step " + std::to_string(line.step) + " is " + std::to_string(line.loss),
-          job_.file.string());
+    TW_RETURN_IF_ERROR(finite);
     end_.loss = line.loss;
     if (folder_) TW_RETURN_IF_ERROR(folder_->status());
     if (folder_ && trainer_.steps_done() % job_.checkpoint.every == 0) TW_RETURN_IF_ERROR(save());
@@ -107,6 +104,13 @@ class Run {
     return {};
   }
 
+  // Else the state is none to go on from, or to be written.
+  Status check_finite(const LogLine& line) const {
+    if (std::isfinite(line.loss)) return trainer_.check_finite();
+    return invalid("the loss of step " + std::to_string(line.step) + " is " +
+                       (std::isnan(line.loss) ? "nan" : std::to_string(line.loss)),
+                   job_.file.string());
+  }
   Status evaluate(LogLine& line) {
     const EvaluationJob& e = job_.evaluation;
     const int64_t done = line.step + 1;

@@ -2,6 +2,7 @@
 #include "frontends/train/trainer.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "frontends/train/job_essentials.h"
 #include "frontends/train/schedule.h"
@@ -16,14 +17,18 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const CompileOp
 }
 
 Status Trainer::prepare(const CompileOptions& compile, int threads) {
-  TW_ASSIGN(const std::unique_ptr<OnnxModel> model, open_model(job_.model.string(), true));
+  TW_ASSIGN(const std::unique_ptr<OnnxModel> model,
+            open_model(job_.model.string(), ModelUse::kTraining));
   model_hash_ = hash_of(*model);
-  TW_ASSIGN(trained_, find_trained(*model, job_.parameters));
+  TW_ASSIGN(outputs_, written_outputs(*model, job_));
+  TW_RETURN_IF_ERROR(check_outputs(job_.model, outputs_));
+  TW_ASSIGN(trained_, find_trained(*model, job_));
   TW_ASSIGN(StepGraph step, build_step(*model, trained_, job_));
   TW_ASSIGN(data_, open_dataset(job_.data, step.wanted));
   TW_ASSIGN(Order order, Order::create(job_, data_->size()));
   TW_ASSIGN(batches_, Batches::create(*data_, std::move(order), job_.part()));
   states_ = std::move(step.states);
+  transposed_copies_ = model->graph.transposed_copies;
   TW_ASSIGN(tensors_, step_tensors(*model, job_, trained_, states_));
   const int64_t since = now_nanoseconds();
   TW_RETURN_IF_ERROR(add_program(std::move(step.graph), data_->columns().size(), compile, threads));
@@ -66,6 +71,7 @@ Result<double> Trainer::run_part(int64_t n) {
   std::copy(batch.ids.begin(), batch.ids.end(), tensor("sample_ids").data_as<int64_t>());
   *tensor("part").data_as<int64_t>() = n;
   TW_RETURN_IF_ERROR(p.session->run(p.inputs, p.outputs));
+  suspect_ |= p.session->met_not_finite();
   return static_cast<double>(*tensor("loss").data_as<float>());
 }
 
@@ -73,18 +79,42 @@ Result<double> Trainer::step() {
   *tensor("step").data_as<int64_t>() = step_;
   *tensor("lr").data_as<float>() = static_cast<float>(learning_rate(job_, step_));
   double loss = 0;
+  suspect_ = false;
   for (int64_t n = 0; n < job_.accumulate; ++n) {
     TW_ASSIGN(const double of_part, run_part(n));
     loss += of_part;
   }
-  if (programs_.size() > 1)
+  if (programs_.size() > 1) {
     TW_RETURN_IF_ERROR(programs_[1].session->run(programs_[1].inputs, programs_[1].outputs));
+    suspect_ |= programs_[1].session->met_not_finite();
+  }
   ++step_;
   return loss / static_cast<double>(job_.accumulate);
 }
 
+// Gradients first, where they lie in memory: the others follow from them.
+Status Trainer::check_finite() const {
+  if (!suspect_) return {};
+  std::vector<StatePart> parts = state();
+  if (keeps_gradients(job_))
+    parts.insert(parts.begin(), {kGradients, &trained_.parameters, tensor(kGradients)});
+  for (const StatePart& part : parts)
+    if (const auto found = find_not_finite(*part.layout, part.flat.data_as<float>()))
+      return invalid(
+          "step " + std::to_string(step_ - 1) + " makes " + describe(part.prefix, *found),
+          job_.file.string());
+  return {};
+}
+
 NamedTensors Trainer::gradients() const {
   return take_apart(trained_.parameters, tensor(kGradients).data_as<float>());
+}
+static HostTensor transposed(const HostTensor& t) {
+  HostTensor turned(t.dtype, {t.shape[1], t.shape[0]});
+  for (int64_t i = 0; i < t.shape[0]; ++i)
+    for (int64_t k = 0; k < t.shape[1]; ++k)
+      turned.data<float>()[k * t.shape[0] + i] = t.data<float>()[i * t.shape[1] + k];
+  return turned;
 }
 NamedTensors Trainer::initializers() const {
   NamedTensors all;
@@ -92,6 +122,11 @@ NamedTensors Trainer::initializers() const {
     if (s.name == kParameters || s.name == kStatistics)
       for (auto& t : take_apart(*s.members, tensor(s.name).data_as<float>()))
         all.push_back(std::move(t));
+  NamedTensors copies;
+  for (const auto& [copy, of] : transposed_copies_)
+    for (const auto& [name, t] : all)
+      if (name == of) copies.emplace_back(copy, transposed(t));
+  std::move(copies.begin(), copies.end(), std::back_inserter(all));
   return all;
 }
 int64_t Trainer::parameter_count() const {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "frontends/compiler/compiler.h"
+#include "frontends/onnx/write_trained.h"
 #include "frontends/train/batches.h"
 #include "frontends/train/checkpoint.h"
 #include "frontends/train/data.h"
@@ -25,18 +26,24 @@ class Trainer {
                                                  int threads);
   // The next step; its loss, before the update.
   Result<double> step();
+  // Of the last step. Error: an element of a gradient or of the state is an infinity or NaN; it names the step
+  // and the tensor.
+  Status check_finite() const;
   // Of the parameters as they are now. For jobs with held-back samples.
   Result<HeldBack> evaluate() { return evaluator_->run(); }
   int64_t steps_done() const { return step_; }
   // Of the last step, before they were clipped; and what the model's initialisers are now.
   NamedTensors gradients() const;
   NamedTensors initializers() const;
+  // Of the model that is written: the job's.
+  const WrittenOutputs& outputs() const { return outputs_; }
   int64_t parameter_count() const;
   // What a step reads and writes, in place: all that it takes to go on elsewhere, with the number of
   // steps that are done. hash: of the model that was read (job_essentials.h).
   std::vector<StatePart> state() const;
   void go_on_at(int64_t step) { step_ = step; }
   const std::string& note() const { return trained_.note; }
+  std::string summary() const { return train::summary(trained_); }
   const std::string& model_hash() const { return model_hash_; }
   double compile_seconds() const { return compile_seconds_; }
   int threads() const { return session().threads(); }
@@ -67,8 +74,11 @@ class Trainer {
   std::vector<Program> programs_;         // one for the step, or one for its parts and the update
   std::unique_ptr<Evaluator> evaluator_;  // null: nothing is held back
   std::string model_hash_;
+  WrittenOutputs outputs_;
+  std::map<std::string, std::string> transposed_copies_;  // as OnnxGraph has them
   int64_t step_ = 0;
   double compile_seconds_ = 0;
+  bool suspect_ = false;  // the last step's programs met what is not finite, or seem to have
 };
 
 }  // namespace tilewright::train

@@ -12,8 +12,9 @@
 namespace tilewright::train {
 
 Result<std::vector<TunableStep>> tunable_steps(const Job& job) {
-  TW_ASSIGN(const std::unique_ptr<OnnxModel> model, open_model(job.model.string(), true));
-  TW_ASSIGN(Trained trained, find_trained(*model, job.parameters));
+  TW_ASSIGN(const std::unique_ptr<OnnxModel> model,
+            open_model(job.model.string(), ModelUse::kTraining));
+  TW_ASSIGN(Trained trained, find_trained(*model, job));
   TW_ASSIGN(StepGraph step, build_step(*model, trained, job));
   TW_ASSIGN(const std::unique_ptr<Dataset> data, open_dataset(job.data, step.wanted));
   TW_ASSIGN(Order order, Order::create(job, data->size()));

@@ -74,10 +74,10 @@ V GradientContext::sum_to(V g, ValueId v) {
   }
   // Along extents that only the run may find to be 1.
   const std::vector<Expr> wide = type(g.id).dims;
-  for (size_t d = 0; d < wide.size(); ++d)
-    if (may_repeat(to.dims[d], wide[d]))
-      return adjoint("expand", {}, to.dims, g, {dims(wide)}).to(to.dtype);
-  return g.to(to.dtype);
+  bool repeats = false;
+  for (size_t d = 0; d < wide.size(); ++d) repeats |= may_repeat(to.dims[d], wide[d]);
+  if (repeats) g = adjoint("expand", {}, to.dims, g, {dims(wide)});
+  return is_float(to.dtype) ? g.to(to.dtype) : g;
 }
 void GradientContext::add(int operand, V g) {
   if (!wants(operand)) return;

@@ -133,6 +133,7 @@ constexpr bool has_meaning(UnaryOp op, DType t) {
     case UnaryOp::kRoundEven:
     case UnaryOp::kTrunc:
     case UnaryOp::kRounded:
+    case UnaryOp::kWatched:
     case UnaryOp::kIsNan:
     case UnaryOp::kIsInf: return t != DType::kBool;
     case UnaryOp::kNot: return !is_float(t);
@@ -294,6 +295,7 @@ inline double transcendental(UnaryOp op, double x) {
     case UnaryOp::kRoundEven:
     case UnaryOp::kTrunc:
     case UnaryOp::kRounded:
+    case UnaryOp::kWatched:
     case UnaryOp::kIsNan:
     case UnaryOp::kIsInf: break;
   }

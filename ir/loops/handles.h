@@ -182,6 +182,7 @@ enum class UnaryOp : uint8_t {
   kRoundEven,
   kTrunc,
   kRounded,  // x: where a sum takes it in an exact kernel (stmts.h), as it is after its rounding
+  kWatched,  // x: the run notes whether an f32 is an infinity or NaN (TwKernelContext::not_finite)
   kIsNan,
   kIsInf,
 };

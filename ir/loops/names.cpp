@@ -6,10 +6,11 @@
 namespace tilewright::ir {
 
 std::string_view name(UnaryOp op) {
-  static constexpr std::array<std::string_view, 29> kNames{
-      "neg",   "not",     "abs",   "sqrt", "exp",   "log",   "sin",     "cos",   "tan",  "asin",
-      "acos",  "atan",    "sinh",  "cosh", "tanh",  "asinh", "acosh",   "atanh", "erf",  "expm1",
-      "log1p", "sigmoid", "floor", "ceil", "round", "trunc", "rounded", "isnan", "isinf"};
+  static constexpr std::array<std::string_view, 30> kNames{
+      "neg",   "not",   "abs",     "sqrt",    "exp",   "log",     "sin",   "cos",
+      "tan",   "asin",  "acos",    "atan",    "sinh",  "cosh",    "tanh",  "asinh",
+      "acosh", "atanh", "erf",     "expm1",   "log1p", "sigmoid", "floor", "ceil",
+      "round", "trunc", "rounded", "watched", "isnan", "isinf"};
   return kNames[static_cast<size_t>(op)];
 }
 std::string_view name(BinaryOp op) {

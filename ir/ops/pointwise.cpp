@@ -17,6 +17,11 @@ Status infer_unary(InferContext& c) {
   c.set_output(0, c.type(0));
   return {};
 }
+Status infer_watched(InferContext& c) {
+  if (c.type(0).dtype != DType::kFloat32)
+    return c.error("x is " + to_string(c.type(0)) + ", expected f32");
+  return infer_unary(c);
+}
 Status infer_test(InferContext& c) {
   c.set_output(0, DType::kBool, c.type(0).dims);
   return {};
@@ -220,6 +225,13 @@ std::vector<OpDef> unary_family() {
       unary_op<UnaryOp::kCeil>("ceil", "smallest integer not below x", kZero),
       unary_op<UnaryOp::kRoundEven>("round", "nearest integer, halves to even", kZero),
       unary_op<UnaryOp::kTrunc>("trunc", "integer part", kZero),
+      [] {
+        OpDef op = unary_op<UnaryOp::kWatched>(
+            "watched", "x; the run notes whether an element is an infinity or NaN");
+        op.infer_type = infer_watched;
+        op.source = "tilewright";
+        return op;
+      }(),
       unary_op<UnaryOp::kIsNan>("is_nan", "x is NaN"),
       unary_op<UnaryOp::kIsInf>("is_inf", "x is an infinity"),
   };

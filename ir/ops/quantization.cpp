@@ -7,6 +7,8 @@
 // Products between the two are rewritten to integer arithmetic by passes/graph
 // (quantize_contractions, expand_zero_points). round_rows is dynamic quantisation: symmetric, i16,
 // one scale per row of activations.
+#include <cmath>
+
 #include "ir/formula/gradient.h"
 #include "ir/graph/compute.h"
 #include "ir/ops/families.h"
@@ -81,9 +83,30 @@ void compute_dequantize(ComputeContext& c) {
       "dequantize");
 }
 
-// By the scale; what is stored are integers.
+// Straight through (Bengio et al., "Estimating or Propagating Gradients Through Stochastic Neurons", 2013): where
+// the result is within the range of its type, rounding counts as the identity; beyond, the result does not change.
+// So do PyTorch's fake_quantize and, by the scale, LSQ (Esser et al., 2020). The derivative by the integers is one of
+// floats: only dequantize makes it.
+void gradient_of_quantize(GradientContext& c) {
+  const V x = c.in(0), dy = c.dy().to(x.dtype());
+  const V y = c.has(1) ? x / c.in(1).to(x.dtype()) : x;
+  V stored = apply("round", y);
+  if (c.has(2)) stored = stored + c.in(2).to(x.dtype());
+  const DType to = *dtype_from_name(c.view().attr_string("to"));
+  const double numbers = std::ldexp(1.0, 8 * byte_size(to)),
+               least = is_unsigned(to) ? 0 : -numbers / 2;
+  const V inside = apply("and", apply("greater_equal", stored, stored.number(least)),
+                         apply("less_equal", stored, stored.number(least + numbers - 1)));
+  const V passed = where(inside, dy, dy.number(0));
+  if (!c.has(1)) return c.add(0, passed);
+  const V by_quotient = passed / c.in(1).to(x.dtype());
+  c.add(0, by_quotient);
+  c.add(1, apply("neg", by_quotient * y));
+}
 void gradient_of_dequantize(GradientContext& c) {
   const V dy = c.dy();
+  c.add(0, dy * c.in(1).to(dy.dtype()));
+  if (!c.wants(1)) return;
   V x = c.in(0).to(dy.dtype());
   if (c.has(2)) x = x - c.in(2).to(dy.dtype());
   c.add(1, dy * x);
@@ -152,6 +175,7 @@ const std::vector<OpDef>& quantization_ops() {
        .fusion = FusionKind::kPointwise,
        .infer_type = infer_quantize,
        .compute = compute_quantize,
+       .gradient = gradient_of_quantize,
        .example = {.inputs = {{DType::kFloat32, {3, 5, 7}}, scale, zero_point},
                    .attributes = {{"to", std::string("i8")}},
                    .values = {{}, {0.02, 0.005, 0.1}, {0, 3, -7}}},

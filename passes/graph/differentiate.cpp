@@ -22,6 +22,12 @@ namespace {
 
 size_t at(ValueId v) { return static_cast<size_t>(v); }
 
+// Do integers that the node gives stand for floats, as quantised ones do, also where they are moved?
+bool gives_quantized(const Node& n) {
+  return n.op == ir::ops::quantize() || n.op == ir::ops::identity() || n.op == ir::ops::reshape() ||
+         n.op == ir::ops::transpose() || n.op == ir::ops::concat();
+}
+
 }  // namespace
 
 std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& of) {
@@ -32,7 +38,8 @@ std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& of)
     bool reads = false;
     for (ValueId v : n.inputs) reads |= v != kNone && depends[at(v)];
     for (ValueId v : n.outputs)
-      if (v != kNone && reads) depends[at(v)] = is_float(graph.value(v).type.dtype);
+      if (v != kNone && reads)
+        depends[at(v)] = is_float(graph.value(v).type.dtype) || gives_quantized(n);
   }
   return depends;
 }
@@ -115,7 +122,8 @@ Status Differentiation::pass_on(size_t k) {
   std::vector<bool> wanted;
   bool wants = false;
   for (ValueId v : node.inputs) {
-    wanted.push_back(v != kNone && active_[at(v)] && is_float(graph_.value(v).type.dtype));
+    wanted.push_back(v != kNone && active_[at(v)] &&
+                     (is_float(graph_.value(v).type.dtype) || node.regions.empty()));
     wants |= wanted.back();
   }
   if (!any || !wants) return {};

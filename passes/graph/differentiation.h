@@ -34,7 +34,7 @@ class Differentiation {
   std::vector<Error> obstacles_;
 };
 
-// By value: is it a float that depends on one of these?
+// By value: is it a float, or a quantised one, that depends on one of these?
 std::vector<bool> depends_on(const ir::Graph& graph, const std::vector<ir::ValueId>& of);
 // A tensor of one number, of that type.
 Result<ir::ValueId> filled(ir::Graph& graph, const ir::TensorType& type, double value);

@@ -115,6 +115,47 @@ TEST_F(Sequences, BranchesTakeElements) {
   expect(m.run(), 0, {1, 2}, {2, 3});
 }
 
+// Loops that append x * i to what there is, carry a tensor beside it, and scan another one out: as often as the first
+// operand says, or as long as the carried number is below a bound.
+TEST_F(Sequences, LoopsAppend) {
+  for (const bool counted : {true, false})
+    for (const int64_t trips : {1, 2, 7}) {
+      m = NodeModel();
+      const std::string x = matrix(1, 2), one = ints({1}, true),
+                        bound = ints({static_cast<double>(trips)}, true), zero = ints({0}, true);
+      m.node("SequenceEmpty", {}, {"none"});
+      auto* loop =
+          m.node("Loop", {counted ? bound : "", "", "none", zero}, {"all", "count", "scan"});
+      auto* attribute = loop->add_attribute();
+      attribute->set_name("body");
+      attribute->set_type(onnx_format::GRAPH);
+      auto* body = attribute->mutable_g();
+      body->set_name("body");
+      for (const char* input : {"i", "go", "so_far", "n"}) add_value(body->mutable_input(), input);
+      auto* nodes = body->mutable_node();
+      add_node(nodes, "CastLike", {"i", x}, {"factor"}, "");
+      add_node(nodes, "Mul", {x, "factor"}, {"row"}, "");
+      add_node(nodes, "SequenceInsert", {"so_far", "row"}, {"more"}, "");
+      add_node(nodes, "Add", {"n", one}, {"next"}, "");
+      add_node(nodes, counted ? "LessOrEqual" : "Less", {"next", bound}, {"on"}, "");
+      add_node(nodes, "Neg", {"row"}, {"negative"}, "");
+      for (const char* output : {"on", "more", "next", "negative"})
+        add_value(body->mutable_output(), output);
+      m.node("ConcatFromSequence", {"all"}, {"y"}, {{"axis", int64_t{0}}});
+      for (const char* output : {"y", "count", "scan"}) m.output(output);
+      Elements rows, negative;
+      for (int64_t i = 0; i < trips; ++i)
+        for (const int64_t k : {0, 1}) {
+          rows.push_back(static_cast<double>(i * k));
+          negative.push_back(-static_cast<double>(i * k));
+        }
+      const auto found = m.run();
+      expect(found, 0, {trips, 2}, rows);
+      expect(found, 1, {}, {static_cast<double>(trips)});
+      expect(found, 2, {trips, 1, 2}, negative);
+    }
+}
+
 TEST_F(Sequences, ErrorsNameTheRule) {
   const std::string x = matrix(4, 2), four = ints({4}, true), none = ints({0}, true),
                     two = ints({2}, true), parts = ints({1, 2}), negative = ints({5, -1});

@@ -289,6 +289,102 @@ class Dropout(Layers):
         self.assertFalse((kept == self.kept(self.IDS, {"seed": 2})).all())
 
 
+# A network as PyTorch exports it to be trained: Dropout is told to drop, BatchNormalization to take the batch. Held-back
+# samples and the model that is written have neither.
+class Inference(Layers):
+    def save(self, opset=17, inside=False):
+        node, random = helper.make_node, np.random.default_rng(3)
+        value = lambda name, shape, t=TensorProto.FLOAT: helper.make_tensor_value_info(name, t, shape)
+        constants = {"w": random.normal(size=(INS, CHANNELS)), "scale": random.uniform(0.5, 2, CHANNELS),
+                     "bias": random.normal(size=CHANNELS), "mean": random.normal(size=CHANNELS),
+                     "var": random.uniform(0.5, 2, CHANNELS), "last": random.normal(size=(CHANNELS, OUTS)),
+                     "ratio": np.array(0.4)}
+        many = ["n", "m", "v"] if opset >= 14 else ["n", "m", "v", "sm", "sv"]
+        mode = {"training_mode": 1} if opset >= 14 else {}
+        drop = [node("Dropout", ["r", "ratio", "on"], ["d", "kept"])]
+        if inside:
+            branch = lambda x: helper.make_graph([node("Dropout", [x, "ratio", "on"], ["inner"])], "branch", [],
+                                                 [value("inner", None)])
+            drop = [node("If", ["on"], ["d"], then_branch=branch("r"), else_branch=branch("h"))]
+        nodes = [node("MatMul", ["x", "w"], ["h"]),
+                 node("BatchNormalization", ["h", "scale", "bias", "mean", "var"], many, momentum=0.7, **mode),
+                 node("Relu", ["n"], ["r"]), node("Constant", [], ["on"], value=numpy_helper.from_array(np.array(True))),
+                 *drop, node("MatMul", ["d", "last"], ["y"]), node("Identity", ["m"], ["seen"]),
+                 node("SoftmaxCrossEntropyLoss", ["y", "labels"], ["loss"])]
+        graph = helper.make_graph(nodes, "to_train", [value("x", ["batch", INS]),
+                                                      value("labels", ["batch"], TensorProto.INT64)],
+                                  [value("loss", []), value("y", ["batch", OUTS]), value("seen", [CHANNELS])],
+                                  [numpy_helper.from_array(v.astype("f4"), k) for k, v in constants.items()])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8),
+                  self.path("model.onnx"))
+        self.x, self.classes = self.x[:5 * BATCH], self.classes[:5 * BATCH]
+        np.savez(self.path("data.npz"), x=self.x, labels=self.classes)
+        np.save(self.path("order.npy"), self.order % (5 * BATCH))
+
+    def run_inference(self, outputs=OUTPUT):
+        text = job_text({**MODEL, "loss": '"output"'}, {k: v for k, v in DATA.items() if k != "targets"}, SGD, outputs,
+                        evaluation={"kind": '"arrays"', "file": '"data.npz"', "every": STEPS})
+        done = self.train(text)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        trained = onnx.load(self.path("trained.onnx"))
+        onnx.checker.check_model(trained, full_check=True)
+        return trained, {i.name: numpy_helper.to_array(i).astype("f8") for i in trained.graph.initializer}
+
+    def logits(self, c):
+        h = (self.x.astype("f8") @ c["w"] - c["mean"]) / np.sqrt(c["var"] + 1e-5) * c["scale"] + c["bias"]
+        return np.maximum(h, 0) @ c["last"]
+
+    def test_held_back_samples_and_the_written_model(self):
+        for opset, inside in ((13, False), (17, False), (17, True)):
+            with self.subTest(opset=opset, inside=inside):
+                self.save(opset, inside)
+                trained, c = self.run_inference()
+                logits = self.logits(c)
+                logs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+                wanted = -logs[np.arange(5 * BATCH), self.classes].mean()
+                self.assertAlmostEqual(self.log()[-1]["held_back_loss"], wanted, delta=1e-5)
+                np.savez(self.path("in.npz"), x=self.x, labels=self.classes)
+                run = subprocess.run([OPTIONS.cli, "run", self.path("trained.onnx"), "--inputs", self.path("in.npz"),
+                                      "--outputs", self.path("out.npz")], capture_output=True, text=True, check=False)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                with np.load(self.path("out.npz")) as out:
+                    np.testing.assert_allclose(out["y"], logits, atol=1e-5)
+                    np.testing.assert_allclose(out["seen"], c["mean"], atol=1e-6)
+                    self.assertAlmostEqual(float(out["loss"]), wanted, delta=1e-5)
+                # What training needs is still there: what was written trains on.
+                os.replace(self.path("trained.onnx"), self.path("model.onnx"))
+                self.run_inference()
+
+    def test_chosen_outputs(self):
+        self.save()
+        for outputs, inputs, ops in ((["y"], ["x"], 5), (["r", "n"], ["x"], 3), (["loss"], ["x", "labels"], 6),
+                                     (["y", "seen"], ["x"], 7)):
+            text = "[" + ", ".join(f'"{o}"' for o in outputs) + "]"
+            trained, c = self.run_inference({**OUTPUT, "outputs": text})
+            self.assertEqual([o.name for o in trained.graph.output], outputs)
+            self.assertEqual([i.name for i in trained.graph.input], inputs)
+            self.assertEqual(len(trained.graph.node), ops)
+            if "y" in outputs:
+                np.savez(self.path("in.npz"), x=self.x)
+                subprocess.run([OPTIONS.cli, "run", self.path("trained.onnx"), "--inputs", self.path("in.npz"),
+                                "--outputs", self.path("out.npz")], check=True, capture_output=True)
+                with np.load(self.path("out.npz")) as out:
+                    np.testing.assert_allclose(out["y"], self.logits(c), atol=1e-5)
+            else:
+                self.assertEqual(set(c) & {"last"}, {"last"} if outputs == ["loss"] else set())
+        for text, message in (('["q"]', "no node of the model gives 'q'; its outputs are 'loss', 'y', 'seen'"),
+                              ('["y", "y"]', "output 'y' is given twice"), ('["x"]', "no node of the model gives 'x'")):
+            os.remove(self.path("log.jsonl"))
+            done = self.train(job_text({**MODEL, "loss": '"output"'}, {"kind": '"arrays"', "file": '"data.npz"'}, SGD,
+                                       {**OUTPUT, "outputs": text}))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(message, done.stderr)
+            self.assertFalse(os.path.exists(self.path("log.jsonl")))
+            open(self.path("log.jsonl"), "w", encoding="utf-8").close()
+        done = self.train(job_text(MODEL, DATA, SGD, {"log": OUTPUT["log"], "outputs": '["y"]'}))
+        self.assertIn("'output.outputs' is for the model that is written, output.model", done.stderr)
+
+
 # Weights that change where their gradients come about, and are never stored: the same bits as of stored ones.
 class Updates(Training):
     OPTIMIZERS = ({"name": '"sgd"', "lr": 0.1}, {"name": '"sgd"', "lr": 0.01, "momentum": 0.9, "nesterov": "true"},

@@ -25,7 +25,9 @@ inline std::ostream& operator<<(std::ostream& out, const GradientCase& c) {
   return out << c.name();
 }
 
-// The example of each operator that has a rule, and shapes with extents of 1 and primes.
+// Is its gradient not the derivative, but one that passes through its rounding (straight_through_test.cpp)?
+bool is_straight_through(std::string_view op);
+// The example of each other operator that has a rule, and shapes with extents of 1 and primes.
 std::vector<GradientCase> gradient_cases();
 
 }  // namespace tilewright

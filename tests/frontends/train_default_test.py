@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Which initialisers are trained where a job names none: those that the metadata of PyTorch's exporter call
+parameters; without metadata, all but what is surely no parameter. And tensors that exporters merged or folded."""
+import random
+import re
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from training import BATCH, INS, OUTS, Training, main
+
+KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
+SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
+FOLDED = "pkg.onnxscript.optimizer.folded_from"
+CALL = "pkg.torch.onnx.fx_node"
+node = helper.make_node
+
+
+def add_metadata(message, key, value):
+    entry = message.metadata_props.add()
+    entry.key, entry.value = key, value
+
+
+class Default(Training):
+    # y = ((x @ w + b) + all others that are f32) @ ones, as far as they have OUTS columns or one.
+    def save(self, nodes, constants, producer="", kinds=None, folded=None, signature="", calls=None):
+        """kinds, folded: metadata of initialisers, by name; calls: of nodes, by their first output."""
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph(
+            nodes, "network", [value("x", TensorProto.FLOAT, ["batch", INS])],
+            [value("y", TensorProto.FLOAT, ["batch", OUTS])],
+            [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()])
+        for key, of in ((KIND, kinds or {}), (FOLDED, folded or {})):
+            for name, text in of.items():
+                info = value(name, TensorProto.FLOAT, None)
+                add_metadata(info, key, text)
+                graph.value_info.append(info)
+        if signature:
+            add_metadata(graph, SIGNATURE, signature)
+        for n in graph.node:
+            if calls and n.output[0] in calls:
+                add_metadata(n, CALL, calls[n.output[0]])
+        model = helper.make_model(graph, producer_name=producer, ir_version=10,
+                                  opset_imports=[helper.make_opsetid("", 18)])
+        onnx.save(model, self.path("model.onnx"))
+
+    def run_job(self, top=None, **more):
+        done = self.train(self.job(top, **more))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with np.load(self.path("gradients.npz")) as found:
+            return set(found.files), done.stdout
+
+    def trained(self):
+        return {i.name: numpy_helper.to_array(i) for i in onnx.load(self.path("trained.onnx")).graph.initializer}
+
+    def constants(self, more):
+        return {"w": self.w, "b": self.b, **more}
+
+    @staticmethod
+    def sum_of(names):
+        nodes, last = [node("Gemm", ["x", "w", "b"], ["sum"])], "sum"
+        for k, name in enumerate(names):
+            out = f"sum{k}" if k + 1 < len(names) else "y"
+            nodes.append(node("Add", [last, name], [out]))
+            last = out
+        return nodes
+
+    def test_the_metadata_say_what_is_a_parameter(self):
+        rolls = random.Random(2)
+        for _ in range(12):
+            random_numbers = np.random.default_rng(rolls.randrange(1000))
+            shapes = {f"t{k}": rolls.choice([(), (1,), (OUTS,), (1, OUTS)]) for k in range(rolls.randrange(1, 9))}
+            values = {k: random_numbers.normal(size=s).astype("f4") for k, s in shapes.items()}
+            kinds = {k: rolls.choice(["PARAMETER", "BUFFER", "CONSTANT_TENSOR"]) for k in (*shapes, "w", "b")}
+            kinds["w"] = "PARAMETER"
+            # Some have no metadata: the exporter made them of others, or of nothing.
+            folded = {}
+            for name in shapes:
+                if rolls.random() < 0.4:
+                    sources = rolls.sample(["'lost.weight'", "'lost.buffer'", "'val_3'"], rolls.randrange(0, 3))
+                    kinds.pop(name)
+                    if sources:
+                        folded[name] = f"[{', '.join(sources)}]"
+            signature = ("\n# inputs\np_lost_weight: PARAMETER target='lost.weight'\n"
+                         "b_lost_buffer: BUFFER target='lost.buffer' persistent=True\nx: USER_INPUT\n")
+            wanted = {k for k, v in kinds.items() if v == "PARAMETER"}
+            wanted |= {k for k, v in folded.items() if "lost.weight" in v}
+            self.save(self.sum_of(list(shapes)), self.constants(values), kinds=kinds, folded=folded,
+                      signature=signature)
+            found, said = self.run_job()
+            self.assertEqual(found, wanted, (kinds, folded))
+            elements = sum(int(np.prod(self.constants(values)[k].shape)) for k in wanted)
+            self.assertIn(f"trains {len(wanted)} parameters of {elements} elements: ", said)
+            for name, value in values.items():
+                (self.assertTrue if name in wanted else self.assertFalse)(
+                    (self.trained()[name] != value).any(), name)
+
+    def test_what_looks_like_no_parameter_without_metadata(self):
+        steps, rates = np.arange(8)[:, None], 1 / 100 ** (np.arange(0, 6, 2) / 6)
+        angles = steps * rates
+        interleaved = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(8, 6)
+        mask = np.triu(np.full((OUTS, OUTS), -np.inf), 1)
+        draws = np.random.default_rng(5)
+        first = [node("Gemm", ["x", "w", "b"], ["h"])]
+        total = lambda name: [node("ReduceSum", [name], ["s"], keepdims=0), node("Add", ["h", "s"], ["y"])]
+        softmax = [node("Softmax", ["t"], ["p"]), *total("p")]
+        for what, value, rest in (
+                ("masks", mask, softmax), ("masks", np.where(np.isinf(mask), -1e9, 0), softmax),
+                ("masks", np.tril(np.ones((4, 4))), total("t")),
+                ("tables", interleaved, total("t")),
+                ("tables", np.concatenate([np.sin(angles), np.cos(angles)], -1), total("t")),
+                ("tables", rates, [node("Sin", ["t"], ["p"]), *total("p")]) if len(rates) > 3 else
+                ("tables", np.arange(5) * 0.3, total("t")),
+                ("tables", np.array([[10, 13], [16, 30], [33, 23.5]]), total("t")),
+                ("what no gradient reaches", draws.normal(size=3),
+                 [node("Less", ["h", "t"], ["c"]), node("Where", ["c", "h", "b"], ["y"])]),
+                ("what shapes depend on", np.array([3.0]),
+                 [node("Concat", ["one", "t"], ["scales"], axis=0), node("Cast", ["scales"], ["shape"], to=7),
+                  node("Expand", ["b", "shape"], ["e"]), node("ReduceMean", ["e"], ["m"], keepdims=0),
+                  node("Add", ["h", "m"], ["y"])]),
+                ("settings of nodes", np.array(0.3), [node("Clip", ["h", "t"], ["y"])])):
+            with self.subTest(what=what, value=value):
+                self.save(first + rest, self.constants({"t": value.astype("f4"), "one": np.array([2], "f4")}
+                                                       if rest[0].op_type == "Concat" else {"t": value.astype("f4")}),
+                          producer="pytorch")
+                found, said = self.run_job()
+                self.assertEqual(found, {"w", "b"})
+                self.assertRegex(said, f"left alone: .*{what} \\(('one', )?'t'\\)")
+        for value in (np.array(0.7), draws.normal(size=(4, 4)), np.zeros(5), np.ones((2, 3)), draws.uniform(size=6)):
+            self.save(first + total("t"), self.constants({"t": value.astype("f4")}), producer="pytorch")
+            self.assertEqual(self.run_job()[0], {"w", "b", "t"}, value)
+        # By its very name everything is.
+        self.save(first + total("t"), self.constants({"t": interleaved.astype("f4")}), producer="pytorch")
+        self.assertEqual(self.run_job({"parameters": '["*", "t"]'})[0], {"w", "b", "t"})
+
+    def test_sines_and_cosines_apart_and_what_inputs_are_normalised_by(self):
+        angles = np.random.default_rng(1).uniform(0, 6, (4, 3))
+        self.save([node("Sub", ["x", "mean"], ["a"]), node("Div", ["a", "std"], ["n"]),
+                   node("Gemm", ["n", "w", "b"], ["h"]), node("Mul", ["cos", "gain"], ["c"]),
+                   node("Add", ["c", "sin"], ["r"]), node("ReduceSum", ["r"], ["s"], keepdims=0),
+                   node("Add", ["h", "s"], ["y"])],
+                  self.constants({"mean": np.full(INS, 0.45, "f4"), "std": np.linspace(0.2, 0.3, INS, dtype="f4"),
+                                  "cos": np.cos(angles).astype("f4"), "sin": np.sin(angles).astype("f4"),
+                                  "gain": np.array(0.3, "f4")}), producer="pytorch")
+        found, said = self.run_job()
+        self.assertEqual(found, {"w", "b", "gain"})
+        self.assertIn("tables ('cos', 'sin')", said)
+        self.assertIn("what inputs are normalised by ('mean', 'std')", said)
+
+    def test_exclude(self):
+        names = ["net.0.bias", "net.1.bias", "other"]
+        values = {k: np.random.default_rng(3).normal(size=OUTS).astype("f4") for k in names}
+        self.save(self.sum_of(names), self.constants(values))
+        for exclude, wanted in (('["net.*"]', {"w", "b", "other"}), ('["?", "other"]', set(names[:2])),
+                                ('["net.1.bias"]', {"w", "b", "net.0.bias", "other"})):
+            self.assertEqual(self.run_job({"exclude": exclude})[0], wanted)
+        self.assertEqual(self.run_job({"exclude": '["net.*"]', "parameters": '["net.1.*", "w"]'})[0], {"w"})
+        for top, message in (({"exclude": '["q*"]'}, "no float initialiser of the model matches `exclude`'s 'q*'"),
+                             ({"exclude": '["*"]'}, "`exclude` leaves no parameter to train"),
+                             ({"exclude": '"b"'}, "exclude")):
+            done = self.train(self.job(top))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(message, done.stderr)
+        self.save(self.sum_of(["buffer"]), self.constants({"buffer": values["other"]}),
+                  kinds={"w": "PARAMETER", "b": "PARAMETER", "buffer": "BUFFER"})
+        done = self.train(self.job({"parameters": '["w", "buf*"]'}))
+        self.assertIn("matches 'buf*' but 'buffer', of the buffers, which are trained only by their full names",
+                      done.stderr)
+
+    # Two normalisations, whose scales and biases a fresh network has alike: as one file that has all four, and as one
+    # where the exporter left one of each.
+    def test_what_the_exporter_merged_is_trained_apart(self):
+        target = {"a.weight": "p_a_weight", "a.bias": "p_a_bias", "z.weight": "p_z_weight", "z.bias": "p_z_bias"}
+        signature = "".join(f"{p}: PARAMETER target='{t}'\n" for t, p in target.items()) + \
+            "p_w: PARAMETER target='w'\np_b: PARAMETER target='b'\nx: USER_INPUT\n"
+        call = lambda x, m: (f"%layer_norm_{m} : [num_users=1] = call_function[target=torch.ops.aten.layer_norm]"
+                             f"(args = (%{x}, [3], %p_{m}_weight, %p_{m}_bias, 1e-05), kwargs = {{}})")
+        calls = {"n": call("linear", "a"), "y": call("gelu", "z"), "h": "%linear : call_function(args = (%x, %p_w, %p_b))"}
+
+        def nodes(m):
+            return [node("Gemm", ["x", "w", "b"], ["h"]), node("LayerNormalization", ["h", "a.weight", "a.bias"], ["n"]),
+                    node("Tanh", ["n"], ["g"]), node("LayerNormalization", ["g", f"{m}.weight", f"{m}.bias"], ["y"])]
+        one, none = np.ones(OUTS, "f4"), np.zeros(OUTS, "f4")
+        left = []
+        for m in "za":
+            self.save(nodes(m), self.constants({"a.weight": one, "a.bias": none,
+                                                **({"z.weight": one, "z.bias": none} if m == "z" else {})}),
+                      producer="pytorch", signature=signature, calls=calls,
+                      kinds={k: "PARAMETER" for k in ("w", "b", "a.weight", "a.bias")})
+            found, _ = self.run_job()
+            self.assertEqual(found, {"w", "b", *target})
+            left.append((self.log(), {k: v.tobytes() for k, v in self.trained().items()}))
+        self.assertEqual(left[0], left[1])
+        # Called twice, a layer is one.
+        self.save(nodes("a"), self.constants({"a.weight": one, "a.bias": none}), producer="pytorch", signature=signature,
+                  calls={**calls, "y": call("gelu", "a")}, kinds={"a.weight": "PARAMETER"})
+        self.assertEqual(self.run_job()[0], {"w", "b", "a.weight", "a.bias"})
+
+    # A weight that a network shares, and its transpose, which exporters compute beforehand.
+    def test_a_transposed_copy_stays_the_same_weight(self):
+        shared = np.random.default_rng(6).normal(0, 0.3, (INS, OUTS)).astype("f4")
+        for copy, folded, kinds in (("onnx::MatMul_9", None, None),
+                                    ("val_9", {"val_9": "['shared']"}, {"shared": "PARAMETER", "b": "PARAMETER"})):
+            weights = {"shared": shared, copy: shared.T.copy(), "b": self.b}
+            self.save([node("MatMul", ["x", "shared"], ["h"]), node("MatMul", ["h", copy], ["back"]),
+                       node("MatMul", ["back", "shared"], ["again"]), node("Add", ["again", "b"], ["y"])],
+                      weights, producer="pytorch", folded=folded, kinds=kinds)
+            self.assertEqual(self.run_job()[0], {"shared", "b"})
+            trained = self.trained()
+            self.assertTrue((trained["shared"] != shared).any())
+            np.testing.assert_array_equal(trained[copy], trained["shared"].T)
+
+    def test_scalars_of_other_exporters(self):
+        for producer, wanted in (("pytorch", True), ("", True), ("tf2onnx", False)):
+            self.save(self.sum_of(["t"]), self.constants({"t": np.array(0.5, "f4")}), producer=producer)
+            found, said = self.run_job()
+            self.assertEqual("t" in found, wanted)
+            self.assertEqual(bool(re.search(r"scalars \('t'\)", said)), not wanted)
+
+    def test_labels_of_floats(self):
+        for op, scores in (("SoftmaxCrossEntropyLoss", "h"), ("NegativeLogLikelihoodLoss", "h")):
+            self.save([node("Gemm", ["x", "w", "b"], ["h"]), node("Sigmoid", ["h"], ["soft"]),
+                       node(op, [scores, "soft"], ["y"], name="loss")], self.constants({}))
+            done = self.train(self.job({"loss": '"output"'}))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"node 'loss' ({op})", done.stderr)
+            self.assertIn(f"labels are f32[{BATCH}, {OUTS}]", done.stderr)
+
+
+if __name__ == "__main__":
+    main()
