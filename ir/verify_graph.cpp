@@ -225,13 +225,13 @@ class GraphVerifier {
     row_major(n.inputs[1]);
     if (!in_range(n.inputs[0]) || !in_range(n.outputs[0])) return;
     const Value &from = g_.value(n.inputs[0]), &to = g_.value(n.outputs[0]);
-    require(from.layout == to.layout ||
-                (fits(from) && fits(to) && from.type.rank() == to.type.rank() &&
-                 is_same_order(from.layout, to.layout, from.type)),
-            [&] {
-              return name_of(n.outputs[0]) + " is laid out as " + to_text(to.layout) + ", expected " +
-                     to_text(from.layout) + " as " + name_of(n.inputs[0]) + ", in whose memory it lies";
-            });
+    require(
+        from.layout == to.layout || (fits(from) && fits(to) && from.type.rank() == to.type.rank() &&
+                                     is_same_order(from.layout, to.layout, from.type)),
+        [&] {
+          return name_of(n.outputs[0]) + " is laid out as " + to_text(to.layout) + ", expected " +
+                 to_text(from.layout) + " as " + name_of(n.inputs[0]) + ", in whose memory it lies";
+        });
   }
   void operands(const Node& n) {
     const auto& defs = n.op->operands;

@@ -125,8 +125,8 @@ void ProgramVerifier::call(const CallInstruction& x) {
     const TensorType stored{k.params[p]->dtype, k.params[p]->shape};
     if (k.params[p]->layout != at(x.buffers[p]).layout &&
         !is_same_order(k.params[p]->layout, at(x.buffers[p]).layout, stored))
-      report(who(x.buffers[p]) + ", " + layout_text(at(x.buffers[p]).layout) + ", is given to " + param +
-             ", " + layout_text(k.params[p]->layout));
+      report(who(x.buffers[p]) + ", " + layout_text(at(x.buffers[p]).layout) + ", is given to " +
+             param + ", " + layout_text(k.params[p]->layout));
     const auto elements = as_int(at(x.buffers[p]).elements);
     if (elements && std::count(extents.begin(), extents.end(), -1) == 0 &&
         storage_elements(k.params[p]->layout, extents) != *elements)

@@ -31,10 +31,10 @@ bool is_permutation(const std::vector<int>& dims, int rank) {
   return dims.size() == seen.size();
 }
 bool is_part(const ProgramBuffer& view, const ProgramBuffer& whole) {
-  const auto own = strides_of(view.type, view.layout),
-             outer = strides_of(whole.type, whole.layout);
+  const auto own = strides_of(view.type, view.layout), outer = strides_of(whole.type, whole.layout);
   const auto rank = view.type.dims.size();
-  if (!own || !outer || view.view.dims.size() != rank || view.view.steps.size() != rank) return false;
+  if (!own || !outer || view.view.dims.size() != rank || view.view.steps.size() != rank)
+    return false;
   for (size_t d = 0; d < rank; ++d) {
     const int along = view.view.dims[d];
     if (along < 0 || along >= whole.type.rank()) return false;
@@ -53,7 +53,8 @@ bool agrees(const ProgramBuffer& view, const ProgramBuffer& whole) {
       return found && is_same(*found, view.layout, view.type);
     }
     case ViewMap::Kind::kTransposed: {
-      if (!is_permutation(view.view.dims, whole.type.rank()) || view.type.rank() != whole.type.rank())
+      if (!is_permutation(view.view.dims, whole.type.rank()) ||
+          view.type.rank() != whole.type.rank())
         return false;
       const std::vector<int64_t> perm(view.view.dims.begin(), view.view.dims.end());
       return is_same(transposed_layout(whole.layout, perm), view.layout, view.type);
@@ -62,9 +63,7 @@ bool agrees(const ProgramBuffer& view, const ProgramBuffer& whole) {
   }
   return false;
 }
-std::string shown(const ProgramBuffer& b) {
-  return to_text(b.type) + " " + layout_text(b.layout);
-}
+std::string shown(const ProgramBuffer& b) { return to_text(b.type) + " " + layout_text(b.layout); }
 
 }  // namespace
 

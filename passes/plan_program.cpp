@@ -160,7 +160,8 @@ int32_t Planner::packed_constant(GraphPlan& g, ValueId v, const Layout& layout) 
 
 // Once in a block.
 void Planner::require(GraphPlan& g, RequireInstruction r) {
-  if (g.required.insert(to_text(r.a) + " " + std::string(name(r.relation)) + " " + to_text(r.b)).second)
+  if (g.required.insert(to_text(r.a) + " " + std::string(name(r.relation)) + " " + to_text(r.b))
+          .second)
     push(g, std::move(r));
 }
 // Of the graph's requirements those whose symbols have their values by now.

@@ -86,10 +86,11 @@ class PlainAccesses : public Visitor {
 Graph collect_requirements(Graph graph) {
   for (const Node& n : graph.nodes)
     for (Requirement& r : ir::requirements_of(graph, n)) {
-      const bool known = std::any_of(
-          graph.requirements.begin(), graph.requirements.end(), [&](const Requirement& other) {
-            return r.relation == other.relation && same_expr(r.a, other.a) && same_expr(r.b, other.b);
-          });
+      const bool known = std::any_of(graph.requirements.begin(), graph.requirements.end(),
+                                     [&](const Requirement& other) {
+                                       return r.relation == other.relation &&
+                                              same_expr(r.a, other.a) && same_expr(r.b, other.b);
+                                     });
       if (!known) graph.requirements.push_back(std::move(r));
     }
   return graph;

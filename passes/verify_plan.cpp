@@ -71,7 +71,8 @@ class VerifyPlan {
     const Value &value = g_.graph.value(v), &whole = g_.graph.value(p.in);
     if (value.type.dtype != whole.type.dtype) report(v, "lies among elements of another type");
     if (p.offset && offset_of(value, whole, p) != p.offset)
-      report(v, "has another order in memory than " + name_of(g_.graph, p.in) + ", in which it lies");
+      report(v,
+             "has another order in memory than " + name_of(g_.graph, p.in) + ", in which it lies");
   }
   void check_order() {
     std::map<ValueId, size_t> made;

@@ -80,8 +80,8 @@ enum class Op : uint8_t {
                   // point into, the largest of index + extent as u64: an error of the node
                   // `message` where that is twice the extent or more. `index`: the dimension of the
                   // first
-  kRequire,       // an error, `message` and the two extents, when scalars[0] is not scalars[1]; with
-                  // index 1, when it is larger; with 2, when they are not equal and neither is 1
+  kRequire,  // an error, `message` and the two extents, when scalars[0] is not scalars[1]; with
+             // index 1, when it is larger; with 2, when they are not equal and neither is 1
 };
 struct Instruction {
   // Which of the fields below count, and how, follows from the operation (see Op).

@@ -215,12 +215,12 @@ Status check_extents(const Instruction& instruction, std::span<const int64_t> sy
   const std::optional<int64_t> a = evaluate(instruction.scalars[0], symbols),
                                b = evaluate(instruction.scalars[1], symbols);
   const bool at_most = instruction.index == 1, broadcast = instruction.index == 2;
-  if (!a || !b || *a == *b || (at_most && *a < *b) || (broadcast && (*a == 1 || *b == 1))) return {};
-  return invalid(
-      instruction.message + " are " + std::to_string(*a) + " and " + std::to_string(*b) +
-      (at_most     ? ", expected the first to be at most the second"
-       : broadcast ? ", expected them to be equal or one of them to be 1"
-                   : ", expected them to be equal"));
+  if (!a || !b || *a == *b || (at_most && *a < *b) || (broadcast && (*a == 1 || *b == 1)))
+    return {};
+  return invalid(instruction.message + " are " + std::to_string(*a) + " and " + std::to_string(*b) +
+                 (at_most     ? ", expected the first to be at most the second"
+                  : broadcast ? ", expected them to be equal or one of them to be 1"
+                              : ", expected them to be equal"));
 }
 
 }  // namespace tilewright

@@ -4,8 +4,8 @@
 
 #include "runtime/arena.h"
 #include "runtime/executable.h"
-#include "runtime/variant_facts.h"
 #include "runtime/size_expr.h"
+#include "runtime/variant_facts.h"
 
 namespace tilewright {
 

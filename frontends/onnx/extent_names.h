@@ -57,7 +57,8 @@ class ExtentNames {
   std::set<std::string> apart_;  // each of their occurrences is a symbol of its own
   std::map<std::string, ir::Expr> variables_;
   ir::VarMap values_;  // of variables that are no symbols any more
-  std::map<std::string, std::string> solved_;  // of those that are names of the model: what they are
+  std::map<std::string, std::string>
+      solved_;  // of those that are names of the model: what they are
 };
 
 }  // namespace tilewright::onnx

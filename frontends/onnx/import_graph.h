@@ -37,7 +37,7 @@ struct ImportOptions {
   std::map<std::string, Shape> input_shapes;  // by input name: extents that replace its dimensions
   std::map<std::string, int64_t> symbols;     // by symbol name
   std::map<std::string, ir::ConstantRef>
-      input_values;          // small integer inputs whose value is fixed (shape operands)
+      input_values;  // small integer inputs whose value is fixed (shape operands)
   // Extents of inputs that meet in broadcasting and are not known to be equal. kEqual: they are taken for
   // that, and no run with others gets by. kOpen: one of them may turn out to be 1.
   enum class Broadcast : uint8_t { kEqual, kOpen } broadcast = Broadcast::kEqual;

@@ -224,8 +224,7 @@ class Loop {
       const ValueId any = n_.op("greater", {s.trips, n_.scalar(0, DType::kInt64)});
       condition = condition == kNone ? any : n_.op("and", {any, condition});
     }
-    return either(
-        n_, condition, std::move(branches), [&](int k) { return n_.is_read(k); }, true);
+    return either(n_, condition, std::move(branches), [&](int k) { return n_.is_read(k); }, true);
   }
   // The branch without an iteration; `some`: the one with some. Where no type fits a result of both,
   // a run that takes this branch ends with an error.

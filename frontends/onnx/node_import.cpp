@@ -244,7 +244,8 @@ void NodeImport::require_equal(const ir::Expr& a, const ir::Expr& b, const std::
   if (x && y && *x != *y)
     fail(rule + ": extents are " + std::to_string(*x) + " and " + std::to_string(*y) +
          ", expected them to be equal");
-  if (!can_prove_equal(a, b)) graph().requirements.push_back({a, b, ir::Relation::kEqual, where_ + ": " + rule});
+  if (!can_prove_equal(a, b))
+    graph().requirements.push_back({a, b, ir::Relation::kEqual, where_ + ": " + rule});
 }
 void NodeImport::require_multiple(const ir::Expr& a, int64_t of, const std::string& rule) {
   require_equal(a, simplify(floordiv(a, of) * ir::Expr(of)), rule);

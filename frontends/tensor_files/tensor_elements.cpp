@@ -28,7 +28,9 @@ Result<AlignedBytes> copy_field(const Field& field, const TensorLayout& layout) 
 Result<TensorLayout> tensor_layout(const onnx_format::TensorProto& proto) {
   auto type = onnx_element_type(proto.data_type());
   if (proto.data_type() == 0) return invalid("tensor without an element type");
-  if (!type) return unsupported("element type " + onnx_element_name(proto.data_type()) + " is not supported");
+  if (!type)
+    return unsupported("element type " + onnx_element_name(proto.data_type()) +
+                       " is not supported");
   TensorLayout layout{*type, Shape(proto.dims().begin(), proto.dims().end())};
   auto count = element_count(layout.shape);
   size_t bits = 0;

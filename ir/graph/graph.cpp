@@ -131,7 +131,9 @@ std::vector<int> Graph::use_counts() const {
 
 namespace {
 constexpr std::pair<Relation, std::string_view> kRelations[] = {
-    {Relation::kEqual, "equal"}, {Relation::kAtMost, "at_most"}, {Relation::kBroadcast, "broadcast"}};
+    {Relation::kEqual, "equal"},
+    {Relation::kAtMost, "at_most"},
+    {Relation::kBroadcast, "broadcast"}};
 }  // namespace
 std::string_view name(Relation relation) {
   for (const auto& [r, word] : kRelations)

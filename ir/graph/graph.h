@@ -117,7 +117,7 @@ struct Requirement {
   // int64 expressions over symbols of the graph and of those around it.
   Expr a, b;
   Relation relation = Relation::kEqual;
-  std::string what;   // who requires it: "top_k 'y': the axis must have k elements"
+  std::string what;  // who requires it: "top_k 'y': the axis must have k elements"
 };
 // The requirement with both extents in its text, as the run's error begins.
 std::string to_string(const Requirement& requirement);

@@ -18,11 +18,10 @@ struct DimRange {
   // Half-open: dimensions [from_begin, from_end) become [to_begin, to_end).
   size_t from_begin, from_end, to_begin, to_end;
 };
-std::vector<DimRange> matching_dims(const std::vector<Expr>& from,
-                                    const std::vector<Expr>& to);
+std::vector<DimRange> matching_dims(const std::vector<Expr>& from, const std::vector<Expr>& to);
 // The layout of a reshape of x in the memory of x; nothing when there is none.
 std::optional<Layout> reshaped_layout(const Layout& x, const TensorType& from,
-                                          const TensorType& to);
+                                      const TensorType& to);
 // The layout of transpose(x, perm) in the memory of x, whose own layout is a permutation.
 Layout transposed_layout(const Layout& x, const std::vector<int64_t>& perm);
 

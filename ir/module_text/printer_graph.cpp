@@ -40,8 +40,8 @@ class GraphPrinter {
     ++indent_;
     for (ValueId v : g_.inputs) line("input " + typed(v));
     for (const Requirement& r : g_.requirements)
-      line(std::string("require ") + std::string(name(r.relation)) + "[" +
-           to_text(r.a, symbols_) + ", " + to_text(r.b, symbols_) + "] " + quoted(r.what, '"'));
+      line(std::string("require ") + std::string(name(r.relation)) + "[" + to_text(r.a, symbols_) +
+           ", " + to_text(r.b, symbols_) + "] " + quoted(r.what, '"'));
     for (const Value& v : g_.values)
       if (v.constant)
         line("const " + typed(id_of(v)) + " = " + elements(v.constant));

@@ -130,7 +130,8 @@ void gradient_of_matmul(GradientContext& c) {
   if (one_row) ta = 0, a = shaped(a, {Expr(1), d.k});
   if (one_column) tb = 0, b = shaped(b, {d.k, Expr(1)});
   if (one_row || one_column) dy = shaped(dy, full);
-  const V as_given = dy;  // so that what reads da, which lies as a does, is an epilogue of its product
+  const V as_given =
+      dy;  // so that what reads da, which lies as a does, is an epilogue of its product
   if (b.rank() == 2 && a.rank() > 2 && !ta) {
     Expr rows = d.m;
     for (const Expr& e : d.batch) rows = rows * e;

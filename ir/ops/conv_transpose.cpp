@@ -120,9 +120,7 @@ void compute_conv_transpose(ComputeContext& c) {
                       constant(0, acc));
       },
       "conv_transpose");
-  if (half)
-    c.b.compute(
-        c.out(), [&](const Axes& i) { return cast(dtype, load(sum, i)); }, "round");
+  if (half) c.b.compute(c.out(), [&](const Axes& i) { return cast(dtype, load(sum, i)); }, "round");
 }
 
 // By x: the convolution that this one is the transpose of; both take the same weights. By w: what that convolution's

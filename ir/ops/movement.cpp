@@ -115,8 +115,8 @@ Expr repeated_element(const Buffer& x, const std::vector<Expr>& to, const Axes& 
 }
 void compute_expand(ComputeContext& c) {
   c.b.compute(
-      c.out(),
-      [&](const Axes& i) { return repeated_element(c.in(0), c.out()->shape, i); }, "expand");
+      c.out(), [&](const Axes& i) { return repeated_element(c.in(0), c.out()->shape, i); },
+      "expand");
 }
 
 // --- concat

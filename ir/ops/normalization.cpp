@@ -75,8 +75,7 @@ void compute_softmax(ComputeContext& c) {
       total, along, Combiner::kSum,
       [&](const Axes& i, const Axes& r) { return load(e, insert(i, axis, r[0])); }, "sum");
   Buffer inverse = c.b.temp("inverse", acc, rows);
-  c.b.compute(
-      inverse, [&](const Axes& row) { return constant(1, acc) / divisor(row); }, "invert");
+  c.b.compute(inverse, [&](const Axes& row) { return constant(1, acc) / divisor(row); }, "invert");
   c.b.compute(
       c.out(),
       [&](const Axes& i) { return cast(dtype, load(e, i) * load(inverse, drop(i, axis))); },
@@ -119,8 +118,7 @@ void compute_layer_norm(ComputeContext& c) {
     c.b.reduce(
         sum, rows.inner, Combiner::kSum,
         [&](const Axes& i, const Axes& r) { return at(rows.join(i, r)); }, "sum");
-    c.b.compute(
-        mean, [&](const Axes& i) { return load(sum, i) / n; }, "mean");
+    c.b.compute(mean, [&](const Axes& i) { return load(sum, i) / n; }, "mean");
   }
   Buffer squares = c.b.temp("squares", acc, rows.outer);
   c.b.reduce(

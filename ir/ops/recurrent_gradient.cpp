@@ -66,10 +66,7 @@ class Backwards {
         turned_(c.b.temp("turned", acc, {width, hidden})) {
     // Read in each step along its columns: laid out once.
     c.b.compute(
-        turned_,
-        [&](const Axes& i) {
-          return cast(acc, load(c.in(kRecurrent), {i[1], i[0]}));
-        },
+        turned_, [&](const Axes& i) { return cast(acc, load(c.in(kRecurrent), {i[1], i[0]})); },
         "turned");
   }
 
@@ -219,8 +216,7 @@ void compute_gru_gradient(ComputeContext& c) {
     if (reset_after) {
       s.set_gate(t, 1,
                  [&](const Axes& i) { return dn(i) * s.of_step(kInner, t, i) * slope(i, 1); });
-      c.b.compute(
-          inner, [&](const Axes& i) { return dn(i) * r(i); }, "inner");
+      c.b.compute(inner, [&](const Axes& i) { return dn(i) * r(i); }, "inner");
     } else {
       c.b.compute(inner, dn, "inner");
     }
@@ -267,8 +263,7 @@ void compute_lstm_gradient(ComputeContext& c) {
     auto which = [](int k) { return k == 3 ? 1 : 0; };
     for (int k = 0; k < 4; ++k)
       if (k != 2 || !coupled) s.activate(k, which(k), [&](const Axes& i) { return entered(i, k); });
-    c.b.compute(
-        of_cell, [&](const Axes& i) { return activation(c, 2, cell(i)); }, "activated");
+    c.b.compute(of_cell, [&](const Axes& i) { return activation(c, 2, cell(i)); }, "activated");
     auto gate = [&](const Axes& i, int k) { return s.gate(i, k); };
     auto slope = [&](const Axes& i, int k) { return s.slope(which(k), entered(i, k), gate(i, k)); };
     auto forget = [&](const Axes& i) { return coupled ? one - gate(i, 0) : gate(i, 2); };

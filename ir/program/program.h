@@ -38,9 +38,9 @@ struct ProgramBuffer {
   ConstantRef constant;   // kConstant: row-major contents; laid out by `layout` in the executable
   int32_t alias_of = -1;  // a view of another buffer, from this byte of it on
   int64_t alias_offset = 0;
-  ViewMap view;           // of a view
-  bool dynamic = false;   // its size depends on a symbol that the run defines
-  bool updated = false;   // kInput: a run may store to it
+  ViewMap view;                         // of a view
+  bool dynamic = false;                 // its size depends on a symbol that the run defines
+  bool updated = false;                 // kInput: a run may store to it
   int32_t first_use = 0, last_use = 0;  // instructions of the main block, both included
 };
 
@@ -87,7 +87,7 @@ struct RequireInstruction {  // ends the run with an error when the extents are 
   // Extents over symbols that are defined here.
   Expr a, b;
   Relation relation = Relation::kEqual;
-  std::string what;   // "mul 'y': extents n and m"
+  std::string what;  // "mul 'y': extents n and m"
 };
 struct LoopInstruction {  // as runtime's LoopDesc
   // Buffers and the block of the body; -1: none.

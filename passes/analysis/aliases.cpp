@@ -14,11 +14,11 @@
 #include <utility>
 
 #include "ir/graph/op.h"
+#include "ir/graph/view_layouts.h"
 #include "ir/loops/linear.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/known_ops.h"
-#include "ir/graph/view_layouts.h"
 
 namespace tilewright::passes {
 

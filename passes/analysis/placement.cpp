@@ -1,10 +1,10 @@
 #include "passes/analysis/placement.h"
 
 #include "ir/graph/op.h"
+#include "ir/graph/view_layouts.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/known_ops.h"
 #include "ir/ops/slicing.h"
-#include "ir/graph/view_layouts.h"
 #include "runtime/core/memory.h"
 
 namespace tilewright::passes {

@@ -4,10 +4,10 @@
 #include <set>
 
 #include "ir/graph/op.h"
+#include "ir/graph/view_layouts.h"
 #include "ir/loops/linear.h"
 #include "ir/ops/known_ops.h"
 #include "passes/analysis/aliases.h"
-#include "ir/graph/view_layouts.h"
 #include "passes/cost/fork_cost.h"
 #include "passes/graph/graph_passes.h"
 #include "passes/graph/node_groups.h"

@@ -14,7 +14,8 @@ using ir::ValueId;
 ValueId GraphGenerator::whole_numbers(const Shape& extents, int64_t limit, int nodes) {
   const auto node = [&](std::string_view op, std::vector<ValueId> operands,
                         ir::Attributes attributes) {
-    return ir::add_node(graph(), op, std::move(operands), std::move(attributes), 1, "index", {"index"})
+    return ir::add_node(graph(), op, std::move(operands), std::move(attributes), 1, "index",
+                        {"index"})
         .value()[0];
   };
   const auto rank = static_cast<int64_t>(extents.size());
@@ -36,18 +37,19 @@ ValueId GraphGenerator::whole_numbers(const Shape& extents, int64_t limit, int n
       ends.push_back(starts.back() + d);
       d += starts.back() + below(2);
     }
-    return node("slice",
-                {whole_numbers(before, limit, nodes - 1), add_ints(starts), add_ints(ends), add_ints(axes)},
-                {});
+    return node(
+        "slice",
+        {whole_numbers(before, limit, nodes - 1), add_ints(starts), add_ints(ends), add_ints(axes)},
+        {});
   }
   if (way == 2 && rank >= 3 && rank <= 5 && extents[1] > 0 && extents[1] <= 64) {
     Shape shape(extents.size(), 1);
     shape[0] = shape[1] = extents[1];
     std::vector<float> weights(static_cast<size_t>(extents[1] * extents[1]), 0);
     for (int64_t c = 0; c < extents[1]; ++c) weights[static_cast<size_t>(c * extents[1] + c)] = 1;
-    const ValueId w = graph().add_constant(
-        "w" + std::to_string(graph().values.size()),
-        ir::make_constant_of<float>(DType::kFloat32, shape, weights));
+    const ValueId w =
+        graph().add_constant("w" + std::to_string(graph().values.size()),
+                             ir::make_constant_of<float>(DType::kFloat32, shape, weights));
     return node("conv", {whole_numbers(extents, limit, nodes - 1), w}, {});
   }
   if (way == 3) {

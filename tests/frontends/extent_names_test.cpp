@@ -161,6 +161,47 @@ TEST(ExtentNames, ThatDifferAreEqualWhereOperatorsNeedIt) {
   EXPECT_FALSE(run(sum_of({"n"}, {"m"}), {}, 5, 2, 5).ok());
   EXPECT_FALSE(run(sum_of({"n"}, {"n"}), {.names_apart = true}, 2, 5, 5).ok());
 }
+// Extents of inputs that meet in broadcasting: one variant where they are equal, one for the others.
+TEST(ExtentNames, ThatMeetInBroadcastingMayBeOne) {
+  const auto graphs_of = [](const ModelProto& proto) {
+    auto model = parse(proto);
+    auto graphs = build_graphs(**model, {});
+    EXPECT_TRUE(graphs.ok()) << graphs.error().to_string();
+    return graphs.ok() ? graphs->size() : 0;
+  };
+  EXPECT_EQ(graphs_of(sum_of({"n"}, {"n"})), 1u);
+  EXPECT_EQ(graphs_of(sum_of({"n"}, {"m"})), 2u);
+  EXPECT_EQ(graphs_of(joined("n", "m")), 1u);
+  const ModelProto sum = sum_of({"n", "k"}, {"m", "l"});
+  for (const int64_t n : {0, 1, 3})
+    for (const int64_t m : {0, 1, 3})
+      for (const int64_t l : {1, 33}) {
+        const bool fits = n == m || n == 1 || m == 1;
+        const Status s = run_shapes(sum, {}, {n, 33}, {m, l}, {n == 1 ? m : n, 33});
+        EXPECT_EQ(s.ok(), fits) << n << ", " << m << (s.ok() ? "" : ": " + s.error().to_string());
+        if (fits || s.ok()) continue;
+        EXPECT_NE(s.error().to_string().find("expected them to be equal or one of them to be 1"),
+                  std::string::npos)
+            << s.error().to_string();
+      }
+}
+// a: [n] is added to three elements and to four: it has one.
+TEST(ExtentNames, ThatCannotBeEqualAreOne) {
+  ModelProto model = two_inputs({"n"}, {"m"});
+  GraphProto* graph = model.mutable_graph();
+  set_floats(graph->add_initializer(), "v", {3}, {1, 2, 3});
+  set_floats(graph->add_initializer(), "u", {4}, {1, 2, 3, 4});
+  add_node(graph->mutable_node(), "Add", {"a", "v"}, {"y"});
+  add_node(graph->mutable_node(), "Add", {"a", "u"}, {"x"});
+  add_node(graph->mutable_node(), "Concat", {"x", "b"}, {"z"});
+  auto* axis = graph->mutable_node(2)->add_attribute();
+  axis->set_name("axis");
+  axis->set_type(onnx_format::INT);
+  axis->set_i(0);
+  add_value(graph->mutable_output(), "z");
+  EXPECT_TRUE(run(model, {}, 1, 2, 3).ok());
+  for (const int64_t n : {0, 2, 3, 4}) EXPECT_FALSE(run(model, {}, n, 2, 3).ok()) << n;
+}
 
 TEST(ExtentNames, ThatOperatorsJoinAreSaid) {
   ModelProto model = sum_of({"n"}, {"m"});

@@ -223,9 +223,8 @@ TEST(VerifyGraph, EachRule) {
   expect("'x' has an extent of type f32, expected i64",
          [&](Graph& g) { g.value(x).type.dims[1] = float_imm(4); });
   expect("'x' has the negative extent -4", [&](Graph& g) { g.value(x).type.dims[1] = Expr(-4); });
-  expect("the layout of 'h' does not fit its rank", [&](Graph& g) {
-    g.value(h).layout = {{5, 1, 0}};
-  });
+  expect("the layout of 'h' does not fit its rank",
+         [&](Graph& g) { g.value(h).layout = {{5, 1, 0}}; });
   expect("'n' of type i64[2] has 1 known elements",
          [](Graph& g) { g.value(g.outputs[1]).known->pop_back(); });
   expect("'w' has type f32[4, 7], its constant f32[4, 6]",

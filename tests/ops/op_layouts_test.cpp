@@ -106,7 +106,8 @@ class Surroundings {
                          : random_tensor(type.dtype, shape, random_);
     if (static_cast<int>(i) != case_.operand)
       return given && type.rank() <= 1 && !is_index ? call_.constant(t) : input(std::move(t));
-    if (t.size() == 0 || !is_possible(case_.way, type.rank(), type.dtype) || (given && type.rank() <= 1 && !is_index))
+    if (t.size() == 0 || !is_possible(case_.way, type.rank(), type.dtype) ||
+        (given && type.rank() <= 1 && !is_index))
       return ir::kNone;
     switch (case_.way) {
       case Way::kNone: break;

@@ -48,6 +48,9 @@ TEST(LoopPasses, SimplifyLoops) {
 TEST(LoopPasses, PartitionTails) {
   check_golden("partition_tails", {Stage::kFlat, Stage::kFlat}, on_kernel<partition_tails>());
 }
+TEST(LoopPasses, UnswitchLoops) {
+  check_golden("unswitch_loops", {Stage::kFlat, Stage::kFlat}, on_kernel<unswitch_loops>());
+}
 TEST(LoopPasses, PeelBorders) {
   check_golden("peel_borders", {Stage::kFlat, Stage::kFlat}, on_kernel<peel_borders>());
 }

@@ -59,7 +59,8 @@ std::string requirements(const std::string& lines) {
   std::string all;
   for (const PlanStep& s : planned.plan->steps)
     for (const ir::RequireInstruction& r : s.requirements)
-      all += ir::to_text(r.a) + " " + std::string(ir::name(r.relation)) + " " + ir::to_text(r.b) + "; ";
+      all += ir::to_text(r.a) + " " + std::string(ir::name(r.relation)) + " " + ir::to_text(r.b) +
+             "; ";
   return all;
 }
 // What types say follows from nothing else, and what is equal is named equally.
