@@ -29,6 +29,8 @@ class GraphVerifier {
 
   void run() {
     defined_.assign(g_.values.size(), false);
+    grouped_ =
+        std::any_of(g_.nodes.begin(), g_.nodes.end(), [](const Node& n) { return n.group >= 0; });
     for (ValueId v : g_.inputs) input(v);
     for (size_t i = 0; i < g_.values.size(); ++i)
       if (g_.values[i].constant) constant(static_cast<ValueId>(i));
@@ -41,7 +43,7 @@ class GraphVerifier {
     place_ = "outputs";
     for (ValueId v : g_.outputs) {
       use(v, [] { return std::string("an output of the graph"); });
-      row_major(v);
+      if (grouped_) row_major(v);
     }
     require(g_.output_names.size() == g_.outputs.size(), [&] {
       return std::to_string(g_.outputs.size()) + " outputs have " +
@@ -134,7 +136,7 @@ class GraphVerifier {
           if (e.kind() == NodeKind::kVar) symbols_.insert(e.get());
         });
     type(g_.value(v));
-    row_major(v);
+    if (grouped_) row_major(v);
   }
   void constant(ValueId v) {
     place_ = "constants";
@@ -307,6 +309,7 @@ class GraphVerifier {
   Symbols symbols_;
   std::vector<std::string>& violations_;
   std::vector<bool> defined_;
+  bool grouped_ = false;
   const Node* node_ = nullptr;  // that is looked at; null: what place_ says
   const char* place_ = "";
 };

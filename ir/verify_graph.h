@@ -13,7 +13,8 @@
 //  - Regions are present and obey these rules themselves.
 // Types
 //  - Extents are scalar i64, constant ones at least 0. A layout names dimensions of its value.
-//  - What the graph takes and gives is row-major, and so are operands and results of control flow.
+//  - Once nodes have groups, what the graph takes and gives is row-major. Operands and results of
+//    control flow always are.
 //    Indices keep their layout where they are checked.
 //  - As many known elements as the value has. A constant has the type and the number of bytes that
 //  its value states.

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "ir/graph/compute.h"
-#include "ir/graph/view_layouts.h"
 #include "ir/loops/rewrite.h"
 #include "ir/ops/control_flow.h"
 #include "ir/ops/known_ops.h"
+#include "passes/analysis/views.h"
 #include "passes/planner.h"
 
 namespace tilewright::passes {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "ir/graph/view_layouts.h"
 #include "ir/ops/known_ops.h"
+#include "passes/analysis/views.h"
 #include "passes/planner.h"
 
 namespace tilewright::passes {

@@ -131,7 +131,7 @@ std::vector<int> Graph::use_counts() const {
 
 namespace {
 constexpr std::pair<Relation, std::string_view> kRelations[] = {
-    {Relation::kEqual, "equal"},
+    {Relation::kEqual, "equals"},
     {Relation::kAtMost, "at_most"},
     {Relation::kBroadcast, "broadcast"}};
 }  // namespace

@@ -5,10 +5,8 @@
 
 #include <algorithm>
 
-#include "ir/graph/op.h"
 #include "ir/loops/layout.h"
 #include "ir/loops/simplify.h"
-#include "ir/ops/known_ops.h"
 
 namespace tilewright::ir {
 
@@ -106,16 +104,6 @@ std::optional<std::vector<int64_t>> strides_of(const TensorType& type, const Lay
     strides[static_cast<size_t>(a.dim)] = a.stride;
   }
   return strides;
-}
-
-bool is_view(const Graph& graph, const Node& node) {
-  const bool transpose = node.op == ops::transpose();
-  if (!transpose && node.op != ops::reshape()) return false;
-  const Value &from = graph.value(node.inputs[0]), &to = graph.value(node.outputs[0]);
-  const std::optional<Layout> layout =
-      transpose ? transposed_layout(from.layout, NodeView(graph, node).attr_ints("perm"))
-                : reshaped_layout(from.layout, from.type, to.type);
-  return layout && is_same_order(*layout, to.layout, to.type);
 }
 
 }  // namespace tilewright::ir

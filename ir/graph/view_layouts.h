@@ -28,8 +28,4 @@ Layout transposed_layout(const Layout& x, const std::vector<int64_t>& perm);
 // Elements from one index to the next, by dimension; nothing where blocks or unknown extents forbid.
 std::optional<std::vector<int64_t>> strides_of(const TensorType& type, const Layout& layout);
 
-// Does the node move nothing? So does a reshape or transpose where the layouts of both sides differ
-// as it says.
-bool is_view(const Graph& graph, const Node& node);
-
 }  // namespace tilewright::ir

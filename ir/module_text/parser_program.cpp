@@ -236,7 +236,7 @@ RequireInstruction ProgramParser::read(Of<RequireInstruction>) {
   if (const auto known = relation_from_name(relation.text))
     x.relation = *known;
   else
-    c_.fail(relation, "expected equal, at_most or broadcast, found " + shown(relation));
+    c_.fail(relation, "expected equals, at_most or broadcast, found " + shown(relation));
   const Token at = c_.peek();
   const std::vector<Expr> both = extents();
   if (c_.ok() && both.size() != 2)

@@ -25,7 +25,7 @@
 //   allocate b3                                      copy b3 = b4
 //   if b3 then 1 else 2                              fail "message"
 //   check_indices b1 farthest b2 extents(n) dim 0 "node"
-//   require equal(n, m) "what"                       require at_most(n, m) "what"
+//   require equals(n, m) "what"                       require at_most(n, m) "what"
 //   loop trips b1 while b2 iteration b3 body 4 until b5 carried(b6 = b7) scans(b8 = b9) count n
 //
 // of which a loop has only those words that it needs: `while` names the condition before the loop,

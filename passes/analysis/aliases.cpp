@@ -19,6 +19,7 @@
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/known_ops.h"
+#include "passes/analysis/views.h"
 
 namespace tilewright::passes {
 

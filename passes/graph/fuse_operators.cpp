@@ -8,6 +8,7 @@
 #include "ir/loops/linear.h"
 #include "ir/ops/known_ops.h"
 #include "passes/analysis/aliases.h"
+#include "passes/analysis/views.h"
 #include "passes/cost/fork_cost.h"
 #include "passes/graph/graph_passes.h"
 #include "passes/graph/node_groups.h"

@@ -18,9 +18,10 @@ class UnguardLoads : public Rewriter {
   }
   Expr rewrite(const Expr& e) override {
     if (const auto* choice = e.as<Select>()) {
-      ++guards_;
+      // An expression that stands on both sides of a guard is rewritten for each of them.
+      if (guards_++ == 0) forget();
       Expr a = rewrite(choice->a), b = rewrite(choice->b);
-      --guards_;
+      if (--guards_ == 0) forget();
       return select(rewrite(choice->condition), a, b);
     }
     Expr x = Rewriter::rewrite(e);

@@ -60,7 +60,7 @@ kernel k2_add(A: f32[4], B: f32[4]) {
     check_indices b11 farthest b11 extents(n, m) dim -1 "gather"
     if b4 then 1 else 2
     copy b6 = b1
-    require equal(n, m) "add"
+    require equals(n, m) "add"
     loop trips b11 while b4 iteration b5 body 3 until b4 carried(b6 = b7) scans(b8 = b7) count count
     copy b3 = b0
     copy b6 = b1
@@ -114,7 +114,7 @@ TEST(ProgramText, MistakesAreErrorsWithAPlace) {
       {"define m", "define q", "symbol 'q' is not declared"},
       {"f32[m] elements m", "f32[q] elements m", "variable 'q' is not defined"},
       {"fail \"no\"", "jump b3", "expected an instruction, found 'jump'"},
-      {"equal(n, m)", "equal(n)", "expected two extents, found 1"},
+      {"equals(n, m)", "equals(n)", "expected two extents, found 1"},
       {"program whole standard", "program whole fast", "expected exact, standard or relaxed"},
       {"call 0(b1,", "call 0(x1,", "expected a buffer, found 'x1'"},
       {"call 0(b1,", "call 99999999999(b1,", "the number is too large"},

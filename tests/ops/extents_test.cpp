@@ -118,7 +118,7 @@ TEST(Extents, OfNodesThatAreGone) {
 // What a graph requires by itself, it says in its text.
 TEST(Extents, OfRequirements) {
   const std::string text =
-      "  require at_most[2, n] \"who: at least 2\"\n  require equal[n, floordiv(n, 3) * 3] "
+      "  require at_most[2, n] \"who: at least 2\"\n  require equals[n, floordiv(n, 3) * 3] "
       "\"whole\"\n"
       "  y: f32[n] = neg(x)\n  output y as \"y\"\n";
   EXPECT_EQ(error_of(text, 6), "");

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ir/graph/view_layouts.h"
+#include "passes/analysis/views.h"
 #include "passes/build_loops.h"
 #include "passes/decisions/decisions.h"
 #include "tests/passes/graph_check.h"

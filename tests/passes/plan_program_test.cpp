@@ -70,7 +70,7 @@ TEST(PlanRequirements, ExtentsThatMustAgree) {
   y: f32[m, 5] = matmul(x, w)
   output y as "y"
 )"),
-            "k = j; ");
+            "k equals j; ");
   EXPECT_EQ(requirements(R"(  input x: f32[m, k]
   input w: f32[k, 5]
   y: f32[m, 5] = matmul(x, w)

@@ -51,15 +51,19 @@ TEST(RepeatWidening, AResultStaysBesideItsCopies) {
             reader + " group 2\n  output a as \"a\"\n  output b as \"b\"\n");
 }
 TEST(RepeatWidening, KeepsTheLayout) {
-  expect_repeated(R"(  input q: i8[2, 3] layout(d1, d0)
-  w: f32[2, 3] layout(d1, d0) = cast(q) {to = "f32"} group 0
-  y: f32[2, 3] layout(d1, d0) = neg(w) group 1
-  output y as "y"
-)",
-                  R"(  input q: i8[2, 3] layout(d1, d0)
+  expect_repeated(R"(  input x: i8[2, 3]
+  q: i8[2, 3] layout(d1, d0) = identity(x) group 0
   w: f32[2, 3] layout(d1, d0) = cast(q) {to = "f32"} group 1
-  y: f32[2, 3] layout(d1, d0) = neg(w) group 1
-  output y as "y"
+  y: f32[2, 3] layout(d1, d0) = neg(w) group 2
+  z: f32[2, 3] = identity(y) group 3
+  output z as "z"
+)",
+                  R"(  input x: i8[2, 3]
+  q: i8[2, 3] layout(d1, d0) = identity(x) group 0
+  w: f32[2, 3] layout(d1, d0) = cast(q) {to = "f32"} group 2
+  y: f32[2, 3] layout(d1, d0) = neg(w) group 2
+  z: f32[2, 3] = identity(y) group 3
+  output z as "z"
 )");
 }
 
