@@ -19,7 +19,8 @@ std::string type_name(DType t) { return std::string(name(t)); }
 
 // v, one value along `axis` of `like`, reshaped to broadcast against it. A scalar or one element
 // fits everywhere.
-ValueId along_axis(NodeImport& n, ValueId v, int rank, int axis) {
+ValueId along_axis(NodeImport& n, ValueId v, ValueId like, int axis) {
+  const int rank = n.rank(like);
   if (v == kNone || n.rank(v) == 0) return v;
   if (n.rank(v) != 1)
     n.fail("scale or zero point is " + to_string(n.type(v)) +
@@ -29,7 +30,7 @@ ValueId along_axis(NodeImport& n, ValueId v, int rank, int axis) {
     n.fail("axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
   std::vector<Expr> dims(static_cast<size_t>(rank), Expr(1));
   dims[static_cast<size_t>(axis)] = n.dim(v, 0);
-  return n.reshape(v, dims);
+  return n.expanded_to(n.reshape(v, dims), n.type(like).dims);
 }
 // v, one value for each `block` elements along `axis` of x, repeated to the shape of x.
 ValueId along_blocks(NodeImport& n, ValueId v, ValueId x, int axis, int64_t block) {
@@ -68,7 +69,7 @@ Parameters parameters(NodeImport& n, ValueId x) {
   if (block)
     return {along_blocks(n, n.required(1), x, axis, block),
             along_blocks(n, n.in(2), x, axis, block)};
-  return {along_axis(n, n.required(1), n.rank(x), axis), along_axis(n, n.in(2), n.rank(x), axis)};
+  return {along_axis(n, n.required(1), x, axis), along_axis(n, n.in(2), x, axis)};
 }
 DType dtype_attr(NodeImport& n, const char* attribute, DType fallback) {
   const auto code = static_cast<int>(n.int_attr(attribute, 0));
@@ -148,10 +149,9 @@ ValueId integer_conv(NodeImport& n, ValueId x, ValueId x_zero, ValueId w, ValueI
   Attributes a = conv_attributes(n, x, w);
   a["group"] = n.int_attr("group", 1);
   a["out_dtype"] = std::string("i32");
-  const int rank = n.rank(w);
   return n.op("conv",
-              {x, w, unless_zero(n, along_axis(n, x_zero, rank, 1)),
-               unless_zero(n, along_axis(n, w_zero, rank, 0))},
+              {x, w, unless_zero(n, along_axis(n, x_zero, x, 1)),
+               unless_zero(n, along_axis(n, w_zero, w, 0))},
               a);
 }
 void matmul_integer(NodeImport& n) {
@@ -175,9 +175,8 @@ void qlinear_matmul(NodeImport& n) {
 }
 void qlinear_conv(NodeImport& n) {
   ValueId sum = integer_conv(n, n.required(0), n.required(2), n.required(3), n.required(5));
-  const int rank = n.rank(sum);
-  if (n.has(8)) sum = n.op("add", {sum, along_axis(n, n.in(8), rank, 1)});
-  auto channels = [&](int i) { return V{n, along_axis(n, n.required(i), rank, 1)}; };
+  if (n.has(8)) sum = n.op("add", {sum, along_axis(n, n.in(8), sum, 1)});
+  auto channels = [&](int i) { return V{n, along_axis(n, n.required(i), sum, 1)}; };
   n.out(0, requantize(n, sum, channels(1) * channels(4) / channels(6), channels(7).id));
 }
 

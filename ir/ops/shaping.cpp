@@ -64,7 +64,8 @@ Status infer_reshape(InferContext& c) {
   }
   Expr made = product(dims);
   for (int64_t d : c.attr_ints("not_one"))
-    if (!c.agree(select(eq(x.dims[static_cast<size_t>(d)], Expr(1)), Expr(1), Expr(0)), Expr(0)))
+    if (!c.at_most(select(eq(x.dims[static_cast<size_t>(d)], Expr(1)), Expr(1), Expr(0)), 0,
+                   "without axes, a dimension that the run finds to be 1 would change the rank"))
       return c.error("dimension " + std::to_string(d) + " of " + to_string(x) + " is 1");
   if (!c.agree(total, made))
     return c.error("cannot make " + to_string(TensorType{x.dtype, dims}) + " of " + to_string(x) +
