@@ -116,7 +116,7 @@ Quantized quantize_by_range(NodeImport& n, V x) {
   V low = apply("min", reduce("reduce_min", x, all, false), x.number(0));
   V range = high - low;
   V empty = apply("equal", range, x.number(0));
-  V scale = where(empty, x.number(1), range) / 255;
+  V scale = where(empty, x.number(1), range / 255);
   V zero_point{
       n, n.op("quantize", {limit(0.0 - low / scale, 0, 255).id}, {{"to", std::string("u8")}})};
   return {V{n, n.op("quantize", {x.id, scale.id, zero_point.id}, {{"to", std::string("u8")}})},

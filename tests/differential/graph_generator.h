@@ -65,6 +65,10 @@ class GraphGenerator {
   bool normalize(const Known& x);
   bool look_up(const Known& x);
   bool add_up_at(const Known& x);
+  ir::ValueId index_node(std::string_view op, std::vector<ir::ValueId> operands,
+                         ir::Attributes attributes);
+  ir::ValueId index_input(const Shape& extents, int64_t limit);
+  ir::ValueId convolved(ir::ValueId v, int64_t channels, int rank, int64_t limit);
   ir::ValueId whole_numbers(const Shape& extents, int64_t limit, int nodes);
   ir::ValueId indices(const Shape& extents, int64_t limit);
   void choose_outputs();

@@ -8,16 +8,50 @@
 
 namespace tilewright {
 
+using ir::Expr;
 using ir::ValueId;
 
-// Floats of whole numbers in [-limit, limit), at the end of so many nodes that change none of them.
-ValueId GraphGenerator::whole_numbers(const Shape& extents, int64_t limit, int nodes) {
-  const auto node = [&](std::string_view op, std::vector<ValueId> operands,
-                        ir::Attributes attributes) {
-    return ir::add_node(graph(), op, std::move(operands), std::move(attributes), 1, "index",
-                        {"index"})
-        .value()[0];
+// A convolution takes floats, which a run for tolerances disturbs: up to here they keep to the same whole number.
+constexpr int64_t kMostConvolved = 60;
+
+ValueId GraphGenerator::index_node(std::string_view op, std::vector<ValueId> operands,
+                                   ir::Attributes attributes) {
+  return ir::add_node(graph(), op, std::move(operands), std::move(attributes), 1, "index",
+                      {"index"})
+      .value()[0];
+}
+ValueId GraphGenerator::index_input(const Shape& extents, int64_t limit) {
+  ir::TensorType type{DType::kInt32, {}};
+  for (const int64_t e : extents) type.dims.push_back(Expr(e));
+  const ValueId v = graph().add_value("x" + std::to_string(graph().inputs.size()), type);
+  graph().inputs.push_back(v);
+  HostTensor t(DType::kInt32, extents);
+  for (int64_t i = 0; i < t.size(); ++i)
+    t.data<int32_t>()[i] = static_cast<int32_t>(below(2 * limit) - limit);
+  result_.inputs.push_back(std::move(t));
+  return v;
+}
+// Each channel as it is.
+ValueId GraphGenerator::convolved(ValueId v, int64_t channels, int rank, int64_t limit) {
+  Shape shape(static_cast<size_t>(rank), 1);
+  shape[0] = shape[1] = channels;
+  std::vector<float> weights(static_cast<size_t>(channels * channels), 0);
+  for (int64_t c = 0; c < channels; ++c) weights[static_cast<size_t>(c * channels + c)] = 1;
+  const auto constant = [&](const Shape& s, auto values, DType t) {
+    return graph().add_constant("c" + std::to_string(graph().values.size()),
+                                ir::make_constant_of(t, s, values));
   };
+  const ValueId w = constant(shape, weights, DType::kFloat32),
+                half = constant({}, std::vector<float>{0.5f}, DType::kFloat32),
+                shift =
+                    constant({}, std::vector<int32_t>{static_cast<int32_t>(limit)}, DType::kInt32);
+  v = index_node("cast", {index_node("add", {v, shift}, {})}, {{"to", std::string("f32")}});
+  v = index_node("add", {index_node("conv", {v, w}, {}), half}, {});
+  return index_node("sub", {index_node("cast", {v}, {{"to", std::string("i32")}}), shift}, {});
+}
+
+// Numbers in [-limit, limit), at the end of so many nodes that change none of them.
+ValueId GraphGenerator::whole_numbers(const Shape& extents, int64_t limit, int nodes) {
   const auto rank = static_cast<int64_t>(extents.size());
   const int64_t way = nodes == 0 || rank == 0 ? -1 : below(4);
   if (way == 0) {
@@ -26,7 +60,7 @@ ValueId GraphGenerator::whole_numbers(const Shape& extents, int64_t limit, int n
     std::shuffle(perm.begin(), perm.end(), random_);
     Shape before(extents.size());
     for (size_t d = 0; d < perm.size(); ++d) before[static_cast<size_t>(perm[d])] = extents[d];
-    return node("transpose", {whole_numbers(before, limit, nodes - 1)}, {{"perm", perm}});
+    return index_node("transpose", {whole_numbers(before, limit, nodes - 1)}, {{"perm", perm}});
   }
   if (way == 1) {
     Shape before = extents;
@@ -37,38 +71,25 @@ ValueId GraphGenerator::whole_numbers(const Shape& extents, int64_t limit, int n
       ends.push_back(starts.back() + d);
       d += starts.back() + below(2);
     }
-    return node(
+    return index_node(
         "slice",
         {whole_numbers(before, limit, nodes - 1), add_ints(starts), add_ints(ends), add_ints(axes)},
         {});
   }
-  if (way == 2 && rank >= 3 && rank <= 5 && extents[1] > 0 && extents[1] <= 64) {
-    Shape shape(extents.size(), 1);
-    shape[0] = shape[1] = extents[1];
-    std::vector<float> weights(static_cast<size_t>(extents[1] * extents[1]), 0);
-    for (int64_t c = 0; c < extents[1]; ++c) weights[static_cast<size_t>(c * extents[1] + c)] = 1;
-    const ValueId w =
-        graph().add_constant("w" + std::to_string(graph().values.size()),
-                             ir::make_constant_of<float>(DType::kFloat32, shape, weights));
-    return node("conv", {whole_numbers(extents, limit, nodes - 1), w}, {});
-  }
+  if (way == 2 && rank >= 3 && rank <= 5 && extents[1] > 0 && extents[1] <= 64 &&
+      limit <= kMostConvolved)
+    return convolved(whole_numbers(extents, limit, nodes - 1), extents[1], static_cast<int>(rank),
+                     limit);
   if (way == 3) {
     const int64_t n = element_count(extents).value();
-    return node("reshape", {whole_numbers({n}, limit, nodes - 1), add_ints(extents)},
-                {{"allowzero", int64_t{1}}});
+    return index_node("reshape", {whole_numbers({n}, limit, nodes - 1), add_ints(extents)},
+                      {{"allowzero", int64_t{1}}});
   }
-  const ValueId v = add_input(extents);
-  live_.pop_back();
-  HostTensor& t = result_.inputs.back();
-  for (int64_t i = 0; i < t.size(); ++i)
-    t.data<float>()[i] = static_cast<float>(below(2 * limit) - limit);
-  return v;
+  return index_input(extents, limit);
 }
 ValueId GraphGenerator::indices(const Shape& extents, int64_t limit) {
   const ValueId v = whole_numbers(extents, limit, static_cast<int>(below(4)));
-  return ir::add_node(graph(), "cast", {v}, {{"to", std::string(chance(0.5) ? "i64" : "i32")}}, 1,
-                      "index", {"index"})
-      .value()[0];
+  return chance(0.5) ? v : index_node("cast", {v}, {{"to", std::string("i64")}});
 }
 
 bool GraphGenerator::look_up(const Known& x) {
