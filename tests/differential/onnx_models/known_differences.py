@@ -19,6 +19,8 @@ RULES = [
     ("MeanVarianceNormalization", when.no_deviation, "the standard adds 1e-9 to the deviation, ONNX Runtime nothing"),
     *[(op, when.of_nan, "the index of NaN, as in NumPy and PyTorch; ONNX Runtime passes it over unless it is the first") for op in ("ArgMax", "ArgMin")],
     *[(op, when.exact_extreme, "ONNX Runtime compares some integers of 64 bits by their low half") for op in ("Max", "Min")],
+    *[(op, when.exact_reduced, "ONNX Runtime compares some unsigned integers as signed ones") for op in ("ReduceMax", "ReduceMin")],
+    ("QuantizeLinear", when.quantised_nan, "the integer for NaN is undefined by the standard; here the zero point"),
     ("Shrink", when.rounded_to_f64, "ONNX Runtime shifts integers of 64 bits as floats"),
     *[(op, when.positions_in_f32, "ONNX's reference has positions in f32, also for f64") for op in ("Resize", "GridSample")],
     *[(op, when.states_overflow, "states overflow to infinity, and from there to NaN; ONNX Runtime holds them at the largest number")
@@ -43,6 +45,7 @@ RULES = [
 
 # What the command refuses by its own rules though ONNX Runtime runs it: (phrase of the message, reason).
 REFUSALS = [
+    (re.compile(r"loop 'Scan[^']*': extents"), "states of Scan keep their shape by the standard"),
     (re.compile(r"Squeeze.*would change the rank"), "the rank of a result is known before the run"),
     (re.compile(r"DFT.*transform of length 0"), "a transform of no numbers, which NumPy refuses, too; ONNX Runtime gives an empty result"),
     (re.compile(r"gather_nd .*is out of range for dimension \d+ of 0 elements"), "ONNX Runtime does not look at indices where there is nothing to gather"),

@@ -14,8 +14,9 @@ from reference import Refused
 
 CHAINING = {"math", "activation", "shape", "movement", "selection", "reduction"}  # these take values of any shape
 # ONNX Runtime takes an extent of 1 for others, too, where the standard asks for equal ones.
-LENIENT = {"BatchNormalization", "CausalConvWithState", "GatherND", "GroupNormalization", "InstanceNormalization", "LayerNormalization",
-           "LinearAttention", "NegativeLogLikelihoodLoss", "RMSNormalization", "SoftmaxCrossEntropyLoss"}
+LENIENT = {"AffineGrid", "BatchNormalization", "CausalConvWithState", "Conv", "ConvInteger", "ConvTranspose", "DeformConv", "GatherND",
+           "GroupNormalization", "InstanceNormalization", "LayerNormalization", "LinearAttention", "NegativeLogLikelihoodLoss",
+           "QLinearConv", "RMSNormalization", "SoftmaxCrossEntropyLoss"}
 LATEST = 18  # operator sets are drawn from 13 to the newest, half of them from the last few
 
 
