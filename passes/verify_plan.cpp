@@ -1,4 +1,6 @@
 // Plans as text, and the rules that they obey (planner.h).
+#include <algorithm>
+
 #include "ir/graph/op.h"
 #include "ir/text/printer_loops.h"
 #include "passes/planner.h"
@@ -63,14 +65,15 @@ class VerifyPlan {
   void check(ValueId v, const Placement& p) {
     if (p.in == kNone) return report(v, "lies in no value");
     if (g_.aliases.count(p.in)) report(v, "lies in a value without memory of its own");
-    if (p.start.size() != static_cast<size_t>(g_.graph.value(p.in).type.rank()))
-      report(v, "has no start in some dimension of " + name_of(g_.graph, p.in));
-    if (p.dim.size() != static_cast<size_t>(g_.graph.value(v).type.rank()) ||
-        p.step.size() != p.dim.size())
-      return report(v, "has a dimension without a place");
     const Value &value = g_.graph.value(v), &whole = g_.graph.value(p.in);
+    const bool starts = p.start.size() == whole.type.dims.size();
+    const bool runs = p.dim.size() == value.type.dims.size() && p.step.size() == p.dim.size() &&
+                      std::all_of(p.dim.begin(), p.dim.end(),
+                                  [&](int d) { return d >= 0 && d < whole.type.rank(); });
+    if (!starts) report(v, "has no start in some dimension of " + name_of(g_.graph, p.in));
+    if (!runs) report(v, "has a dimension without a place");
     if (value.type.dtype != whole.type.dtype) report(v, "lies among elements of another type");
-    if (p.offset && offset_of(value, whole, p) != p.offset)
+    if (starts && runs && p.offset && offset_of(value, whole, p) != p.offset)
       report(v,
              "has another order in memory than " + name_of(g_.graph, p.in) + ", in which it lies");
   }

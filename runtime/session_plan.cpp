@@ -205,22 +205,37 @@ Status evaluate_call(const KernelDesc& kernel, const Instruction& instruction,
   return {};
 }
 
+namespace {
+
+// What the two extents of a kRequire instruction are, and whether they are as it says; true while one has
+// no value yet.
+struct Required {
+  std::optional<int64_t> a, b;
+  bool holds = true;
+};
+Required required(const Instruction& i, std::span<const int64_t> symbols) {
+  Required r{evaluate(i.scalars[0], symbols), evaluate(i.scalars[1], symbols)};
+  if (!r.a || !r.b) return r;
+  const bool at_most = i.index == 1, broadcast = i.index == 2;
+  r.holds = *r.a == *r.b || (at_most && *r.a < *r.b) || (broadcast && (*r.a == 1 || *r.b == 1));
+  return r;
+}
+
+}  // namespace
+
 bool requirements_hold(const Variant& variant, std::span<const int64_t> symbols) {
   for (const auto& block : variant.blocks)
     for (const Instruction& i : block)
-      if (i.op == Op::kRequire && !check_extents(i, symbols).ok()) return false;
+      if (i.op == Op::kRequire && !required(i, symbols).holds) return false;
   return true;
 }
 Status check_extents(const Instruction& instruction, std::span<const int64_t> symbols) {
-  const std::optional<int64_t> a = evaluate(instruction.scalars[0], symbols),
-                               b = evaluate(instruction.scalars[1], symbols);
-  const bool at_most = instruction.index == 1, broadcast = instruction.index == 2;
-  if (!a || !b || *a == *b || (at_most && *a < *b) || (broadcast && (*a == 1 || *b == 1)))
-    return {};
-  return invalid(instruction.message + " are " + std::to_string(*a) + " and " + std::to_string(*b) +
-                 (at_most     ? ", expected the first to be at most the second"
-                  : broadcast ? ", expected them to be equal or one of them to be 1"
-                              : ", expected them to be equal"));
+  constexpr const char* kExpected[] = {"them to be equal", "the first to be at most the second",
+                                       "them to be equal or one of them to be 1"};
+  const Required r = required(instruction, symbols);
+  if (r.holds) return {};
+  return invalid(instruction.message + " are " + std::to_string(*r.a) + " and " +
+                 std::to_string(*r.b) + ", expected " + kExpected[instruction.index]);
 }
 
 }  // namespace tilewright

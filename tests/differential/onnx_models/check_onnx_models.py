@@ -4,6 +4,8 @@
 usage: check_onnx_models.py --cli TILEWRIGHT [--models N] [--seed S] [--first N] [--jobs N]
                             [--cpus NAME,...] [--cpus-every N] [--results-of-nodes all|differing]
        check_onnx_models.py --cli TILEWRIGHT --seed S --only N [--keep FOLDER]
+$TILEWRIGHT_OPEN is the part of the models in which every extent of an input is a symbol of its own (0.15): compiled once,
+and run also where some extents are 1.
 Model N of seed S is always the same (with the same packages). --models is 1500 unless $TILEWRIGHT_GRAPHS
 says otherwise. --only: one model, with its nodes; --keep: its .onnx, inputs and outputs stay in FOLDER.
 Every 20th model (--cpus-every) also runs as code for the CPUs of --cpus that this machine can run.
