@@ -17,6 +17,8 @@ const char* const kShapeHelp =
     "--shape batch=8.\n"
     "The set `any` leaves all extents symbolic: --shape batch=1 --shape any. Without --shape that "
     "is the only one.\n"
+    "Where open extents meet in broadcasting, a set has a second variant for runs in which one of "
+    "them is 1.\n"
     "The set `apart` does so, too, but extents of one symbol may differ, for models that name "
     "different ones alike.";
 

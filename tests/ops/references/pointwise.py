@@ -38,6 +38,7 @@ def unary(f):
             ("identity", ["x"], {}, [Want(values, t)])])
     f.op("not_bool", "not", [np.array([True, False, True])], {}, Want([False, True, False], "bool"))
     f.op("not_u8", "not", [np.array([0, 1, 200, 255], "u1")], {}, Want([255, 254, 55, 0], "u8"))
+    f.op("watched_special", "watched", [np.array(SPECIAL, "f4")], {}, Want(SPECIAL, exact=True))
     f.op("sqrt_empty", "sqrt", [np.zeros((0, 3), "f4")], {}, Want(np.zeros((0, 3))))
 
 
