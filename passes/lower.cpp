@@ -199,7 +199,7 @@ std::span<const KernelPass> loop_passes() {
       // Every access has one index, the address in its storage, and padding holds zeros.
       {"flatten_buffers", Change::kNothing, Stage::kFlat, on_kernel<flatten_buffers>},
       {"simplify_loops", Change::kNothing, Stage::kFlat, simplify},
-      // Choices by extents alone are made around the loops.
+      // Selects with loop-invariant conditions leave the loops.
       {"unswitch_loops", Change::kNothing, Stage::kFlat, on_body<unswitch_loops>},
       // Conditions that fail only at the end of a loop leave its main part.
       {"partition_tails", Change::kNothing, Stage::kFlat, on_body<partition_tails>},

@@ -55,7 +55,7 @@ Binding with_values(Binding set, const std::vector<InputInfo>& inputs) {
   return set;
 }
 
-// Whether the error goes under a binding; nothing: another one hides it.
+// Returns whether the binding removes the error; nothing when a different error occurs first.
 std::optional<bool> goes(const Error& error, const OnnxModel& model, const Binding& set,
                          CompileOptions options) {
   options.note = nullptr;
@@ -108,7 +108,7 @@ Error with_cure(Error error, const OnnxModel& model, const std::vector<Binding>&
   }
   if (by_shape.value_or(true)) {
     const std::string open = open_dimensions(tried, inputs);
-    // Of several reasons one may be incurable: the model stays unsupported.
+    // The model stays unsupported unless the binding removes every reason.
     if (error.by_inputs == Cure::kAll) {
       error.kind = ErrorKind::kInvalid;
       error.notes.push_back("these dimensions must be bound with --shape: " + open);

@@ -24,7 +24,7 @@ InputInfo info_of(const OnnxValueInfo& v) {
     }
   return info;
 }
-// A name is itself also where it holds characters of patterns.
+// Compares literally first, since a name may contain wildcard characters.
 bool names(const std::string& pattern, const std::string& name) {
   return pattern == name || train::matches(pattern, name);
 }

@@ -73,9 +73,9 @@ Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding,
                               std::vector<std::string>* specialised = nullptr,
                               std::vector<std::string>* notes = nullptr);
 
-// That graph and, where extents of its inputs meet in broadcasting without being known to be equal, behind
-// it the graph for inputs of which one is 1 there: the first takes the extents for equal. Only the second
-// one where some cannot be.
+// Builds one or two typed graphs. The first assumes that input extents which meet in broadcasting are equal.
+// Where that assumption was made, a second graph follows that lets either be 1 at run time; it is the only
+// one when the assumption contradicts the model.
 Result<std::vector<ir::Graph>> build_graphs(const OnnxModel& model, const Binding& binding,
                                             std::vector<std::string>* specialised = nullptr,
                                             std::vector<std::string>* notes = nullptr);

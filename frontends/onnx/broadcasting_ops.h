@@ -5,8 +5,8 @@
 
 namespace tilewright::onnx {
 
-// May an extent of an operand of this node be 1 where the result's is not? Of other operators' operands
-// all extents that meet must be equal, however the importer computes them.
+// Returns whether the standard lets the node's operands broadcast. The operands of any other operator must
+// have equal extents, even where its importer emits operators that broadcast.
 bool broadcasts(const OnnxNode& node);
 
 }  // namespace tilewright::onnx

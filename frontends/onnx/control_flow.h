@@ -18,8 +18,8 @@ std::optional<bool> known_bool(const ir::Graph& graph, ir::ValueId v);
 // Outputs of the node; those that hang on something unsupported (reported already), or that nothing
 // reads, are kNone and stay undefined.
 void give(NodeImport& n, const Values& values);
-// The value as the body declares it to come in: the format's own numbers and conditions are scalars,
-// and bodies also declare them as tensors of one element, or of another integer type.
+// Converts the iteration number or the condition, a scalar, to the type that the body declares for it:
+// bodies also declare tensors of one element and other integer types.
 ir::ValueId as_declared(NodeImport& n, ir::ValueId scalar, const OnnxValueInfo& declared);
 
 // Results of two branches that one type fits: of equal element type, and of equal rank or both of one
@@ -29,10 +29,9 @@ bool fit_one_type(const ir::TensorType& a, const ir::TensorType& b);
 // only a run that takes it fails. Its results are of the types that the other branch gives; kNone
 // stays so.
 Region failing_branch(const Error& error, const ir::Graph& other);
-// Branches that the run chooses from by the condition; kNone for results that `is_read` does not want,
-// which may be kNone in the branches.
-// Of a result that is one element in both, but of different rank, all readers see one rank: that of
-// the first branch where it `leads`, else as RankOfEither says.
+// Adds an If node of two branches and returns its results. A result for which `is_read` is false is kNone,
+// and may be kNone in the branches. A result that has one element in both branches but different ranks
+// gets one rank: that of the first branch where `leads` is set, otherwise the one RankOfEither selects.
 Values either(NodeImport& n, ir::ValueId condition, std::array<Region, 2> branches,
               const std::function<bool(int)>& is_read, bool leads = false);
 

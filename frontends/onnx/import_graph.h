@@ -19,8 +19,8 @@ struct TrainingImport {
   std::map<ir::ValueId, ir::ValueId> updated;
 };
 
-// What Dropout and BatchNormalization do. kStated: what their operands and attributes say; kInference: nothing is
-// dropped and running statistics are taken, whatever these say; kTraining: as TrainingImport has it.
+// The mode of Dropout and BatchNormalization. kStated follows their operands and attributes; kInference drops
+// nothing and uses running statistics in any case; kTraining follows TrainingImport.
 enum class ImportMode : uint8_t { kStated, kInference, kTraining };
 
 // Values of the graph that no node or input of the model gives.

@@ -102,7 +102,7 @@ class Loop {
           return n_.owner().import_body(body_, scope);
         });
   }
-  // What the body's inputs stand for in an iteration.
+  // Maps the names of the body's inputs to their values in one iteration.
   std::map<std::string, ValueId> names(ValueId number, const Values& carried, ImportScope& around) {
     std::map<std::string, ValueId> values;
     if (n_.owner().draws(body_)) values[kLoopPlace] = loop_place(n_, around, number);

@@ -7,6 +7,7 @@
 
 #include "ir/graph/op.h"
 #include "ir/module_text/inline_constant.h"
+#include "ir/module_text/parse_requirement.h"
 #include "ir/module_text/printer_graph.h"
 #include "ir/text/parser_exprs.h"
 
@@ -339,19 +340,8 @@ void GraphParser::output() {
 }
 // require at_most[4, n] "top_k 'y': the axis must have k elements"
 void GraphParser::requirement() {
-  Requirement r;
-  const Token relation = c_.next();
-  if (const auto known = relation_from_name(relation.text))
-    r.relation = *known;
-  else
-    c_.fail(relation, "expected equals, at_most or broadcast, found " + shown(relation));
-  const Token at = c_.peek();
-  const std::vector<Expr> both = exprs_.extents();
-  if (c_.ok() && both.size() != 2)
-    c_.fail(at, "expected two extents, found " + std::to_string(both.size()));
+  Requirement r = parse_relation(c_, [&] { return exprs_.extents(); });
   if (!c_.ok()) return;
-  r.a = both[0];
-  r.b = both[1];
   r.what = text("what requires it");
   g_.requirements.push_back(std::move(r));
 }

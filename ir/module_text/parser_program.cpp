@@ -3,6 +3,7 @@
 #include <charconv>
 #include <limits>
 
+#include "ir/module_text/parse_requirement.h"
 #include "ir/module_text/program_words.h"
 #include "ir/text/parser_stmts.h"
 
@@ -231,22 +232,8 @@ CheckIndicesInstruction ProgramParser::read(Of<CheckIndicesInstruction>) {
   return x;
 }
 RequireInstruction ProgramParser::read(Of<RequireInstruction>) {
-  RequireInstruction x;
-  const Token relation = c_.next();
-  if (const auto known = relation_from_name(relation.text))
-    x.relation = *known;
-  else
-    c_.fail(relation, "expected equals, at_most or broadcast, found " + shown(relation));
-  const Token at = c_.peek();
-  const std::vector<Expr> both = extents();
-  if (c_.ok() && both.size() != 2)
-    c_.fail(at, "expected two extents, found " + std::to_string(both.size()));
-  if (c_.ok()) {
-    x.a = both[0];
-    x.b = both[1];
-  }
-  x.what = string("what requires it");
-  return x;
+  const Requirement r = parse_relation(c_, [&] { return extents(); });
+  return {r.a, r.b, r.relation, string("what requires it")};
 }
 LoopInstruction ProgramParser::read(Of<LoopInstruction>) {
   LoopInstruction x;

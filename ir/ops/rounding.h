@@ -24,8 +24,8 @@ inline Expr limited(DType t, const Expr& whole) {
   // f32 holds the whole numbers that small types have, and is converted to them faster.
   return cast(t, byte_size(t) < 4 ? cast(DType::kFloat32, whole) : whole);
 }
-// A weighted sum as an element of type t: integers are rounded, halves to even, and limited to the
-// range of the type, as saturate_cast of ONNX's reference implementation does.
+// Converts a weighted sum to type t. For an integer type it rounds half to even and saturates, as
+// saturate_cast of ONNX's reference implementation does.
 inline Expr rounded_sum(DType t, const Expr& v) {
   return is_integer(t) ? limited(t, unary(UnaryOp::kRoundEven, without_error(t, v))) : cast(t, v);
 }

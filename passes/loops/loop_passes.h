@@ -32,7 +32,8 @@ ir::Kernel zero_padding(ir::Kernel kernel);
 ir::Expr flat_index(const ir::BufferNode& buffer, const std::vector<ir::Expr>& indices);
 ir::Expr storage_elements(const ir::BufferNode& buffer);
 
-// Makes choices that no loop has a say in once, around the loops. Before vectorize_loops.
+// Hoists Selects whose condition is invariant in all loops out of them, as an If around two copies of the
+// nest (loop unswitching). Runs before vectorize_loops.
 ir::Stmt unswitch_loops(const ir::Stmt& s);
 
 // Splits a loop where a condition inside holds for all but its last iterations: the first part

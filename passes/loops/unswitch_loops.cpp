@@ -1,11 +1,10 @@
-// Loop unswitching: a choice between values whose condition no loop has a say in is made once, around
-// the loops.
+// Loop unswitching: hoists a Select whose condition is invariant in all loops out of them.
 //
 //    for i: A[i] = select(n == 1, B[0], B[i])    ->    if n == 1: for i: A[i] = B[0]
 //                                                      else:      for i: A[i] = B[i]
 //
-// The condition is one on extents. Within vectors it would be a mask of loads, half of which are of
-// addresses outside of their buffer. Parallel loops stay whole: the choice stands in each task.
+// Such conditions compare extents. In vector code they would mask loads, and masked-off loads of addresses
+// outside the buffer are slow. A parallel loop is not copied: each task contains the If.
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
 
@@ -15,9 +14,9 @@ using namespace ir;
 
 namespace {
 
-constexpr size_t kMostConditions = 3;  // of one nest of loops, which is copied twice for each
+constexpr size_t kMostConditions = 3;  // per nest; each doubles the number of its copies
 
-// Selects by one condition become one of their values.
+// Replaces each Select on one condition by the value for a known outcome.
 class Decide : public Rewriter {
  public:
   Decide(const Expr& condition, bool holds) : condition_(condition), holds_(holds) {}

@@ -11,7 +11,8 @@ namespace tilewright {
 using ir::Expr;
 using ir::ValueId;
 
-// A convolution takes floats, which a run for tolerances disturbs: up to here they keep to the same whole number.
+// The largest index that survives a convolution: the tolerance run perturbs its floats, which still round to
+// the same integer up to this magnitude.
 constexpr int64_t kMostConvolved = 60;
 
 ValueId GraphGenerator::index_node(std::string_view op, std::vector<ValueId> operands,
@@ -31,7 +32,7 @@ ValueId GraphGenerator::index_input(const Shape& extents, int64_t limit) {
   result_.inputs.push_back(std::move(t));
   return v;
 }
-// Each channel as it is.
+// Passes integers through a convolution by an identity matrix, which leaves them unchanged.
 ValueId GraphGenerator::convolved(ValueId v, int64_t channels, int rank, int64_t limit) {
   Shape shape(static_cast<size_t>(rank), 1);
   shape[0] = shape[1] = channels;
@@ -50,7 +51,7 @@ ValueId GraphGenerator::convolved(ValueId v, int64_t channels, int rank, int64_t
   return index_node("sub", {index_node("cast", {v}, {{"to", std::string("i32")}}), shift}, {});
 }
 
-// Numbers in [-limit, limit), at the end of so many nodes that change none of them.
+// Returns integers in [-limit, limit), moved by up to `nodes` nodes that keep their values.
 ValueId GraphGenerator::whole_numbers(const Shape& extents, int64_t limit, int nodes) {
   const auto rank = static_cast<int64_t>(extents.size());
   const int64_t way = nodes == 0 || rank == 0 ? -1 : below(4);
@@ -121,7 +122,7 @@ bool GraphGenerator::look_up(const Known& x) {
              {}, x.bound);
 }
 
-// Sums at positions, of which some are the same.
+// Adds a scatter with reduction "add"; several updates may go to one element.
 bool GraphGenerator::add_up_at(const Known& x) {
   const Shape s = shape(x.id);
   if (s.empty() || !is_static(x.id) || element_count(s) == 0) return false;

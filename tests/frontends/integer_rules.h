@@ -165,8 +165,8 @@ inline std::vector<Real> resampled(const std::vector<Real>& x, int64_t out, cons
   }
   return y;
 }
-// [rows, columns] along both. The weights are fractions that have no exact place in binary: a sum
-// that should be a half or a whole number is taken for it.
+// Resizes both dimensions of a matrix. The weights are fractions without an exact binary form, so a sum
+// within their error of a half or an integer counts as that number.
 inline std::function<std::vector<Real>(const Operands&)> resize_rule(Shape in, Shape out,
                                                                      Resampling r) {
   return [=](const Operands& x) {

@@ -115,7 +115,7 @@ TEST(Extents, OfNodesThatAreGone) {
   EXPECT_EQ(error_of(joined, 6), "");
   EXPECT_EQ(error_of(joined, 5), expected("reshape", "n and 6", 5, 6));
 }
-// What a graph requires by itself, it says in its text.
+// The text form of a graph holds its requirements.
 TEST(Extents, OfRequirements) {
   const std::string text =
       "  require at_most[2, n] \"who: at least 2\"\n  require equals[n, floordiv(n, 3) * 3] "

@@ -1,5 +1,6 @@
-// The gradient of what is quantised and dequantised, against its formula: as if nothing was rounded, where the result
-// is within its type; none beyond. By the scale: the error of rounding, and the bound beyond.
+// Compares the straight-through gradient of quantize and dequantize with its formula. The gradient of x passes through
+// unchanged inside the clamp range and is 0 outside. The gradient of the scale is the rounding error inside the range
+// and the clamp bound outside.
 #include <gtest/gtest.h>
 
 #include <cmath>
