@@ -360,8 +360,8 @@ Value* ValueEmitter::make_select(const Select& s) {
   return b_.CreateSelect(condition, a, other);
 }
 
-// Shifted left by one, the bits of an f32 are ordered as magnitudes are, and those of infinities and NaNs are the
-// largest: a maximum over a function, in registers (SROA), tells whether there was one.
+// Shifted left by one, the bits of an f32 order as its magnitude does, with infinities and NaNs last. Their
+// maximum over a function, which SROA keeps in registers, tells whether the function met one.
 Value* ValueEmitter::watch(const Unary& e) {
   Value* v = value(e.value);
   if (e.type.dtype != DType::kFloat32) return v;
