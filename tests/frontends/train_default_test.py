@@ -96,9 +96,9 @@ class Default(Training):
                     (self.trained()[name] != value).any(), name)
 
     def test_what_looks_like_no_parameter_without_metadata(self):
-        steps, rates = np.arange(8)[:, None], 1 / 100 ** (np.arange(0, 6, 2) / 6)
+        steps, rates = np.arange(8)[:, None], 1 / 100 ** (np.arange(0, 8, 2) / 8)
         angles = steps * rates
-        interleaved = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(8, 6)
+        interleaved = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(8, 8)
         mask = np.triu(np.full((OUTS, OUTS), -np.inf), 1)
         draws = np.random.default_rng(5)
         first = [node("Gemm", ["x", "w", "b"], ["h"])]
@@ -109,7 +109,7 @@ class Default(Training):
                 ("masks", np.tril(np.ones((4, 4))), total("t")),
                 ("tables", interleaved, total("t")),
                 ("tables", np.concatenate([np.sin(angles), np.cos(angles)], -1), total("t")),
-                ("tables", rates, [node("Sin", ["t"], ["p"]), *total("p")]) if len(rates) > 3 else
+                ("tables", rates, [node("Sin", ["t"], ["p"]), *total("p")]),
                 ("tables", np.arange(5) * 0.3, total("t")),
                 ("tables", np.array([[10, 13], [16, 30], [33, 23.5]]), total("t")),
                 ("what no gradient reaches", draws.normal(size=3),
