@@ -1,4 +1,4 @@
-// Constants are followed forwards, to where a gradient comes from or a shape is made of them.
+// Each property of values is found for all of them in one pass over the nodes, whose order is topological.
 #include "frontends/train/left_alone.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::string_view kBuffers = "buffers", kConstants = "constants",
                            kTables = "tables", kScalars = "scalars",
                            kOfInputs = "what inputs are normalised by";
 
-// A parameter and its gradient are what these are for.
+// These operators take weights as operands.
 constexpr std::string_view kOfWeights[] = {"Conv",
                                            "ConvTranspose",
                                            "Gemm",
@@ -36,11 +36,11 @@ constexpr std::string_view kOfWeights[] = {"Conv",
                                            "LayerNormalization",
                                            "RMSNormalization",
                                            "DeformConv"};
-// Elements are moved, or their shape changes.
+// These operators only move elements or change the shape.
 constexpr std::string_view kMoving[] = {"Transpose", "Reshape",  "Unsqueeze", "Squeeze", "Identity",
                                         "Flatten",   "Slice",    "Concat",    "Split",   "Expand",
                                         "Cast",      "CastLike", "Tile"};
-// No gradient passes.
+// These operators pass no gradient.
 constexpr std::string_view kSteps[] = {"Shape",
                                        "Size",
                                        "NonZero",
@@ -66,7 +66,7 @@ constexpr std::string_view kSteps[] = {"Shape",
                                        "RandomUniformLike",
                                        "NonMaxSuppression",
                                        "OneHot"};
-// Operands of floats, or of what was made of floats, that extents of results depend on: from, to.
+// These operands, from `first` to `last`, determine extents of results.
 constexpr struct {
   std::string_view op;
   size_t first, last;
@@ -109,17 +109,15 @@ class Search {
  public:
   explicit Search(const OnnxModel& model) : model_(model), graph_(model.graph) {
     for (const OnnxNode& node : graph_.nodes) {
-      for (size_t k = 0; k < node.inputs.size(); ++k)
-        readers_[node.inputs[k]].push_back({&node, k});
-      for (const std::string& out : node.outputs) makers_[out] = &node;
+      for (const std::string& in : node.inputs) readers_[in].push_back(&node);
       if (has_bodies(node))
         for (const auto& [key, value] : node.attributes) add_bodies(value);
     }
     for (const OnnxValueInfo& o : graph_.outputs) taken_.insert(o.name);
     for (const OnnxNode& node : graph_.nodes) find_constant(node);
-    for (const OnnxNode& node : graph_.nodes)
-      for (size_t k = 0; k < node.inputs.size(); ++k)
-        if (makes_shape(node, k)) follow_shape(node.inputs[k]);
+    find_of_shapes();
+    find_graded();
+    find_weights();
     find_normalisations();
     // Of PyTorch's numbers, those that are no nodes are parameters, also as exponents.
     settings_ = InitializerUses(graph_).settings(!is_of_pytorch());
@@ -128,28 +126,21 @@ class Search {
   // "" for a parameter, as far as anybody can tell.
   std::string_view what(const std::string& name, const TensorView& t, bool nodes_too) const {
     if (graph_.constant_nodes.count(name) && (!nodes_too || t.shape.empty())) return kConstants;
-    if (shapes_.count(name)) return kShapes;
+    if (of_shapes_.count(name)) return kShapes;
     if (settings_.count(name)) return kSettings;
-    Names seen;
-    if (!gets_gradient(name, seen)) return kNoGradient;
+    if (!graded_.count(name)) return kNoGradient;
     if (of_inputs_.count(name)) return kOfInputs;
     if (t.shape.empty()) return is_scalar_constant(name) ? kScalars : std::string_view();
-    seen.clear();
-    if (feeds_weights(name, seen)) return {};
+    if (weights_.count(name)) return {};
     const std::vector<float> values = floats_of(t);
     if (values.empty()) return {};
     return is_mask(values) ? kMasks : is_table(t.shape, values) ? kTables : std::string_view();
   }
   bool may_be_angles(const std::string& name) const {
-    Names seen;
-    return !graph_.constant_nodes.count(name) && !feeds_weights(name, seen);
+    return !graph_.constant_nodes.count(name) && !weights_.count(name);
   }
 
  private:
-  struct Reader {
-    const OnnxNode* node;
-    size_t operand;
-  };
   bool is_of_pytorch() const { return model_.producer.starts_with("pytorch"); }
   // Exporters from other frameworks write each number of a program as an initialiser; PyTorch's writes them as
   // nodes, or by such a name where it computed them.
@@ -171,32 +162,44 @@ class Search {
                                     [&](const std::string& in) { return is_constant(in); }));
     if (known) constants_.insert(node.outputs.begin(), node.outputs.end());
   }
-  // All initialisers that the value is computed from, where it is computed from them alone, or moved.
-  void follow_shape(const std::string& name) {
-    if (name.empty() || !followed_.insert(name).second) return;
-    if (graph_.initializers.count(name)) shapes_.insert(name);
-    const auto it = makers_.find(name);
-    if (it == makers_.end()) return;
-    const OnnxNode& node = *it->second;
-    if (node.op_type == "Shape" || node.op_type == "Size") return;
-    for (const std::string& in : node.inputs)
-      if (constants_.count(name) || is_one_of(kMoving, node) || is_constant(in)) follow_shape(in);
+  // Calls visit(node, is_wanted) for each node, the last one first; is_wanted: an output of it is in `names`, which
+  // visit may extend by the node's operands.
+  template <typename Visit>
+  void go_back(const Names& names, Visit visit) const {
+    for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node)
+      visit(*node, std::any_of(node->outputs.begin(), node->outputs.end(),
+                               [&](const std::string& o) { return !o.empty() && names.count(o); }));
   }
-  // Is it, or what is made of it, an operand that a gradient goes to?
-  bool gets_gradient(const std::string& name, Names& seen) const {
-    if (taken_.count(name)) return true;
-    if (!seen.insert(name).second) return false;
-    const auto it = readers_.find(name);
-    if (it == readers_.end()) return false;
-    for (const Reader& r : it->second) {
-      if (is_one_of(kSteps, *r.node) || makes_shape(*r.node, r.operand) ||
-          casts_to_integer(*r.node))
-        continue;
-      if (r.node->op_type == "Where" && r.operand == 0) continue;
-      for (const std::string& out : r.node->outputs)
-        if (!out.empty() && gets_gradient(out, seen)) return true;
-    }
-    return false;
+  // An extent is all that these results depend on.
+  static bool is_extent(const OnnxNode& node) {
+    return node.op_type == "Shape" || node.op_type == "Size";
+  }
+  // What is computed from constants alone is followed to all of them, what is moved to where it came from.
+  void find_of_shapes() {
+    go_back(of_shapes_, [this](const OnnxNode& node, bool is_wanted) {
+      const bool is_followed = is_wanted && !is_extent(node);
+      for (size_t k = 0; k < node.inputs.size(); ++k)
+        if (makes_shape(node, k) ||
+            (is_followed && (is_one_of(kMoving, node) || is_constant(node.inputs[k]))))
+          of_shapes_.insert(node.inputs[k]);
+    });
+  }
+  // A gradient goes to these values, if the outputs and what bodies read get one.
+  void find_graded() {
+    graded_ = taken_;
+    go_back(graded_, [this](const OnnxNode& node, bool is_wanted) {
+      if (!is_wanted || is_one_of(kSteps, node) || casts_to_integer(node)) return;
+      for (size_t k = 0; k < node.inputs.size(); ++k)
+        if (!makes_shape(node, k) && (node.op_type != "Where" || k != 0))
+          graded_.insert(node.inputs[k]);
+    });
+  }
+  // Operands of kOfWeights, and what these are moved from.
+  void find_weights() {
+    go_back(weights_, [this](const OnnxNode& node, bool is_wanted) {
+      if (is_one_of(kOfWeights, node) || (is_wanted && is_one_of(kMoving, node)))
+        weights_.insert(node.inputs.begin(), node.inputs.end());
+    });
   }
   static bool casts_to_integer(const OnnxNode& node) {
     const auto to = node.attributes.find("to");
@@ -205,55 +208,45 @@ class Search {
     const auto dtype = code ? dtype_from_onnx(static_cast<int>(*code)) : std::nullopt;
     return dtype && !is_float(*dtype);
   }
-  bool feeds_weights(const std::string& name, Names& seen) const {
-    const auto it = readers_.find(name);
-    if (it == readers_.end() || !seen.insert(name).second) return false;
-    for (const Reader& r : it->second) {
-      if (is_one_of(kOfWeights, *r.node)) return true;
-      if (!is_one_of(kMoving, *r.node)) continue;
-      for (const std::string& out : r.node->outputs)
-        if (feeds_weights(out, seen)) return true;
-    }
-    return false;
-  }
-  bool comes_from_input(const std::string& name) const {
-    const auto it = makers_.find(name);
-    if (it == makers_.end()) return !graph_.initializers.count(name);
-    const OnnxNode& node = *it->second;
-    return !node.inputs.empty() &&
-           (is_one_of(kMoving, node) || node.op_type == "Div" || node.op_type == "Mul") &&
-           comes_from_input(node.inputs[0]) &&
-           (node.inputs.size() < 2 || is_constant(node.inputs[1]));
+  // Values that are an input of the model, but for constant factors and where elements lie.
+  Names scaled_inputs() const {
+    Names found;
+    for (const OnnxValueInfo& input : graph_.inputs)
+      if (!graph_.initializers.count(input.name)) found.insert(input.name);
+    for (const OnnxNode& node : graph_.nodes)
+      if (!node.inputs.empty() &&
+          (is_one_of(kMoving, node) || node.op_type == "Div" || node.op_type == "Mul") &&
+          found.count(node.inputs[0]) && (node.inputs.size() < 2 || is_constant(node.inputs[1])))
+        found.insert(node.outputs.begin(), node.outputs.end());
+    return found;
   }
   // (x - mean) / std, of an input of the model.
   void find_normalisations() {
+    const Names of_input = scaled_inputs();
     for (const OnnxNode& sub : graph_.nodes) {
-      if (sub.op_type != "Sub" || sub.inputs.size() != 2 || !comes_from_input(sub.inputs[0]) ||
+      if (sub.op_type != "Sub" || sub.inputs.size() != 2 || !of_input.count(sub.inputs[0]) ||
           !is_constant(sub.inputs[1]))
         continue;
       const auto reading = readers_.find(sub.outputs[0]);
       if (reading == readers_.end() || reading->second.size() != 1) continue;
-      const OnnxNode& scaled = *reading->second[0].node;
+      const OnnxNode& scaled = *reading->second[0];
       if ((scaled.op_type != "Div" && scaled.op_type != "Mul") || scaled.inputs.size() != 2 ||
           !is_constant(scaled.inputs[1]))
         continue;
-      for (const std::string& in : {sub.inputs[1], scaled.inputs[1]}) add_origins(in);
+      of_inputs_.insert({sub.inputs[1], scaled.inputs[1]});
     }
-  }
-  void add_origins(const std::string& name) {
-    if (graph_.initializers.count(name)) of_inputs_.insert(name);
-    if (const auto it = makers_.find(name); it != makers_.end())
-      for (const std::string& in : it->second->inputs) add_origins(in);
+    go_back(of_inputs_, [this](const OnnxNode& node, bool is_wanted) {
+      if (is_wanted && !is_extent(node)) of_inputs_.insert(node.inputs.begin(), node.inputs.end());
+    });
   }
 
   const OnnxModel& model_;
   const OnnxGraph& graph_;
-  std::map<std::string, std::vector<Reader>> readers_;
-  std::map<std::string, const OnnxNode*> makers_;
-  Names constants_;             // results of nodes that no input of the model changes
-  Names taken_;                 // outputs, and what bodies read
-  Names followed_, shapes_;     // what shapes depend on: values, initialisers
-  Names of_inputs_, settings_;  // initialisers
+  std::map<std::string, std::vector<const OnnxNode*>> readers_;
+  Names constants_;  // results of nodes that no input of the model changes
+  Names taken_;      // outputs, and what bodies read
+  Names of_shapes_, graded_, weights_, of_inputs_;
+  Names settings_;  // initialisers
 };
 
 // Tables of sines and cosines that lie apart.

@@ -3,6 +3,7 @@
 parameters; without metadata, all but what is surely no parameter. And tensors that exporters merged or folded."""
 import random
 import re
+import resource
 
 import numpy as np
 import onnx
@@ -146,6 +147,44 @@ class Default(Training):
         self.assertEqual(found, {"w", "b", "gain"})
         self.assertIn("tables ('cos', 'sin')", said)
         self.assertIn("what inputs are normalised by ('mean', 'std')", said)
+
+    # Of h, which comes from weights, only an extent: these are trained, however many ways lead to them.
+    def test_an_extent_depends_on_no_weight(self):
+        nodes = [node("MatMul", ["x", "square"], ["h0"])]
+        for k in range(60):
+            nodes += [node("Tanh", [f"h{k}"], [f"t{k}"]), node("Sub", [f"h{k}", f"t{k}"], [f"h{k + 1}"])]
+        nodes += [node("Shape", ["h60"], ["s"]), node("Cast", ["s"], ["f"], to=1),
+                  node("ReduceMax", ["f"], ["m"], keepdims=0), node("Mul", ["m", "factor"], ["mean"]),
+                  node("Sub", ["x", "mean"], ["a"]), node("Div", ["a", "std"], ["n"]), node("Add", ["n", "h60"], ["z"]),
+                  node("Gemm", ["z", "w", "b"], ["y"])]
+        square = np.random.default_rng(4).normal(size=(INS, INS)).astype("f4")
+        self.save(nodes, self.constants({"square": square, "factor": np.array([0.1], "f4"), "std": np.array([2.5], "f4")}),
+                  producer="pytorch")
+        found, said = self.run_job()
+        self.assertEqual(found, {"w", "b", "square"})
+        self.assertIn("what inputs are normalised by ('factor', 'std')", said)
+
+    # Of what kinds constants are is found in a small stack, and answered before anything is compiled.
+    def test_long_chains(self):
+        length = 30000
+        chain = lambda op, first, **more: [node(op, [f"v{k}" if k else first, *more.get("by", [])], [f"v{k + 1}"])
+                                           for k in range(length)]
+        last = f"v{length}"
+        layer = node("Gemm", ["x", "w", "b"], ["h"])
+        soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+        resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, hard))
+        try:
+            for nodes in ([layer, *chain("Neg", "h"), node("Identity", [last], ["y"])],
+                          [*chain("Identity", "w"), node("Gemm", ["x", last, "b"], ["y"])],
+                          [layer, *chain("Neg", "t"), node("Cast", [last], ["s"], to=7), node("Reshape", ["h", "s"], ["y"])],
+                          [*chain("Mul", "x", by=["t"]), node("Sub", [last, "t"], ["a"]), node("Div", ["a", "t"], ["n"]),
+                           node("Gemm", ["n", "w", "b"], ["y"])]):
+                self.save(nodes, self.constants({"t": np.array([1.5], "f4")}), producer="pytorch")
+                done = self.train(self.job({"parameters": '["none"]'}))
+                self.assertEqual((done.returncode, done.stderr.count("no float initialiser of the model matches 'none'")),
+                                 (1, 1), done)
+        finally:
+            resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))
 
     def test_exclude(self):
         names = ["net.0.bias", "net.1.bias", "other"]
