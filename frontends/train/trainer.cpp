@@ -2,7 +2,9 @@
 #include "frontends/train/trainer.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
+#include <set>
 
 #include "frontends/train/job_essentials.h"
 #include "frontends/train/schedule.h"
@@ -29,6 +31,7 @@ Status Trainer::prepare(const CompileOptions& compile, int threads) {
   TW_ASSIGN(batches_, Batches::create(*data_, std::move(order), job_.part()));
   states_ = std::move(step.states);
   transposed_copies_ = model->graph.transposed_copies;
+  keep_unchanged_copies(*model);
   TW_ASSIGN(tensors_, step_tensors(*model, job_, trained_, states_));
   const int64_t since = now_nanoseconds();
   TW_RETURN_IF_ERROR(add_program(std::move(step.graph), data_->columns().size(), compile, threads));
@@ -49,6 +52,23 @@ Status Trainer::add_program(ir::Graph graph, size_t columns, const CompileOption
   TW_ASSIGN(p.session, Session::create(executable, {.threads = threads}));
   programs_.push_back(std::move(p));
   return {};
+}
+
+// Copies are views of the same memory.
+void Trainer::keep_unchanged_copies(const OnnxModel& model) {
+  const auto& initializers = model.graph.initializers;
+  std::set<std::string> changed;
+  std::set<const uint8_t*> data;
+  for (const State& s : states_)
+    if (s.name == kParameters || s.name == kStatistics)
+      for (const Parameter& p : s.members->members)
+        changed.insert(p.name), data.insert(initializers.at(p.name).data);
+  for (const auto& [name, t] : initializers) {
+    if (t.bytes == 0 || changed.count(name) || !data.count(t.data) || !t.dtype()) continue;
+    HostTensor value(*t.dtype(), t.shape);
+    std::memcpy(value.bytes.data(), t.data, t.bytes);
+    unchanged_copies_.emplace_back(name, std::move(value));
+  }
 }
 
 // It reads the tensors that steps write.
@@ -127,6 +147,7 @@ NamedTensors Trainer::initializers() const {
     for (const auto& [name, t] : all)
       if (name == of) copies.emplace_back(copy, transposed(t));
   std::move(copies.begin(), copies.end(), std::back_inserter(all));
+  all.insert(all.end(), unchanged_copies_.begin(), unchanged_copies_.end());
   return all;
 }
 int64_t Trainer::parameter_count() const {

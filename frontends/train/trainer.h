@@ -32,7 +32,8 @@ class Trainer {
   // Of the parameters as they are now. For jobs with held-back samples.
   Result<HeldBack> evaluate() { return evaluator_->run(); }
   int64_t steps_done() const { return step_; }
-  // Of the last step, before they were clipped; and what the model's initialisers are now.
+  // Of the last step, before they were clipped; and what the model's initialisers are now: those that steps change,
+  // and those that the file would have change with them.
   NamedTensors gradients() const;
   NamedTensors initializers() const;
   // Of the model that is written: the job's.
@@ -60,6 +61,7 @@ class Trainer {
   Trainer(const Job& job) : job_(job) {}
   Status prepare(const CompileOptions& compile, int threads);
   Status add_program(ir::Graph graph, size_t columns, const CompileOptions& compile, int threads);
+  void keep_unchanged_copies(const OnnxModel& model);
   Status add_evaluator(const OnnxModel& model, const Wanted& wanted, const CompileOptions& compile,
                        int threads);
   Tensor tensor(const std::string& name) const { return tensors_.at(name); }
@@ -76,6 +78,9 @@ class Trainer {
   std::string model_hash_;
   WrittenOutputs outputs_;
   std::map<std::string, std::string> transposed_copies_;  // as OnnxGraph has them
+  // Initialisers that stay as they are, of the elements of some that steps change: the file may have them as copies of
+  // these (lift_constants.h).
+  NamedTensors unchanged_copies_;
   int64_t step_ = 0;
   double compile_seconds_ = 0;
   bool suspect_ = false;  // the last step's programs met what is not finite, or seem to have

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Which initialisers are trained where a job names none: those that the metadata of PyTorch's exporter call
 parameters; without metadata, all but what is surely no parameter. And tensors that exporters merged or folded."""
+import json
 import random
 import re
 import resource
@@ -234,6 +235,53 @@ class Default(Training):
         self.save(nodes("a"), self.constants({"a.weight": one, "a.bias": none}), producer="pytorch", signature=signature,
                   calls={**calls, "y": call("gelu", "a")}, kinds={"a.weight": "PARAMETER"})
         self.assertEqual(self.run_job()[0], {"w", "b", "a.weight", "a.bias"})
+
+    # Of the model file: what initialisers and their copies hold.
+    def written(self, name="trained.onnx"):
+        graph = onnx.load(self.path(name)).graph
+        values = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
+        for n in graph.node:
+            if n.op_type == "Identity":
+                values[n.output[0]] = values[n.input[0]]
+        return values
+
+    # A file that has equal tensors as copies of each other leaves what one has that they are initialisers of their own,
+    # whichever of them are trained.
+    def test_copies_in_the_file_are_tensors_of_their_own(self):
+        rolls = random.Random(7)
+        names = [f"t{k}" for k in range(5)]
+        for _ in range(20):
+            numbers = np.random.default_rng(rolls.randrange(1000))
+            producer, shape = rolls.choice(["pytorch", ""]), rolls.choice([(OUTS,), (1, OUTS)])
+            value = np.full(shape, rolls.choice([0, 0.5])) if producer == "" else numbers.normal(size=shape)
+            some = rolls.sample(names, rolls.randrange(0, 5))
+            top = rolls.choice([{}, {"exclude": json.dumps(some + ["b"])}, {"parameters": json.dumps(some + ["w"])}])
+            copies = {n: rolls.choice(names[:k]) for k, n in enumerate(names) if k > 0 and rolls.random() < 0.7}
+            left = []
+            for of in ({}, copies):
+                self.save([node("Identity", [o], [n]) for n, o in of.items()] + self.sum_of(names),
+                          self.constants({n: value.astype("f4") for n in names if n not in of}), producer=producer)
+                found, _ = self.run_job(top)
+                left.append((self.log(), {k: v.tobytes() for k, v in self.written().items()}))
+                for name in names:
+                    self.assertEqual((self.written()[name] != value.astype("f4")).any(), name in found, (name, top, copies))
+            self.assertEqual(*left)
+
+    def test_copies_as_running_statistics(self):
+        one, zero = np.ones(OUTS, "f4"), np.zeros(OUTS, "f4")
+        for statistics in ("running", "batch"):
+            left = []
+            for copies in ({}, {"mean": "bias", "var": "scale"}):
+                values = {"scale": one, "bias": zero, "mean": zero, "var": one}
+                self.save([node("Identity", [o], [n]) for n, o in copies.items()] +
+                          [node("Gemm", ["x", "w", "b"], ["h"]),
+                           node("BatchNormalization", ["h", "scale", "bias", "mean", "var"], ["y"])],
+                          self.constants({k: v for k, v in values.items() if k not in copies}))
+                self.run_job({"statistics": f'"{statistics}"'})
+                left.append({k: v.tobytes() for k, v in self.written().items()})
+                for name, is_trained in (("scale", True), ("mean", statistics == "batch"), ("var", statistics == "batch")):
+                    self.assertEqual((self.written()[name] != values[name]).any(), is_trained, (name, statistics))
+            self.assertEqual(*left)
 
     # A weight that a network shares, and its transpose, which exporters compute beforehand.
     def test_a_transposed_copy_stays_the_same_weight(self):
