@@ -94,6 +94,9 @@ void share_transposed_copies(OnnxModel& model) {
       nodes.push_back(std::move(node));
     }
   for (const auto& [copy, of] : graph.transposed_copies) graph.initializers.erase(copy);
+  std::erase_if(graph.inputs, [&](const OnnxValueInfo& input) {  // one that is an initialiser, too
+    return graph.transposed_copies.count(input.name) != 0;
+  });
   graph.nodes.insert(graph.nodes.begin(), nodes.begin(), nodes.end());
 }
 

@@ -25,13 +25,16 @@ def add_metadata(message, key, value):
 
 class Default(Training):
     # y = ((x @ w + b) + all others that are f32) @ ones, as far as they have OUTS columns or one.
-    def save(self, nodes, constants, producer="", kinds=None, folded=None, signature="", calls=None):
-        """kinds, folded: metadata of initialisers, by name; calls: of nodes, by their first output."""
+    def save(self, nodes, constants, producer="", kinds=None, folded=None, signature="", calls=None, lists=False):
+        """kinds, folded: metadata of initialisers, by name; calls: of nodes, by their first output; lists: initialisers
+        are inputs, too."""
         value = helper.make_tensor_value_info
         graph = helper.make_graph(
             nodes, "network", [value("x", TensorProto.FLOAT, ["batch", INS])],
             [value("y", TensorProto.FLOAT, ["batch", OUTS])],
             [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()])
+        for i in graph.initializer if lists else ():
+            graph.input.append(value(i.name, i.data_type, i.dims))
         for key, of in ((KIND, kinds or {}), (FOLDED, folded or {})):
             for name, text in of.items():
                 info = value(name, TensorProto.FLOAT, None)
@@ -286,12 +289,13 @@ class Default(Training):
     # A weight that a network shares, and its transpose, which exporters compute beforehand.
     def test_a_transposed_copy_stays_the_same_weight(self):
         shared = np.random.default_rng(6).normal(0, 0.3, (INS, OUTS)).astype("f4")
-        for copy, folded, kinds in (("onnx::MatMul_9", None, None),
-                                    ("val_9", {"val_9": "['shared']"}, {"shared": "PARAMETER", "b": "PARAMETER"})):
+        for copy, folded, kinds, lists in (
+                ("onnx::MatMul_9", None, None, False), ("onnx::MatMul_9", None, None, True),
+                ("val_9", {"val_9": "['shared']"}, {"shared": "PARAMETER", "b": "PARAMETER"}, False)):
             weights = {"shared": shared, copy: shared.T.copy(), "b": self.b}
             self.save([node("MatMul", ["x", "shared"], ["h"]), node("MatMul", ["h", copy], ["back"]),
                        node("MatMul", ["back", "shared"], ["again"]), node("Add", ["again", "b"], ["y"])],
-                      weights, producer="pytorch", folded=folded, kinds=kinds)
+                      weights, producer="pytorch", folded=folded, kinds=kinds, lists=lists)
             self.assertEqual(self.run_job()[0], {"shared", "b"})
             trained = self.trained()
             self.assertTrue((trained["shared"] != shared).any())
