@@ -9,6 +9,8 @@
 #include <set>
 #include <string_view>
 
+#include "frontends/onnx/strip_payloads.h"
+
 namespace tilewright {
 
 namespace {
@@ -208,6 +210,17 @@ std::map<std::string, ExportedRole> exported_roles(const GraphProto& graph) {
     roles[name] = role;
   }
   return roles;
+}
+
+std::map<std::string, std::vector<std::string>> folded_sources(std::span<const uint8_t> file) {
+  std::map<std::string, std::vector<std::string>> sources;
+  const Result<std::string> structure = strip_payloads(file, true);
+  onnx_format::ModelProto model;
+  if (!structure || !model.ParseFromString(*structure)) return sources;
+  for (const auto& value : model.graph().value_info())
+    if (const auto from = metadata(value, kFoldedFrom); !from.empty())
+      sources[value.name()] = quoted_names(from);
+  return sources;
 }
 
 std::vector<std::string> separate_merged(GraphProto& graph) {

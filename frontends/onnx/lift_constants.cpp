@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "frontends/onnx/export_metadata.h"
+
 namespace tilewright {
 
 namespace {
@@ -62,8 +64,32 @@ bool is_transpose(const TensorView& a, const TensorView& b) {
   return true;
 }
 
+// What the exporter computed, and of what: by its metadata where there are some, else by its names and by elements.
+class Folded {
+ public:
+  explicit Folded(const OnnxModel& model) : has_metadata_(!model.graph.roles.empty()) {
+    if (has_metadata_ && !model.sources.empty()) sources_ = folded_sources(model.sources[0].bytes);
+  }
+  bool is_made(const std::string& name) const {
+    return sources_.count(name) || name.starts_with(has_metadata_ ? kOwnName : "onnx::");
+  }
+  bool may_be_of(const std::string& made, const std::string& other) const {
+    const auto it = sources_.find(made);
+    if (it == sources_.end()) return true;
+    const std::vector<std::string>& of = it->second;
+    return std::find(of.begin(), of.end(), other) != of.end() ||
+           std::all_of(of.begin(), of.end(), [](auto& s) { return s.starts_with(kOwnName); });
+  }
+
+ private:
+  static constexpr const char* kOwnName = "val_";
+  bool has_metadata_;
+  std::map<std::string, std::vector<std::string>> sources_;
+};
+
 // PyTorch's exporters fold the transpose of a weight that a network means to share, as those of an embedding and of
-// the layer behind it, into a copy: this would be trained apart.
+// the layer behind it, into a copy: this would be trained apart. Weights that merely start as transposes of each other
+// stay apart where the metadata can tell.
 void share_transposed_copies(OnnxModel& model) {
   if (!model.producer.starts_with("pytorch")) return;
   OnnxGraph& graph = model.graph;
@@ -71,19 +97,17 @@ void share_transposed_copies(OnnxModel& model) {
   for (const auto& [name, t] : graph.initializers)
     if (t.shape.size() == 2 && t.dtype() && is_float(*t.dtype()) && !is_uniform(t) && t.bytes > 0)
       by_shape[t.shape].push_back(name);
-  // What the exporter computed, by its names.
-  const auto is_made = [&](const std::string& name) {
-    return graph.roles.empty() ? name.starts_with("onnx::") : name.starts_with("val_");
-  };
+  const Folded folded(model);
   std::vector<OnnxNode> nodes;
   for (const auto& [shape, names] : by_shape)
     for (const std::string& copy : names) {
       const auto others = by_shape.find({shape[1], shape[0]});
-      if (others == by_shape.end() || !is_made(copy)) continue;
+      if (others == by_shape.end() || !folded.is_made(copy)) continue;
       const auto of =
           std::find_if(others->second.begin(), others->second.end(), [&](const std::string& other) {
             const TensorView &a = graph.initializers.at(copy), &b = graph.initializers.at(other);
-            return !is_made(other) && a.onnx_code == b.onnx_code && is_transpose(a, b);
+            return !folded.is_made(other) && folded.may_be_of(copy, other) &&
+                   a.onnx_code == b.onnx_code && is_transpose(a, b);
           });
       if (of == others->second.end()) continue;
       graph.transposed_copies[copy] = *of;

@@ -301,6 +301,22 @@ class Default(Training):
             self.assertTrue((trained["shared"] != shared).any())
             np.testing.assert_array_equal(trained[copy], trained["shared"].T)
 
+    # The metadata say what a tensor was computed from: from whatever this is a transpose of, and under any name; not
+    # from what merely starts as its transpose.
+    def test_the_metadata_say_of_what_a_copy_is(self):
+        shared = np.random.default_rng(6).normal(0, 0.3, (INS, OUTS)).astype("f4")
+        for copy, of, is_shared in (("val_9", "shared", True), ("permute", "shared", True), ("val_9", "lost.weight", False),
+                                    ("permute", "lost.weight", False), ("val_9", "val_2", True)):
+            self.save([node("MatMul", ["x", "shared"], ["h"]), node("MatMul", ["h", copy], ["back"]),
+                       node("Gemm", ["back", "w", "b"], ["y"])],
+                      self.constants({"shared": shared, copy: shared.T.copy()}), producer="pytorch",
+                      kinds={"shared": "PARAMETER", "b": "PARAMETER", "w": "PARAMETER"}, folded={copy: f"['{of}']"},
+                      signature="\n# inputs\np_lost_weight: PARAMETER target='lost.weight'\n"
+                                "p_shared: PARAMETER target='shared'\nx: USER_INPUT\n")
+            self.assertEqual(self.run_job()[0], {"shared", "b", "w"} | ({copy} if not is_shared else set()), (copy, of))
+            trained = self.trained()
+            self.assertEqual((trained[copy] == trained["shared"].T).all(), is_shared)
+
     def test_scalars_of_other_exporters(self):
         for producer, wanted in (("pytorch", True), ("", True), ("tf2onnx", False)):
             self.save(self.sum_of(["t"]), self.constants({"t": np.array(0.5, "f4")}), producer=producer)
