@@ -91,9 +91,9 @@ class Run {
     TW_ASSIGN(line.loss, trainer_.step());
     line.samples_per_second =
         static_cast<double>(job_.batch) * 1e9 / static_cast<double>(now_nanoseconds() - since);
-    if (line.step == 0 && !job_.gradients.empty())
-      TW_RETURN_IF_ERROR(write_npz(job_.gradients, trainer_.gradients()));
     const Status finite = check_finite(line);
+    if (finite.ok() && line.step == 0 && !job_.gradients.empty())
+      TW_RETURN_IF_ERROR(write_npz(job_.gradients, trainer_.gradients()));
     if (finite.ok()) TW_RETURN_IF_ERROR(evaluate(line));
     TW_RETURN_IF_ERROR(log_->write(line));
     TW_RETURN_IF_ERROR(finite);

@@ -99,6 +99,21 @@ class Finite(Training):
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, "step 0 makes parameter 'b' (NaN|infinite)")
 
+    # Of the first step, too, where a job writes its gradients.
+    def test_no_gradients_of_a_step_that_is_not_finite(self):
+        self.save_root()
+        for bad, rows in ((True, [0] * BATCH), (False, [1] * BATCH)):
+            np.save(self.path("order.npy"), np.array([rows] * 2))
+            done = self.train(job_text({**MODEL, "loss": '"output"', "steps": 2}, OWN, SGD, OUTPUT))
+            self.assertEqual(done.returncode, int(bad), done.stderr)
+            self.assertEqual(os.path.exists(self.path("gradients.npz")), not bad)
+        # Nor of a loss that is not finite.
+        os.remove(self.path("gradients.npz"))
+        np.savez(self.path("data.npz"), x=np.full((40, INS), np.inf, "f4"))
+        done = self.train(job_text({**MODEL, "loss": '"output"', "steps": 2}, OWN, SGD, OUTPUT))
+        self.assertRegex(done.stderr, "the loss of step 0 is (nan|inf)")
+        self.assertFalse(os.path.exists(self.path("gradients.npz")))
+
     # Gradients whose squares overflow; values whose variance does.
     def test_states_that_overflow(self):
         node = helper.make_node
