@@ -69,14 +69,14 @@ class Patterns {
   }
   bool match(const std::string& name) { return match(name, used_, name); }
   // An initialiser that is `what` instead of a parameter.
-  bool pass(const std::string& name, std::string_view what) {
-    return match(name, passed_, quote(name) + ", of the " + std::string(what));
+  bool pass(const std::string& name, std::string_view what, const char* cure) {
+    return match(name, passed_, quote(name) + ", of the " + std::string(what) + ", which " + cure);
   }
-  Status check(const char* none, const char* cure) const {
+  Status check(const char* none) const {
     for (size_t k = 0; k < patterns_.size(); ++k)
       if (used_[k].empty())
         return invalid(none + quote(patterns_[k]) +
-                       (passed_[k].empty() ? "" : " but " + passed_[k] + cure));
+                       (passed_[k].empty() ? "" : " but " + passed_[k]));
     return {};
   }
 
@@ -125,6 +125,8 @@ Result<Trained> find_trained(const OnnxModel& model, const Job& job) {
     if (statistics.count(name)) {
       if (named)
         return invalid("'" + name + "' is a running statistic of BatchNormalization, no parameter");
+      for (Patterns* patterns : {&wanted, &excluded})
+        patterns->pass(name, "running statistics", "are no parameters: see `statistics`");
       TW_RETURN_IF_ERROR(check_finite(name, tensor));
       TW_RETURN_IF_ERROR(append(found.statistics, name, tensor));
       continue;
@@ -135,7 +137,7 @@ Result<Trained> find_trained(const OnnxModel& model, const Job& job) {
       continue;
     }
     if (const auto other = others.find(name); other != others.end() && !named) {
-      wanted.pass(name, other->second);
+      wanted.pass(name, other->second, "are trained only by their full names");
       found.left_alone[other->second].push_back(name);
       continue;
     }
@@ -146,9 +148,8 @@ Result<Trained> find_trained(const OnnxModel& model, const Job& job) {
     TW_RETURN_IF_ERROR(append(found.parameters, name, tensor));
     TW_RETURN_IF_ERROR(check_finite(name, tensor));
   }
-  TW_RETURN_IF_ERROR(wanted.check("no float initialiser of the model matches ",
-                                  ", which are trained only by their full names"));
-  TW_RETURN_IF_ERROR(excluded.check("no float initialiser of the model matches `exclude`'s ", ""));
+  TW_RETURN_IF_ERROR(wanted.check("no float initialiser of the model matches "));
+  TW_RETURN_IF_ERROR(excluded.check("no float initialiser of the model matches `exclude`'s "));
   if (found.parameters.members.empty()) return invalid("`exclude` leaves no parameter to train");
   found.note = note_of_merged(model, found.parameters, uses);
   return found;

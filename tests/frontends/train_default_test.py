@@ -210,6 +210,20 @@ class Default(Training):
         self.assertIn("matches 'buf*' but 'buffer', of the buffers, which are trained only by their full names",
                       done.stderr)
 
+    def test_patterns_of_running_statistics(self):
+        self.save([node("Gemm", ["x", "w", "b"], ["h"]),
+                   node("BatchNormalization", ["h", "n.weight", "n.bias", "n.running_mean", "n.running_var"], ["y"])],
+                  self.constants({"n.weight": np.ones(OUTS, "f4"), "n.bias": np.zeros(OUTS, "f4"),
+                                  "n.running_mean": np.full(OUTS, 0.1, "f4"), "n.running_var": np.full(OUTS, 2, "f4")}))
+        for top, before in (({"exclude": '["*running_mean"]'}, "matches `exclude`'s '*running_mean'"),
+                            ({"exclude": '["n.running_mean", "n.weight"]'}, "matches `exclude`'s 'n.running_mean'"),
+                            ({"parameters": '["w", "*running_m*"]'}, "matches '*running_m*'")):
+            done = self.train(self.job(top))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"no float initialiser of the model {before} but 'n.running_mean', of the running statistics, "
+                          "which are no parameters: see `statistics`", done.stderr)
+        self.assertEqual(self.run_job({"exclude": '["n.*"]'})[0], {"w", "b"})
+
     # Two normalisations, whose scales and biases a fresh network has alike: as one file that has all four, and as one
     # where the exporter left one of each.
     def test_what_the_exporter_merged_is_trained_apart(self):
