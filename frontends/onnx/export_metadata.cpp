@@ -138,13 +138,30 @@ class Separate {
     for (const int i : operands)
       if (const Tensor* t = only_candidate(node.input(i), read)) put(node, i, t->target);
   }
-  // Are they what the call reads, one by one?
+  // Are they what the call reads, one by one? Not if names say that another operand is meant, which is of another rank
+  // or for its part means this one: torch.addmm(bias, x, weight) is Gemm(x, weight, bias).
   bool stand_in_order(const NodeProto& node, const std::vector<int>& operands,
                       const std::vector<const Tensor*>& read) const {
     if (operands.size() != read.size()) return false;
     for (size_t k = 0; k < read.size(); ++k)
       if (!is_missing(read[k]) && node.input(operands[k]) != read[k]->target) return false;
+    const auto alike = [&](size_t operand, size_t k) {
+      return is_alike(node.input(operands[operand]), read[k]);
+    };
+    const auto rank = [&](size_t k) {
+      return graph_.initializer(by_name_.at(node.input(operands[k]))).dims_size();
+    };
+    for (size_t k = 0; k < read.size(); ++k)
+      for (size_t j = 0; j < read.size(); ++j)
+        if (!alike(k, k) && alike(j, k) && (rank(j) != rank(k) || (!alike(j, j) && alike(k, j))))
+          return false;
     return true;
+  }
+  // Does the operand stand for a tensor that other parts of the network call the same?
+  bool is_alike(const std::string& operand, const Tensor* t) const {
+    const std::set<std::string>& of = stands_for_.at(operand);
+    return std::any_of(of.begin(), of.end(),
+                       [&](const std::string& o) { return leaf(o) == leaf(t->target); });
   }
   // What the operand stands for, which is not itself among what the call reads; null: that is not clear.
   const Tensor* only_candidate(const std::string& operand,
@@ -155,9 +172,7 @@ class Separate {
       if (of.count(t->target)) return nullptr;
       if (!is_missing(t)) continue;
       all.push_back(t);
-      if (std::any_of(of.begin(), of.end(),
-                      [&](const std::string& o) { return leaf(o) == leaf(t->target); }))
-        alike.push_back(t);
+      if (is_alike(operand, t)) alike.push_back(t);
     }
     return all.size() == 1 ? all[0] : alike.size() == 1 ? alike[0] : nullptr;
   }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Which initialisers are trained where a job names none: those that the metadata of PyTorch's exporter call
 parameters; without metadata, all but what is surely no parameter. And tensors that exporters merged or folded."""
+import itertools
 import json
 import random
 import re
@@ -252,6 +253,27 @@ class Default(Training):
         self.save(nodes("a"), self.constants({"a.weight": one, "a.bias": none}), producer="pytorch", signature=signature,
                   calls={**calls, "y": call("gelu", "a")}, kinds={"a.weight": "PARAMETER"})
         self.assertEqual(self.run_job()[0], {"w", "b", "a.weight", "a.bias"})
+
+    # A call may read them in another order than the node: torch.addmm(bias, x, weight).
+    def test_merged_operands_get_the_names_that_a_call_gives_them(self):
+        leaves = ["weight", "bias"]
+        target = {f"{m}.{leaf}": f"p_{m}_{leaf}" for m in "az" for leaf in leaves}
+        signature = "".join(f"{p}: PARAMETER target='{t}'\n" for t, p in target.items()) + "x: USER_INPUT\n"
+        orders = ("weight", "x", "bias"), ("bias", "x", "weight"), ("x", "weight", "bias")
+        for order, shape in itertools.product(orders, ((INS,), (1, INS), (BATCH, INS))):
+            numbers = np.random.default_rng(8)
+            values = {"a.weight": numbers.normal(size=(INS, INS)).astype("f4"),
+                      "a.bias": numbers.normal(size=shape).astype("f4"), "o": self.w}
+            call = lambda m, x: "%l : call_function[target=f](args = (" + ", ".join(
+                "%" + (x if leaf == "x" else target[f"{m}.{leaf}"]) for leaf in order) + "), kwargs = {})"
+            self.save([node("Gemm", ["x", "a.weight", "a.bias"], ["h"]), node("Tanh", ["h"], ["t"]),
+                       node("Gemm", ["t", "a.weight", "a.bias"], ["r"]), node("MatMul", ["r", "o"], ["y"])],
+                      values, producer="pytorch", signature=signature, kinds={"a.weight": "PARAMETER", "a.bias": "PARAMETER"},
+                      calls={"h": call("a", "x"), "r": call("z", "t")})
+            self.assertEqual(self.run_job()[0], set(target))
+            trained = self.trained()
+            for leaf in leaves:
+                self.assertEqual(trained[f"z.{leaf}"].shape, values[f"a.{leaf}"].shape, order)
 
     # Of the model file: what initialisers and their copies hold.
     def written(self, name="trained.onnx"):
