@@ -1,5 +1,5 @@
-// What the elements of a constant tensor say of it. A parameter is drawn at random or of one number; what follows a
-// formula was written down.
+// Tells parameters from other constants by their values: an initial parameter is random or uniform, a mask or table
+// follows a formula.
 #pragma once
 
 #include <vector>

@@ -28,8 +28,8 @@ struct Optimizer {
   std::vector<std::string_view> (*state)(const OptimizerJob&);
   Update (*update)(const OptimizerJob&, const Rates&, ir::V p, ir::V g,
                    const std::vector<ir::V>& state);
-  // Of the buffers, one that may overflow while parameters stay finite; empty: what is not finite in any other is
-  // not in parameters either.
+  // Names the state buffer that can overflow while the parameters stay finite; empty if a non-finite value in any
+  // buffer always reaches the parameters.
   std::string_view overflows;
 };
 // The job's weight_decay as Rates have it. Errors: a pattern of no_decay that matches no parameter.

@@ -1,7 +1,6 @@
 #include "frontends/train/parameters.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -94,16 +93,25 @@ class Patterns {
   std::vector<std::string> used_, passed_;  // by pattern: the first match
 };
 
-Status check_finite(const std::string& name, const TensorView& tensor) {
-  constexpr size_t kPiece = 4096;
-  bool finite = true;
-  for (size_t from = 0; from < tensor.bytes && finite; from += kPiece * sizeof(float)) {
-    float values[kPiece];  // aligned, which a tensor in a file may not be
-    const size_t bytes = std::min(tensor.bytes - from, sizeof values);
-    std::memcpy(values, tensor.data + from, bytes);
-    finite = all_finite(values, static_cast<int64_t>(bytes / sizeof(float)));
+// Of f32 elements, which need not be aligned. Magnitudes are ordered as the bits without the sign are. The maximum of a
+// piece is vector code.
+bool all_finite_at(const uint8_t* data, size_t bytes) {
+  constexpr size_t kPiece = 4096 * sizeof(float);
+  constexpr uint32_t kInfinity = 0x7f800000, kNoSign = 0x7fffffff;
+  for (size_t from = 0; from < bytes; from += kPiece) {
+    uint32_t largest = 0;
+    for (size_t k = from; k < std::min(from + kPiece, bytes); k += sizeof(float)) {
+      uint32_t bits;
+      std::memcpy(&bits, data + k, sizeof bits);
+      largest = std::max(largest, bits & kNoSign);
+    }
+    if (largest >= kInfinity) return false;
   }
-  if (finite) return {};
+  return true;
+}
+
+Status check_finite(const std::string& name, const TensorView& tensor) {
+  if (all_finite_at(tensor.data, tensor.bytes)) return {};
   return invalid("initialiser " + quote(name) +
                  " holds an infinity or NaN, and cannot be trained: see `exclude`");
 }
@@ -222,17 +230,8 @@ HostTensor initial_values(const OnnxModel& model, const Parameters& parameters) 
   return flat;
 }
 
-// Magnitudes are ordered as the bits without the sign are. The maximum of a piece is vector code.
 bool all_finite(const float* values, int64_t count) {
-  constexpr int64_t kPiece = 4096;
-  constexpr uint32_t kInfinity = 0x7f800000, kNoSign = 0x7fffffff;
-  for (int64_t from = 0; from < count; from += kPiece) {
-    uint32_t largest = 0;
-    for (int64_t k = from; k < std::min(from + kPiece, count); ++k)
-      largest = std::max(largest, std::bit_cast<uint32_t>(values[k]) & kNoSign);
-    if (largest >= kInfinity) return false;
-  }
-  return true;
+  return all_finite_at(bytes_of(values), static_cast<size_t>(count) * sizeof(float));
 }
 
 std::optional<NotFinite> find_not_finite(const Parameters& parameters, const float* flat) {

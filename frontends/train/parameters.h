@@ -39,7 +39,7 @@ struct Trained {
   std::map<std::string_view, std::vector<std::string>> left_alone;
   std::string note;  // what of the model may surprise who trains it; may be empty
 };
-// "trains 3 parameters of 29 elements: f.bias, f.weight, t; left alone: buffers (mean, std), 14 constants"
+// "trains 3 parameters of 29 elements: 'f.bias', 'f.weight', 't'; left alone: buffers ('mean', 'std'), constants ('c')"
 std::string summary(const Trained& trained);
 
 // The float initialisers whose names match a pattern of the job's `parameters` and none of its `exclude`, in the order
@@ -62,9 +62,9 @@ struct NotFinite {
   float value = 0;
 };
 std::optional<NotFinite> find_not_finite(const Parameters& parameters, const float* flat);
-// "the gradient of 'w' nan", by the name of the buffer (step_update.h).
+// "the gradient of 'w' NaN", or "parameter 'w' infinite"; `buffer`: its name (step_update.h).
 std::string describe(const std::string& buffer, const NotFinite& found);
-// Is there an infinity or NaN?
+// Returns whether every element is finite.
 bool all_finite(const float* values, int64_t count);
 
 // Each parameter's part of a flat buffer, as a tensor of its own.

@@ -104,7 +104,7 @@ class Run {
     return {};
   }
 
-  // Else the state is none to go on from, or to be written.
+  // Returns an error if the loss or the state is not finite: such a state must not be saved.
   Status check_finite(const LogLine& line) const {
     if (std::isfinite(line.loss)) return trainer_.check_finite();
     return invalid("the loss of step " + std::to_string(line.step) + " is " +
