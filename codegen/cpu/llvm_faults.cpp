@@ -82,10 +82,11 @@ void store_runs(llvm::IntrinsicInst& store, const llvm::Constant& mask) {
   store.eraseFromParent();
 }
 
-// Can the stored value be a truncation? Floats of 32 and 64 bits come from arithmetic.
+// Returns whether the stored value can be a truncation. Floats of 32 and 64 bits come from
+// arithmetic, and no integer is wider than 64 bits.
 bool may_be_narrowed(const llvm::IntrinsicInst& store) {
   const llvm::Type* each = store.getArgOperand(0)->getType()->getScalarType();
-  return !each->isFloatTy() && !each->isDoubleTy();
+  return !each->isFloatTy() && each->getScalarSizeInBits() < 64;
 }
 
 struct SplitMaskedStores : llvm::PassInfoMixin<SplitMaskedStores> {
