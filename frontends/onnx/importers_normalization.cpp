@@ -106,8 +106,23 @@ struct BatchStatistics {
   V mean, var;
 };
 // scale * (x - mean) / sqrt(var + epsilon) + bias.
+// Returns operand i of BatchNormalization, [c]. An x of one dimension has one channel; where only
+// the run knows the operand's extent, the run checks it.
+V channel_operand(NodeImport& n, V x, int i) {
+  const V v{n, n.required(i)};
+  if (x.rank() > 1) return v;
+  const ir::TensorType t = n.type(v.id);
+  if (as_int(element_count(t)).value_or(1) != 1)
+    n.fail("operand " + std::to_string(i) + " is " + to_string(t) + ", but x, " +
+           to_string(n.type(x.id)) + ", has one channel");
+  if (t.rank() != 1 || as_int(t.dims[0])) return v;
+  n.require_equal(t.dims[0], 1, "an x of one dimension has one channel");
+  return V{n, n.op("reshape", {v.id, n.dims({1})})};
+}
+
 void apply_batch_norm(NodeImport& n, V x, BatchStatistics s) {
-  V scale = V{n, n.required(1)}.to(s.var.dtype()), bias = V{n, n.required(2)}.to(s.var.dtype());
+  V scale = channel_operand(n, x, 1).to(s.var.dtype()),
+    bias = channel_operand(n, x, 2).to(s.var.dtype());
   V factor = scale / apply("sqrt", s.var + n.float_attr("epsilon", 1e-5));
   V shift = bias - s.mean * factor;
   // Statistics of a whole sample (spatial 0 in old opsets) have its shape already.
@@ -179,14 +194,11 @@ void batch_norm_of_batch(NodeImport& n, V x) {
 }
 // Inference takes the given statistics and is affine per channel, which later passes fold into a
 // convolution. In training mode the statistics are those of the batch, and running ones are
-// returned. An x of one dimension has one channel.
+// returned.
 void batch_norm(NodeImport& n) {
-  V x{n, n.required(0)}, mean{n, n.required(3)}, var{n, n.required(4)};
+  V x{n, n.required(0)};
   if (x.rank() < 1) n.fail("x is " + to_string(n.type(x.id)) + ", expected [n, c, ...]");
-  for (int i = 1; x.rank() == 1 && i < n.num_inputs(); ++i)
-    if (const ir::TensorType& t = n.type(n.required(i)); as_int(element_count(t)).value_or(1) != 1)
-      n.fail("operand " + std::to_string(i) + " is " + to_string(t) + ", but x, " +
-             to_string(n.type(x.id)) + ", has one channel");
+  const V mean = channel_operand(n, x, 3), var = channel_operand(n, x, 4);
   const TrainingImport* training = n.owner().training();
   const bool stated = n.owner().mode() == ImportMode::kStated;
   if (training ? training->batch_statistics : stated && n.int_attr("training_mode", 0) != 0)
