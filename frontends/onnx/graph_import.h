@@ -24,15 +24,19 @@ enum class RankOfEither : uint8_t { kLarger, kSmaller };
 // the same object; unsupported operators are collected, so that one error names them all.
 class GraphImport {
  public:
-  // The three must outlive the object.
+  // The model, the options and the names must outlive the object. `smaller`: which of the choices
+  // between two ranks take the smaller one, by number in the order of the import.
   GraphImport(const OnnxModel& model, const ImportOptions& options, ExtentNames& extents,
-              RankOfEither rank = RankOfEither::kLarger)
-      : model_(model), options_(options), extents_(extents), rank_of_either_(rank) {}
+              std::set<int> smaller = {})
+      : model_(model), options_(options), extents_(extents), smaller_(std::move(smaller)) {}
   // The whole model; once per object.
   Result<ir::Graph> run();
 
-  // Imports nodes of a graph into the current graph under a new scope; the values of its outputs.
-  std::vector<ir::ValueId> import_body(const OnnxGraph& graph, ImportScope& scope);
+  // Imports nodes of a graph into the current graph under a new scope; the values of its outputs, or
+  // of those that the predicate `is_tensor` takes.
+  std::vector<ir::ValueId> import_body(
+      const OnnxGraph& graph, ImportScope& scope,
+      const std::function<bool(size_t output)>& is_tensor = [](size_t) { return true; });
   // Builds a graph of its own, whose first inputs are like `inputs` (constants stay constants).
   // What it names of the graph around, or brings in by scope.capture, becomes further inputs;
   // `captured` are those values, in that order.
@@ -56,14 +60,17 @@ class GraphImport {
                                 : ImportMode::kStated;
   }
   bool draws(const OnnxGraph& graph) const { return draws_numbers(graph, mode()); }
-  // Two extents that broadcast only where they are equal, or where one of them is 1 in the run.
+  // Returns whether to assume that two extents are equal that otherwise broadcast only if one of them is
+  // 1 in the run.
   bool takes_for_equal(const ir::Expr& a, const ir::Expr& b);
   bool is_main_graph() const { return current_ == &graph_; }
   // Whether anything in the graph of the model that is being imported reads the value.
   bool reads(const std::string& value);
-  // For the caller to choose one of two ranks.
-  RankOfEither rank_of_either() { return chose_rank_ = true, rank_of_either_; }
-  bool chose_rank() const { return chose_rank_; }
+  // Returns the rank to use where a value may have one of two, and counts the choice.
+  RankOfEither rank_of_either() {
+    return smaller_.count(rank_choices_++) ? RankOfEither::kSmaller : RankOfEither::kLarger;
+  }
+  int rank_choices() const { return rank_choices_; }
   uint32_t next_stream() { return streams_++; }  // a number for each node that draws numbers
 
  private:
@@ -86,8 +93,8 @@ class GraphImport {
   std::vector<std::string> sources_;
   std::vector<Error> unsupported_;
   uint32_t streams_ = 0;
-  RankOfEither rank_of_either_;
-  bool chose_rank_ = false;
+  std::set<int> smaller_;
+  int rank_choices_ = 0;
 };
 
 }  // namespace tilewright::onnx

@@ -201,7 +201,8 @@ void GraphImport::import_node(const OnnxNode& node, size_t index, ImportScope& s
   sources_ = saved;
 }
 
-std::vector<ValueId> GraphImport::import_body(const OnnxGraph& graph, ImportScope& scope) {
+std::vector<ValueId> GraphImport::import_body(const OnnxGraph& graph, ImportScope& scope,
+                                              const std::function<bool(size_t)>& is_tensor) {
   struct Restore {
     GraphImport& import;
     ImportScope* scope;
@@ -218,7 +219,9 @@ std::vector<ValueId> GraphImport::import_body(const OnnxGraph& graph, ImportScop
   const size_t before = unsupported_.size();
   for (size_t i = 0; i < graph.nodes.size(); ++i) import_node(graph.nodes[i], i, scope);
   std::vector<ValueId> outputs;
-  for (const OnnxValueInfo& o : graph.outputs) {
+  for (size_t k = 0; k < graph.outputs.size(); ++k) {
+    if (!is_tensor(k)) continue;
+    const OnnxValueInfo& o = graph.outputs[k];
     ValueId v = scope.find(o.name);
     if (v == ir::kNone && scope.find_sequence(o.name))
       throw ImportFailure{unsupported("output '" + o.name + "' is a sequence")};
@@ -365,23 +368,42 @@ Result<ir::Graph> GraphImport::run() {
 
 }  // namespace onnx
 
+// Imports the model; what reads a value of two possible ranks may want the smaller one, so choices are
+// turned to it one by one as long as the import then fails elsewhere. `smaller`: those that were turned.
+static Result<ir::Graph> import_with_ranks(const OnnxModel& model, const ImportOptions& options,
+                                           onnx::ExtentNames& extents, std::set<int>& smaller) {
+  constexpr int kMostChoices = 16;  // each may cost as many imports as there are choices
+  onnx::GraphImport import(model, options, extents, smaller);
+  Result<ir::Graph> best = import.run();
+  if (best.ok()) return best;
+  const Error first = best.error();
+  const int choices = std::min(import.rank_choices(), kMostChoices);
+  std::set<int> turned = smaller;
+  for (bool better = true; !best.ok() && better;) {
+    better = false;
+    for (int choice = 0; choice < choices && !better; ++choice) {
+      if (turned.count(choice)) continue;
+      std::set<int> tried = turned;
+      tried.insert(choice);
+      Result<ir::Graph> other = onnx::GraphImport(model, options, extents, tried).run();
+      better = other.ok() || other.error().location != best.error().location;
+      if (!better) continue;
+      turned = std::move(tried);
+      best = std::move(other);
+    }
+  }
+  if (!best.ok()) return first;
+  smaller = std::move(turned);
+  return best;
+}
+
 // What an import finds out about extents goes into the next one, until nothing is new.
 Result<ir::Graph> import_graph(const OnnxModel& model, const ImportOptions& options) {
   onnx::ExtentNames extents(model, options);
   std::optional<Error> first;
-  auto rank = onnx::RankOfEither::kLarger;
+  std::set<int> smaller;
   for (;;) {
-    onnx::GraphImport import(model, options, extents, rank);
-    Result<ir::Graph> graph = import.run();
-    if (!graph.ok() && import.chose_rank() && rank == onnx::RankOfEither::kLarger) {
-      // What reads such a value may want the smaller rank.
-      Result<ir::Graph> other =
-          onnx::GraphImport(model, options, extents, onnx::RankOfEither::kSmaller).run();
-      if (other.ok()) {
-        rank = onnx::RankOfEither::kSmaller;
-        graph = std::move(other);
-      }
-    }
+    Result<ir::Graph> graph = import_with_ranks(model, options, extents, smaller);
     if (!graph.ok()) {
       // Names that join what differs may be the reason.
       if (first) return *first;

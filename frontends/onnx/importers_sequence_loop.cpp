@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "frontends/onnx/control_flow.h"
 #include "frontends/onnx/graph_import.h"
 #include "frontends/onnx/importers.h"
 
@@ -23,14 +24,9 @@ class LoopOfSequences {
       n.fail("the body has " + std::to_string(body->inputs.size()) + " inputs and " +
              std::to_string(body->outputs.size()) + " outputs for " + std::to_string(carried) +
              " carried values");
-    body_ = *body;
-    names_ = body->outputs;
+    body_ = body;
     for (size_t k = 0; k < carried; ++k) state_.push_back(operand(static_cast<int>(k) + 2));
     scans_.resize(body->outputs.size() - 1 - carried);
-    // Of a body imported in place, outputs are tensors; sequences are asked for by name.
-    body_.outputs = {names_[0]};
-    for (size_t k = 1; k < names_.size(); ++k)
-      if (k > carried || state_[k - 1].tensor != kNone) body_.outputs.push_back(names_[k]);
   }
   void run() {
     const int64_t trips =
@@ -65,17 +61,21 @@ class LoopOfSequences {
   std::optional<ValueId> iteration(int64_t i) {
     ImportScope scope;
     scope.parent = n_.owner().scope();
-    const auto& inputs = body_.inputs;
-    scope.values[inputs[0].name] = n_.scalar(static_cast<double>(i), DType::kInt64);
-    scope.values[inputs[1].name] = n_.constant(ir::make_constant(DType::kBool, {}, {1}));
+    const auto& inputs = body_->inputs;
+    const ValueId number = n_.scalar(static_cast<double>(i), DType::kInt64),
+                  runs = n_.constant(ir::make_constant(DType::kBool, {}, {1}));
+    scope.values[inputs[0].name] = as_declared(n_, number, inputs[0]);
+    scope.values[inputs[1].name] = as_declared(n_, runs, inputs[1]);
     for (size_t k = 0; k < state_.size(); ++k)
       if (state_[k].tensor == kNone)
         scope.sequences[inputs[k + 2].name] = state_[k].elements;
       else
         scope.values[inputs[k + 2].name] = state_[k].tensor;
-    if (n_.owner().draws(body_))
-      scope.values[kLoopPlace] = loop_place(n_, *scope.parent, scope.values[inputs[0].name]);
-    const Values outputs = n_.owner().import_body(body_, scope);
+    if (n_.owner().draws(*body_)) scope.values[kLoopPlace] = loop_place(n_, *scope.parent, number);
+    // Sequences are asked for by name.
+    const Values outputs = n_.owner().import_body(*body_, scope, [&](size_t k) {
+      return k == 0 || k > state_.size() || state_[k - 1].tensor != kNone;
+    });
     if (std::find(outputs.begin(), outputs.end(), kNone) != outputs.end()) return std::nullopt;
     size_t next = 1;
     for (size_t k = 0; k < state_.size(); ++k) {
@@ -83,7 +83,7 @@ class LoopOfSequences {
         state_[k].tensor = outputs[next++];
         continue;
       }
-      auto elements = scope.find_sequence(names_[k + 1].name);
+      auto elements = scope.find_sequence(body_->outputs[k + 1].name);
       if (!elements) n_.fail("carried value " + std::to_string(k) + " is no sequence any more");
       state_[k].elements = std::move(*elements);
     }
@@ -113,8 +113,7 @@ class LoopOfSequences {
   }
 
   NodeImport& n_;
-  OnnxGraph body_;                    // whose outputs are tensors
-  std::vector<OnnxValueInfo> names_;  // all outputs
+  const OnnxGraph* body_;
   std::vector<State> state_;
   std::vector<Values> scans_;
 };
