@@ -91,6 +91,8 @@ struct BoundModel {
   Binding binding;
   std::vector<Tensor> inputs;
 };
+// Returns whether a run fixes the values of such an input, on which shapes may depend: small vectors.
+bool may_decide_shapes(DType dtype, const Shape& shape);
 // inputs: a path, as inputs_for takes it.
 Result<BoundModel> open_bound(const ModelOptions& options, const std::string& inputs);
 

@@ -41,15 +41,14 @@ std::optional<Binding> bound_to(Binding set, const std::vector<InputInfo>& input
   }
   return set;
 }
-// And with the values of the inputs that `run` fixes where shapes depend on them: all 1.
+// Returns the set with the integer inputs that `run` fixes set to ones.
 Binding with_values(Binding set, const std::vector<InputInfo>& inputs) {
-  constexpr int64_t kMost = 64;
   for (const InputInfo& i : inputs) {
     const Shape& shape = set.shapes[i.name];
-    const int64_t count = element_count(shape).value_or(kMost + 1);
-    if (shape.size() > 1 || count > kMost || is_float(i.dtype)) continue;
-    std::vector<uint8_t> bytes(static_cast<size_t>(count * byte_size(i.dtype)), 0);
-    for (int64_t e = 0; e < count; ++e) bytes[static_cast<size_t>(e * byte_size(i.dtype))] = 1;
+    if (is_float(i.dtype) || !may_decide_shapes(i.dtype, shape)) continue;
+    const auto one = static_cast<size_t>(byte_size(i.dtype));
+    std::vector<uint8_t> bytes(static_cast<size_t>(*element_count(shape)) * one, 0);
+    for (size_t at = 0; at < bytes.size(); at += one) bytes[at] = 1;
     set.values[i.name] = ir::make_constant(i.dtype, shape, std::move(bytes));
   }
   return set;
@@ -67,10 +66,11 @@ std::optional<bool> goes(const Error& error, const OnnxModel& model, const Bindi
   return std::nullopt;
 }
 
-// --shape n=1 for a symbol that fits the model as 1, where it does not fit it as any extent.
-std::string extent_of_one(const OnnxModel& model, const Binding& set,
-                          const std::vector<InputInfo>& inputs) {
-  constexpr size_t kMostTried = 16;
+// Returns a --shape option that removes the error by binding one symbol to 1, or nothing.
+std::string extent_of_one(const Error& error, const OnnxModel& model, const Binding& set,
+                          const std::vector<InputInfo>& inputs, const CompileOptions& options) {
+  constexpr size_t kMostTried = 16;                          // symbols; each costs a compilation
+  if (goes(error, model, set, options) != false) return "";  // the error is of something else
   std::set<std::string> symbols;
   for (const InputInfo& i : inputs)
     for (const std::string& s : i.symbols)
@@ -78,7 +78,7 @@ std::string extent_of_one(const OnnxModel& model, const Binding& set,
   for (const std::string& s : symbols) {
     Binding one = set;
     one.symbols[s] = 1;
-    if (build_graph(model, one).ok()) return "--shape " + s + "=1";
+    if (goes(error, model, one, options) == true) return "--shape " + s + "=1";
   }
   return "";
 }
@@ -92,7 +92,7 @@ Error with_cure(Error error, const OnnxModel& model, const std::vector<Binding>&
   });
   const bool is_open = set != sets.end();
   if (error.kind == ErrorKind::kInvalid && is_open) {
-    const std::string one = extent_of_one(model, *set, inputs);
+    const std::string one = extent_of_one(error, model, *set, inputs, options);
     if (!one.empty()) error.notes.push_back("it compiles with " + one);
     return error;
   }

@@ -6,6 +6,7 @@
 
 #include "frontends/cli/cli.h"
 #include "frontends/cli/progress.h"
+#include "frontends/tensor_files/element_type.h"
 #include "frontends/tensor_files/npz.h"
 #include "frontends/tensor_files/tensor_pb.h"
 
@@ -40,15 +41,19 @@ CompileOptions compile_options(const ModelOptions& options) {
   return compile;
 }
 
+bool may_decide_shapes(DType dtype, const Shape& shape) {
+  const int64_t most = is_float(dtype) ? 8 : 64;  // scales of Resize; lists of axes, sizes and pads
+  return shape.size() <= 1 && element_count(shape).value_or(most + 1) <= most;
+}
+
 namespace {
 
-// Small integer inputs: shapes may depend on their values.
+// Binds the values of inputs on which shapes may depend.
 void add_values(Binding& binding, const std::vector<InputInfo>& infos,
                 const std::vector<Tensor>& inputs) {
   for (size_t i = 0; i < infos.size(); ++i) {
     const Tensor& t = inputs[i];
-    if (t.rank() > 1 || t.element_count() > 64) continue;
-    if (is_float(t.dtype()) && t.element_count() > 8) continue;
+    if (!may_decide_shapes(t.dtype(), t.shape())) continue;
     const auto* p = t.data_as<const uint8_t>();
     binding.values[infos[i].name] =
         ir::make_constant(t.dtype(), t.shape(), std::vector<uint8_t>(p, p + t.bytes()));
@@ -57,7 +62,13 @@ void add_values(Binding& binding, const std::vector<InputInfo>& infos,
 
 Result<Tensor> default_of(const OnnxModel& model, const InputInfo& input) {
   const TensorView& value = model.graph.initializers.at(input.name);
+  if (value.dtype() != input.dtype)
+    return invalid("input '" + input.name + "' is declared as " + std::string(name(input.dtype)) +
+                   ", but its initializer is " + onnx_element_name(value.onnx_code));
   TW_ASSIGN(Tensor tensor, Tensor::allocate(input.dtype, value.shape));
+  if (static_cast<int64_t>(value.bytes) != tensor.bytes())
+    return internal_error("initializer '" + input.name + "' has " + std::to_string(value.bytes) +
+                          " bytes, expected " + std::to_string(tensor.bytes()));
   if (value.bytes > 0) std::memcpy(tensor.data(), value.data, value.bytes);
   return tensor;
 }

@@ -192,10 +192,14 @@ static Result<std::vector<ir::Graph>> import_bound(const OnnxModel& model, const
   if (!equal.ok() && (!met || equal.error().kind != ErrorKind::kInvalid)) return equal.error();
   if (equal.ok()) graphs.push_back(std::move(equal).value());
   if (!met || (!all && equal.ok())) return graphs;
-  Result<ir::Graph> open =
-      import_as(model, binding, Broadcast::kOpen, expanded, specialised, nullptr);
+  std::vector<std::string> of_open;
+  Result<ir::Graph> open = import_as(model, binding, Broadcast::kOpen, expanded,
+                                     graphs.empty() ? specialised : nullptr, &of_open);
   if (!open.ok() && graphs.empty()) return equal.error();
-  if (open.ok() && expanded) graphs.push_back(std::move(open).value());
+  if (!open.ok() || !expanded) return graphs;
+  graphs.push_back(std::move(open).value());
+  // What holds for the first graph alone is not needed of a run.
+  if (notes) *notes = std::move(of_open);
   return graphs;
 }
 Result<ir::Graph> build_graph(const OnnxModel& model, const Binding& binding,
