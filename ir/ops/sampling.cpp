@@ -160,7 +160,7 @@ void compute_grid_sample(ComputeContext& c) {
   GridSample s{c.in(0),
                c.attr_string("mode", "linear"),
                {},
-               interpolation_type(c.in(0)->dtype),
+               weighted_type(c.in(0)->dtype),
                c.attr_int("derivative", -1)};
   const bool corners = c.attr_int("align_corners") != 0;
   for (size_t d = 2; d < s.x->shape.size(); ++d) {

@@ -77,6 +77,23 @@ void add_samples(std::vector<Row>& rows) {
          },
          {{"align_corners", int64_t{1}}}});
   }
+  // A constant image stays constant at any place.
+  Numbers anywhere;
+  for (int i = 0; i < 128; ++i) anywhere.push_back(0.99 * std::sin(1.7 * i + 0.3));
+  for (const char* mode : {"linear", "cubic"})
+    for (const double value : {100.0, 255.0})
+      for (const bool corners : {false, true})
+        rows.push_back({"GridSample",
+                        DType::kUInt8,
+                        Rounding::kTowardZero,
+                        Beyond::kSaturates,
+                        "weights of all elements are 1 together",
+                        {given(DType::kUInt8, {1, 1, 4, 5}, Numbers(20, value)),
+                         given(DType::kFloat32, {1, 1, 64, 2}, anywhere)},
+                        [value](const Operands&) { return std::vector<Real>(64, Real{value}); },
+                        {{"mode", std::string(mode)},
+                         {"padding_mode", std::string("border")},
+                         {"align_corners", int64_t{corners}}}});
 }
 void add_casts(std::vector<Row>& rows) {
   Numbers all = fractions();
