@@ -49,7 +49,7 @@ void ProgramVerifier::buffer(int32_t number) {
     if (b.kind == StorageKind::kInput || b.kind == StorageKind::kConstant || b.dynamic)
       report(who(number) + " is a view and an input, a constant or dynamic");
   }
-  if (b.alias_offset != 0) offset(number);
+  if (b.alias_offset != 0 || b.alias_of >= 0) offset(number);
   if (b.updated && b.kind != StorageKind::kInput) report(who(number) + " is updated and no input");
   const bool is_constant = b.kind == StorageKind::kConstant;
   if (is_constant != (b.constant != nullptr))
@@ -70,6 +70,7 @@ void ProgramVerifier::offset(int32_t number) {
     report(what + ", which is no multiple of " + std::to_string(kHostAlignment));
   const ProgramBuffer& whole = at(b.alias_of);
   const auto all = as_int(whole.elements), own = as_int(b.elements);
+  if (b.alias_offset == 0 && (!all || !own)) return;
   if (!all || !own || at(storage_root(p_, number)).dynamic)
     return report(what + " of what has no size that is known");
   const int64_t bytes = *all * byte_size(whole.type.dtype);
@@ -97,6 +98,17 @@ void ProgramVerifier::signature() {
     }
 }
 
+namespace {
+// Returns whether a parameter of this type and layout names the elements of the buffer in the order in
+// which they lie. A parameter of another rank sees row-major elements.
+bool is_laid_out_as(const ProgramBuffer& b, const TensorType& type, const Layout& layout) {
+  if (b.layout == layout) return true;
+  return b.type.rank() == type.rank()
+             ? is_same_order(layout, b.layout, type)
+             : is_row_major(layout, type) && is_row_major(b.layout, b.type);
+}
+}  // namespace
+
 void ProgramVerifier::call(const CallInstruction& x) {
   if (x.kernel < 0 || static_cast<size_t>(x.kernel) >= p_.kernels.size())
     return report("a call of kernel " + std::to_string(x.kernel) + ", which does not exist");
@@ -123,8 +135,7 @@ void ProgramVerifier::call(const CallInstruction& x) {
     Shape extents;
     for (const Expr& d : k.params[p]->shape) extents.push_back(as_int(d).value_or(-1));
     const TensorType stored{k.params[p]->dtype, k.params[p]->shape};
-    if (k.params[p]->layout != at(x.buffers[p]).layout &&
-        !is_same_order(k.params[p]->layout, at(x.buffers[p]).layout, stored))
+    if (!is_laid_out_as(at(x.buffers[p]), stored, k.params[p]->layout))
       report(who(x.buffers[p]) + ", " + layout_text(at(x.buffers[p]).layout) + ", is given to " +
              param + ", " + layout_text(k.params[p]->layout));
     const auto elements = as_int(at(x.buffers[p]).elements);

@@ -13,14 +13,15 @@ namespace {
 bool is_same(const Layout& a, const Layout& b, const TensorType& type) {
   return a == b || is_same_order(a, b, type);
 }
+// False if both extents are known and differ.
+bool is_same_extent(const Expr& a, const Expr& b) {
+  const auto x = as_int(a), y = as_int(b);
+  return !x || !y || *x == *y;
+}
 // One element type and rank, and no extents that are known to differ.
 bool is_same_type(const TensorType& a, const TensorType& b) {
-  if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
-  for (size_t d = 0; d < a.dims.size(); ++d) {
-    const auto x = as_int(a.dims[d]), y = as_int(b.dims[d]);
-    if (x && y && *x != *y) return false;
-  }
-  return true;
+  return a.dtype == b.dtype && a.rank() == b.rank() &&
+         std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), is_same_extent);
 }
 bool is_permutation(const std::vector<int>& dims, int rank) {
   std::vector<bool> seen(static_cast<size_t>(rank));
@@ -44,18 +45,38 @@ bool is_part(const ProgramBuffer& view, const ProgramBuffer& whole) {
   }
   return true;
 }
+bool is_permutation_of_axes(const Layout& layout, int rank) {
+  std::vector<int> dims;
+  for (const LayoutAxis& axis : layout) {
+    if (axis.divisor != 1 || axis.modulus != 0) return false;
+    dims.push_back(axis.dim);
+  }
+  return layout.empty() || is_permutation(dims, rank);
+}
+// As many elements, as far as extents are known.
+bool is_same_count(const TensorType& a, const TensorType& b) {
+  const auto x = as_int(simplify(element_count(a))), y = as_int(simplify(element_count(b)));
+  return !x || !y || *x == *y;
+}
 bool agrees(const ProgramBuffer& view, const ProgramBuffer& whole) {
   switch (view.view.kind) {
     case ViewMap::Kind::kSame:
       return is_same_type(view.type, whole.type) && is_same(view.layout, whole.layout, view.type);
     case ViewMap::Kind::kReshaped: {
       const auto found = reshaped_layout(whole.layout, whole.type, view.type);
-      return found && is_same(*found, view.layout, view.type);
+      return found && is_same_count(view.type, whole.type) &&
+             is_same(*found, view.layout, view.type);
     }
     case ViewMap::Kind::kTransposed: {
       if (!is_permutation(view.view.dims, whole.type.rank()) ||
+          !is_permutation_of_axes(whole.layout, whole.type.rank()) ||
           view.type.rank() != whole.type.rank())
         return false;
+      for (int d = 0; d < view.type.rank(); ++d)
+        if (!is_same_extent(
+                view.type.dims[static_cast<size_t>(d)],
+                whole.type.dims[static_cast<size_t>(view.view.dims[static_cast<size_t>(d)])]))
+          return false;
       const std::vector<int64_t> perm(view.view.dims.begin(), view.view.dims.end());
       return is_same(transposed_layout(whole.layout, perm), view.layout, view.type);
     }
@@ -73,6 +94,10 @@ std::string layout_text(const Layout& layout) {
 
 void ProgramVerifier::view_layout(int32_t number) {
   const ProgramBuffer &view = at(number), &whole = at(view.alias_of);
+  for (const ProgramBuffer* b : {&view, &whole})
+    if (!std::all_of(b->layout.begin(), b->layout.end(),
+                     [&](const LayoutAxis& axis) { return axis.fits(b->type.rank()); }))
+      return report(shown(*b) + " has a layout of other dimensions");
   if (view.type.dtype != whole.type.dtype || !agrees(view, whole))
     report(who(number) + ", " + shown(view) + ", has another order in memory than " +
            who(view.alias_of) + ", " + shown(whole) + ", which it views");

@@ -102,7 +102,9 @@ std::vector<RequireInstruction> requirements_of(const Graph& graph,
   std::vector<RequireInstruction> all;
   auto add = [&](const Requirement& required) {
     for (const RequireInstruction& r : all)
-      if (same_expr(r.a, required.a) && same_expr(r.b, required.b)) return;
+      if (r.relation == required.relation && same_expr(r.a, required.a) &&
+          same_expr(r.b, required.b))
+        return;
     all.push_back({required.a, required.b, required.relation, to_string(required)});
   };
   for (size_t n : nodes)
