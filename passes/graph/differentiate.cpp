@@ -4,6 +4,8 @@
 // everything behind this sees no difference between forward and backward.
 #include "passes/graph/differentiate.h"
 
+#include <algorithm>
+
 #include "ir/formula/gradient.h"
 #include "ir/graph/infer.h"
 #include "ir/loops/linear.h"
@@ -22,10 +24,16 @@ namespace {
 
 size_t at(ValueId v) { return static_cast<size_t>(v); }
 
-// Do integers that the node gives stand for floats, as quantised ones do, also where they are moved?
-bool gives_quantized(const Node& n) {
-  return n.op == ir::ops::quantize() || n.op == ir::ops::identity() || n.op == ir::ops::reshape() ||
-         n.op == ir::ops::transpose() || n.op == ir::ops::concat();
+bool is_active_integer(const Graph& graph, const std::vector<bool>& active, ValueId v) {
+  return v != kNone && active[at(v)] && !is_float(graph.value(v).type.dtype);
+}
+// Returns whether integers that the node gives are quantised floats: those of quantize, and what an
+// operator that has a gradient makes of such integers.
+bool gives_quantized(const Graph& graph, const std::vector<bool>& depends, const Node& n) {
+  return n.op == ir::ops::quantize() ||
+         (n.op->gradient && std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) {
+            return is_active_integer(graph, depends, v);
+          }));
 }
 
 }  // namespace
@@ -39,7 +47,7 @@ std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& of)
     for (ValueId v : n.inputs) reads |= v != kNone && depends[at(v)];
     for (ValueId v : n.outputs)
       if (v != kNone && reads)
-        depends[at(v)] = is_float(graph.value(v).type.dtype) || gives_quantized(n);
+        depends[at(v)] = is_float(graph.value(v).type.dtype) || gives_quantized(graph, depends, n);
   }
   return depends;
 }
@@ -126,13 +134,27 @@ Status Differentiation::pass_on(size_t k) {
                      (is_float(graph_.value(v).type.dtype) || node.regions.empty()));
     wants |= wanted.back();
   }
+  bool has_integers = false;
+  for (ValueId v : node.inputs) has_integers |= is_active_integer(graph_, active_, v);
+  if (any && has_integers && !node.regions.empty()) {
+    obstacles_.push_back(
+        unsupported("control flow that takes quantised integers has no gradient", describe(node)));
+    return {};
+  }
   if (!any || !wants) return {};
   auto by_operand = node.op == ir::ops::if_()    ? gradient_of_if(graph_, k, of_outputs, wanted)
                     : node.op == ir::ops::loop() ? gradient_of_loop(graph_, k, of_outputs, wanted)
                                                  : ir::gradient_of(graph_, k, of_outputs, wanted);
   if (!by_operand.ok()) {
-    if (by_operand.error().kind != ErrorKind::kUnsupported) return by_operand.error();
-    obstacles_.push_back(by_operand.error());
+    // Most rules of integers are not made for gradients that are floats.
+    if (by_operand.error().kind != ErrorKind::kUnsupported && !has_integers)
+      return by_operand.error();
+    obstacles_.push_back(
+        by_operand.error().kind == ErrorKind::kUnsupported
+            ? by_operand.error()
+            : unsupported("the gradient of '" + std::string(node.op->name) +
+                              "' by quantised integers: " + by_operand.error().message,
+                          by_operand.error().location));
     return {};
   }
   for (size_t i = 0; i < node.inputs.size(); ++i)

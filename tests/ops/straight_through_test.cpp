@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "ir/module_text/parser_graph.h"
 #include "passes/graph/differentiate.h"
 #include "runtime/core/dtype.h"
 #include "tests/ops/graph_oracle.h"
@@ -84,6 +85,93 @@ TEST_P(StraightThrough, EqualsTheFormula) {
   for (int64_t k = 0; k < count; ++k)
     EXPECT_NEAR(element(run->outputs[1], k), by_scale[static_cast<size_t>(k)], 1e-9 * numbers)
         << "scale " << k;
+}
+
+// Operators that move elements, on quantised integers as on the floats that they stand for.
+using Move = ValueId (*)(GraphCall&, ValueId);
+ValueId ints(GraphCall& call, const std::vector<double>& values) {
+  return call.constant(repeated(DType::kInt64, {static_cast<int64_t>(values.size())}, values));
+}
+const std::map<std::string, Move> kMoves{
+    {"slice",
+     [](GraphCall& c, ValueId v) {
+       return c.op("slice", {v, ints(c, {1}), ints(c, {4}), ints(c, {2}), ints(c, {1})});
+     }},
+    {"gather",
+     [](GraphCall& c, ValueId v) {
+       return c.op("gather", {v, ints(c, {2, 0, 2})}, {{"axis", int64_t{1}}});
+     }},
+    {"expand", [](GraphCall& c, ValueId v) { return c.op("expand", {v, ints(c, {2, 3, 4, 5})}); }},
+    {"tile", [](GraphCall& c, ValueId v) { return c.op("tile", {v, ints(c, {1, 2, 3})}); }},
+    {"concat",
+     [](GraphCall& c, ValueId v) { return c.op("concat", {v, v}, {{"axis", int64_t{2}}}); }},
+    {"reshape", [](GraphCall& c, ValueId v) { return c.op("reshape", {v, ints(c, {5, 12})}); }},
+};
+ValueId gradient_behind(GraphCall& call, Move move, bool of_integers) {
+  std::vector<double> xs(60);
+  for (size_t k = 0; k < xs.size(); ++k) xs[k] = 4 * std::sin(static_cast<double>(k));
+  const ValueId x = call.input(repeated(DType::kFloat64, {3, 4, 5}, xs)),
+                scale = call.constant(repeated(DType::kFloat64, {}, {0.02}));
+  const ValueId q = call.op("quantize", {x, scale, ir::kNone}, {{"to", std::string("i8")}});
+  const ir::Attributes to{{"to", std::string("f64")}};
+  const ValueId y = of_integers ? call.op("dequantize", {move(call, q), scale, ir::kNone}, to)
+                                : move(call, call.op("dequantize", {q, scale, ir::kNone}, to));
+  const ValueId loss = call.op("reduce_sum", {call.op("mul", {y, y})}, {{"keepdims", int64_t{0}}});
+  const auto found = passes::differentiate(call.graph, loss, {x});
+  EXPECT_TRUE(found.ok()) << found.error().to_string();
+  return found.ok() ? (*found)[0] : ir::kNone;
+}
+TEST(StraightThroughMoved, IntegersAreMovedAsFloatsAre) {
+  for (const auto& [name, move] : kMoves) {
+    SCOPED_TRACE(name);
+    std::vector<HostTensor> gradients;
+    for (const bool of_integers : {false, true}) {
+      GraphCall call;
+      const ValueId g = gradient_behind(call, move, of_integers);
+      ASSERT_NE(g, ir::kNone);
+      call.output(g);
+      auto run = interpret_graph(call.graph, call.inputs);
+      ASSERT_TRUE(run.ok()) << run.error().to_string();
+      gradients.push_back(run->outputs[0]);
+    }
+    double largest = 0;
+    for (int64_t k = 0; k < gradients[0].size(); ++k) {
+      EXPECT_NEAR(element(gradients[1], k), element(gradients[0], k), 1e-12) << "element " << k;
+      largest = std::max(largest, std::abs(element(gradients[0], k)));
+    }
+    EXPECT_GT(largest, 0);
+  }
+}
+// A branch that reads quantised integers has no gradient yet, which is said.
+TEST(StraightThroughMoved, ControlFlowIsRefused) {
+  auto graph = ir::parse_graph(R"(graph g {
+  input c: bool[]
+  input x: f32[3]
+  const s: f32[] = [0.5]
+  q: i8[3] = quantize(x, s, _) {to = "i8"}
+  y: f32[3] = if(c, q, s) with [
+    graph then {
+      input v: i8[3]
+      input t: f32[]
+      d: f32[3] = dequantize(v, t)
+      output d as "d"
+    }
+    graph otherwise {
+      input v: i8[3]
+      input t: f32[]
+      d: f32[3] = dequantize(v, t)
+      output d as "d"
+    }
+  ]
+  loss: f32[] = reduce_sum(y) {keepdims = 0}
+  output loss as "loss"
+}
+)");
+  ASSERT_TRUE(graph.ok()) << graph.error().to_string();
+  const auto found = passes::differentiate(*graph, graph->outputs[0], {graph->inputs[1]});
+  ASSERT_FALSE(found.ok());
+  EXPECT_NE(found.error().to_string().find("quantised integers"), std::string::npos)
+      << found.error().to_string();
 }
 
 std::vector<Case> cases() {
