@@ -70,8 +70,12 @@ Status ProgramRunner::run(ThreadPool& pool, Profiler* profiler, const CallObserv
 Status ProgramRunner::run_block(int32_t block) {
   if (block < 0) return {};
   const std::vector<Instruction>& code = variant_->blocks[block];
-  for (size_t i = 0; i < code.size(); ++i)
+  const int32_t unsized = plan_->unsized[block];
+  for (size_t i = 0; i < code.size(); ++i) {
+    // What the block requires says more.
+    if (unsized >= 0 && code[i].op != Op::kRequire) return unsized_error(*variant_, unsized);
     TW_RETURN_IF_ERROR(step(code[i], plan_->calls[block][i]));
+  }
   return {};
 }
 

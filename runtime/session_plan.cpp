@@ -47,6 +47,7 @@ class PlanBuilder {
     plan_.bytes.assign(v_.buffers.size(), kUnknownSize);
     plan_.root_bytes.assign(v_.buffers.size(), 0);
     plan_.offsets.assign(v_.buffers.size(), 0);
+    plan_.unsized.assign(v_.blocks.size(), -1);
     for (size_t b = 0; b < v_.buffers.size(); ++b) {
       const BufferDesc& desc = v_.buffers[b];
       const std::optional<int64_t> logical = logical_bytes(desc, plan_.symbols);
@@ -54,14 +55,23 @@ class PlanBuilder {
       if (logical) plan_.bytes[b] = *logical;
       if (!logical || !storage) {
         const bool fixed = desc.alias_of < 0 && !desc.dynamic;
-        if (fixed)
-          return internal_error("buffer '" + desc.name + "' has a negative or too large extent");
+        if (fixed) TW_RETURN_IF_ERROR(mark_unsized(static_cast<int32_t>(b)));
         continue;
       }
       int64_t& root = plan_.root_bytes[layout_.root[b]];
       root = std::max(root, layout_.offset[b] + std::max(*logical, *storage));
     }
     return check_borrowed();
+  }
+
+  // An error of the run, unless only branches that it may not take use the buffer.
+  Status mark_unsized(int32_t b) {
+    const std::vector<int32_t>& users = layout_.users[b];
+    if (users.empty() || layout_.home[b] != Home::kArena ||
+        std::find(users.begin(), users.end(), 0) != users.end())
+      return unsized_error(v_, b);
+    for (int32_t block : users) plan_.unsized[block] = b;
+    return {};
   }
 
   // A view of an input or a constant must not end behind what it views.
@@ -96,6 +106,7 @@ class PlanBuilder {
 
   Status add_block(int32_t block, int32_t top) {
     plan_.calls[block].resize(v_.blocks[block].size());
+    if (plan_.unsized[block] >= 0) return {};
     for (size_t i = 0; i < v_.blocks[block].size(); ++i) {
       const Instruction& instruction = v_.blocks[block][i];
       const int32_t here = top >= 0 ? top : static_cast<int32_t>(i);
@@ -163,6 +174,14 @@ VariantLayout make_layout(const Variant& v) {
     l.home.push_back(home_of(v.buffers[l.root[b]], l.output_of_root[l.root[b]] >= 0));
   for (int32_t b = 0; b < count; ++b)
     if (v.buffers[b].kind == BufferKind::kRunKey) l.run_keys.push_back(b);
+  l.users.resize(count);
+  for (size_t k = 0; k < v.blocks.size(); ++k)
+    for (const Instruction& i : v.blocks[k])
+      for_each_buffer(v, i, [&](int32_t b) {
+        for (std::vector<int32_t>* users : {&l.users[b], &l.users[l.root[b]]})
+          if (users->empty() || users->back() != static_cast<int32_t>(k))
+            users->push_back(static_cast<int32_t>(k));
+      });
   l.members.resize(count);
   for (int32_t b = 0; b < count; ++b)
     if (l.home[b] == Home::kDynamic) l.members[l.root[b]].push_back(b);
@@ -182,6 +201,11 @@ VariantLayout make_layout(const Variant& v) {
 Result<Plan> make_plan(const VariantLayout& layout, std::vector<int64_t> symbols, int workers,
                        Guard guard) {
   return PlanBuilder(layout, workers, guard).build(std::move(symbols));
+}
+
+Status unsized_error(const Variant& variant, int32_t buffer) {
+  return internal_error("buffer '" + variant.buffers[buffer].name +
+                        "' has a negative or too large extent");
 }
 
 Status evaluate_call(const KernelDesc& kernel, const Instruction& instruction,

@@ -16,12 +16,13 @@ enum class Home : uint8_t { kInput, kConstant, kArena, kDynamic, kOutput };
 // Facts of a variant that hold for all sizes.
 struct VariantLayout {
   const Variant* variant = nullptr;
-  bool fixed = false;             // all input extents are constants
-  std::vector<int32_t> run_keys;  // buffers that hold the key of the run
-  std::vector<bool> from_input;   // per symbol
-  std::vector<int32_t> root;      // per buffer: the owner of its storage
-  std::vector<int64_t> offset;    // per buffer: bytes from the beginning of its root
-  std::vector<Home> home;         // per buffer: of its root
+  bool fixed = false;                       // all input extents are constants
+  std::vector<int32_t> run_keys;            // buffers that hold the key of the run
+  std::vector<bool> from_input;             // per symbol
+  std::vector<int32_t> root;                // per buffer: the owner of its storage
+  std::vector<int64_t> offset;              // per buffer: bytes from the beginning of its root
+  std::vector<Home> home;                   // per buffer: of its root
+  std::vector<std::vector<int32_t>> users;  // per buffer: the blocks whose instructions name it
   std::vector<int32_t>
       output_of_root;  // per buffer: the output whose tensor may become the root's storage, or -1
   std::vector<std::vector<int32_t>>
@@ -53,6 +54,9 @@ struct Plan {
   std::vector<int64_t> root_bytes;           // per root: storage wanted by it and its aliases
   std::vector<int64_t> offsets;              // per root with Home::kArena: in the arena
   std::vector<std::vector<CallPlan>> calls;  // per block and instruction
+  // Per block: a buffer of no legal size, or -1. Such a block may be planned, as a branch that is not
+  // taken, but not run.
+  std::vector<int32_t> unsized;
   std::vector<int64_t> staging;  // per loop: offset of the staging area of its carried values
   int64_t arena_bytes = 0;       // what the arena must hold at least
   std::vector<int64_t> guards;   // of the arena
@@ -61,6 +65,9 @@ struct Plan {
 // Errors: a negative or overflowing size (internal), an arena beyond all limits.
 Result<Plan> make_plan(const VariantLayout& layout, std::vector<int64_t> symbols, int workers,
                        Guard guard = Guard::kNone);
+
+// What is said of a buffer of no legal size.
+Status unsized_error(const Variant& variant, int32_t buffer);
 
 // Fills in the scalars and workspace sizes of a call. Errors: a symbol that is not defined yet.
 Status evaluate_call(const KernelDesc& kernel, const Instruction& instruction,
