@@ -19,6 +19,16 @@ def python():
     return os.path.join(PROJECT, ".venv", "bin", "python")
 
 
+def enter_environment():
+    """Runs the program again by python() unless that is what runs it; ends it as skipped where there is none."""
+    if sys.prefix != sys.base_prefix and os.path.realpath(sys.executable) == os.path.realpath(python()):
+        return
+    if not os.access(python(), os.X_OK):
+        print("skipped: no numpy, onnx and onnxruntime: run tutorials/install_packages.sh --tests")
+        sys.exit(SKIPPED)
+    os.execv(python(), [python(), os.path.abspath(sys.argv[0]), *sys.argv[1:]])
+
+
 def require(command):
     """Ends the program as skipped when ../shared is missing, as failed when something of the project is."""
     if not os.path.isdir(root()):

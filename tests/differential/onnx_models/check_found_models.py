@@ -41,11 +41,7 @@ def failure(cli, found):
 
 def main():
     options = parse()
-    if sys.prefix == sys.base_prefix:
-        if not os.access(shared_folder.python(), os.X_OK):
-            print("skipped: no onnxruntime: run tutorials/install_packages.sh --tests")
-            return shared_folder.SKIPPED
-        os.execv(shared_folder.python(), [shared_folder.python(), os.path.abspath(__file__), *sys.argv[1:]])
+    shared_folder.enter_environment()
     import found_models
     failed = 0
     for found in found_models.FOUND:

@@ -29,11 +29,7 @@ def parse():
 def main():
     options = parse()
     options.cli = os.path.abspath(options.cli)
-    if sys.prefix == sys.base_prefix:
-        if not os.access(shared_folder.python(), os.X_OK):
-            print("skipped: no onnxruntime: run tutorials/install_packages.sh --tests")
-            return shared_folder.SKIPPED
-        os.execv(shared_folder.python(), [shared_folder.python(), os.path.abspath(__file__), *sys.argv[1:]])
+    shared_folder.enter_environment()
     import model_forms
     failed = count = 0
     for number in [options.only] if options.only is not None else range(options.models):

@@ -217,11 +217,7 @@ def show_one(options):
 def main():
     options = parse()
     options.cli = os.path.abspath(options.cli)
-    if os.path.realpath(sys.executable) != os.path.realpath(shared_folder.python()) or sys.prefix == sys.base_prefix:
-        if not os.access(shared_folder.python(), os.X_OK):
-            print("skipped: no onnxruntime: run tutorials/install_packages.sh --tests")
-            return shared_folder.SKIPPED
-        os.execv(shared_folder.python(), [shared_folder.python(), os.path.abspath(__file__), *sys.argv[1:]])
+    shared_folder.enter_environment()
     try:
         import onnxruntime  # noqa: F401
     except ImportError:

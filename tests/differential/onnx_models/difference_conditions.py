@@ -62,6 +62,17 @@ def rounded_to_f64(node, operands, ours, expected, index):
     return ours[index].dtype.kind in "iu" and ours[index].dtype.itemsize == 8 and near(ours, expected, index, 2.0 ** -52)
 
 
+def rounded_to_f32(node, operands, ours, expected, index):
+    """Integers beyond 2^24 that the reference had as f32."""
+    return ours[index].dtype.kind in "iu" and near(ours, expected, index, 2.0 ** -23)
+
+
+def nan_in_operand(node, operands, ours, expected, index):
+    """Results that are NaN where the reference's are not, of an operand that has NaN."""
+    a, b = ours[index].astype(et.F64), expected[index].astype(et.F64)
+    return bool(numpy.isnan(a[(a != b) & ~numpy.isnan(b)]).all()) and bool(numpy.isnan(operands[node.input[0]].astype(et.F64)).any())
+
+
 def no_iteration(node, operands, ours, expected, index):
     """Rows of no iteration: their extents are what the body would have given, which nothing says."""
     return ours[index].ndim == expected[index].ndim and ours[index].shape[:1] == expected[index].shape[:1] == (0,)

@@ -62,7 +62,57 @@ def moved_bf16(name, nodes, operands, expected, constants=()):
     return Found(f"bf16 for CPUs without bf16: {name}", nodes, operands, {"y": et.BF16}, constants, options=LEVELS, expected={"y": expected})
 
 
+def value(name, dtype, shape):
+    return helper.make_tensor_value_info(name, et.code(dtype), shape)
+
+
+def number(name, value, dtype=et.I64):
+    return node("Constant", [], [name], value=helper.make_tensor(name, et.code(dtype), (), [value]))
+
+
+def branch(nodes, output):
+    return helper.make_graph(nodes, output, [], [value(output, et.F32, None)])
+
+
+def untaken_branch():
+    """A convolution that is larger than the image, in the branch that is not taken then."""
+    run = branch([node("Conv", ["x", "w"], ["run"])], "run")
+    keep = branch([node("Identity", ["x"], ["keep"])], "keep")
+    nodes = [node("Shape", ["x"], ["n"], start=2, end=3), number("three", 3), node("GreaterOrEqual", ["n", "three"], ["wide"]),
+             node("Squeeze", ["wide"], ["is_wide"]), node("If", ["is_wide"], ["y"], then_branch=run, else_branch=keep)]
+    x = array(numpy.arange(8).reshape(1, 1, 8))
+    return Found("a branch that is not taken has extents below 0", nodes, {"x": x, "w": array(numpy.ones((1, 1, 3)))}, {"y": et.F32}, ("w",),
+                 symbols={"x": (1, 1, "n")}, more=[{"x": x[:, :, :n]} for n in (1, 2, 3)])
+
+
+def loop_of_sequences(k):
+    """Appends what an If gives to a sequence; the iteration number is i64[1]."""
+    choose = node("If", ["c"], [f"r{k}"], then_branch=branch([node("Gather", ["x", f"i{k}"], [f"t{k}"])], f"t{k}"),
+                  else_branch=branch([node("Unsqueeze", ["z", "zero"], [f"e{k}"])], f"e{k}"))
+    body = helper.make_graph(
+        [choose, node("Identity", [f"g{k}"], [f"more{k}"]), node("SequenceInsert", [f"s{k}", f"r{k}"], [f"next{k}"])], f"body{k}",
+        [value(f"i{k}", et.I64, [1]), value(f"g{k}", et.BOOL, []), helper.make_tensor_sequence_value_info(f"s{k}", et.code(et.F32), None)],
+        [value(f"more{k}", et.BOOL, []), helper.make_tensor_sequence_value_info(f"next{k}", et.code(et.F32), None)])
+    return [node("SequenceEmpty", [], [f"empty{k}"]), node("Loop", ["trips", "", f"empty{k}"], [f"all{k}"], body=body),
+            node("ConcatFromSequence", [f"all{k}"], [f"y{k}"], axis=0)]
+
+
+def classes():
+    return Found("pairs of 32 bits in stores of constant masks", [node("SoftmaxCrossEntropyLoss", ["x", "t", "w"], ["y"])],
+                 {"x": array(numpy.sin(numpy.arange(242)).reshape(11, 11, 2)), "t": array(numpy.arange(22).reshape(11, 2) % 11, et.I32),
+                  "w": array(numpy.linspace(0.5, 1.5, 11))}, {"y": et.F32}, slack=2.0 ** -20)
+
+
+ONE_CHANNEL = {n: ("n",) if n == "x" else (f"{n}0",) for n in ("x", "scale", "bias", "mean", "var")}
+
 FOUND = [
+    untaken_branch(), classes(),
+    Found("loops side by side that append to sequences", [number("trips", 2), *loop_of_sequences(1), *loop_of_sequences(2)],
+          {"x": array([1, 2, 3]), "z": array(7), "c": array(True, et.BOOL), "zero": array([0], et.I64)}, {"y1": et.F32, "y2": et.F32}, ("zero",),
+          more=[{"x": array([1, 2, 3]), "z": array(7), "c": array(False, et.BOOL)}]),
+    Found("an image of one dimension has one channel", [node("BatchNormalization", list(ONE_CHANNEL), ["y"])],
+          {"x": array([1, 2, 3]), "scale": array([2]), "bias": array([3]), "mean": array([1]), "var": array([4])}, {"y": et.F32},
+          symbols=ONE_CHANNEL, slack=2.0 ** -20),
     moved_bf16("Relu", [node("Relu", ["x"], ["y"])], {"x": BF16_ROWS}, numpy.maximum(BF16_ROWS, 0)),
     moved_bf16("Where", [node("Where", ["c", "x", "z"], ["y"])], {"c": BF16_ROWS > 0, "x": BF16_ROWS, "z": BF16_ROWS * 0 + 1},
                numpy.where(BF16_ROWS > 0, BF16_ROWS, BF16_ROWS * 0 + 1)),

@@ -22,7 +22,8 @@ RULES = [
     *[(op, when.exact_reduced, "ONNX Runtime compares some unsigned integers as signed ones") for op in ("ReduceMax", "ReduceMin")],
     ("QuantizeLinear", when.quantised_nan, "the integer for NaN is undefined by the standard; here the zero point"),
     ("MaxPool", when.window_of_padding, "the largest of no elements is -inf; ONNX Runtime gives the lowest number"),
-    ("Shrink", when.rounded_to_f64, "ONNX Runtime shifts integers of 64 bits as floats"),
+    ("Shrink", when.rounded_to_f32, "ONNX Runtime shifts integers as f32"),
+    ("ReduceLogSumExp", when.nan_in_operand, "the sum of NaN is NaN; ONNX Runtime passes it over where there is an infinity"),
     *[(op, when.positions_in_f32, "ONNX's reference has positions in f32, also for f64") for op in ("Resize", "GridSample")],
     *[(op, when.states_overflow, "states overflow to infinity, and from there to NaN; ONNX Runtime holds them at the largest number")
       for op in ("RNN", "GRU", "LSTM")],

@@ -6,11 +6,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models"))
 import shared_folder  # noqa: E402
 
-if sys.prefix == sys.base_prefix:
-    if not os.access(shared_folder.python(), os.X_OK):
-        print("skipped: no numpy: run tutorials/install_packages.sh --tests")
-        sys.exit(shared_folder.SKIPPED)
-    os.execv(shared_folder.python(), [shared_folder.python(), os.path.abspath(__file__)])
+shared_folder.enter_environment()
 
 import numpy  # noqa: E402
 
