@@ -5,6 +5,7 @@
 #include <set>
 
 #include "frontends/onnx/decode_tensor.h"
+#include "frontends/onnx/find_dropouts.h"
 
 namespace tilewright {
 
@@ -12,6 +13,7 @@ namespace {
 
 using namespace onnx_format;
 using Nodes = google::protobuf::RepeatedPtrField<NodeProto>;
+using Tensors = google::protobuf::RepeatedPtrField<TensorProto>;
 using Names = std::set<std::string>;
 
 bool is_standard(const NodeProto& node, const char* op) {
@@ -87,13 +89,58 @@ void infer_by_running(NodeProto& node, std::vector<NodeProto>& copies) {
   if (node.output_size() > 1) node.mutable_output()->DeleteSubrange(1, node.output_size() - 1);
 }
 
-void set_inference_mode(Nodes& nodes) {
+// What a node reads, and what graphs in its attributes name: their own values too, which does no harm.
+void add_names(const NodeProto& node, Names& names) {
+  names.insert(node.input().begin(), node.input().end());
+  const auto add_graph = [&](const GraphProto& g) {
+    for (const ValueInfoProto& o : g.output()) names.insert(o.name());
+    for (const NodeProto& n : g.node()) add_names(n, names);
+  };
+  for (const AttributeProto& a : node.attribute()) {
+    if (a.has_g()) add_graph(a.g());
+    for (const GraphProto& g : a.graphs()) add_graph(g);
+  }
+}
+
+// Replaces dropouts that are written out by their operand, and removes the masks that nothing reads then.
+// `outputs`: names that are read outside.
+void remove_dropouts(Nodes& nodes, const Tensors& initializers, const Names& outputs) {
+  Names unread;  // results of nodes that may go
+  for (const auto& [result, x] : onnx::find_dropouts(nodes, initializers))
+    for (NodeProto& node : nodes) {
+      if (node.output_size() != 1 || node.output(0) != result) continue;
+      for (const std::string& operand : node.input())
+        if (operand != x) unread.insert(operand);
+      node = identity(x, result);
+    }
+  while (!unread.empty()) {
+    Names read = outputs, next;
+    for (const NodeProto& node : nodes) add_names(node, read);
+    for (int i = nodes.size(); i-- > 0;) {
+      const NodeProto& node = nodes[i];
+      if (node.output_size() != 1 || !unread.count(node.output(0)) || read.count(node.output(0)))
+        continue;
+      next.insert(node.input().begin(), node.input().end());
+      nodes.DeleteSubrange(i, 1);
+    }
+    unread = std::move(next);
+  }
+}
+
+void set_inference_mode(Nodes& nodes, const Tensors& initializers, const Names& outputs);
+void set_inference_mode(GraphProto& graph) {
+  Names outputs;
+  for (const ValueInfoProto& o : graph.output()) outputs.insert(o.name());
+  set_inference_mode(*graph.mutable_node(), graph.initializer(), outputs);
+}
+void set_inference_mode(Nodes& nodes, const Tensors& initializers, const Names& outputs) {
+  remove_dropouts(nodes, initializers, outputs);
   std::vector<NodeProto> all;
   bool more = false;
   for (NodeProto& node : nodes) {
     for (AttributeProto& a : *node.mutable_attribute()) {
-      if (a.has_g()) set_inference_mode(*a.mutable_g()->mutable_node());
-      for (GraphProto& g : *a.mutable_graphs()) set_inference_mode(*g.mutable_node());
+      if (a.has_g()) set_inference_mode(*a.mutable_g());
+      for (GraphProto& g : *a.mutable_graphs()) set_inference_mode(g);
     }
     std::vector<NodeProto> copies;
     if (is_standard(node, "Dropout") && node.input_size() > 2)
@@ -108,19 +155,6 @@ void set_inference_mode(Nodes& nodes) {
 
 // --- chosen outputs
 // ------------------------------------------------------------------------------------------------------
-
-// What a node reads, and what graphs in its attributes name: their own values too, which does no harm.
-void add_names(const NodeProto& node, Names& names) {
-  names.insert(node.input().begin(), node.input().end());
-  const auto add_graph = [&](const GraphProto& g) {
-    for (const ValueInfoProto& o : g.output()) names.insert(o.name());
-    for (const NodeProto& n : g.node()) add_names(n, names);
-  };
-  for (const AttributeProto& a : node.attribute()) {
-    if (a.has_g()) add_graph(a.g());
-    for (const GraphProto& g : a.graphs()) add_graph(g);
-  }
-}
 
 template <typename Field, typename NameOf>
 void keep_only(Field& field, const Names& names, NameOf name_of) {
@@ -181,8 +215,9 @@ Status embed_external(ModelProto& model, const std::filesystem::path& folder, si
 }
 
 void set_inference_mode(ModelProto& model) {
-  set_inference_mode(*model.mutable_graph()->mutable_node());
-  for (FunctionProto& f : *model.mutable_functions()) set_inference_mode(*f.mutable_node());
+  set_inference_mode(*model.mutable_graph());
+  for (FunctionProto& f : *model.mutable_functions())
+    set_inference_mode(*f.mutable_node(), {}, {f.output().begin(), f.output().end()});
 }
 
 Status choose_outputs(GraphProto& graph, const std::vector<std::string>& names,

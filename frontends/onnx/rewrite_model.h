@@ -18,7 +18,8 @@ Status embed_external(onnx_format::ModelProto& model, const std::filesystem::pat
 
 // Dropout and BatchNormalization as inference has them, in all graphs and functions: the operand and the attribute that
 // ask for training go, and so do a batch's statistics, of which the running ones take the place where somebody reads
-// them. Dropout keeps its ratio operand.
+// them. Dropout keeps its ratio operand; dropout that is written out
+// (find_dropouts.h) goes with its mask.
 void set_inference_mode(onnx_format::ModelProto& model);
 
 // The main graph with these values as its outputs, in that order, and without all that they do not depend on: nodes,

@@ -1,5 +1,5 @@
 // A batch of held-back samples as a graph: the model as it is used, not trained, and its loss. Whatever mode it was
-// exported for, Dropout drops nothing and BatchNormalization takes running statistics.
+// exported for, Dropout drops nothing (also where it is written out) and BatchNormalization takes running statistics.
 #pragma once
 
 #include <vector>

@@ -292,7 +292,7 @@ class Dropout(Layers):
 # A network as PyTorch exports it to be trained: Dropout is told to drop, BatchNormalization to take the batch. Held-back
 # samples and the model that is written have neither.
 class Inference(Layers):
-    def save(self, opset=17, inside=False):
+    def save(self, opset=17, inside=False, written_out=None):
         node, random = helper.make_node, np.random.default_rng(3)
         value = lambda name, shape, t=TensorProto.FLOAT: helper.make_tensor_value_info(name, t, shape)
         constants = {"w": random.normal(size=(INS, CHANNELS)), "scale": random.uniform(0.5, 2, CHANNELS),
@@ -302,6 +302,14 @@ class Inference(Layers):
         many = ["n", "m", "v"] if opset >= 14 else ["n", "m", "v", "sm", "sv"]
         mode = {"training_mode": 1} if opset >= 14 else {}
         drop = [node("Dropout", ["r", "ratio", "on"], ["d", "kept"])]
+        if written_out:  # as PyTorch's exporter writes dropout in place, with a mask of elements or of channels
+            constants["part"] = np.array(0.6)
+            like = node("Identity" if written_out == "elements" else "ReduceMax", ["r"], ["like"],
+                        **({} if written_out == "elements" else {"axes": [1]}))
+            drop = [like, node("RandomUniformLike", ["like"], ["u"]), node("CastLike", ["part", "u"], ["p"]),
+                    node("Less", ["u", "p"], ["sampled"]), node("CastLike", ["sampled", "r"], ["mask"]),
+                    node("Constant", [], ["by"], value_float=0.6), node("Div", ["mask", "by"], ["scaled"]),
+                    node("Mul", ["r", "scaled"], ["d"])]
         if inside:
             branch = lambda x: helper.make_graph([node("Dropout", [x, "ratio", "on"], ["inner"])], "branch", [],
                                                  [value("inner", None)])
@@ -335,10 +343,13 @@ class Inference(Layers):
         return np.maximum(h, 0) @ c["last"]
 
     def test_held_back_samples_and_the_written_model(self):
-        for opset, inside in ((13, False), (17, False), (17, True)):
-            with self.subTest(opset=opset, inside=inside):
-                self.save(opset, inside)
+        for opset, inside, written_out in ((13, False, None), (17, False, None), (17, True, None),
+                                           (17, False, "elements"), (17, False, "channels")):
+            with self.subTest(opset=opset, inside=inside, written_out=written_out):
+                self.save(opset, inside, written_out)
                 trained, c = self.run_inference()
+                if written_out:
+                    self.assertNotIn("RandomUniformLike", [n.op_type for n in trained.graph.node])
                 logits = self.logits(c)
                 logs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
                 wanted = -logs[np.arange(5 * BATCH), self.classes].mean()
@@ -351,7 +362,7 @@ class Inference(Layers):
                     np.testing.assert_allclose(out["y"], logits, atol=1e-5)
                     np.testing.assert_allclose(out["seen"], c["mean"], atol=1e-6)
                     self.assertAlmostEqual(float(out["loss"]), wanted, delta=1e-5)
-                # What training needs is still there: what was written trains on.
+                # What training needs is still there, but for masks that are written out: what was written trains on.
                 os.replace(self.path("trained.onnx"), self.path("model.onnx"))
                 self.run_inference()
 
