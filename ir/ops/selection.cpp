@@ -47,9 +47,17 @@ int compress_axis(const NodeView& c) { return c.has_attribute("axis") ? c.axis(c
 // How many slices of x are chosen, where condition and extent are known.
 std::optional<int64_t> known_compress_count(const NodeView& c) {
   const int axis = compress_axis(c);
-  const auto chosen = c.known_ints(1);
   const auto extent = as_int(axis >= 0 ? c.dim(0, axis) : element_count(c.type(0)));
-  if (!chosen || !extent) return std::nullopt;
+  if (!extent) return std::nullopt;
+  if (const ConstantRef& mask = c.value(1).constant) {  // of any size, as known_ints is not
+    int64_t count = 0;
+    for (int64_t k = 0; k < std::min(*extent, tilewright::element_count(mask->shape).value_or(0));
+         ++k)
+      count += integer_at(*mask, k) != 0;
+    return count;
+  }
+  const auto chosen = c.known_ints(1);
+  if (!chosen) return std::nullopt;
   const auto end = chosen->begin() + std::min<int64_t>(*extent, std::ssize(*chosen));
   return std::count_if(chosen->begin(), end, [](int64_t is_chosen) { return is_chosen != 0; });
 }
