@@ -70,9 +70,10 @@ void ProgramVerifier::offset(int32_t number) {
     report(what + ", which is no multiple of " + std::to_string(kHostAlignment));
   const ProgramBuffer& whole = at(b.alias_of);
   const auto all = as_int(whole.elements), own = as_int(b.elements);
-  if (b.alias_offset == 0 && (!all || !own)) return;
-  if (!all || !own || at(storage_root(p_, number)).dynamic)
-    return report(what + " of what has no size that is known");
+  if (!all || !own || at(storage_root(p_, number)).dynamic) {
+    if (b.alias_offset != 0) report(what + " of what has no size that is known");
+    return;
+  }
   const int64_t bytes = *all * byte_size(whole.type.dtype);
   if (b.alias_offset + *own * byte_size(b.type.dtype) > bytes)
     report(what + " and ends behind " + who(b.alias_of) + " of " + std::to_string(bytes) +
