@@ -130,6 +130,10 @@ Profiler Session::profile() const {
 
 Status Session::run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs) {
   std::lock_guard lock(mutex_);
+  struct Release {  // the session holds the caller's tensors no longer than the run
+    std::vector<Tensor>& given;
+    ~Release() { given.clear(); }
+  } release{given_};
   inputs = with_defaults(inputs);
   TW_RETURN_IF_ERROR(check_inputs(executable_->variants[0], inputs));
   if (!outputs.empty() && outputs.size() != output_infos_.size())
@@ -142,7 +146,6 @@ Status Session::run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs
   TW_RETURN_IF_ERROR(prepare_arena());
   Status status = run_planned(inputs, outputs);
   runner_.end();
-  given_.clear();
   for (OutputSlot& s : slots_) s.storage = {};
   return status;
 }
