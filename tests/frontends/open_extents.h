@@ -23,7 +23,7 @@ inline Shapes changed(Shapes shapes, const std::vector<Place>& open, Random& ran
   }
   return shapes;
 }
-// Extents that a broadcast may stretch where they are known: which of two, the run does not ask.
+// Returns whether an open extent is 1, so that a graph with known extents may broadcast where this one may not.
 inline bool has_extent_of_one(const Shapes& shapes, const std::vector<Place>& open) {
   return std::any_of(open.begin(), open.end(),
                      [&](const Place& p) { return shapes[p.operand][p.dim] == 1; });

@@ -1,5 +1,7 @@
 // The like of refused_extents_test.cpp for ONNX nodes, of which importers make several operators:
 // what a model of known extents is refused for ends the run of one whose extents are open.
+#include <set>
+
 #include "tests/frontends/open_extents.h"
 #include "tests/frontends/scratch_folder.h"
 
@@ -91,6 +93,10 @@ Result<Tensors> run_known(const NodeModel& m) {
 
 class RequiredExtents : public testing::TestWithParam<Row> {};
 
+// The standard asks for equal extents; the formulas of these broadcast an extent that is known to be 1.
+const std::set<std::string> kLenient{"BatchNormalization", "InstanceNormalization",
+                                     "RotaryEmbedding"};
+
 TEST_P(RequiredExtents, AreRequiredAtTheRun) {
   const Row& row = GetParam();
   const ScratchFolder folder;
@@ -120,7 +126,7 @@ TEST_P(RequiredExtents, AreRequiredAtTheRun) {
       continue;
     }
     ++taken;
-    if (!found.ok() && k > 0 && has_extent_of_one(shapes, open)) continue;
+    if (!found.ok() && k > 0 && kLenient.count(row.op) && has_extent_of_one(shapes, open)) continue;
     ASSERT_TRUE(found.ok()) << found.error().to_string();
     for (size_t o = 0; o < found->size(); ++o) {
       const auto d = difference((*found)[o], (*expected)[o]);

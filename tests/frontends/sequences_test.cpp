@@ -132,6 +132,9 @@ TEST_F(Sequences, LoopsAppend) {
       auto* body = attribute->mutable_g();
       body->set_name("body");
       for (const char* input : {"i", "go", "so_far", "n"}) add_value(body->mutable_input(), input);
+      for (const auto& [k, dtype] : {std::pair{0, DType::kInt64}, {1, DType::kBool}})
+        body->mutable_input(k)->mutable_type()->mutable_tensor_type()->set_elem_type(
+            info(dtype).onnx_code);
       auto* nodes = body->mutable_node();
       add_node(nodes, "CastLike", {"i", x}, {"factor"}, "");
       add_node(nodes, "Mul", {x, "factor"}, {"row"}, "");
