@@ -73,6 +73,13 @@ def nan_in_operand(node, operands, ours, expected, index):
     return bool(numpy.isnan(a[(a != b) & ~numpy.isnan(b)]).all()) and bool(numpy.isnan(operands[node.input[0]].astype(et.F64)).any())
 
 
+def partial_windows(node, operands, ours, expected, index):
+    """Results that differ only where ceil_mode gives a window that ends behind the image."""
+    differs = numpy.abs(ours[index] - expected[index]) > 1e-12 * numpy.abs(expected[index]).max(initial=0)
+    inner = differs[(slice(None), slice(None)) + (slice(0, -1),) * (differs.ndim - 2)]
+    return attribute(node, "ceil_mode", 0) == 1 and not inner.any()
+
+
 def no_iteration(node, operands, ours, expected, index):
     """Rows of no iteration: their extents are what the body would have given, which nothing says."""
     return ours[index].ndim == expected[index].ndim and ours[index].shape[:1] == expected[index].shape[:1] == (0,)

@@ -23,6 +23,9 @@ RULES = [
     ("QuantizeLinear", when.quantised_nan, "the integer for NaN is undefined by the standard; here the zero point"),
     ("MaxPool", when.window_of_padding, "the largest of no elements is -inf; ONNX Runtime gives the lowest number"),
     ("Shrink", when.rounded_to_f32, "ONNX Runtime shifts integers as f32"),
+    *[(op, when.nan_in_operand, "the largest and the least of NaN and a number is NaN, as in NumPy; ONNX Runtime keeps the number")
+      for op in ("ScatterElements", "ScatterND")],
+    ("LpPool", when.partial_windows, "ONNX's reference scales the last windows, which ceil_mode cuts off, by their extent"),
     ("ReduceLogSumExp", when.nan_in_operand, "the sum of NaN is NaN; ONNX Runtime passes it over where there is an infinity"),
     *[(op, when.positions_in_f32, "ONNX's reference has positions in f32, also for f64") for op in ("Resize", "GridSample")],
     *[(op, when.states_overflow, "states overflow to infinity, and from there to NaN; ONNX Runtime holds them at the largest number")
