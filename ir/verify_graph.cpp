@@ -205,7 +205,7 @@ class GraphVerifier {
         GraphVerifier(*r, stage_, symbols_, violations_).run();
     if (stage_ == GraphStage::kTyped && violations_.size() == before) inferred(n);
   }
-  // Whoever else names the elements finds them in this order.
+  // Requires a row-major layout, which callers and other regions assume.
   void row_major(ValueId v) {
     if (v == kNone || !in_range(v)) return;
     const Value& value = g_.value(v);
@@ -217,7 +217,7 @@ class GraphVerifier {
     return std::all_of(v.layout.begin(), v.layout.end(),
                        [&](const LayoutAxis& a) { return a.fits(v.type.rank()); });
   }
-  // Values that lie in one another's memory, or that the run reads by itself.
+  // Checks layouts where values share memory and where the runtime reads a value itself.
   void shared_memory(const Node& n) {
     if (!n.regions.empty()) {
       for (ValueId v : n.inputs) row_major(v);

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kMostDynamicElements = int64_t{1} << 40;
 
-// Of a reshape or transpose.
+// Returns how a reshape or transpose maps the elements of its operand.
 ViewMap map_of_view(const Graph& graph, const Node& node) {
   if (node.op != ops::transpose()) return {ViewMap::Kind::kReshaped, {}, {}};
   const std::vector<int64_t> perm = NodeView(graph, node).attr_ints("perm");
@@ -158,13 +158,13 @@ int32_t Planner::packed_constant(GraphPlan& g, ValueId v, const Layout& layout) 
   return made.back();
 }
 
-// Once in a block.
+// Emits the requirement unless this block has it already.
 void Planner::require(GraphPlan& g, RequireInstruction r) {
   if (g.required.insert(to_text(r.a) + " " + std::string(name(r.relation)) + " " + to_text(r.b))
           .second)
     push(g, std::move(r));
 }
-// Of the graph's requirements those whose symbols have their values by now.
+// Emits the graph's requirements whose symbols are all defined at this point.
 void Planner::require_known(GraphPlan& g) {
   const auto has_value = [&](const Var& s) {
     return std::any_of(program_.symbols.begin(), program_.symbols.end(),

@@ -1,9 +1,9 @@
-// What must hold of extents that only the run knows. A graph's is what the types of its nodes take
-// for granted (a matrix product of [m, k] and [j, n]: k and j are equal), collected before nodes
+// What must hold of extents that only the run knows. A graph requires what the types of its nodes
+// assume (a matrix product of [m, k] and [j, n]: k and j are equal). This is collected before nodes
 // are rewritten, so that it is still required where another node computes the result, or none. A
-// kernel's is the like for its own nodes, and for each plain read or write x[.., i, ..] with i from
-// 0 to n, that the dimension has n elements, where this does not follow from the extents'
-// expressions. Models that name their dimensions well need neither.
+// kernel requires the same of its own nodes. In addition, each plain access x[.., i, ..] with i in
+// [0, n) requires that the dimension has at least n elements, unless this follows from the
+// expressions of the extents.
 #include <algorithm>
 
 #include "ir/graph/infer.h"

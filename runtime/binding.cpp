@@ -75,8 +75,8 @@ std::string shape_option(const Variant& v, size_t input, const Shape& shape) {
   for (size_t d = 0; d < shape.size(); ++d) text += (d ? "x" : "") + std::to_string(shape[d]);
   return text;
 }
-// Names of extents join them, and so do operators that need them equal: the file does not tell which.
-// An extent that has no name of the model's is called after its input.
+// Two extents share a symbol because the model names them alike or because an operator needs them equal;
+// the file does not record which. A symbol called 'input.N' has no name in the model.
 std::string cure_of_conflict(const Variant& v, std::span<const Tensor> inputs, const Binding& b,
                              int64_t value_before) {
   const int64_t symbol = v.buffers[v.inputs[b.input]].dims[b.dim][0].value;

@@ -50,8 +50,8 @@ class Session {
   // Errors: invalid inputs (named), kLimit for memory.
   Status run(std::span<const Tensor> inputs, std::vector<Tensor>& outputs);
 
-  // Did the last run meet an infinity or a NaN among values that its kernels watch? True may be a false
-  // alarm, false is none.
+  // Returns whether the last run met an infinity or a NaN among the values that its kernels watch. It may
+  // be true where an intermediate value overflowed that no result depends on; false is certain.
   bool met_not_finite() const { return runner_.met_not_finite(); }
   // The next run is the one of this number (0: the first), in what random numbers it has.
   void set_next_run(uint64_t run);

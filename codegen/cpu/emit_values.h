@@ -26,7 +26,7 @@ struct Frame {
   llvm::Value* context = nullptr;      // the TwKernelContext at hand
   llvm::Value* worker_base = nullptr;  // this worker's workspace, inside a parallel body
   bool streams = false;                // some of its stores go past the caches
-  // By lanes: the largest bits, without the sign, of what it has watched so far (UnaryOp::kWatched).
+  // Maps a number of lanes to the memory of the largest magnitude bits seen (UnaryOp::kWatched).
   std::map<int, llvm::Value*> watched;
   // By node: variables in scope, and where each buffer that can be named begins.
   std::unordered_map<const ir::ExprNode*, llvm::Value*> vars;
@@ -48,7 +48,7 @@ class ValueEmitter {
   void store(const ir::Store& s);
   void prefetch(const ir::Prefetch& p);
   void forget() { memo_.clear(); }
-  // Notes in the context what the function has watched; where it returns.
+  // Emits, before a return, the store to the context that reports an infinity or NaN.
   void note_watched();
 
   // Where the let binds rows of memory (a load by a ramp of ramps), its columns are read as whole

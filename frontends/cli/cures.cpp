@@ -8,7 +8,7 @@ namespace tilewright::cli {
 
 namespace {
 
-constexpr int64_t kTried[] = {4, 1, 16};  // extents; one may break rules that another keeps
+constexpr int64_t kTried[] = {4, 1, 16};  // extents; a model may reject one and accept another
 
 // The dimensions that a set leaves open: "x: batch, seq; y: all".
 std::string open_dimensions(const Binding& set, const std::vector<InputInfo>& inputs) {

@@ -38,8 +38,8 @@ struct ImportOptions {
   std::map<std::string, int64_t> symbols;     // by symbol name
   std::map<std::string, ir::ConstantRef>
       input_values;  // small integer inputs whose value is fixed (shape operands)
-  // Extents of inputs that meet in broadcasting and are not known to be equal. kEqual: they are taken for
-  // that, and no run with others gets by. kOpen: one of them may turn out to be 1.
+  // Says how to import input extents that broadcast but are not known to be equal. kEqual assumes
+  // equality, which the run checks; kOpen lets either be 1.
   enum class Broadcast : uint8_t { kEqual, kOpen } broadcast = Broadcast::kEqual;
   bool* met_in_broadcast = nullptr;  // told whether there were any; null: not asked
   bool names_apart = false;  // every extent of an input is a symbol of its own, whatever its name

@@ -117,7 +117,7 @@ void take_all(Region& branch, const Values& all, const ir::Graph& outer) {
   branch.graph->inputs = inputs;
 }
 
-// The result of both that is one element gets one rank.
+// Gives a result that has one element in both branches the same rank in both.
 void unify_rank(NodeImport& n, std::array<Region, 2>& branches, size_t output, bool leads) {
   auto type = [&](size_t k) -> const ir::TensorType& {
     return branches[k].graph->value(branches[k].graph->outputs[output]).type;
@@ -219,9 +219,11 @@ void if_else(NodeImport& n) {
   } catch (ImportFailure& f) {
     f.error.notes.push_back(
         "the condition of If is not known at compile time, so both branches are needed");
-    for (Error* e : {&f.error})
-      e->by_inputs = e->by_inputs == Cure::kAll ? Cure::kAll : Cure::kSome;
-    for (Error& e : f.others) e.by_inputs = e.by_inputs == Cure::kAll ? Cure::kAll : Cure::kSome;
+    const auto weaken = [](Error& e) {
+      if (e.by_inputs != Cure::kAll) e.by_inputs = Cure::kSome;
+    };
+    weaken(f.error);
+    for (Error& e : f.others) weaken(e);
     throw;
   }
 }

@@ -48,7 +48,7 @@ class Loop {
       if (f.error.kind != ErrorKind::kUnsupported) throw;
       const auto trips = known_trips(start_);
       if (start_.condition == kNone && trips && *trips <= kMostUnrolled) return unroll(*trips);
-      // Said of the loop as it is, where peeling does not help.
+      // Peeling did not help: importing the loop unpeeled gives an error about the model's own loop.
       if (peels_ && f.error.by_inputs != Cure::kNone) loop(start_, body_region(start_, 0));
       throw;
     }
@@ -71,9 +71,10 @@ class Loop {
     return std::nullopt;
   }
 
-  // The results of iterations from this state on: carried values, then stacked scan outputs; kNone:
-  // some that nothing reads; none at all: they hang on something unsupported. `first`: the number of
-  // the first one. Some are peeled where a carried value changes its shape.
+  // Imports the iterations from this state on, of which `first` is the number of the first one, and
+  // returns carried values, then stacked scan outputs. An unread result is kNone; the list is empty if
+  // a result depends on something unsupported. Up to `peelable` iterations are peeled where a carried
+  // value changes its shape.
   Values iterations(const State& s, int64_t first, int peelable) {
     const Region region = body_region(s, first);
     if (!all_defined(region.graph->outputs)) return {};

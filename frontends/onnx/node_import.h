@@ -101,8 +101,8 @@ class NodeImport final : public ir::NodeBuilder {
                       ir::Attributes attributes = {});
   // The extent of what is computed from operands of two extents, by numpy's rule.
   ir::Expr joined(const ir::Expr& a, const ir::Expr& b);
-  // An operand that broadcasts to these extents, or to the last of them, and to no others: with an `expand`
-  // behind it where only the run may find that it does.
+  // Returns the operand broadcast to the trailing `dims`. Inserts an `expand` where only the run knows
+  // whether an extent is 1.
   ir::ValueId expanded_to(ir::ValueId v, std::vector<ir::Expr> dims);
   // Result i. That of a formula has the type of operand `like` of the model, if this is a half.
   void out(int i, ir::ValueId v, int like = 0);
@@ -127,7 +127,7 @@ class NodeImport final : public ir::NodeBuilder {
   GraphImport& owner() { return owner_; }
 
  private:
-  // Are two extents that meet in this node, and are not known to be equal, taken for that?
+  // Returns whether two extents of this node, not known to be equal, are assumed to be.
   bool takes_for_equal(const ir::Expr& a, const ir::Expr& b);
 
   GraphImport& owner_;

@@ -29,7 +29,8 @@ struct Payload {
 
 // The result is a ModelProto with only the fields that onnx.proto knows. In each TensorProto the
 // field raw_data, where present, is an encoded Payload, and typed data fields are left out.
-// keeps_metadata: of the graph and its nodes, which may be as large as all else together. Errors: kInvalid (not
+// With `keeps_metadata`, metadata of the graph and its nodes are kept; they may be as large as the rest of
+// the structure. Errors: kInvalid (not
 // protobuf, truncated), kLimit (depth, number of nodes or messages, bytes of
 // structure).
 Result<std::string> strip_payloads(std::span<const uint8_t> model, bool keeps_metadata = false);

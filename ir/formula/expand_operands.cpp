@@ -15,10 +15,11 @@ using Equal = std::function<bool(const Expr& a, const Expr& b)>;
 // Dimensions that do not broadcast stand behind the others: of a product, those of its matrices.
 size_t last_dims(const OpDef& op) { return op.fusion == FusionKind::kContraction ? 2 : 0; }
 
-// Extents that broadcast, counted from the last one.
+// Returns how many leading dimensions of the operand broadcast.
 size_t broadcast_dims(const OpDef& op, const TensorType& type) {
   return type.dims.size() - std::min(type.dims.size(), last_dims(op));
 }
+// The k-th extent that broadcasts, counted from the last one.
 const Expr& extent_from_last(const OpDef& op, const TensorType& type, size_t k) {
   return type.dims[broadcast_dims(op, type) - 1 - k];
 }

@@ -72,7 +72,7 @@ V GradientContext::sum_to(V g, ValueId v) {
     const std::vector<Expr> all = type(g.id).dims;
     g = V{*this, reshape(g.id, std::vector<Expr>(all.begin() + more, all.end()))};
   }
-  // Along extents that only the run may find to be 1.
+  // Extents that may be 1 at run time are summed by the adjoint of expand.
   const std::vector<Expr> wide = type(g.id).dims;
   bool repeats = false;
   for (size_t d = 0; d < wide.size(); ++d) repeats |= may_repeat(to.dims[d], wide[d]);

@@ -40,8 +40,8 @@ class GradientContext final : public NodeBuilder {
   V adjoint(std::string_view op, Attributes attributes, std::vector<Expr> extents, V dy,
             const std::vector<ValueId>& others);
 
-  // Sums of g over what broadcasting repeated, in the type of v where that is one of floats. Integers have a
-  // derivative as numbers that were quantised.
+  // Sums of g over what broadcasting repeated, in the type of v where that is one of floats. For an integer v,
+  // which is a quantised value, the gradient keeps its float type.
   V sum_to(V g, ValueId v);
 
   // By operand; kNone where none was added.

@@ -10,13 +10,13 @@ namespace tilewright::ir {
 
 namespace {
 
-// b where a is 1, else a.
+// Returns b if a is 1 at run time, and a otherwise.
 Expr unless_one(const Expr& a, const Expr& b) { return select(eq(a, Expr(1)), b, a); }
 
 struct Alternative {
   Expr extent, otherwise;
 };
-// Of an expression that unless_one made.
+// Takes apart an expression that unless_one built; returns nothing for any other.
 std::optional<Alternative> as_alternative(const Expr& e) {
   const auto* choice = e.as<Select>();
   const auto* test = choice ? choice->condition.as<Binary>() : nullptr;
@@ -25,7 +25,7 @@ std::optional<Alternative> as_alternative(const Expr& e) {
   return Alternative{choice->b, choice->a};
 }
 
-// The extents that a result is joined of.
+// Appends to `all` the distinct extents from which e was joined.
 void add_extents(Expr e, std::vector<Expr>& all) {
   const auto add = [&](const Expr& extent) {
     if (std::none_of(all.begin(), all.end(),

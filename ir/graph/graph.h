@@ -108,7 +108,7 @@ struct Node {
 
 // How two extents stand to each other: equal; the first at most the second; equal or one of them 1.
 enum class Relation : uint8_t { kEqual, kAtMost, kBroadcast };
-// As text forms have it.
+// The keyword of the relation in the text form; nothing for an unknown word.
 std::string_view name(Relation relation);
 std::optional<Relation> relation_from_name(std::string_view name);
 
@@ -140,7 +140,8 @@ struct Graph {
     int32_t input, output;  // places in `inputs` and `outputs`
   };
   std::vector<Update> updates;
-  // Beside what the types of its nodes take for granted, until collect_requirements has added that.
+  // Conditions on extents that the run checks. Those that follow from types of nodes are added by
+  // collect_requirements.
   std::vector<Requirement> requirements;
 
   // Appends a value and returns its id, which stays valid; references to values do not.

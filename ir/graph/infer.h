@@ -13,8 +13,8 @@ Status infer_node(Graph& graph, Node& node);
 // Extents that are not all known, and that the types of the node's results take for equal.
 std::vector<std::pair<Expr, Expr>> equal_extents(const Graph& graph, const Node& node);
 
-// All that the types of the node's results take for granted of extents that are not all known:
-// those, what else its operator requires, and that no result has an extent below 0.
+// Returns every condition that the node's result types assume about unknown extents: equalities, what
+// the operator requires, and that no extent is negative. Empty if inference fails.
 std::vector<Requirement> requirements_of(const Graph& graph, const Node& node);
 
 // Appends a node, its outputs named after `name`, and infers it. outputs: how many are wanted.

@@ -174,16 +174,16 @@ class NodeView {
   std::optional<std::vector<Expr>> attr_extents(const std::string& name) const;
   // Attribute "axis" brought into [0, rank).
   int axis(int rank, int64_t fallback = 0) const;
-  // Two extents that must be equal: false when both are known and are not. Where types are
-  // inferred, the run is told to check what is not known.
+  // Requires that two extents are equal. Returns false if known extents are not; where types are
+  // inferred, the run checks unknown ones.
   bool agree(const Expr& a, const Expr& b) const;
-  // The like for `a` at most `b`, and for multiples of a number above 0. `rule`: what is required,
-  // as a sentence for the run's error.
+  // Requires a <= b, or that a is a multiple of `of` (at least 1). Returns false if known extents
+  // violate it; otherwise the run checks it. `rule`: a sentence for the run's error.
   bool at_most(const Expr& a, const Expr& b, const std::string& rule) const;
   bool is_multiple(const Expr& a, int64_t of, const std::string& rule) const;
-  // And for two that are equal or of which one is 1.
+  // Requires that a and b are equal or that one of them is 1; returns as above.
   bool broadcasts(const Expr& a, const Expr& b) const;
-  // Numpy broadcasting of dimensions. Of two that are not known to be equal none is taken for 1.
+  // Numpy broadcasting of dimensions. Unknown extents are assumed to be equal, never to be 1.
   Result<std::vector<Expr>> broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) const;
 
  protected:
@@ -207,7 +207,7 @@ class InferContext : public NodeView {
   const std::vector<TensorType>& outputs() const { return outputs_; }
   // Extents that are not all known, and that the types take for equal.
   const std::vector<std::pair<Expr, Expr>>& equal_extents() const { return equal_extents_; }
-  // What else the types take for granted of extents that are not all known.
+  // The other conditions that the inferred types assume about unknown extents.
   const std::vector<Requirement>& requirements() const { return requirements_; }
   // A symbol for an extent that only the run knows; compute_symbols writes it. The same one each
   // time it is asked for.

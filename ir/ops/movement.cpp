@@ -96,8 +96,8 @@ Status infer_expand(InferContext& c) {
   c.set_output(0, c.type(0).dtype, std::move(dims));
   return {};
 }
-// The element that a place in the result repeats. Where an extent may turn out to be 1 the run chooses: an
-// index, or between two elements along the last dimension, so that both have known strides there.
+// Returns the element of x that index i of the result repeats. If an extent may be 1, a select picks index 0
+// at run time; along the last dimension it picks between two loads, so that each has a known stride.
 Expr repeated_element(const Buffer& x, const std::vector<Expr>& to, const Axes& i) {
   Axes at, once;
   Expr is_once;

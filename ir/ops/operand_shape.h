@@ -4,8 +4,8 @@
 
 namespace tilewright::ir {
 
-// Operand i of the node, where it is there, has the extents that the others give it. kInvalid, at the
-// node, where known ones differ; the run checks those that it alone knows.
+// Checks that optional operand i has the extents `dims`. Returns kInvalid, at the node, if known extents
+// differ; the run checks unknown ones.
 inline Status check_shape(const InferContext& c, int i, const std::vector<Expr>& dims) {
   if (!c.has(i)) return {};
   bool fits = c.rank(i) == static_cast<int>(dims.size());

@@ -19,7 +19,7 @@ inline Expr without_error(DType t, const Expr& v) {
   return unary(UnaryOp::kRoundEven, v * constant(steps, v.dtype())) *
          constant(1 / steps, v.dtype());
 }
-// A whole number as an element of an integer type, limited to its range.
+// Converts an integral float to an integer type, limited to its range.
 inline Expr limited(DType t, const Expr& whole) {
   // f32 holds the whole numbers that small types have, and is converted to them faster.
   return cast(t, byte_size(t) < 4 ? cast(DType::kFloat32, whole) : whole);
@@ -29,7 +29,7 @@ inline Expr limited(DType t, const Expr& whole) {
 inline Expr rounded_sum(DType t, const Expr& v) {
   return is_integer(t) ? limited(t, unary(UnaryOp::kRoundEven, without_error(t, v))) : cast(t, v);
 }
-// The like, cut off towards zero.
+// Converts a weighted sum to type t; for an integer type it truncates towards zero and saturates.
 inline Expr truncated_sum(DType t, const Expr& v) {
   return is_integer(t) ? limited(t, unary(UnaryOp::kTrunc, without_error(t, v))) : cast(t, v);
 }

@@ -38,7 +38,7 @@ struct ProgramBuffer {
   ConstantRef constant;   // kConstant: row-major contents; laid out by `layout` in the executable
   int32_t alias_of = -1;  // a view of another buffer, from this byte of it on
   int64_t alias_offset = 0;
-  ViewMap view;                         // of a view
+  ViewMap view;                         // how a view maps the elements of alias_of
   bool dynamic = false;                 // its size depends on a symbol that the run defines
   bool updated = false;                 // kInput: a run may store to it
   int32_t first_use = 0, last_use = 0;  // instructions of the main block, both included

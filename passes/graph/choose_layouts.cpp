@@ -183,7 +183,7 @@ class ChooseLayouts : public GraphRewriter {
       for (ValueId v : n.outputs)
         if (v != kNone) keep_row_major(v);
     if (n.op == ops::transpose()) place_transpose(n);
-    if (n.op == ops::checked_indices())  // the indices themselves, in their memory
+    if (n.op == ops::checked_indices())  // its result is its operand, in the same memory
       graph_.value(n.outputs[0]).layout = graph_.value(n.inputs[0]).layout;
     push(std::move(n));
   }

@@ -14,7 +14,8 @@ using namespace ir;
 
 namespace {
 
-constexpr size_t kMostConditions = 3;  // per nest; each doubles the number of its copies
+// Per nest. Each condition doubles the number of copies; the selects of others stay in the loops.
+constexpr size_t kMostConditions = 3;
 
 // Replaces each Select on one condition by the value for a known outcome.
 class Decide : public Rewriter {
@@ -56,7 +57,7 @@ class UnswitchLoops : public Rewriter {
     return if_then(condition, unswitched(then, depth - 1),
                    clone_with_fresh_names(unswitched(otherwise, depth - 1), "_else"));
   }
-  // Of a select below; null: there is none.
+  // Returns the condition of a select in the loop that does not change there, or null.
   Expr uniform_condition(const Stmt& loop) const {
     Expr found;
     for_each_expr(loop, [&](const Expr& e) {

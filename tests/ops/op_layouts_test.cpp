@@ -219,7 +219,8 @@ class Surroundings {
   std::map<int64_t, ir::Var> symbols_;
 };
 
-// Whatever pays: channels are innermost wherever that can be chosen.
+// Chooses the layout with channels innermost wherever the compiler offers it, whatever the cost model
+// says.
 CompiledForm with_channels_innermost(const ir::Graph& graph) {
   CompiledForm form{true, true, true};
   auto decisions = graph_decisions(graph, form);
