@@ -100,8 +100,8 @@ void ProgramVerifier::signature() {
 }
 
 namespace {
-// Returns whether a parameter of this type and layout names the elements of the buffer in the order in
-// which they lie. A parameter of another rank sees row-major elements.
+// Returns whether a parameter of this type and layout addresses the buffer's elements in their memory
+// order. If the ranks differ, both must be row-major.
 bool is_laid_out_as(const ProgramBuffer& b, const TensorType& type, const Layout& layout) {
   if (b.layout == layout) return true;
   return b.type.rank() == type.rank()

@@ -198,7 +198,7 @@ static Result<std::vector<ir::Graph>> import_bound(const OnnxModel& model, const
   if (!open.ok() && graphs.empty()) return equal.error();
   if (!open.ok() || !expanded) return graphs;
   graphs.push_back(std::move(open).value());
-  // What holds for the first graph alone is not needed of a run.
+  // The session also runs the second graph, so the stricter notes of the first one would be false.
   if (notes) *notes = std::move(of_open);
   return graphs;
 }

@@ -10,8 +10,8 @@
 
 namespace tilewright::onnx {
 
-// Maps the name of each product of x and a random mask to the name of x, which the product is in
-// inference mode. The mask is Cast(RandomUniformLike() < p) / p, of any shape (torch.nn.Dropout2d drops
+// Finds each product of a value x and a random mask, and maps its name to that of x, which replaces the
+// product in inference mode. The mask is Cast(RandomUniformLike() < p) / p, of any shape (torch.nn.Dropout2d drops
 // whole channels), as PyTorch's exporter writes dropout in place. Constants are found in this graph alone.
 std::map<std::string, std::string> find_dropouts(const OnnxGraph& graph);
 // The same for nodes of a file and the initialisers beside them.

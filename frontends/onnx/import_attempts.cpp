@@ -1,4 +1,5 @@
-// A model is imported more than once: what is found out about extents and ranks goes into the next attempt.
+// Imports a model repeatedly: each attempt starts with the equal extents and the ranks that the previous
+// ones found.
 #include <algorithm>
 #include <optional>
 #include <set>

@@ -71,8 +71,8 @@ class Loop {
     return std::nullopt;
   }
 
-  // Imports the iterations from this state on, of which `first` is the number of the first one, and
-  // returns carried values, then stacked scan outputs. An unread result is kNone; the list is empty if
+  // Imports the iterations from this state on; `first` is the number of the first of them. Returns
+  // carried values, then stacked scan outputs. An unread result is kNone; the list is empty if
   // a result depends on something unsupported. Up to `peelable` iterations are peeled where a carried
   // value changes its shape.
   Values iterations(const State& s, int64_t first, int peelable) {

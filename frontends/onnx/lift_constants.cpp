@@ -87,9 +87,9 @@ class Folded {
   std::map<std::string, std::vector<std::string>> sources_;
 };
 
-// PyTorch's exporters fold the transpose of a weight that a network means to share, as those of an embedding and of
-// the layer behind it, into a copy: this would be trained apart. Weights that merely start as transposes of each other
-// stay apart where the metadata can tell.
+// Ties a weight to the transposed copy that PyTorch's exporters fold from it, as for an output layer that shares the
+// weight of an embedding; otherwise the two would be trained separately. Weights that merely start as transposes of
+// each other stay untied if the metadata can tell.
 void share_transposed_copies(OnnxModel& model) {
   if (!model.producer.starts_with("pytorch")) return;
   OnnxGraph& graph = model.graph;

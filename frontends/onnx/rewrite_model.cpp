@@ -89,7 +89,8 @@ void infer_by_running(NodeProto& node, std::vector<NodeProto>& copies) {
   if (node.output_size() > 1) node.mutable_output()->DeleteSubrange(1, node.output_size() - 1);
 }
 
-// What a node reads, and what graphs in its attributes name: their own values too, which does no harm.
+// Adds the names that a node and the graphs in its attributes read. Values defined in these graphs are
+// included, which only keeps more nodes.
 void add_names(const NodeProto& node, Names& names) {
   names.insert(node.input().begin(), node.input().end());
   const auto add_graph = [&](const GraphProto& g) {
@@ -103,7 +104,7 @@ void add_names(const NodeProto& node, Names& names) {
 }
 
 // Replaces dropouts that are written out by their operand, and removes the masks that nothing reads then.
-// `outputs`: names that are read outside.
+// `outputs` lists the values that are read outside of these nodes.
 void remove_dropouts(Nodes& nodes, const Tensors& initializers, const Names& outputs) {
   Names unread;  // results of nodes that may go
   for (const auto& [result, x] : onnx::find_dropouts(nodes, initializers))

@@ -19,7 +19,7 @@ size_t last_dims(const OpDef& op) { return op.fusion == FusionKind::kContraction
 size_t broadcast_dims(const OpDef& op, const TensorType& type) {
   return type.dims.size() - std::min(type.dims.size(), last_dims(op));
 }
-// The k-th extent that broadcasts, counted from the last one.
+// Returns the k-th broadcast extent, counted from the last one.
 const Expr& extent_from_last(const OpDef& op, const TensorType& type, size_t k) {
   return type.dims[broadcast_dims(op, type) - 1 - k];
 }

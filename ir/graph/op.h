@@ -207,7 +207,7 @@ class InferContext : public NodeView {
   const std::vector<TensorType>& outputs() const { return outputs_; }
   // Extents that are not all known, and that the types take for equal.
   const std::vector<std::pair<Expr, Expr>>& equal_extents() const { return equal_extents_; }
-  // The other conditions that the inferred types assume about unknown extents.
+  // Returns the other conditions that the inferred types assume about unknown extents.
   const std::vector<Requirement>& requirements() const { return requirements_; }
   // A symbol for an extent that only the run knows; compute_symbols writes it. The same one each
   // time it is asked for.

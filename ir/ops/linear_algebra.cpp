@@ -183,8 +183,8 @@ void compute_linear_attention(ComputeContext& c) {
       state,
       [&](const Axes& i) { return c.has(3) ? cast(acc, load(c.in(3), i)) : constant(0, acc); },
       "first_state");
-  // The decay has one factor for a head or one for each key, the beta one for each head or one in all;
-  // which of them may be known only at run time.
+  // The decay has one factor per head or per key, and beta one per head or one in all. Which case
+  // applies may be known only at run time.
   const auto column_of_decay = [&](const Axes& i) {
     return simplify(select(eq(c.dim(4, 2), s.h), i[1], i[1] * s.dk + i[2]));
   };

@@ -87,7 +87,8 @@ TEST_P(StraightThrough, EqualsTheFormula) {
         << "scale " << k;
 }
 
-// Operators that move elements, on quantised integers as on the floats that they stand for.
+// Builds nodes that move elements. Applied to quantised integers they must have the gradient that they
+// have when applied to the dequantised floats.
 using Move = ValueId (*)(GraphCall&, ValueId);
 ValueId ints(GraphCall& call, const std::vector<double>& values) {
   return call.constant(repeated(DType::kInt64, {static_cast<int64_t>(values.size())}, values));
