@@ -104,6 +104,9 @@ int available_cpus() {
   return quota_cpus(std::max(cpus, 1));
 }
 
+AwakeThread::AwakeThread() { awake_workers.fetch_add(1, std::memory_order_relaxed); }
+AwakeThread::~AwakeThread() { awake_workers.fetch_sub(1, std::memory_order_relaxed); }
+
 ThreadPool::ThreadPool(int workers) : worker_count_(std::clamp(workers, 1, kMaxWorkers)) {
   shares_ = std::make_unique<Share[]>(static_cast<size_t>(worker_count_));
   threads_.reserve(worker_count_ - 1);

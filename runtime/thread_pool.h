@@ -95,6 +95,16 @@ class ThreadPool {
   std::condition_variable wake_workers_, wake_caller_, wake_members_;
 };
 
+// Counts the calling thread among the awake workers of the process while the object lives: for threads of other
+// kinds that keep a CPU busy, so that workers do not spin against them.
+class AwakeThread {
+ public:
+  AwakeThread();
+  ~AwakeThread();
+  AwakeThread(const AwakeThread&) = delete;
+  AwakeThread& operator=(const AwakeThread&) = delete;
+};
+
 // CPUs this process may use: its affinity mask, lowered by the CPU quota of its control group.
 int available_cpus();
 

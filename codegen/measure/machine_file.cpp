@@ -195,6 +195,11 @@ std::string to_json(const Machine& m) {
   return json.dump(2) + "\n";
 }
 
+Result<Machine> parse_machine(const std::string& text, const std::string& cpu,
+                              const DescribeCpu& describe) {
+  return parse(text, cpu, describe);
+}
+
 Result<Machine> read_machine(const std::string& file, const std::string& cpu,
                              const DescribeCpu& describe) {
   TW_ASSIGN(const std::string text, read_figures(file));

@@ -22,5 +22,8 @@ using DescribeCpu = std::function<Result<ir::MachineDescription>(const std::stri
 // be made for the machine, Backend::check says.
 Result<ir::MachineDescription> read_machine(const std::string& file, const std::string& cpu,
                                             const DescribeCpu& describe);
+// The same of the file's contents.
+Result<ir::MachineDescription> parse_machine(const std::string& text, const std::string& cpu,
+                                             const DescribeCpu& describe);
 
 }  // namespace tilewright::measure

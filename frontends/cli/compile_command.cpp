@@ -36,8 +36,8 @@ static int compile_training(const ModelOptions& options, const std::string& job_
   const Status s = train::compile_step(*job, compile, output);
   progress.clear();
   if (!s.ok()) return report(s.error());
-  std::cout << output << (job->accumulate > 1 ? ": a part of a step; " : ": the step; ");
-  if (job->accumulate > 1) std::cout << train::update_of(output).string() << ": its update; ";
+  std::cout << output << (job->is_cut() ? ": a part of a step; " : ": the step; ");
+  if (job->is_cut()) std::cout << train::update_of(output).string() << ": its update; ";
   std::cout << train::start_of(output).string() << ": what it updates, as that begins; "
             << train::state_of(output).string() << ": which tensors lie where in that\n";
   return kOk;

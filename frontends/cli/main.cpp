@@ -204,6 +204,9 @@ void add_train(CLI::App& app, Arguments& a) {
   c->add_option("--threads", a.model.threads, "threads to run with; 0: one per available CPU")
       ->check(CLI::Range(0, 1024));
   add_numerics(c, a.model);
+  c->add_option("--ranks", a.train.ranks,
+                "try a distributed job here: so many ranks, as threads of this process")
+      ->check(CLI::Range(1, 64));
   auto* resume = c->add_flag("--resume", a.train.resume,
                              "go on from the job's newest checkpoint, and end if there is none; "
                              "without this option, begin then");
@@ -261,6 +264,10 @@ void add_train(CLI::App& app, Arguments& a) {
       "  [checkpoint]                  # the same command goes on from the newest one\n"
       "  folder = \"checkpoints\"        # holds the last two\n"
       "  every = 100                   # steps\n"
+      "  [distributed]                 # with several ranks: mpirun -n 2 tilewright train job.toml\n"
+      "  exact = true                  # equal bits on any number of ranks, for a given `accumulate`\n"
+      "  deadline = 60                 # seconds that ranks wait for one another\n"
+      "  engine = \"openmpi\"           # or mpich, gloo; without it, that of the launcher\n"
       "  [output]\n"
       "  log = \"log.jsonl\"\n"
       "  model = \"trained.onnx\"        # in inference mode, whatever mode `model` was exported "

@@ -3,15 +3,19 @@
 #include "frontends/train/train_job.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "frontends/cli/cli.h"
 #include "frontends/cli/interrupt.h"
 #include "frontends/cli/progress.h"
+#include "runtime/distributed/join.h"
+#include "runtime/distributed/transport_local.h"
 
 namespace tilewright::cli {
 
@@ -25,33 +29,43 @@ double seconds_since(int64_t start) {
 Status bench(train::Trainer& trainer, const TrainArguments& a) {
   constexpr size_t kWarm = 3, kLeast = 5, kMost = 200000;
   std::vector<double> times;
-  const auto step = [&]() -> Status {
-    TW_ASSIGN(const double loss, trainer.step());
-    (void)loss;
+  const bool is_first = trainer.ranks().is_first();
+  // Rank 0 says when all ranks have measured enough.
+  const auto steps_until = [&](const std::function<bool()>& enough) -> Status {
+    for (bool stop = false; !stop;) {
+      const int64_t since = now_nanoseconds();
+      TW_ASSIGN(const train::StepEnd end, trainer.step([&] { return is_first && enough(); }));
+      times.push_back(seconds_since(since) * 1e3);
+      stop = end.stop;
+    }
     return {};
   };
-  for (size_t k = 0; k < kWarm; ++k) TW_RETURN_IF_ERROR(step());
+  TW_RETURN_IF_ERROR(steps_until([&] { return times.size() + 1 >= kWarm; }));
+  times.clear();
   const int64_t start = now_nanoseconds();
-  while ((seconds_since(start) < a.seconds || times.size() < kLeast) && times.size() < kMost) {
-    const int64_t since = now_nanoseconds();
-    TW_RETURN_IF_ERROR(step());
-    times.push_back(seconds_since(since) * 1e3);
-  }
+  TW_RETURN_IF_ERROR(steps_until([&] {
+    return (seconds_since(start) >= a.seconds && times.size() + 1 >= kLeast) ||
+           times.size() + 1 >= kMost;
+  }));
   if (!a.trace.empty()) {
     trainer.session().set_profiling(true);
     const int64_t since = now_nanoseconds();
-    do TW_RETURN_IF_ERROR(step());
-    while (seconds_since(since) < a.seconds);
-    const Profiler profile = trainer.session().profile();
-    std::cout << profile_table(profile.rows(), now_nanoseconds() - since, trainer.threads());
-    TW_RETURN_IF_ERROR(profile.write_trace(a.trace));
+    const std::vector<double> measured = times;
+    TW_RETURN_IF_ERROR(steps_until([&] { return seconds_since(since) >= a.seconds; }));
+    times = measured;
+    if (is_first) {
+      const Profiler profile = trainer.session().profile();
+      std::cout << profile_table(profile.rows(), now_nanoseconds() - since, trainer.threads());
+      TW_RETURN_IF_ERROR(profile.write_trace(a.trace));
+    }
   }
+  if (!is_first) return {};
   std::sort(times.begin(), times.end());
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const nlohmann::ordered_json line{
       {"engine", "tilewright"},       {"version", TILEWRIGHT_VERSION},
-      {"threads", trainer.threads()}, {"compile_s", trainer.compile_seconds()},
+      {"ranks", trainer.ranks().size()}, {"threads", trainer.threads()}, {"compile_s", trainer.compile_seconds()},
       {"min_ms", times.front()},      {"median_ms", times[times.size() / 2]},
       {"steps", times.size()},        {"peak_rss_mib", usage.ru_maxrss / 1024}};
   if (a.json)
@@ -91,7 +105,6 @@ std::string held_back_line(const train::LogLine& line) {
 
 Status run_steps(train::Trainer& trainer, const train::Job& job, const TrainArguments& a) {
   Progress progress;
-  const Interrupt interrupt({SIGINT, SIGTERM});
   const int64_t start = now_nanoseconds();
   std::optional<int64_t> first;
   train::TrainOptions how;
@@ -114,6 +127,7 @@ Status run_steps(train::Trainer& trainer, const train::Job& job, const TrainArgu
   };
   TW_ASSIGN(const train::TrainEnd end, train::train(trainer, job, how));
   progress.clear();
+  if (!trainer.ranks().is_first()) return {};
   if (end.first > 0) std::printf("went on after step %lld\n", static_cast<long long>(end.first));
   if (end.stopped)
     return invalid("interrupted after " + std::to_string(end.steps) + " of " +
@@ -132,21 +146,69 @@ Status run_steps(train::Trainer& trainer, const train::Job& job, const TrainArgu
   return {};
 }
 
-Status run(const ModelOptions& options, const TrainArguments& a) {
-  TW_ASSIGN(train::Job job, train::read_job(a.job));
-  // The order of a file may have no more steps than the job: a measurement shuffles. It evaluates nothing.
-  if (a.bench) job.data.order.clear(), job.evaluation = {};
+// A line for each rank: where it runs, and how ranks are connected.
+Status print_ranks(const train::Ranks& ranks) {
+  if (!ranks.any()) return {};
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  const std::string mine = std::string(host) + ", process " + std::to_string(getpid()) + ", " +
+                           std::to_string(available_cpus()) + " CPUs, " +
+                           ranks.comm()->describe();
+  TW_ASSIGN(const auto all, ranks.comm()->gather_texts(mine, "the table of ranks"));
+  for (size_t r = 0; ranks.is_first() && r < all.size(); ++r)
+    std::fprintf(stderr, "rank %zu: %s\n", r, all[r].c_str());
+  return {};
+}
+
+Status run_joined(const train::Job& job, const ModelOptions& options, const TrainArguments& a,
+                  const train::Ranks& ranks) {
+  TW_RETURN_IF_ERROR(print_ranks(ranks));
   CompileOptions compile = compile_options(options);
   std::unique_ptr<train::Trainer> trainer;
   {
     Progress progress;
-    compile.progress = progress.callback();
-    TW_ASSIGN(trainer, train::Trainer::create(job, compile, options.threads));
+    if (ranks.is_first()) compile.progress = progress.callback();
+    TW_ASSIGN(trainer, train::Trainer::create(job, compile, options.threads, ranks));
   }
-  if (!trainer->note().empty()) std::cerr << "note: " << trainer->note() << "\n";
+  if (ranks.is_first() && !trainer->note().empty())
+    std::cerr << "note: " << trainer->note() << "\n";
   if (a.bench) return bench(*trainer, a);
-  std::printf("%s\n", trainer->summary().c_str());
+  if (ranks.is_first()) std::printf("%s\n", trainer->summary().c_str());
   return run_steps(*trainer, job, a);
+}
+
+// Each rank in a thread of its own. All ranks fail alike.
+Status run_threads(const train::Job& job, const ModelOptions& options, const TrainArguments& a,
+                   const distributed::CommOptions& comm) {
+  const auto world = distributed::LocalWorld::create(a.ranks);
+  std::vector<Status> ends(static_cast<size_t>(a.ranks));
+  std::vector<std::thread> threads;
+  for (int r = 0; r < a.ranks; ++r)
+    threads.emplace_back([&, r] {
+      distributed::CommOptions own = comm;
+      own.record_file += std::to_string(r);
+      distributed::Comm ranks(world->connect(r), std::move(own));
+      ends[static_cast<size_t>(r)] =
+          catch_failures([&] { return run_joined(job, options, a, train::Ranks(&ranks)); });
+    });
+  for (std::thread& t : threads) t.join();
+  for (Status& end : ends) TW_RETURN_IF_ERROR(std::move(end));
+  return {};
+}
+
+Status run(const ModelOptions& options, const TrainArguments& a) {
+  TW_ASSIGN(train::Job job, train::read_job(a.job));
+  // The order of a file may have no more steps than the job: a measurement shuffles. It evaluates nothing.
+  if (a.bench) job.data.order.clear(), job.evaluation = {};
+  distributed::JoinOptions join{.engine = job.distributed.engine};
+  join.comm.deadline =
+      std::chrono::milliseconds(static_cast<int64_t>(job.distributed.deadline * 1e3));
+  std::filesystem::path record = job.file;
+  join.comm.record_file = record.replace_extension(".calls-of-rank-").string();
+  const Interrupt interrupt({SIGINT, SIGTERM});
+  if (a.ranks > 0) return run_threads(job, options, a, join.comm);
+  TW_ASSIGN(const distributed::Joined joined, distributed::join_ranks(join));
+  return run_joined(job, options, a, train::Ranks(joined.comm.get()));
 }
 
 }  // namespace

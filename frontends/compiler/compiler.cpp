@@ -29,6 +29,7 @@ Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph,
   CompileOptions host = options;
   host.cpu = "native";
   host.machine.clear();
+  host.machine_text.clear();
   host.progress = nullptr;
   host.database.clear();
   TW_ASSIGN(passes::LowerOptions lower, lower_options(host));
@@ -64,9 +65,11 @@ Result<ir::MachineDescription> find_machine(const codegen::Backend& backend,
     if (cpu == "native") measure::fill_speed(machine);
     return machine;
   };
-  if (options.machine.empty()) return describe(options.cpu);
+  if (options.machine.empty() && options.machine_text.empty()) return describe(options.cpu);
   TW_ASSIGN(ir::MachineDescription machine,
-            measure::read_machine(options.machine, options.cpu, describe));
+            options.machine_text.empty()
+                ? measure::read_machine(options.machine, options.cpu, describe)
+                : measure::parse_machine(options.machine_text, options.cpu, describe));
   if (const Status s = backend.check(machine); !s.ok())
     return invalid(s.error().message, options.machine);
   return machine;

@@ -29,6 +29,8 @@ struct CompileOptions {
   // A file that describes the machine instead (codegen/measure/machine_file.h), in what it says;
   // empty: none.
   std::string machine;
+  // The contents of such a file instead; empty: none.
+  std::string machine_text;
   int schedule_threads = 1;  // what schedules assume
   int compile_threads = 0;   // 0: as many as this process may use
   // Off, to compare with: one kernel per operator, and loops as the operator was written.

@@ -46,6 +46,7 @@ std::string name_of(const OnnxModel& model, const Binding& binding, const Compil
     if (!described.ok()) return {};
     hash.add("described").add(*described);
   }
+  if (!options.machine_text.empty()) hash.add("described as").add(options.machine_text);
   hash.add(options.schedule_threads).add(options.fuse).add(options.schedule);
   hash.add(name(options.numerics));
   hash.add(options.database.empty() ? "" : contents(options.database));

@@ -60,7 +60,7 @@ void Batches::read_ahead() {
   }
 }
 
-const Batch& Batches::at(int64_t step) {
+const Batch& Batches::at(int64_t step, int64_t next) {
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return wanted_ == kNothing; });
@@ -70,10 +70,10 @@ const Batch& Batches::at(int64_t step) {
   read_ = kNothing;  // given once
   if (failure_) std::rethrow_exception(failure_);
   given_ = 1 - given_;
-  if (nanoseconds_ > kHandOver && order_.has(step + 1)) {
+  if (nanoseconds_ > kHandOver && order_.has(next)) {
     {
       std::lock_guard lock(mutex_);
-      wanted_ = step + 1;
+      wanted_ = next;
     }
     changed_.notify_all();
   }

@@ -28,9 +28,9 @@ class Batches {
   Batches(const Batches&) = delete;
   Batches& operator=(const Batches&) = delete;
 
-  // The samples of a step; they hold until the next call. May begin to read the step after it, so that
-  // steps one after the other wait for no file.
-  const Batch& at(int64_t step);
+  // The samples of a step; they hold until the next call. May begin to read those of `next`, which is asked for
+  // next, so that it waits for no file.
+  const Batch& at(int64_t step, int64_t next);
 
  private:
   static constexpr int64_t kNothing = -1, kEnd = -2;

@@ -28,29 +28,39 @@ Result<std::unique_ptr<Evaluator>> Evaluator::create(const OnnxModel& model,
   return e;
 }
 
-// The last batch is filled up with its last sample; its own outputs leave these rows out.
-Result<HeldBack> Evaluator::run() {
-  const int64_t samples = data_->size();
+// The last batch is filled up with its last sample; its own outputs leave these rows out. Losses are added up in the
+// order of batches, whatever rank has them.
+Result<HeldBack> Evaluator::run(const Ranks& ranks) {
+  const int64_t samples = data_->size(), batches = (samples + batch_ - 1) / batch_;
   const size_t outputs = counts_hits_ ? 2 : 1, columns = data_->columns().size();
-  // A model's random numbers are the same in each evaluation.
-  session_->set_next_run(0);
-  double loss = 0;
-  int64_t hits = 0;
+  std::vector<double> found(static_cast<size_t>(batches) * outputs);
   std::vector<int64_t> ids(static_cast<size_t>(batch_));
-  for (int64_t first = 0; first < samples; first += batch_) {
-    const int64_t here = std::min(batch_, samples - first);
+  const auto run_batch = [&](int64_t batch) -> Status {
+    const int64_t first = batch * batch_, here = std::min(batch_, samples - first);
     for (int64_t k = 0; k < batch_; ++k)
       ids[static_cast<size_t>(k)] = first + std::min(k, here - 1);
     data_->read(ids, {inputs_.data(), columns});
+    // A model's random numbers are the same in each evaluation.
+    session_->set_next_run(static_cast<uint64_t>(batch));
     TW_RETURN_IF_ERROR(session_->run(inputs_, outputs_));
-    const size_t at = here < batch_ ? outputs : 0;
-    loss += static_cast<double>(*outputs_[at].data_as<float>()) * static_cast<double>(here);
-    if (counts_hits_) hits += *outputs_[at + 1].data_as<int64_t>();
+    const size_t at = here < batch_ ? outputs : 0, place = static_cast<size_t>(batch) * outputs;
+    found[place] = static_cast<double>(*outputs_[at].data_as<float>()) * static_cast<double>(here);
+    if (counts_hits_)
+      found[place + 1] = static_cast<double>(*outputs_[at + 1].data_as<int64_t>());
+    return {};
+  };
+  Status mine;
+  for (int64_t b = ranks.rank(); b < batches && mine.ok(); b += ranks.size()) mine = run_batch(b);
+  TW_RETURN_IF_ERROR(ranks.agree(mine, "the evaluation"));
+  TW_RETURN_IF_ERROR(ranks.merge(found, "the evaluation"));
+  double loss = 0, hits = 0;
+  for (size_t k = 0; k < found.size(); k += outputs) {
+    loss += found[k];
+    if (counts_hits_) hits += found[k + 1];
   }
-  HeldBack found{loss / static_cast<double>(samples), {}};
-  if (counts_hits_)
-    found.accuracy = static_cast<double>(hits) / static_cast<double>(samples * positions_);
-  return found;
+  HeldBack all{loss / static_cast<double>(samples), {}};
+  if (counts_hits_) all.accuracy = hits / static_cast<double>(samples * positions_);
+  return all;
 }
 
 }  // namespace tilewright::train

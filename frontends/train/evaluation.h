@@ -8,6 +8,7 @@
 #include "frontends/compiler/compiler.h"
 #include "frontends/train/data.h"
 #include "frontends/train/eval_graph.h"
+#include "frontends/train/ranks.h"
 #include "runtime/session.h"
 
 namespace tilewright::train {
@@ -27,7 +28,8 @@ class Evaluator {
                                                    const std::vector<Tensor>& flats, const Job& job,
                                                    const Wanted& wanted,
                                                    const CompileOptions& compile, int threads);
-  Result<HeldBack> run();
+  // Ranks take batches in turn.
+  Result<HeldBack> run(const Ranks& ranks);
 
  private:
   std::unique_ptr<Dataset> data_;

@@ -87,7 +87,7 @@ Result<Job> read_job(const std::filesystem::path& path) {
   t.read("steps", job.steps, 1, true);
   t.read("batch", job.batch, 1, true);
   t.read("accumulate", job.accumulate, 1);
-  if (job.accumulate > 0 && job.batch % job.accumulate != 0)
+  if (job.batch > 0 && job.batch % job.parts() != 0)
     t.refuse("accumulate", "does not divide batch, " + std::to_string(job.batch));
   int64_t seed = 1;
   t.read("seed", seed, 0);
@@ -105,6 +105,13 @@ Result<Job> read_job(const std::filesystem::path& path) {
     c.finish();
   }
   if (t.has("evaluation")) read_evaluation(t.table("evaluation"), job.evaluation);
+  if (t.has("distributed")) {
+    Table d = t.table("distributed");
+    d.read_word("engine", job.distributed.engine, {"gloo", "openmpi", "mpich"}, false);
+    d.read("exact", job.distributed.exact);
+    d.read("deadline", job.distributed.deadline, 0.001, 1e6);
+    d.finish();
+  }
   if (t.has("output")) {
     Table out = t.table("output");
     out.read("log", job.log);

@@ -67,6 +67,14 @@ struct EvaluationJob {
   int64_t every = 0;
 };
 
+// How the ranks of a run go together; nothing of it but `exact` changes what is trained.
+struct DistributedJob {
+  std::string engine;  // gloo, openmpi or mpich; empty: that of the launcher
+  // Sums follow one tree over the parts of a step, so that they have the same bits on any number of ranks.
+  bool exact = false;
+  double deadline = 60;  // of each collective, seconds
+};
+
 // Paths are relative to the job file's folder.
 struct Job {
   std::filesystem::path file, model;
@@ -77,16 +85,25 @@ struct Job {
   std::vector<std::string> parameters{"*"}, exclude;
   // Of BatchNormalization: those of the batch, or the running ones, which then stay as they are.
   std::string statistics = "batch";
-  // A step's samples go through the model in `accumulate` parts, one after the other, whose gradients
-  // are averaged: memory is that of a part.
-  int64_t steps = 0, batch = 0, accumulate = 1;
-  int64_t part() const { return batch / accumulate; }  // samples
+  // A step's samples go through the model in `accumulate` equal parts, whose gradients are averaged: one after the
+  // other, and by several ranks at a time. 0: one part, or as many as there are ranks.
+  int64_t steps = 0, batch = 0, accumulate = 0;
+  int64_t parts() const { return accumulate > 0 ? accumulate : 1; }
+  int64_t part() const { return batch / parts(); }  // samples
+  // Made by the ranks of a run: set by who starts one.
+  bool has_ranks = false;
+  // Is a step cut into a program for each part and one that updates?
+  bool is_cut() const { return parts() > 1 || has_ranks || distributed.exact; }
+  // Do all parts of a step start from the same running statistics, which then are averaged like gradients?
+  // Otherwise each part starts from those of the one before.
+  bool averages_statistics() const { return has_ranks || distributed.exact; }
   uint64_t seed = 1;
   DataJob data;
   OptimizerJob optimizer;
   ScheduleJob schedule;
   CheckpointJob checkpoint;
   EvaluationJob evaluation;
+  DistributedJob distributed;
   // Files to write; empty: not written.
   std::filesystem::path log, gradients, trained, report;
   // Values of the model that are the outputs of `trained`; empty: the model's own.

@@ -71,10 +71,18 @@ Result<std::string> essentials_of(const Job& job, const std::string& model_hash)
            {"schedule.least", s.least}};
   if (job.class_axis > 0) all["class_axis"] = job.class_axis;
   if (!job.exclude.empty()) all["exclude"] = job.exclude;
-  if (job.accumulate > 1) all["accumulate"] = job.accumulate;
+  if (job.parts() > 1) all["accumulate"] = job.parts();
+  if (job.distributed.exact) all["distributed.exact"] = true;
   // Only this one knows where the end is: with the others a job may be given more steps.
   if (s.kind == ScheduleKind::kCosine) all["steps"] = job.steps;
   return all.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+std::map<std::string, std::string> items_of(const std::string& essentials) {
+  std::map<std::string, std::string> items;
+  const Json all = Json::parse(essentials);
+  for (const auto& [key, value] : all.items()) items[key] = value.dump();
+  return items;
 }
 
 std::string difference(const std::string& was, const std::string& is) {

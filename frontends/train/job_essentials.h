@@ -1,6 +1,7 @@
 // What of a job decides what its run computes, so that a checkpoint is never used by another job.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "frontends/onnx/model.h"
@@ -16,6 +17,9 @@ std::string hash_of(const OnnxModel& model);
 // from run to run, as outputs, and the number of steps where no rate depends on it. Reads the job's data
 // whole. Errors: kIo.
 Result<std::string> essentials_of(const Job& job, const std::string& model_hash);
+
+// Each key with its value as JSON.
+std::map<std::string, std::string> items_of(const std::string& essentials);
 
 // "optimizer.lr was 0.1 and is 0.05", for the first few keys; empty: none differs. `was` comes from a
 // file and may be anything.

@@ -84,8 +84,7 @@ class StepBuilder {
     inputs.push_back(step_number_);
     g.outputs = {loss};
     g.output_names = {"loss"};
-    TW_RETURN_IF_ERROR(job_.accumulate == 1 ? add_whole(std::move(inputs))
-                                            : add_part(std::move(inputs)));
+    TW_RETURN_IF_ERROR(job_.is_cut() ? add_part(std::move(inputs)) : add_whole(std::move(inputs)));
     if (has_statistics())
       step_.states.insert(step_.states.begin() + 1, {kStatistics, &statistics_});
     g.name = "training of " + g.name;
@@ -113,19 +112,35 @@ class StepBuilder {
     set_updates(g, std::move(inputs), updated);
     return {};
   }
-  // Averages, not sums, so that numbers are as large as those of a whole step.
+  // Averages, not sums, so that numbers are as large as those of a whole step. Where sums must be exact, the program
+  // gives the part's share, and its caller adds up; else it adds its share to the average so far, in place.
   Status add_part(std::vector<ValueId> inputs) {
     StepNodes n(step_.graph, "accumulation");
-    const V part{n, n.input("part", {DType::kInt64, {}})},
-        before{n, n.input(kGradients, flat_type(parameters_))};
-    inputs.insert(inputs.end(), {part.id, flat_parameters_});
+    const ValueId part = job_.distributed.exact ? ir::kNone : n.input("part", {DType::kInt64, {}});
+    std::vector<Updated> averages;
+    const auto average = [&](const char* name, const Parameters& members, V value) {
+      const V share = value * (1.0 / static_cast<double>(job_.parts()));
+      if (part == ir::kNone) {
+        step_.graph.outputs.push_back(watched(n, share.id));
+        step_.graph.output_names.push_back(name);
+        return;
+      }
+      const V before{n, n.input(name, flat_type(members))}, number{n, part},
+          is_first = ir::apply("equal", number, number.number(0)),
+          sum = ir::where(is_first, share, before + share);
+      averages.push_back({{name, &members}, before.id, watched(n, sum.id)});
+    };
+    if (part != ir::kNone) inputs.push_back(part);
+    inputs.push_back(flat_parameters_);
     TW_ASSIGN(const V gradient, add_gradient(n));
-    const V share = gradient * (1.0 / static_cast<double>(job_.accumulate)),
-            is_first = ir::apply("equal", part, part.number(0)),
-            average = ir::where(is_first, share, before + share);
-    std::vector<Updated> updated{{{kGradients, &parameters_}, before.id, watched(n, average.id)}};
-    if (has_statistics()) updated.push_back(updated_statistics(n));
-    set_updates(step_.graph, std::move(inputs), updated);
+    average(kGradients, parameters_, gradient);
+    if (has_statistics() && job_.averages_statistics()) {
+      inputs.push_back(flat_statistics_);
+      average(kNewStatistics, statistics_, {n, updated_statistics(n).value});
+    } else if (has_statistics()) {
+      averages.push_back(updated_statistics(n));
+    }
+    set_updates(step_.graph, std::move(inputs), averages);
     return build_update();
   }
   // What follows the last part.
@@ -137,10 +152,16 @@ class StepBuilder {
         lr{n, n.input("lr", {DType::kFloat32, {}})},
         gradients{n, n.input(kGradients, flat_type(parameters_))},
         parameters{n, n.input(kParameters, flat_type(parameters_))};
-    TW_ASSIGN(const std::vector<Updated> updated,
+    std::vector<ValueId> inputs{step.id, lr.id, gradients.id};
+    TW_ASSIGN(std::vector<Updated> updated,
               add_update(n, job_, parameters_, lr, step, parameters.id, gradients));
     for (const Updated& u : updated) step_.states.push_back(u.state);
-    set_updates(g, {step.id, lr.id, gradients.id}, updated);
+    if (has_statistics() && job_.averages_statistics()) {
+      const ValueId statistics = n.input(kStatistics, flat_type(statistics_));
+      inputs.push_back(n.input(kNewStatistics, flat_type(statistics_)));
+      updated.push_back({{kStatistics, &statistics_}, statistics, watched(n, inputs.back())});
+    }
+    set_updates(g, std::move(inputs), updated);
     step_.update = std::move(g);
     return {};
   }

@@ -28,6 +28,8 @@ Result<StepTensors> step_tensors(const OnnxModel& model, const Job& job, const T
   TW_RETURN_IF_ERROR(add("loss", DType::kFloat32, {}));
   if (keeps_gradients(job))
     TW_RETURN_IF_ERROR(add(kGradients, DType::kFloat32, {trained.parameters.elements}));
+  if (job.averages_statistics())
+    TW_RETURN_IF_ERROR(add(kNewStatistics, DType::kFloat32, {trained.statistics.elements}));
   for (const State& s : states) {
     TW_RETURN_IF_ERROR(add(s.name, DType::kFloat32, {s.members->elements}));
     if (s.name != kParameters && s.name != kStatistics) continue;

@@ -14,8 +14,10 @@ namespace tilewright::train {
 // several parts; others are the optimiser's, 0 at first.
 inline constexpr const char *kParameters = "parameters", *kStatistics = "statistics",
                             *kGradients = "gradients";
+// What the parts of a step make of the statistics, averaged (Job::averages_statistics).
+inline constexpr const char* kNewStatistics = "new_statistics";
 // Do the gradients of a step lie in memory, all at once? Otherwise parameters may change where these come about.
-inline bool keeps_gradients(const Job& job) { return job.accumulate > 1 || !job.gradients.empty(); }
+inline bool keeps_gradients(const Job& job) { return job.is_cut() || !job.gradients.empty(); }
 // A tensor that lasts from step to step, f32 [elements].
 struct State {
   std::string name;           // parameters, statistics, or one of the optimiser's buffers

@@ -20,33 +20,31 @@ class Run {
       : trainer_(trainer), job_(job), options_(options) {}
 
   Result<TrainEnd> run() {
-    TW_RETURN_IF_ERROR(begin());
+    TW_RETURN_IF_ERROR(trainer_.ranks().agree(begin(), "the start of the run"));
+    TW_RETURN_IF_ERROR(trainer_.share_state());
     const Status done = steps();
     // Curves say why a run went wrong, too.
-    if (!job_.report.empty())
+    if (log_ && !job_.report.empty())
       TW_RETURN_IF_ERROR(
           autotune::report::write_whole(job_.report, curves_page(job_, log_->lines())));
     if (!done.ok()) return done.error();
     end_.steps = trainer_.steps_done();
-    TW_RETURN_IF_ERROR(keep_last());
-    if (!end_.stopped && !job_.trained.empty())
-      TW_RETURN_IF_ERROR(
-          write_trained(job_.model, trainer_.initializers(), trainer_.outputs(), job_.trained));
+    TW_RETURN_IF_ERROR(trainer_.ranks().agree(write_last(), "the end of the run"));
     return end_;
   }
 
  private:
   Status steps() {
     end_.first = trainer_.steps_done();
-    while (trainer_.steps_done() < job_.steps && !end_.stopped) {
-      TW_RETURN_IF_ERROR(step());
-      end_.stopped = options_.stop && options_.stop() && trainer_.steps_done() < job_.steps;
-    }
+    while (trainer_.steps_done() < job_.steps && !end_.stopped) TW_RETURN_IF_ERROR(step());
     return {};
   }
+  // Rank 0 reads and writes for all.
+  bool writes() const { return trainer_.ranks().is_first(); }
 
   // State and log as they were where the run goes on.
   Status begin() {
+    if (!writes()) return {};
     if (!job_.report.empty()) TW_RETURN_IF_ERROR(autotune::report::check_writable(job_.report));
     if (job_.checkpoint.folder.empty()) {
       if (options_.start != Start::kGoOn)
@@ -88,16 +86,26 @@ class Run {
     LogLine line{.step = trainer_.steps_done()};
     line.lr = learning_rate(job_, line.step);
     const int64_t since = now_nanoseconds();
-    TW_ASSIGN(line.loss, trainer_.step());
+    TW_ASSIGN(const StepEnd end, trainer_.step(options_.stop, kept_));
+    line.loss = end_.loss = end.loss;
     line.samples_per_second =
         static_cast<double>(job_.batch) * 1e9 / static_cast<double>(now_nanoseconds() - since);
     const Status finite = check_finite(line);
+    if (finite.ok()) TW_RETURN_IF_ERROR(evaluate(line));
+    kept_ = writes() ? keep(line, finite) : Status();
+    // Of several ranks, the others hear of it with the next step, or at the end.
+    if (!trainer_.ranks().any()) TW_RETURN_IF_ERROR(kept_);
+    TW_RETURN_IF_ERROR(finite);
+    const bool stop = trainer_.ranks().any() ? end.stop : options_.stop && options_.stop();
+    end_.stopped = stop && trainer_.steps_done() < job_.steps;
+    return {};
+  }
+  // What the step leaves in files.
+  Status keep(const LogLine& line, const Status& finite) {
     if (finite.ok() && line.step == 0 && !job_.gradients.empty())
       TW_RETURN_IF_ERROR(write_npz(job_.gradients, trainer_.gradients()));
-    if (finite.ok()) TW_RETURN_IF_ERROR(evaluate(line));
     TW_RETURN_IF_ERROR(log_->write(line));
-    TW_RETURN_IF_ERROR(finite);
-    end_.loss = line.loss;
+    if (!finite.ok()) return {};
     if (folder_) TW_RETURN_IF_ERROR(folder_->status());
     if (folder_ && trainer_.steps_done() % job_.checkpoint.every == 0) TW_RETURN_IF_ERROR(save());
     if (options_.progress) options_.progress(line);
@@ -133,6 +141,13 @@ class Run {
     end_.checkpoint = folder_->file(saved_);
     return folder_->wait();
   }
+  Status write_last() {
+    TW_RETURN_IF_ERROR(kept_);
+    if (!writes()) return {};
+    TW_RETURN_IF_ERROR(keep_last());
+    if (end_.stopped || job_.trained.empty()) return {};
+    return write_trained(job_.model, trainer_.initializers(), trainer_.outputs(), job_.trained);
+  }
 
   Trainer& trainer_;
   const Job& job_;
@@ -142,6 +157,7 @@ class Run {
   std::unique_ptr<StepLog> log_;
   std::unique_ptr<CheckpointFolder> folder_;  // goes first: its thread writes the log out
   int64_t saved_ = 0;                         // the step of the last checkpoint
+  Status kept_;                               // an error that the other ranks do not know of
 };
 
 }  // namespace

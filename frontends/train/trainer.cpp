@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <numeric>
 #include <set>
 
 #include "frontends/train/job_essentials.h"
@@ -11,10 +12,17 @@
 
 namespace tilewright::train {
 
+// Places in Trainer::record_, behind the losses.
+enum Flag { kStop, kFailed, kSuspect, kFlags };
+
 Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const CompileOptions& compile,
-                                                 int threads) {
-  std::unique_ptr<Trainer> trainer(new Trainer(job));
-  TW_RETURN_IF_ERROR(trainer->prepare(compile, threads));
+                                                 int threads, Ranks ranks) {
+  TW_ASSIGN(Job cut, for_ranks(job, ranks));
+  std::unique_ptr<Trainer> trainer(new Trainer(std::move(cut), ranks));
+  CompileOptions options = compile;
+  TW_RETURN_IF_ERROR(ranks.share_machine(options));
+  TW_RETURN_IF_ERROR(ranks.agree(trainer->prepare(options, threads), "the start"));
+  TW_RETURN_IF_ERROR(trainer->compare_ranks(options));
   return trainer;
 }
 
@@ -37,6 +45,7 @@ Status Trainer::prepare(const CompileOptions& compile, int threads) {
   TW_RETURN_IF_ERROR(add_program(std::move(step.graph), data_->columns().size(), compile, threads));
   if (step.update) TW_RETURN_IF_ERROR(add_program(std::move(*step.update), 0, compile, threads));
   compile_seconds_ = static_cast<double>(now_nanoseconds() - since) * 1e-9;
+  add_sums();
   return job_.evaluation.data.file.empty() ? Status()
                                            : add_evaluator(*model, step.wanted, compile, threads);
 }
@@ -83,33 +92,108 @@ Status Trainer::add_evaluator(const OnnxModel& model, const Wanted& wanted,
   return {};
 }
 
-// Part n of the step: its samples go through the model. Its loss.
-Result<double> Trainer::run_part(int64_t n) {
-  const Batch& batch = batches_->at(step_ * job_.accumulate + n);
+void Trainer::add_sums() {
+  record_.resize(static_cast<size_t>(job_.parts()) + kFlags);
+  if (!job_.is_cut()) return;
+  std::vector<Tensor> sums{tensor(kGradients)};
+  const bool averages = job_.averages_statistics() &&
+                        std::any_of(states_.begin(), states_.end(),
+                                    [](const State& s) { return s.name == kStatistics; });
+  if (averages) sums.push_back(tensor(kNewStatistics));
+  sums_.emplace(std::move(sums), job_.distributed.exact);
+}
+
+// What ranks must have in common, for the sums of their gradients to be of one model and one step.
+Status Trainer::compare_ranks(const CompileOptions& compile) const {
+  if (!ranks_.any()) return {};
+  TW_ASSIGN(const std::string essentials, essentials_of(job_, model_hash_));
+  std::map<std::string, std::string> items = items_of(essentials);
+  items["steps"] = std::to_string(job_.steps);
+  items["evaluation.every"] = std::to_string(job_.evaluation.every);
+  items["numerics"] = std::string(name(compile.numerics));
+  for (const State& s : states_) {
+    std::string& layout = items["layout of " + s.name];
+    for (const Parameter& p : s.members->members)
+      layout += p.name + to_string(p.stored_shape()) + "@" + std::to_string(p.offset) + " ";
+  }
+  return ranks_.compare(items);
+}
+
+// Part n of the step: its samples go through the model.
+Status Trainer::run_part(int64_t n, int64_t next) {
+  const Batch& batch = batches_->at(step_ * job_.parts() + n, next);
   Program& p = programs_[0];
   std::copy(batch.columns.begin(), batch.columns.end(), p.inputs.begin());
   std::copy(batch.ids.begin(), batch.ids.end(), tensor("sample_ids").data_as<int64_t>());
-  *tensor("part").data_as<int64_t>() = n;
   TW_RETURN_IF_ERROR(p.session->run(p.inputs, p.outputs));
   suspect_ |= p.session->met_not_finite();
-  return static_cast<double>(*tensor("loss").data_as<float>());
+  record_[static_cast<size_t>(n)] = static_cast<double>(*tensor("loss").data_as<float>());
+  return {};
 }
 
-Result<double> Trainer::step() {
+// Those of this rank.
+Status Trainer::run_parts() {
+  const int64_t parts = job_.parts();
+  const distributed::PartRange run =
+      distributed::parts_of_rank(ranks_.rank(), ranks_.size(), static_cast<int>(parts));
+  sums_->begin_step(run, static_cast<int>(parts));
+  for (int64_t n = run.begin; n < run.end; ++n) {
+    TW_ASSIGN(const std::vector<Tensor> written, sums_->begin_part());
+    if (job_.distributed.exact)  // behind the loss
+      std::copy(written.begin(), written.end(), programs_[0].outputs.begin() + 1);
+    *tensor("part").data_as<int64_t>() = n - run.begin;
+    TW_RETURN_IF_ERROR(
+        run_part(n, step_ * parts + (n + 1 < run.end ? n + 1 : parts + run.begin)));
+    sums_->end_part();
+  }
+  return {};
+}
+
+// Adds up what ranks made of their parts. The last collective tells all of them how it went.
+Status Trainer::sum_up(const std::function<bool()>& stop, const Status& mine) {
+  double* flags = &record_[static_cast<size_t>(job_.parts())];
+  flags[kStop] = stop && stop();
+  if (!ranks_.any()) return mine;
+  sums_->start(ranks_.comm());
+  flags[kFailed] = !mine.ok();
+  flags[kSuspect] = suspect_;
+  TW_RETURN_IF_ERROR(ranks_.merge(record_, "the step's losses"));
+  suspect_ = flags[kSuspect] > 0;
+  return flags[kFailed] > 0 ? ranks_.agree(mine, "the step") : Status();
+}
+
+Result<StepEnd> Trainer::step(const std::function<bool()>& stop, const Status& failed) {
   *tensor("step").data_as<int64_t>() = step_;
   *tensor("lr").data_as<float>() = static_cast<float>(learning_rate(job_, step_));
-  double loss = 0;
   suspect_ = false;
-  for (int64_t n = 0; n < job_.accumulate; ++n) {
-    TW_ASSIGN(const double of_part, run_part(n));
-    loss += of_part;
-  }
+  std::fill(record_.begin(), record_.end(), 0.0);
+  Status status = failed;
+  if (status.ok()) status = job_.is_cut() ? run_parts() : run_part(0, step_ + 1);
+  TW_RETURN_IF_ERROR(sum_up(stop, status));
   if (programs_.size() > 1) {
     TW_RETURN_IF_ERROR(programs_[1].session->run(programs_[1].inputs, programs_[1].outputs));
     suspect_ |= programs_[1].session->met_not_finite();
   }
   ++step_;
-  return loss / static_cast<double>(job_.accumulate);
+  const auto losses = record_.begin(), end = losses + job_.parts();
+  return StepEnd{std::accumulate(losses, end, 0.0) / static_cast<double>(job_.parts()),
+                 end[kStop] > 0};
+}
+
+Status Trainer::share_state() {
+  if (!ranks_.any()) return {};
+  std::vector<double> steps(static_cast<size_t>(ranks_.size()));
+  steps[static_cast<size_t>(ranks_.rank())] = static_cast<double>(step_);
+  TW_RETURN_IF_ERROR(ranks_.merge(steps, "the steps that are done"));
+  const auto furthest = std::max_element(steps.begin(), steps.end());
+  const int source = static_cast<int>(furthest - steps.begin());
+  for (const StatePart& part : state()) {
+    const std::span bytes(static_cast<std::byte*>(part.flat.data()),
+                          static_cast<size_t>(part.flat.bytes()));
+    TW_RETURN_IF_ERROR(ranks_.comm()->broadcast(bytes, source, "the state's " + part.prefix));
+  }
+  step_ = static_cast<int64_t>(*furthest);
+  return {};
 }
 
 // Gradients first, where they lie in memory: the others follow from them.

@@ -1,7 +1,9 @@
 // Runs steps of a training job, and keeps the state between them.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "frontends/compiler/compiler.h"
@@ -12,25 +14,35 @@
 #include "frontends/train/evaluation.h"
 #include "frontends/train/job.h"
 #include "frontends/train/parameters.h"
+#include "frontends/train/part_sums.h"
+#include "frontends/train/ranks.h"
 #include "frontends/train/step_graph.h"
 #include "frontends/train/step_tensors.h"
 #include "runtime/session.h"
 
 namespace tilewright::train {
 
+struct StepEnd {
+  double loss = 0;    // before the update
+  bool stop = false;  // a rank should end
+};
+
 class Trainer {
  public:
   // Reads model and data and compiles the step. Errors name what is wrong, before anything runs or is
   // written.
+  // `ranks` of which this process is one make the steps together; they call all functions below that are not const
+  // alike.
   static Result<std::unique_ptr<Trainer>> create(const Job& job, const CompileOptions& compile,
-                                                 int threads);
-  // The next step; its loss, before the update.
-  Result<double> step();
+                                                 int threads, Ranks ranks = Ranks());
+  // The next step. stop: asked once whether this rank should end; may be null. failed: an error that this rank met
+  // before; no rank makes the step then. Errors: those of any rank.
+  Result<StepEnd> step(const std::function<bool()>& stop = nullptr, const Status& failed = {});
   // Of the last step. Error: an element of a gradient or of the state is an infinity or NaN; it names the step
   // and the tensor.
   Status check_finite() const;
   // Of the parameters as they are now. For jobs with held-back samples.
-  Result<HeldBack> evaluate() { return evaluator_->run(); }
+  Result<HeldBack> evaluate() { return evaluator_->run(ranks_); }
   int64_t steps_done() const { return step_; }
   // Of the last step, before they were clipped; and what the model's initialisers are now: those that steps change,
   // and those that the file would have change with them.
@@ -43,6 +55,9 @@ class Trainer {
   // steps that are done. hash: of the model that was read (job_essentials.h).
   std::vector<StatePart> state() const;
   void go_on_at(int64_t step) { step_ = step; }
+  // Gives the state of the rank that has done the most steps to all.
+  Status share_state();
+  const Ranks& ranks() const { return ranks_; }
   const std::string& note() const { return trained_.note; }
   std::string summary() const { return train::summary(trained_); }
   const std::string& model_hash() const { return model_hash_; }
@@ -58,22 +73,30 @@ class Trainer {
     std::unique_ptr<Session> session;
     std::vector<Tensor> inputs, outputs;
   };
-  Trainer(const Job& job) : job_(job) {}
+  Trainer(const Job& job, Ranks ranks) : job_(job), ranks_(ranks) {}
   Status prepare(const CompileOptions& compile, int threads);
   Status add_program(ir::Graph graph, size_t columns, const CompileOptions& compile, int threads);
   void keep_unchanged_copies(const OnnxModel& model);
   Status add_evaluator(const OnnxModel& model, const Wanted& wanted, const CompileOptions& compile,
                        int threads);
   Tensor tensor(const std::string& name) const { return tensors_.at(name); }
-  Result<double> run_part(int64_t part);
+  void add_sums();
+  Status compare_ranks(const CompileOptions& compile) const;
+  Status run_parts();
+  Status run_part(int64_t part, int64_t next);
+  Status sum_up(const std::function<bool()>& stop, const Status& mine);
 
-  const Job job_;
+  const Job job_;  // as ranks run it
+  const Ranks ranks_;
   Trained trained_;
   std::vector<State> states_;
   std::unique_ptr<Dataset> data_;
   std::unique_ptr<Batches> batches_;  // of data_
   StepTensors tensors_;
   std::vector<Program> programs_;         // one for the step, or one for its parts and the update
+  std::optional<PartSums> sums_;          // of steps that are cut
+  // Of the step: losses of its parts, then whether a rank should stop, failed, or met what is not finite.
+  std::vector<double> record_;
   std::unique_ptr<Evaluator> evaluator_;  // null: nothing is held back
   std::string model_hash_;
   WrittenOutputs outputs_;

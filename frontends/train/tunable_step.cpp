@@ -21,7 +21,7 @@ Result<std::vector<TunableStep>> tunable_steps(const Job& job) {
   TW_ASSIGN(const std::unique_ptr<Batches> batches,
             Batches::create(*data, std::move(order), job.part()));
   TW_ASSIGN(StepTensors tensors, step_tensors(*model, job, trained, step.states));
-  const Batch& batch = batches->at(0);
+  const Batch& batch = batches->at(0, 1);
   std::copy(batch.ids.begin(), batch.ids.end(), tensors.at("sample_ids").data_as<int64_t>());
   *tensors.at("lr").data_as<float>() = static_cast<float>(learning_rate(job, 0));
   std::vector<TunableStep> steps;

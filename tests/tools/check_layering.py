@@ -19,6 +19,7 @@ EVERYTHING = None
 MAY_INCLUDE = {
     "runtime/core": [],
     "runtime": [],
+    "runtime/distributed": ["runtime"],
     "ir": [],
     "passes": ["ir"],
     "codegen/cache": [],
@@ -34,11 +35,12 @@ MAY_INCLUDE = {
     ],
     "frontends/train": [
         "runtime", "ir", "passes", "codegen/cache", "frontends/compiler", "frontends/onnx", "frontends/tensor_files",
-        "autotune/report/html.h", "autotune/report/page.h", "autotune/report/plot.h",
+        "autotune/report/html.h", "autotune/report/page.h", "autotune/report/plot.h", "runtime/distributed",
+        "codegen/measure",
     ],
     "frontends/cli": [  # shows every stage to the user, so it may see every stage
         "runtime", "ir", "passes", "codegen", "codegen/cache", "codegen/measure", "autotune", "frontends/compiler",
-        "frontends/train", "frontends/onnx", "frontends/tensor_files",
+        "frontends/train", "frontends/onnx", "frontends/tensor_files", "runtime/distributed",
     ],
     "tests": EVERYTHING,
     "tutorials": EVERYTHING,
@@ -54,6 +56,8 @@ THIRD_PARTY = {
     "zip.h": ["frontends/tensor_files", "tests/frontends"],
     "xgboost/": ["autotune/xgboost"],
     "CLI/": ["frontends/cli"],
+    "gloo/": ["runtime/distributed"],
+    "mpi.h": ["runtime/distributed"],
     "toml++/": ["frontends/train"],
     "nlohmann/": ["autotune", "codegen/measure", "frontends/compiler", "frontends/train", "frontends/cli", "tests"],
     "gtest/": ["tests"],

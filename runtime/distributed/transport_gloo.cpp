@@ -1,0 +1,182 @@
+// The engine `gloo`: TCP connections among all ranks, which find one another in the store.
+#include <gloo/allreduce.h>
+#include <gloo/context.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+
+#include "runtime/distributed/collectives.h"
+#include "runtime/distributed/transport.h"
+
+namespace tilewright::distributed {
+
+namespace {
+
+// Gloo reports errors by exceptions, which end here.
+template <typename F>
+auto catch_gloo(F&& f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (const std::exception& e) { return io_error(std::string("gloo: ") + e.what()); }
+}
+
+std::chrono::milliseconds until(Deadline deadline) {
+  using std::chrono::milliseconds;
+  const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+  return std::max(left, milliseconds(1));  // 0 and less would be no limit
+}
+
+class GlooStore final : public gloo::rendezvous::Store {
+ public:
+  GlooStore(distributed::Store& store, std::string prefix, Deadline deadline)
+      : store_(store), prefix_(std::move(prefix)), deadline_(deadline) {}
+  void set(const std::string& key, const std::vector<char>& data) override {
+    check(store_.set(prefix_ + key, std::string(data.begin(), data.end())));
+  }
+  std::vector<char> get(const std::string& key) override {
+    const auto value = wait_for_key(store_, prefix_ + key, deadline_);
+    if (!value.ok()) throw std::runtime_error(value.error().to_string());
+    return {value->begin(), value->end()};
+  }
+  void wait(const std::vector<std::string>& keys) override {
+    for (const std::string& key : keys) get(key);
+  }
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override {
+    wait(keys);
+  }
+
+ private:
+  static void check(const Status& status) {
+    if (!status.ok()) throw std::runtime_error(status.error().to_string());
+  }
+  distributed::Store& store_;
+  const std::string prefix_;
+  const Deadline deadline_;
+};
+
+class GlooTransfer final : public Transfer {
+ public:
+  GlooTransfer(std::unique_ptr<gloo::transport::UnboundBuffer> buffer, bool receives)
+      : buffer_(std::move(buffer)), receives_(receives) {}
+  Result<int> wait(Deadline deadline) override {
+    return catch_gloo([&]() -> Result<int> {
+      int rank = -1;
+      const bool done = receives_ ? buffer_->waitRecv(&rank, until(deadline))
+                                  : buffer_->waitSend(&rank, until(deadline));
+      if (!done) return io_error("gloo: the message was given up");
+      return rank;
+    });
+  }
+  gloo::transport::UnboundBuffer& buffer() { return *buffer_; }
+
+ private:
+  const std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
+  const bool receives_;
+};
+
+// Gloo's own collectives number their messages otherwise: their topmost byte is small.
+uint64_t slot_of(uint64_t tag) { return tag | uint64_t{0xF0} << 56; }
+
+class GlooTransport final : public Transport {
+ public:
+  GlooTransport(std::shared_ptr<gloo::rendezvous::Context> context, std::string device,
+                const ConnectOptions& options)
+      : context_(std::move(context)),
+        device_(std::move(device)),
+        store_(*options.store),
+        prefix_(options.prefix) {}
+  ~GlooTransport() override { abort(); }
+  int rank() const override { return context_->rank; }
+  int size() const override { return context_->size; }
+  std::string describe() const override { return "gloo, " + device_; }
+  bool polls() const override { return false; }
+
+  Result<std::unique_ptr<Transfer>> send(int to, uint64_t tag,
+                                         std::span<const std::byte> data) override {
+    return catch_gloo([&]() -> Result<std::unique_ptr<Transfer>> {
+      auto t = transfer(const_cast<std::byte*>(data.data()), data.size(), false);
+      t->buffer().send(to, slot_of(tag));
+      return std::unique_ptr<Transfer>(std::move(t));
+    });
+  }
+  Result<std::unique_ptr<Transfer>> receive(int from, uint64_t tag,
+                                            std::span<std::byte> data) override {
+    return catch_gloo([&]() -> Result<std::unique_ptr<Transfer>> {
+      auto t = transfer(data.data(), data.size(), true);
+      if (from != kAnyRank) {
+        t->buffer().recv(from, slot_of(tag));
+      } else {
+        std::vector<int> others;
+        for (int r = 0; r < size(); ++r)
+          if (r != rank()) others.push_back(r);
+        t->buffer().recv(others, slot_of(tag));
+      }
+      return std::unique_ptr<Transfer>(std::move(t));
+    });
+  }
+
+  // The connections do not outlive a failure, so ranks tell their states in the store.
+  std::vector<std::optional<std::string>> roll_call(const std::string& state,
+                                                    Deadline deadline) override {
+    const std::string prefix = prefix_ + "failed/";
+    std::vector<std::optional<std::string>> states(static_cast<size_t>(size()));
+    states[static_cast<size_t>(rank())] = state;
+    if (!store_.set(prefix + std::to_string(rank()), state).ok()) return states;
+    for (;;) {
+      if (const auto told = store_.list(prefix); told.ok())
+        for (int r = 0; r < size(); ++r)
+          if (const auto found = told->find(prefix + std::to_string(r)); found != told->end())
+            states[static_cast<size_t>(r)] = found->second;
+      const auto silent = std::count(states.begin(), states.end(), std::nullopt);
+      if (silent == 0 || Clock::now() >= deadline) return states;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  void abort() override {
+    try {
+      if (context_) context_->closeConnections();
+    } catch (const std::exception&) {  // closed by the failure
+    }
+  }
+
+ private:
+  std::unique_ptr<GlooTransfer> transfer(void* data, size_t bytes, bool receives) {
+    return std::make_unique<GlooTransfer>(context_->createUnboundBuffer(data, bytes), receives);
+  }
+  const std::shared_ptr<gloo::rendezvous::Context> context_;
+  const std::string device_;
+  distributed::Store& store_;
+  const std::string prefix_;
+};
+
+class GlooEngine final : public Engine {
+ public:
+  Result<std::unique_ptr<Transport>> connect(const ConnectOptions& o) const override {
+    return catch_gloo([&]() -> Result<std::unique_ptr<Transport>> {
+      gloo::transport::tcp::attr attributes;
+      attributes.iface = o.interface;
+      if (o.interface.empty()) attributes.hostname = "127.0.0.1";
+      auto device = gloo::transport::tcp::CreateDevice(attributes);
+      auto context = std::make_shared<gloo::rendezvous::Context>(o.rank, o.size);
+      context->setTimeout(until(o.deadline));
+      GlooStore store(*o.store, o.prefix, o.deadline);
+      context->connectFullMesh(store, device);
+      return std::unique_ptr<Transport>(
+          std::make_unique<GlooTransport>(std::move(context), device->str(), o));
+    });
+  }
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const Engine* tilewright_engine_1() {
+  static const GlooEngine engine;
+  return &engine;
+}
+
+}  // namespace tilewright::distributed
