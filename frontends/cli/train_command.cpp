@@ -105,6 +105,8 @@ std::string held_back_line(const train::LogLine& line) {
 
 Status run_steps(train::Trainer& trainer, const train::Job& job, const TrainArguments& a) {
   Progress progress;
+  std::optional<Interrupt> interrupt;
+  if (a.ranks == 0) interrupt.emplace(std::initializer_list<int>{SIGINT, SIGTERM});
   const int64_t start = now_nanoseconds();
   std::optional<int64_t> first;
   train::TrainOptions how;
@@ -180,6 +182,7 @@ Status run_joined(const train::Job& job, const ModelOptions& options, const Trai
 // Each rank in a thread of its own. All ranks fail alike.
 Status run_threads(const train::Job& job, const ModelOptions& options, const TrainArguments& a,
                    const distributed::CommOptions& comm) {
+  const Interrupt interrupt({SIGINT, SIGTERM});  // once for all threads
   const auto world = distributed::LocalWorld::create(a.ranks);
   std::vector<Status> ends(static_cast<size_t>(a.ranks));
   std::vector<std::thread> threads;
@@ -205,7 +208,6 @@ Status run(const ModelOptions& options, const TrainArguments& a) {
       std::chrono::milliseconds(static_cast<int64_t>(job.distributed.deadline * 1e3));
   std::filesystem::path record = job.file;
   join.comm.record_file = record.replace_extension(".calls-of-rank-").string();
-  const Interrupt interrupt({SIGINT, SIGTERM});
   if (a.ranks > 0) return run_threads(job, options, a, join.comm);
   TW_ASSIGN(const distributed::Joined joined, distributed::join_ranks(join));
   return run_joined(job, options, a, train::Ranks(joined.comm.get()));

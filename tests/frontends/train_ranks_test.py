@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Training by several ranks. Exact sums: what a run leaves has the same bytes for any number of ranks, threads and
+each engine, and through checkpoints that another number of ranks takes up. Without them: the same within rounding.
+What ranks differ in, or one of them fails with, ends all of them with its name."""
+import os
+import shutil
+import subprocess
+import unittest
+
+from training import OPTIONS, OUTPUT, Training, job_text, main
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+INS, WIDTH, OUTS, SAMPLES = 6, 10, 3, 50
+OPTIMIZERS = [{"name": '"sgd"', "lr": 0.05, "momentum": 0.9},
+              {"name": '"lamb"', "lr": 0.01, "weight_decay": 0.01},
+              {"name": '"adam"', "lr": 0.01, "clip_norm": 0.05}]
+ENV = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+       "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+       "HYDRA_LAUNCHER": "fork"}
+
+
+def launchers(ranks):
+    """By engine: what starts so many ranks, and what must be there."""
+    return {"openmpi": (["mpirun.openmpi", "--oversubscribe", "-n", str(ranks)], "mpirun.openmpi"),
+            "mpich": (["mpirun.mpich", "-n", str(ranks)], "mpirun.mpich"),
+            "gloo": ([OPTIONS.cli, "launch", "--nproc", str(ranks)], None)}
+
+
+class Ranks(Training):
+    # A net with running statistics and random numbers: BatchNormalization and Dropout.
+    def setUp(self):
+        super().setUp()
+        random = np.random.default_rng(11)
+        values = {"w1": random.normal(size=(INS, WIDTH)) / 2, "b1": random.normal(size=WIDTH),
+                  "scale": random.uniform(0.5, 2, WIDTH), "bias": random.normal(size=WIDTH),
+                  "mean": np.zeros(WIDTH), "var": np.ones(WIDTH), "w2": random.normal(size=(WIDTH, OUTS)),
+                  "b2": random.normal(size=OUTS)}
+        node = helper.make_node
+        nodes = [node("Gemm", ["x", "w1", "b1"], ["h"]),
+                 node("BatchNormalization", ["h", "scale", "bias", "mean", "var"], ["n"], momentum=0.8),
+                 node("Relu", ["n"], ["r"]), node("Dropout", ["r"], ["d"]), node("Gemm", ["d", "w2", "b2"], ["y"])]
+        info = lambda name, size: helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size])
+        constants = [numpy_helper.from_array(v.astype("f4"), k) for k, v in values.items()]
+        graph = helper.make_graph(nodes, "net", [info("x", INS)], [info("y", OUTS)], constants)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8),
+                  self.path("model.onnx"))
+        np.savez(self.path("data.npz"), x=random.normal(size=(SAMPLES, INS)).astype("f4"),
+                 c=random.integers(0, OUTS, SAMPLES))
+        self.runs = 0
+
+    def text(self, folder, accumulate=4, steps=9, optimizer=0, exact=True, top=None, **distributed):
+        data = {"kind": '"arrays"', "file": '"data.npz"', "targets": '"c"'}
+        here = {k: f'"{folder}/{v[1:]}' for k, v in OUTPUT.items()}
+        parts = {"accumulate": accumulate} if accumulate else {}
+        return job_text({"model": '"model.onnx"', "loss": '"cross_entropy"', "steps": steps, "batch": 24, **parts,
+                         **(top or {})},
+                        data, OPTIMIZERS[optimizer], here, evaluation={**data, "every": 3},
+                        checkpoint={"folder": f'"{folder}/kept"', "every": 3},
+                        distributed={"exact": str(exact).lower(), "deadline": 20, **distributed})
+
+    def start(self, folder, launcher, *more, threads=1, **job):
+        os.makedirs(self.path(folder), exist_ok=True)
+        with open(self.path(f"{folder}.toml"), "w", encoding="utf-8") as file:
+            file.write(self.text(folder, **job))
+        return subprocess.run([*launcher, OPTIONS.cli, "train", self.path(f"{folder}.toml"), "--threads", str(threads),
+                               *more], capture_output=True, text=True, check=False, env=ENV, timeout=120)
+
+    def left(self, launcher, *more, folder=None, **job):
+        """Bytes of all that a run leaves, but for times."""
+        self.runs += 1
+        folder = folder or f"run{self.runs}"
+        done = self.start(folder, launcher, *more, **job)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path(f"{folder}/log.jsonl"), encoding="utf-8") as file:
+            found = {"log": [line.split(', "samples_per_second"')[0].split(',"samples_per_second"')[0] for line in file]}
+        for name in ("trained.onnx", "gradients.npz"):
+            path = self.path(f"{folder}/{name}")
+            found[name] = open(path, "rb").read() if name.endswith("onnx") else self.arrays(path)
+        kept = self.path(f"{folder}/kept")
+        found["checkpoint"] = self.arrays(os.path.join(kept, sorted(os.listdir(kept))[-1]))
+        return found
+
+    @staticmethod
+    def arrays(path):
+        with np.load(path) as archive:
+            return {name: archive[name].tobytes() for name in archive.files}
+
+    def same(self, a, b):
+        for key in a:
+            self.assertEqual(a[key], b[key], key)
+
+    def test_exact_sums_have_the_same_bits_on_any_number_of_ranks(self):
+        for parts, optimizer in ((4, 0), (6, 1), (8, 2), (3, 0)):
+            want = self.left([], accumulate=parts, optimizer=optimizer)
+            for ranks in (1, 2, 3, 4):
+                for threads in (1, 2) if ranks == 3 else (1,):
+                    with self.subTest(parts=parts, ranks=ranks, threads=threads):
+                        self.same(want, self.left([], "--ranks", str(ranks), accumulate=parts, optimizer=optimizer,
+                                                  threads=threads))
+
+    def test_exact_sums_have_the_same_bits_on_each_engine(self):
+        want = self.left([])
+        for ranks in (2, 3):
+            for engine, (launcher, needed) in launchers(ranks).items():
+                with self.subTest(engine=engine, ranks=ranks):
+                    if needed and not shutil.which(needed):
+                        self.skipTest(f"no {needed}")
+                    self.same(want, self.left(launcher, engine=f'"{engine}"'))
+
+    # Without exact sums, and the number of parts that of the ranks.
+    def test_fast_sums_are_those_of_one_process_within_rounding(self):
+        for ranks in (1, 2, 3, 4):
+            with self.subTest(ranks=ranks):
+                want = self.left([], accumulate=ranks, exact=True)
+                found = self.left([], "--ranks", str(ranks), accumulate=None, exact=False)
+                self.assertEqual(len(want["log"]), len(found["log"]))
+                for name, data in want["checkpoint"].items():
+                    if "/" in name:
+                        np.testing.assert_allclose(np.frombuffer(found["checkpoint"][name], "f4"),
+                                                   np.frombuffer(data, "f4"), rtol=1e-4, atol=1e-5, err_msg=name)
+
+    def test_checkpoints_are_taken_up_by_other_numbers_of_ranks(self):
+        want = self.left([], steps=12)
+        for first, then in ((1, 2), (2, 3), (3, 1), (2, 4)):
+            with self.subTest(first=first, then=then):
+                folder = f"from{first}to{then}"
+                self.left([], "--ranks", str(first), folder=folder, steps=6)
+                self.same({k: v for k, v in want.items() if k != "gradients.npz"},
+                          self.left([], "--ranks", str(then), folder=folder, steps=12))
+
+    def test_a_batch_that_ranks_do_not_divide_is_refused(self):
+        done = self.start("odd", [], "--ranks", "5", accumulate=None)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("batch is 24, which the 5 ranks do not divide into equal parts; `accumulate` may say how many "
+                      "parts there are", done.stderr)
+
+    # An index of one sample lies outside: the rank whose part has it says so, and all end.
+    def test_the_error_of_one_rank_ends_all(self):
+        np.savez(self.path("data.npz"), x=np.zeros((24, INS), "f4"), c=np.r_[np.zeros(23, int), OUTS])
+        np.save(self.path("order.npy"), np.arange(24)[None])
+        text = self.text("bad", steps=1).replace("[data]\n", '[data]\norder = "order.npy"\n')
+        self.text = lambda folder: text
+        for ranks in (1, 3):
+            done = self.start("bad", [], "--ranks", str(ranks))
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("3", done.stderr)
+
+    # Ranks of different jobs: each launcher passes its rank to a script.
+    def test_ranks_of_different_jobs_are_refused(self):
+        os.makedirs(self.path("a"))
+        for launcher, needed in launchers(2).values():
+            if needed and not shutil.which(needed):
+                continue
+            for what, top in (("seed", {"seed": 2}), ("batch", {"batch": 32}), ("steps", {"steps": 8})):
+                for rank, change in enumerate(({}, top)):
+                    with open(self.path(f"job{rank}.toml"), "w", encoding="utf-8") as file:
+                        file.write(self.text("a", top=change))
+                script = self.path("rank.sh")
+                with open(script, "w", encoding="utf-8") as file:
+                    file.write('exec "$1" train "$2"/job${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$TILEWRIGHT_LOCAL_RANK}}.toml'
+                               ' --threads 1\n')
+                done = subprocess.run([*launcher, "sh", script, OPTIONS.cli, self.folder.name], capture_output=True,
+                                      text=True, check=False, env=ENV, timeout=60)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertRegex(done.stderr, f"rank 1 has {what} [0-9]+, rank 0 has [0-9]+")
+                self.assertFalse(os.path.exists(self.path("a/log.jsonl")))
+
+
+if __name__ == "__main__":
+    main()
