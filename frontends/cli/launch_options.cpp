@@ -45,16 +45,13 @@ Result<LaunchArguments> with_command(const CLI::App& app, LaunchArguments argume
   std::vector<std::string>& command = arguments.command;
   command = app.get_subcommand("launch")->remaining();
   if (command.empty()) return arguments;
-  if (command[0] == "--")
-    command.erase(command.begin());
-  else if (command[0][0] == '-')
-    return invalid("launch has no option '" + command[0] + "'");
+  if (command[0][0] == '-') return invalid("launch has no option '" + command[0] + "'");
   if (command.size() > 1 && command[0] == "tilewright") {
     arguments.is_own = true;
     command.erase(command.begin());
   }
   const auto is_command = [&](const CLI::App* c) { return c->get_name() == command[0]; };
-  if (!command.empty() && !app.get_subcommands(is_command).empty()) arguments.is_own = true;
+  if (!app.get_subcommands(is_command).empty()) arguments.is_own = true;
   return arguments;
 }
 

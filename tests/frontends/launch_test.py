@@ -101,7 +101,7 @@ print("all")
 
     # Options behind the command are the command's; its own subcommands are this very file, under any name.
     def test_own_commands(self):
-        for command in (["ops", "--help"], ["tilewright", "ops", "--help"], ["--", "ops", "--help"]):
+        for command in (["ops", "--help"], ["tilewright", "ops", "--help"]):
             done = launch("--nproc", "2", *command)
             self.assertEqual(done.returncode, 0, done.stderr)
             lines = by_rank(done.stdout)
