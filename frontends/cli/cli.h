@@ -171,6 +171,17 @@ struct TrainArguments {
       trace;  // with bench: where time goes, node by node, and a trace of a step to this file
 };
 int train_command(const ModelOptions& options, const TrainArguments& arguments);
+// Starts a command as several processes, ranks of one job (runtime/distributed/process_group.h).
+struct LaunchArguments {
+  // Of this machine: "N", or "LEAST:N", with how many it goes on. Machines: "LEAST:MOST"; empty: this one.
+  std::string processes = "1", nodes;
+  std::string store;  // its address (runtime/distributed/store.h); empty: one is served here
+  std::string job;    // its name in the store; empty: one that no other has
+  int restarts = 0;   // of each process
+  std::vector<std::string> command;
+  bool is_own = false;  // the command is one of this program's, without the program's name
+};
+int launch_command(const LaunchArguments& arguments);
 // action: show, check, merge, prune or export.
 int db_command(const std::string& action, const std::vector<std::string>& files);
 // job: of training, whose step is compiled (frontends/train/compile_step.h); empty: the model is.

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "frontends/cli/cli.h"
+#include "frontends/cli/launch_options.h"
 
 using namespace tilewright::cli;
 
@@ -15,6 +16,7 @@ struct Arguments {
   double seconds = 3;
   TuneArguments tune;
   TrainArguments train;
+  LaunchArguments launch;
   std::string action;
   std::vector<std::string> files;
   bool json = false, measure = false, pass_times = false, schedules = false;
@@ -328,6 +330,10 @@ int dispatch(const CLI::App& app, const Arguments& a) {
                : lower_command(a.model, "explain", a.explain == "all" ? "" : a.explain);
   if (is("tune")) return tune_command(a.model, a.train.job, a.inputs, a.tune);
   if (is("train")) return train_command(a.model, a.train);
+  if (is("launch")) {
+    const auto launch = with_command(app, a.launch);
+    return launch ? launch_command(*launch) : report_usage(launch.error().message);
+  }
   if (is("db")) return db_command(a.action, a.files);
   if (is("info")) return info_command(a.model.model, a.schedules);
   if (is("reproduce")) return reproduce_command(a.file);
@@ -352,6 +358,7 @@ int main(int argc, char** argv) {
   add_lower(app, arguments);
   add_tune(app, arguments);
   add_train(app, arguments);
+  add_launch(app, arguments.launch);
   add_db(app, arguments);
   add_others(app, arguments);
   std::string names;

@@ -1,5 +1,5 @@
-// Store over the JSON gateway of etcd 3.4 and later: one POST a call, with 64-bit numbers as strings, keys and values in
-// base64, and fields left out that are 0 or empty. https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway
+// Store over the JSON gateway of etcd 3.4 and later: one POST a call, with 64-bit numbers as strings, keys and values
+// in base64, and fields left out that are 0 or empty. https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway
 #include <charconv>
 #include <mutex>
 #include <nlohmann/json.hpp>

@@ -9,8 +9,8 @@
 
 namespace tilewright::distributed {
 
-// An object of JSON. Nothing where the text is another value or no JSON, or nests deeper than any message of etcd, which
-// would take many times the text's bytes of memory.
+// An object of JSON. Nothing where the text is another value or no JSON, or nests deeper than any message of etcd,
+// which would take many times the text's bytes of memory.
 std::optional<nlohmann::json> parse_object(std::string_view text);
 
 // The field of an object; null where it has none, as protobuf's JSON leaves out what is 0 or empty.

@@ -1,4 +1,4 @@
-// The state of a store: keys, leases, and what changes them. No clock and no network: whoever calls says what time it is.
+// The state of a store: keys, leases, and what changes them. It has no clock: whoever calls says what time it is.
 #pragma once
 
 #include <cstdint>

@@ -26,10 +26,10 @@ struct ProcessEnd {
   bool failed() const { return by_signal || code != 0; }
 };
 
-// Each process leads a process group of its own, so that a Ctrl-C reaches it once: through this, which passes SIGINT and
-// SIGTERM on; what it started and left behind is killed when it ends. It reads nothing (/dev/null), and its output goes
-// to that of this process, line by line. The processes are killed when this process, or the thread that started them,
-// ends in any way.
+// Each process leads a process group of its own, so that a Ctrl-C reaches it once: through this, which passes SIGINT
+// and SIGTERM on; what it started and left behind is killed when it ends. It reads nothing (/dev/null), and its output
+// goes to that of this process, line by line. The processes are killed when this process, or the thread that started
+// them, ends in any way.
 //
 // While it lives, SIGINT, SIGTERM and SIGCHLD are blocked in the thread that made it, and must be in all others. One at
 // a time.

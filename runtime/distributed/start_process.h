@@ -25,8 +25,8 @@ struct StartedProcess {
 };
 
 // Starts a process that leads a process group of its own, reads /dev/null, has the given mask of signals and every
-// signal's default action, and is killed when the thread that calls this ends. It inherits no descriptor but those three
-// and what was inherited here without the flag O_CLOEXEC. Errors: kIo, also for a program that cannot be executed.
+// signal's default action, and is killed when the thread that calls this ends. It inherits no descriptor but these
+// three and what was opened here without the flag O_CLOEXEC. Errors: kIo, also for a program that cannot be executed.
 Result<StartedProcess> start_process(const ProcessSpec& spec, const sigset_t& mask);
 
 }  // namespace tilewright::distributed

@@ -27,7 +27,7 @@ struct ServerLimits {
 // connection that is in the way is closed.
 class StoreServer {
  public:
-  // address: of IPv4 or IPv6, to listen at; port 0: any that is free. Errors: kInvalid for another form of address, kIo.
+  // address: of IPv4 or IPv6, to listen at; port 0: any that is free. Errors: kInvalid for what is no address, kIo.
   static Result<std::unique_ptr<StoreServer>> start(const std::string& address, int port,
                                                     const ServerLimits& limits = {});
   ~StoreServer();
