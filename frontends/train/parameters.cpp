@@ -22,8 +22,8 @@ Status append(Parameters& to, const std::string& name, const TensorView& tensor)
     return unsupported("initialiser '" + name + "' is " +
                        std::string(tilewright::name(*tensor.dtype())) + ", expected f32 to train");
   const int64_t n = *element_count(tensor.shape);
-  to.members.push_back({name, tensor.shape, to.elements, n, {}});
-  to.elements += (n + kAlignment - 1) / kAlignment * kAlignment;
+  to.members.push_back({name, tensor.shape, 0, n, {}});
+  lay_out(to);
   return {};
 }
 
@@ -199,6 +199,14 @@ Shape Parameter::stored_shape() const {
 static const uint8_t* bytes_of(const float* values) {
   return reinterpret_cast<const uint8_t*>(values);
 }
+void lay_out(Parameters& parameters) {
+  parameters.elements = 0;
+  for (Parameter& p : parameters.members) {
+    p.offset = parameters.elements;
+    parameters.elements += (p.elements + kAlignment - 1) / kAlignment * kAlignment;
+  }
+}
+
 void put(const Parameter& p, const float* values, float* flat) {
   if (p.order.empty() || p.elements == 0) {
     std::copy_n(values, p.elements, flat + p.offset);

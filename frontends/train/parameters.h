@@ -30,6 +30,8 @@ struct Parameters {
   std::vector<Parameter> members;
   int64_t elements = 0;  // of the buffer, f32
 };
+// Sets offsets by the order of the members, and the size of the buffer.
+void lay_out(Parameters& parameters);
 
 // What steps change of a model: by the optimiser, and as running means of what batches have.
 struct Trained {

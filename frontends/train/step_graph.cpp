@@ -5,6 +5,9 @@
 // are inputs, so that no pass for constants touches them, neither folding nor packing nor 8 bits.
 #include "frontends/train/step_graph.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "frontends/onnx/import_graph.h"
 #include "frontends/train/losses.h"
 #include "frontends/train/parameter_orders.h"
@@ -113,35 +116,63 @@ class StepBuilder {
     return {};
   }
   // Averages, not sums, so that numbers are as large as those of a whole step. Where sums must be exact, the program
-  // gives the part's share, and its caller adds up; else it adds its share to the average so far, in place.
+  // gives the part's share, and its caller adds up; else it adds its share to the average so far, in place. All of it
+  // is said of each member, so that a gradient is complete with the kernel that makes it.
   Status add_part(std::vector<ValueId> inputs) {
     StepNodes n(step_.graph, "accumulation");
-    const ValueId part = job_.distributed.exact ? ir::kNone : n.input("part", {DType::kInt64, {}});
     std::vector<Updated> averages;
-    const auto average = [&](const char* name, const Parameters& members, V value) {
-      const V share = value * (1.0 / static_cast<double>(job_.parts()));
-      if (part == ir::kNone) {
-        step_.graph.outputs.push_back(watched(n, share.id));
-        step_.graph.output_names.push_back(name);
-        return;
-      }
-      const V before{n, n.input(name, flat_type(members))}, number{n, part},
-          is_first = ir::apply("equal", number, number.number(0)),
-          sum = ir::where(is_first, share, before + share);
-      averages.push_back({{name, &members}, before.id, watched(n, sum.id)});
+    const bool exact = job_.distributed.exact;
+    const ValueId part = exact ? ir::kNone : n.input("part", {DType::kInt64, {}});
+    const auto give = [&](const char* name, const Parameters& members,
+                          const std::vector<ValueId>& values) {
+      const ValueId before = exact ? ir::kNone : n.input(name, flat_type(members));
+      const ValueId all = join_shares(n, members, values, before, part);
+      if (!exact) return averages.push_back({{name, &members}, before, all});
+      step_.graph.outputs.push_back(all);
+      step_.graph.output_names.push_back(name);
     };
-    if (part != ir::kNone) inputs.push_back(part);
+    if (!exact) inputs.push_back(part);
     inputs.push_back(flat_parameters_);
-    TW_ASSIGN(const V gradient, add_gradient(n));
-    average(kGradients, parameters_, gradient);
+    TW_ASSIGN(const std::vector<ValueId> gradients,
+              passes::differentiate(step_.graph, step_.graph.outputs[0], pieces_));
+    step_.made = gradients;
+    give(kGradients, parameters_, gradients);
     if (has_statistics() && job_.averages_statistics()) {
       inputs.push_back(flat_statistics_);
-      average(kNewStatistics, statistics_, {n, updated_statistics(n).value});
+      std::vector<ValueId> updated;
+      for (const ValueId v : running_) updated.push_back(training_.updated.at(v));
+      give(kNewStatistics, statistics_, updated);
     } else if (has_statistics()) {
       averages.push_back(updated_statistics(n));
     }
     set_updates(step_.graph, std::move(inputs), averages);
     return build_update();
+  }
+  // Each value's share in the average over all parts, side by side, as members lie; with `before`, added to what that
+  // has, if `part` is not the first one.
+  ValueId join_shares(StepNodes& n, const Parameters& members, const std::vector<ValueId>& values,
+                      ValueId before, ValueId part) {
+    const double share = 1.0 / static_cast<double>(job_.parts());
+    ValueId kept = ir::kNone;  // 1 or 0, f32
+    if (before != ir::kNone) {
+      const V number{n, part}, is_first = ir::apply("equal", number, number.number(0));
+      kept = ir::where(is_first, V{n, number_of(n, 0)}, V{n, number_of(n, 1)}).id;
+    }
+    std::vector<ValueId> joined;
+    for (size_t k = 0; k < values.size(); ++k) {
+      const Parameter& p = members.members[k];
+      V value = V{n, values[k]} * share;
+      if (before != ir::kNone)
+        value = V{n, piece_of(n, before, p)} * V{n, kept} + value;
+      const int64_t end = k + 1 < values.size() ? members.members[k + 1].offset : members.elements;
+      const ValueId flat = as_stored(n, p, watched(n, value.id));
+      joined.push_back(end == p.offset + p.elements
+                           ? flat
+                           : n.op("concat", {flat, zeros(n, end - p.offset - p.elements)},
+                                  {{"axis", int64_t{0}}}));
+    }
+    return joined.size() == 1 ? joined[0]
+                              : n.op("concat", std::move(joined), {{"axis", int64_t{0}}});
   }
   // What follows the last part.
   Status build_update() {
@@ -180,23 +211,31 @@ class StepBuilder {
     const Compared c = add_targets(n, output, job_, step_.wanted);
     return find_loss(job_.loss).loss(c.output, c.targets).id;
   }
+  static ValueId number_of(StepNodes& n, float value) {
+    return n.constant(ir::make_constant_of(DType::kFloat32, {}, std::vector<float>{value}));
+  }
+  static ValueId zeros(StepNodes& n, int64_t count) {
+    return n.constant(ir::make_constant_of(DType::kFloat32, {count},
+                                           std::vector<float>(static_cast<size_t>(count))));
+  }
+  // A member's value, [elements], in the order in which it lies in its flat buffer.
+  static ValueId as_stored(StepNodes& n, const Parameter& p, ValueId value) {
+    if (!p.order.empty())
+      value = n.op("transpose", {value},
+                   {{"perm", std::vector<int64_t>(p.order.begin(), p.order.end())}});
+    return n.reshape(value, std::vector<int64_t>{p.elements});
+  }
   // All of them side by side, as members lie, with zeros where those have none.
   static ValueId join(StepNodes& n, const Parameters& members, const std::vector<ValueId>& values) {
     std::vector<ValueId> parts;
     int64_t end = 0;
     const auto fill_to = [&](int64_t offset) {
-      if (offset == end) return;
-      parts.push_back(n.constant(ir::make_constant_of(
-          DType::kFloat32, {offset - end}, std::vector<float>(static_cast<size_t>(offset - end)))));
+      if (offset != end) parts.push_back(zeros(n, offset - end));
     };
     for (size_t k = 0; k < values.size(); ++k) {
       const Parameter& p = members.members[k];
       fill_to(p.offset);
-      const ValueId stored =
-          p.order.empty() ? values[k]
-                          : n.op("transpose", {values[k]},
-                                 {{"perm", std::vector<int64_t>(p.order.begin(), p.order.end())}});
-      parts.push_back(n.reshape(stored, std::vector<int64_t>{p.elements}));
+      parts.push_back(as_stored(n, p, values[k]));
       end = p.offset + p.elements;
     }
     fill_to(members.elements);
@@ -215,10 +254,26 @@ class StepBuilder {
 
 }  // namespace
 
+// Members that are the first to be complete lie first, so that ranges of the buffer are complete early. `made`: the
+// values of their gradients, whose numbers grow in the order of the nodes that make them.
+static void sort_by_readiness(Parameters& members, const std::vector<ValueId>& made) {
+  std::vector<size_t> order(made.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t k) { return made[k]; });
+  std::vector<Parameter> sorted;
+  for (const size_t k : order) sorted.push_back(members.members[k]);
+  members.members = std::move(sorted);
+  lay_out(members);
+}
+
 Result<StepGraph> build_step(const OnnxModel& model, Trained& trained, const Job& job) {
   TW_ASSIGN(StepGraph step, StepBuilder(model, trained, job).run());
-  if (!choose_orders(step.graph, trained.parameters)) return step;
-  return StepBuilder(model, trained, job).run();
+  bool again = choose_orders(step.graph, trained.parameters);
+  if (job.is_cut()) {
+    sort_by_readiness(trained.parameters, step.made);
+    again = true;
+  }
+  return again ? StepBuilder(model, trained, job).run() : std::move(step);
 }
 
 }  // namespace tilewright::train

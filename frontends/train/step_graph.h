@@ -27,6 +27,7 @@ struct StepGraph {
   std::optional<ir::Graph> update;
   Wanted wanted;              // of the data
   std::vector<State> states;  // parameters first
+  std::vector<ir::ValueId> made;  // of a part: the gradient of each parameter, in the graph
 };
 
 // For batches of job.part() samples: dimension 0 of each input of the model. Errors: those of import; an

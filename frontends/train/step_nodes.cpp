@@ -27,16 +27,21 @@ ValueId StepNodes::input(const std::string& name, ir::TensorType type) {
 
 ir::TensorType flat_type(const Parameters& p) { return {DType::kFloat32, {ir::Expr(p.elements)}}; }
 
+ValueId piece_of(StepNodes& n, ValueId flat, const Parameter& p) {
+  const ValueId piece =
+      n.reshape(n.slice(flat, 0, p.offset, p.offset + p.elements), p.stored_shape());
+  if (p.order.empty()) return piece;
+  std::vector<int64_t> place(p.order.size());  // of each dimension among those that lie there
+  for (size_t k = 0; k < place.size(); ++k)
+    place[static_cast<size_t>(p.order[k])] = static_cast<int64_t>(k);
+  return n.op("transpose", {piece}, {{"perm", place}});
+}
+
 std::vector<ValueId> add_pieces(StepNodes& n, ValueId flat, const Parameters& members,
                                 BoundValues& bound) {
   std::vector<ValueId> pieces;
   for (const Parameter& p : members.members) {
-    ValueId piece = n.reshape(n.slice(flat, 0, p.offset, p.offset + p.elements), p.stored_shape());
-    std::vector<int64_t> place(p.order.size());  // of each dimension among those that lie there
-    for (size_t k = 0; k < place.size(); ++k)
-      place[static_cast<size_t>(p.order[k])] = static_cast<int64_t>(k);
-    if (!place.empty()) piece = n.op("transpose", {piece}, {{"perm", place}});
-    pieces.push_back(piece);
+    pieces.push_back(piece_of(n, flat, p));
     bound.initializers[p.name] = pieces.back();
   }
   return pieces;

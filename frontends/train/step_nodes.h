@@ -36,6 +36,8 @@ class StepNodes final : public ir::NodeBuilder {
 // f32 [p.elements].
 ir::TensorType flat_type(const Parameters& p);
 
+// A member's piece of a flat value, in its own shape.
+ir::ValueId piece_of(StepNodes& n, ir::ValueId flat, const Parameter& p);
 // Each member's piece of a flat value, in their order; they stand for the model's initialisers.
 std::vector<ir::ValueId> add_pieces(StepNodes& n, ir::ValueId flat, const Parameters& members,
                                     BoundValues& bound);

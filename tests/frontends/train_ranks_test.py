@@ -5,7 +5,7 @@ What ranks differ in, or one of them fails with, ends all of them with its name.
 import os
 import shutil
 import subprocess
-import unittest
+from pathlib import Path
 
 from training import OPTIONS, OUTPUT, Training, job_text, main
 
@@ -78,7 +78,7 @@ class Ranks(Training):
             found = {"log": [line.split(', "samples_per_second"')[0].split(',"samples_per_second"')[0] for line in file]}
         for name in ("trained.onnx", "gradients.npz"):
             path = self.path(f"{folder}/{name}")
-            found[name] = open(path, "rb").read() if name.endswith("onnx") else self.arrays(path)
+            found[name] = Path(path).read_bytes() if name.endswith("onnx") else self.arrays(path)
         kept = self.path(f"{folder}/kept")
         found["checkpoint"] = self.arrays(os.path.join(kept, sorted(os.listdir(kept))[-1]))
         return found
