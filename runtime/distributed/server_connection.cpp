@@ -34,12 +34,16 @@ short ServerConnection::events() const { return answer_.empty() ? POLLIN : POLLO
 
 bool ServerConnection::serve(const Handler& handler, Deadline now) {
   ready_ = false;
-  for (int i = 0; i < kMostSteps; ++i) {
-    const Step step = answer_.empty() ? read_request(handler) : write_answer(now);
-    if (step != Step::kOn) return step == Step::kWait;
+  Step step = Step::kOn;
+  bool writes = false;
+  for (int i = 0; i < kMostSteps && step == Step::kOn; ++i) {
+    if (writes && answer_.empty()) break;  // one answer a turn
+    writes = !answer_.empty();
+    step = writes ? write_answer(now) : read_request(handler);
   }
-  ready_ = true;
-  return true;
+  // What the socket still has is seen by poll().
+  ready_ = step == Step::kOn && reader_.size() != 0;
+  return step != Step::kClose;
 }
 
 ServerConnection::Step ServerConnection::write_answer(Deadline now) {

@@ -26,7 +26,7 @@ class ServerConnection {
   const Descriptor& socket() const { return socket_; }
   // What poll() is to wait for.
   short events() const;
-  // Reads, answers and writes as far as this goes without waiting, at most a few requests. Returns false when the
+  // Reads, answers and writes as far as this goes without waiting, at most one request. Returns false when the
   // connection is to be closed.
   bool serve(const Handler& handler, Deadline now);
   // There is a request that serve() has not come to.
