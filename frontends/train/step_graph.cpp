@@ -19,8 +19,32 @@ namespace tilewright::train {
 namespace {
 
 using ir::Graph;
+using ir::Node;
 using ir::V;
 using ir::ValueId;
+
+// Nodes from number `first` on come as early as their operands allow, behind the node that makes the last of these: so
+// do the kernels that they become.
+void move_to_operands(Graph& graph, size_t first) {
+  std::vector<size_t> ready(graph.values.size()), place(graph.nodes.size()), order(place.size());
+  for (size_t k = 0; k < graph.nodes.size(); ++k) {
+    const Node& node = graph.nodes[k];
+    place[k] = k < first ? k : 0;
+    for (const ValueId v : node.inputs)
+      if (k >= first && v != ir::kNone) place[k] = std::max(place[k], ready[static_cast<size_t>(v)]);
+    for (const ValueId v : node.outputs)
+      if (v != ir::kNone) ready[static_cast<size_t>(v)] = place[k];
+  }
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t k) { return place[k]; });
+  std::vector<Node> nodes;
+  for (const size_t k : order) {
+    for (const ValueId v : graph.nodes[k].outputs)
+      if (v != ir::kNone) graph.value(v).producer = static_cast<int32_t>(nodes.size());
+    nodes.push_back(std::move(graph.nodes[k]));
+  }
+  graph.nodes = std::move(nodes);
+}
 
 // Builds one step; used once.
 class StepBuilder {
@@ -122,54 +146,61 @@ class StepBuilder {
     StepNodes n(step_.graph, "accumulation");
     std::vector<Updated> averages;
     const bool exact = job_.distributed.exact;
-    const ValueId part = exact ? ir::kNone : n.input("part", {DType::kInt64, {}});
+    if (!exact) inputs.push_back(n.input("part", {DType::kInt64, {}}));
+    const ValueId kept = exact ? ir::kNone : is_kept(n, inputs.back());
     const auto give = [&](const char* name, const Parameters& members,
                           const std::vector<ValueId>& values) {
       const ValueId before = exact ? ir::kNone : n.input(name, flat_type(members));
-      const ValueId all = join_shares(n, members, values, before, part);
+      const ValueId all = join_shares(n, members, values, before, kept);
       if (!exact) return averages.push_back({{name, &members}, before, all});
       step_.graph.outputs.push_back(all);
       step_.graph.output_names.push_back(name);
     };
-    if (!exact) inputs.push_back(part);
     inputs.push_back(flat_parameters_);
+    // Gradients of the loss's share are shares of the gradients.
+    const double share = 1.0 / static_cast<double>(job_.parts());
     TW_ASSIGN(const std::vector<ValueId> gradients,
-              passes::differentiate(step_.graph, step_.graph.outputs[0], pieces_));
+              passes::differentiate(step_.graph, (V{n, step_.graph.outputs[0]} * share).id, pieces_));
+    const size_t made = step_.graph.nodes.size();
     step_.made = gradients;
     give(kGradients, parameters_, gradients);
     if (has_statistics() && job_.averages_statistics()) {
       inputs.push_back(flat_statistics_);
       std::vector<ValueId> updated;
-      for (const ValueId v : running_) updated.push_back(training_.updated.at(v));
+      for (const ValueId v : running_) updated.push_back((V{n, training_.updated.at(v)} * share).id);
       give(kNewStatistics, statistics_, updated);
     } else if (has_statistics()) {
       averages.push_back(updated_statistics(n));
     }
+    move_to_operands(step_.graph, made);
     set_updates(step_.graph, std::move(inputs), averages);
     return build_update();
   }
-  // Each value's share in the average over all parts, side by side, as members lie; with `before`, added to what that
-  // has, if `part` is not the first one.
+  // 0 in the first part of a step, 1 in others; f32.
+  static ValueId is_kept(StepNodes& n, ValueId part) {
+    const auto number = [&](float value) {
+      return V{n, n.constant(ir::make_constant_of(DType::kFloat32, {}, std::vector<float>{value}))};
+    };
+    const V which{n, part};
+    return ir::where(ir::apply("equal", which, which.number(0)), number(0), number(1)).id;
+  }
+  // The values side by side, as members lie, with zeros between; with `before`, added to what that has, times `kept`.
   ValueId join_shares(StepNodes& n, const Parameters& members, const std::vector<ValueId>& values,
-                      ValueId before, ValueId part) {
-    const double share = 1.0 / static_cast<double>(job_.parts());
-    ValueId kept = ir::kNone;  // 1 or 0, f32
-    if (before != ir::kNone) {
-      const V number{n, part}, is_first = ir::apply("equal", number, number.number(0));
-      kept = ir::where(is_first, V{n, number_of(n, 0)}, V{n, number_of(n, 1)}).id;
-    }
+                      ValueId before, ValueId kept) {
     std::vector<ValueId> joined;
     for (size_t k = 0; k < values.size(); ++k) {
       const Parameter& p = members.members[k];
-      V value = V{n, values[k]} * share;
-      if (before != ir::kNone)
+      const int64_t next = k + 1 < values.size() ? members.members[k + 1].offset : members.elements,
+                    fill = next - p.offset - p.elements;
+      V value{n, values[k]};
+      if (before != ir::kNone && fill == 0)
         value = V{n, piece_of(n, before, p)} * V{n, kept} + value;
-      const int64_t end = k + 1 < values.size() ? members.members[k + 1].offset : members.elements;
-      const ValueId flat = as_stored(n, p, watched(n, value.id));
-      joined.push_back(end == p.offset + p.elements
-                           ? flat
-                           : n.op("concat", {flat, zeros(n, end - p.offset - p.elements)},
-                                  {{"axis", int64_t{0}}}));
+      value.id = as_stored(n, p, value.id);
+      if (fill > 0)
+        value.id = n.op("concat", {value.id, zeros(n, fill)}, {{"axis", int64_t{0}}});
+      if (before != ir::kNone && fill > 0)
+        value = V{n, n.slice(before, 0, p.offset, next)} * V{n, kept} + value;
+      joined.push_back(value.id);
     }
     return joined.size() == 1 ? joined[0]
                               : n.op("concat", std::move(joined), {{"axis", int64_t{0}}});
@@ -210,9 +241,6 @@ class StepBuilder {
     StepNodes n(step_.graph, "loss");
     const Compared c = add_targets(n, output, job_, step_.wanted);
     return find_loss(job_.loss).loss(c.output, c.targets).id;
-  }
-  static ValueId number_of(StepNodes& n, float value) {
-    return n.constant(ir::make_constant_of(DType::kFloat32, {}, std::vector<float>{value}));
   }
   static ValueId zeros(StepNodes& n, int64_t count) {
     return n.constant(ir::make_constant_of(DType::kFloat32, {count},
