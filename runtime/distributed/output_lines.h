@@ -17,6 +17,7 @@ class OutputQueue {
   // No more should be added before some was written.
   bool is_full() const { return bytes_.size() >= kFull; }
   void add(std::string_view bytes) { bytes_.append(bytes); }
+  void drop() { bytes_.clear(); }
   // To be called when poll() says that the descriptor takes bytes, or has an error: what waits is then dropped.
   void write_some();
 

@@ -90,6 +90,7 @@ Status ProcessGroup::poll_once() {
   }
   if (kill_at_ && Clock::now() >= *kill_at_) {
     send_to_all(SIGKILL);
+    for (OutputQueue* q : {&out_, &error_}) q->drop();  // nobody may read any more
     kill_at_ = Clock::now() + grace_;
   }
   collect();

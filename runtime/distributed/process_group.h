@@ -46,7 +46,7 @@ class ProcessGroup {
   // Passes output and signals on until a process has ended, all of whose output was written by then; nothing: none is
   // left.
   Result<std::optional<ProcessEnd>> wait();
-  // Asks all to end (SIGTERM), and kills them after the grace time, within wait().
+  // Asks all to end (SIGTERM), and kills them after the grace time, within wait(); output that waits then is dropped.
   void stop();
   // Signals that were passed on: SIGINT and SIGTERM. A second one starts the grace time.
   int interrupts() const { return interrupts_; }

@@ -124,10 +124,10 @@ print("all")
         self.assertEqual(done.returncode, 128 + 9)
         self.assertIn("launch: process 0 (work.sh) was killed by signal 9", done.stderr)
 
-    # Two of four are enough: the third failure stops the last.
+    # Two of four are enough; where three are needed, the second failure stops the rest.
     def test_goes_on_with_enough(self):
-        elastic = self.script('r=$TILEWRIGHT_LOCAL_RANK\n[ $r = 0 ] && { sleep 1; echo done; exit 0; }\n'
-                              '[ $r = 3 ] && { sleep 0.5; exit 0; }\nsleep 0.$r; exit 1$r\n')
+        elastic = self.script('r=$TILEWRIGHT_LOCAL_RANK\n[ $r = 0 ] && { sleep 2; echo done; exit 0; }\n'
+                              '[ $r = 3 ] && { sleep 0.5; exit 0; }\nsleep $((r - 1)); exit 1$r\n')
         done = launch("--nproc", "2:4", elastic)
         self.assertEqual(by_rank(done.stdout), {0: ["done"]})
         self.assertEqual(done.returncode, 11)

@@ -66,6 +66,9 @@ class Layering(unittest.TestCase):
         self.check("frontends/compiler/bad.cpp", "#include <CLI/CLI.hpp>", "allowed in frontends/cli")
         self.check("runtime/bad.cpp", "#include <boost/any.hpp>", "not in the tables")
         self.check("passes/bad.cpp", "#include <unistd.h>", "system headers are not allowed")
+        self.check("runtime/bad.cpp", "#include <netinet/tcp.h>", "allowed in runtime/distributed")
+        self.check("runtime/distributed/ok.cpp", '#include <netdb.h>\n#include "runtime/session.h"', "")
+        self.check("runtime/distributed/bad.cpp", "#include <CLI/CLI.hpp>", "allowed in frontends/cli")
 
     def test_number_of_llvm_files(self):
         files = {f"codegen/cpu/file{i}.cpp": "#include <llvm/IR/Module.h>\n" for i in range(18)}

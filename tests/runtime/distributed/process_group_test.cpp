@@ -169,10 +169,9 @@ TEST(ProcessGroup, SignalsArePassedOnOnce) {
     const std::string name = signal == SIGINT ? "INT" : "TERM";
     for (int rank = 0; rank < 2; ++rank)
       ASSERT_TRUE(group->start(
-          rank,
-          shell("n=0; trap 'n=$((n+1))' " + name +
-                "; sleep 100 & for i in 1 2 3 4 5 6 7 8; do sleep 0.1; done; exit $((40+n))")));
-    ASSERT_TRUE(group->start(2, shell("sleep 0.2; kill -" + name + " $PPID")));
+          rank, shell("n=0; trap 'n=$((n+1))' " + name +
+                      "; while [ $n = 0 ]; do sleep 0.05; done; sleep 0.3; exit $((40+n))")));
+    ASSERT_TRUE(group->start(2, shell("sleep 0.5; kill -" + name + " $PPID")));
     auto ends = wait_for_all(*group);
     testing::internal::GetCapturedStdout();
     EXPECT_EQ(group->interrupts(), 1);

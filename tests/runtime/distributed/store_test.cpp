@@ -2,6 +2,8 @@
 #include "runtime/distributed/store.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
@@ -10,9 +12,6 @@
 #include <set>
 #include <thread>
 #include <vector>
-
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/distributed/start_process.h"
 #include "runtime/distributed/store_server.h"
