@@ -227,6 +227,14 @@ class Flatten {
     }
     return {};
   }
+  Status add(const ir::StartInstruction& x, Instruction& out) {
+    out.op = Op::kStart;
+    out.buffers = {x.buffer};
+    out.target = static_cast<int32_t>(x.number);
+    out.index = x.begin;
+    out.limit = x.end;
+    return {};
+  }
   Status add(const ir::LoopInstruction& x, Instruction& out) {
     out.op = Op::kLoop;
     out.target = static_cast<int32_t>(v_.loops.size());

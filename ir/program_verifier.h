@@ -61,6 +61,10 @@ class ProgramVerifier {
   void known(const Expr& e, const State& state, const std::string& what);
   void sizes_known(int32_t b, const State& state);
   void lifetimes();
+  // verify_program_starts.cpp
+  void starts();
+  bool start_in_bounds(const StartInstruction& x);
+  void unused_behind(const StartInstruction& x, size_t instruction);
   void lives_at(const ProgramInstruction& x, int32_t main_instruction);
 
   const Program& p_;

@@ -193,6 +193,7 @@ Status ProgramVerifier::run() {
     place_.clear();
     order();
     lifetimes();
+    starts();
   }
   if (found_ == 0) return {};
   Error e = internal_error(

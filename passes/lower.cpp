@@ -221,6 +221,11 @@ std::span<const KernelPass> loop_passes() {
 
 std::span<const ProgramPass> program_passes() {
   static constexpr ProgramPass kPasses[] = {
+      // The caller may have what is complete before the run ends.
+      {"start_ranges", Change::kNothing,
+       [](ir::Program p, const LowerOptions& o) -> Result<ir::Program> {
+         return start_ranges(std::move(p), o.starts);
+       }},
       {"set_lifetimes", Change::kNothing,
        [](ir::Program p, const LowerOptions&) -> Result<ir::Program> {
          return set_lifetimes(std::move(p));

@@ -46,6 +46,8 @@ struct LowerOptions {
   int64_t free_fold_bytes = kFreeFoldBytes;  // see fold_constants
   std::function<void(size_t)> on_kernel;     // told how many kernels are lowered; by any thread
   FindSchedule find_schedule;  // asked before the rules choose; null, or nothing: they do
+  // Of results, started while the program runs; empty: none are.
+  std::vector<ResultRange> starts;
   // Asked where `decisions` is null; answers that a graph does not have are passed over, all of them.
   FindAnswers find_answers;
   // Of graph passes: answers that they follow, and what they decided. Null: all goes as usual.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "ir/program/program.h"
 #include "passes/build_loops.h"
@@ -28,6 +29,14 @@ struct LowerOptions;
 // the order of the kernels' numbers. The program is the same.
 Result<ir::Program> plan_program(const ir::Graph& graph, const LowerOptions& options,
                                  const LowerKernel& lower_kernel, int threads = 1);
+
+// Starts these ranges of results (ir::StartInstruction), each as early as may be, and numbers them in that order.
+// Errors: no output or updated input has the name.
+struct ResultRange {
+  std::string result;
+  int64_t begin = 0, end = 0;  // bytes
+};
+Result<ir::Program> start_ranges(ir::Program program, const std::vector<ResultRange>& ranges);
 
 // First and last use of every buffer, as instructions of the main block.
 ir::Program set_lifetimes(ir::Program program);

@@ -3,12 +3,11 @@
 #include "passes/update_in_place.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 
 #include "ir/loops/rewrite.h"
-#include "ir/program/buffer_uses.h"
+#include "ir/program/buffer_ranges.h"
 
 namespace tilewright::passes {
 
@@ -98,42 +97,14 @@ class UpdateInPlace {
              meet(stored(w.first, w.second), stored(instruction, k));
     });
   }
-  // Memory of a buffer, from one byte to another.
-  struct Range {
-    int32_t in;
-    int64_t begin, end;
-  };
-  Range whole(int32_t b) const { return {b, 0, std::numeric_limits<int64_t>::max()}; }
-  Range range(int32_t b) const {
-    const ProgramBuffer& buffer = p_.buffers[static_cast<size_t>(b)];
-    const auto elements = as_int(buffer.elements);
-    Range r = whole(b);
-    if (elements) r.end = *elements * byte_size(buffer.type.dtype);
-    for (int32_t v = b; p_.buffers[static_cast<size_t>(v)].alias_of >= 0; v = r.in) {
-      const ProgramBuffer& view = p_.buffers[static_cast<size_t>(v)];
-      r.begin += view.alias_offset;
-      if (elements) r.end += view.alias_offset;
-      r.in = view.alias_of;
-    }
-    return r;
-  }
-  static bool meet(const Range& a, const Range& b) {
-    return a.in == b.in && a.begin < b.end && b.begin < a.end;
-  }
-  // Uses of memory, those of blocks inside included.
-  bool touches(const ProgramInstruction& x, const Range& memory, bool to_write) const {
-    bool found = false;
-    uses_.of(x, [&](int32_t b, BufferUse use) {
-      found |= meet(range(b), memory) && (!to_write || use != BufferUse::kRead);
-    });
-    for (int32_t inner : inner_blocks(x))
-      for (const ProgramInstruction& i : p_.blocks[static_cast<size_t>(inner)])
-        found |= touches(i, memory, to_write);
-    return found;
+  BufferRange whole(int32_t b) const { return {.in = b}; }
+  BufferRange range(int32_t b) const { return range_of(p_, b); }
+  bool touches(const ProgramInstruction& x, const BufferRange& memory, bool to_write) const {
+    return ir::touches(p_, uses_, x, memory, to_write);
   }
   // Does nothing behind the call read what the input holds where its parameter k is to lie?
   bool is_last(size_t writer, size_t k, int32_t input) const {
-    Range written = range(std::get<CallInstruction>(p_.blocks[0][writer]).buffers[k]);
+    BufferRange written = range(std::get<CallInstruction>(p_.blocks[0][writer]).buffers[k]);
     written.in = input;
     for (size_t i = writer + 1; i < p_.blocks[0].size(); ++i)
       if (touches(p_.blocks[0][i], written, false)) return false;
@@ -142,13 +113,13 @@ class UpdateInPlace {
   // May the call store its parameter k over what it reads there?
   bool find_pair(size_t writer, size_t k, int32_t input) {
     const auto& call = std::get<CallInstruction>(main()[writer]);
-    Range written = range(call.buffers[k]);
+    BufferRange written = range(call.buffers[k]);
     written.in = input;
     std::vector<size_t> reads;
     for (size_t p = 0; p < call.buffers.size(); ++p)
       if (meet(range(call.buffers[p]), written)) reads.push_back(p);
     if (reads.empty()) return true;
-    const Range read = range(call.buffers[reads[0]]);
+    const BufferRange read = range(call.buffers[reads[0]]);
     const Kernel& kernel = kernel_of(call);
     if (reads.size() > 1 || read.begin != written.begin || read.end != written.end ||
         !updates_by_element(kernel, kernel.params[reads[0]], kernel.params[k]))

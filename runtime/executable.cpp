@@ -38,7 +38,7 @@ void fields(A& a, BufferDesc& b) {
 
 template <typename A>
 void fields(A& a, Instruction& i) {
-  a.enumeration(i.op, Op::kRequire);
+  a.enumeration(i.op, Op::kStart);
   a(i.target);
   a(i.buffers);
   a(i.scalars);

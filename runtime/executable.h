@@ -82,6 +82,8 @@ enum class Op : uint8_t {
                   // first
   kRequire,  // an error, `message` and the two extents, when scalars[0] is not scalars[1]; with
              // index 1, when it is larger; with 2, when they are not equal and neither is 1
+  kStart,    // bytes [index, limit) of buffers[0], an output or an updated input, have their values:
+             // Collectives::start with number `target`. In the main block alone
 };
 struct Instruction {
   // Which of the fields below count, and how, follows from the operation (see Op).
@@ -156,7 +158,7 @@ struct Variant {
 
 // Value of the symbol tilewright_abi of a compiled model; changes with kernel_abi.h, this header
 // or the serialised form.
-inline constexpr uint32_t kExecutableAbi = 9;
+inline constexpr uint32_t kExecutableAbi = 10;
 
 // A compiled model: all variants share one section of constants. Immutable once assembled; sessions
 // of it may run at the same time.

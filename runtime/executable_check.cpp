@@ -237,8 +237,21 @@ class VariantCheck {
         return i.scalars.size() == 2 && i.index >= 0 && i.index <= 2
                    ? Status()
                    : wrong("require takes two extents and a relation");
+      case Op::kStart: return check_start(i);
     }
     return wrong("unknown instruction " + std::to_string(int(i.op)));
+  }
+
+  // The main block has them, in the order of their numbers.
+  Status check_start(const Instruction& i) const {
+    if (i.buffers.size() != 1) return wrong("start takes one buffer");
+    const BufferDesc& b = buffer(i.buffers[0]);
+    const bool seen = b.kind == BufferKind::kOutput || (b.kind == BufferKind::kInput && b.updated);
+    const std::optional<int64_t> bytes = evaluate(b.bytes, {});
+    if (!seen || b.alias_of >= 0 || b.dynamic || !bytes || i.target < 0 || i.index < 0 ||
+        i.index > i.limit || i.limit > *bytes)
+      return wrong("start " + std::to_string(i.target) + " of buffer '" + b.name + "' is not one");
+    return {};
   }
 
   Status check_call(const Instruction& i) const {

@@ -38,7 +38,9 @@ void ProgramRunner::end() {
   for (auto& loop : scans_) loop.clear();
 }
 
-Status ProgramRunner::run(ThreadPool& pool, Profiler* profiler, const CallObserver& observer) {
+Status ProgramRunner::run(ThreadPool& pool, Profiler* profiler, const CallObserver& observer,
+                          Collectives* collectives) {
+  collectives_ = collectives;
   for (size_t b = 0; b < pointers_.size(); ++b) {
     auto* root = static_cast<uint8_t*>(root_data_[layout_->root[b]]);
     pointers_[b] = root ? root + layout_->offset[b] : nullptr;
@@ -90,8 +92,17 @@ Status ProgramRunner::step(const Instruction& instruction, CallPlan& call) {
     case Op::kFail: return invalid(instruction.message);
     case Op::kCheckIndices: return check_indices(instruction);
     case Op::kRequire: return check_extents(instruction, symbols_);
+    case Op::kStart: return start(instruction);
   }
   return internal_error("unknown instruction");
+}
+
+Status ProgramRunner::start(const Instruction& instruction) {
+  if (collectives_)
+    collectives_->start(instruction.target,
+                        static_cast<std::byte*>(pointers_[instruction.buffers[0]]) + instruction.index,
+                        instruction.limit - instruction.index);
+  return {};
 }
 
 // A kernel gets one pointer per buffer and one number per scalar, as kernel_abi.h says. Times are

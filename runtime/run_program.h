@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "runtime/collectives.h"
 #include "runtime/profiler.h"
 #include "runtime/session_plan.h"
 #include "runtime/thread_pool.h"
@@ -35,9 +36,10 @@ class ProgramRunner {
   void set_root(int32_t root, void* data) { root_data_[root] = data; }
 
   // Executes the main block. Errors are those of the program (kFail, kRequire, indices out of
-  // range) and of memory; the runner must be ended after them as well. `profiler` and `observer` may
-  // be null.
-  Status run(ThreadPool& pool, Profiler* profiler, const CallObserver& observer);
+  // range) and of memory; the runner must be ended after them as well. `profiler`, `observer` and
+  // `collectives` may be null.
+  Status run(ThreadPool& pool, Profiler* profiler, const CallObserver& observer,
+             Collectives* collectives);
   void end();  // lets go of dynamic memory
 
   // After a run.
@@ -53,6 +55,7 @@ class ProgramRunner {
   };
   Status run_block(int32_t block);
   Status step(const Instruction& instruction, CallPlan& call);
+  Status start(const Instruction& instruction);
   Status run_call(const Instruction& instruction, CallPlan& call);
   Status observe(const Instruction& instruction, const CallPlan& call, bool done);
   Status set_workspace(const CallPlan& call);
@@ -79,6 +82,7 @@ class ProgramRunner {
   Plan* plan_ = nullptr;
   Profiler* profiler_ = nullptr;
   const CallObserver* observer_ = nullptr;
+  Collectives* collectives_ = nullptr;
   uint8_t* arena_ = nullptr;
   struct KernelContext {
     TwKernelContext abi{};  // first: kernels see only this

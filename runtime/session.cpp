@@ -95,6 +95,7 @@ Session::Session(std::shared_ptr<const Executable> executable, SessionOptions op
       profiling_(options.profile),
       guard_(options.guard),
       observer_(std::move(options.observer)),
+      collectives_(options.collectives),
       seed_(options.seed ? options.seed : system_seed()),
       runner_(options.dynamic_limit) {
   for (const Variant& v : executable_->variants) layouts_.push_back(make_layout(v));
@@ -104,6 +105,11 @@ Session::Session(std::shared_ptr<const Executable> executable, SessionOptions op
 void Session::set_next_run(uint64_t run) {
   std::lock_guard lock(mutex_);
   runs_ = run;
+}
+
+void Session::set_collectives(Collectives* collectives) {
+  std::lock_guard lock(mutex_);
+  collectives_ = collectives;
 }
 
 void Session::set_threads(int threads) {
@@ -212,7 +218,7 @@ Status Session::run_planned(std::span<const Tensor> inputs, std::vector<Tensor>&
   run_key_ = key_of_run(seed_, runs_++);
   for (int32_t b : layout_->run_keys) runner_.set_root(b, run_key_.data());
   TW_RETURN_IF_ERROR(prepare_outputs(inputs, outputs));
-  TW_RETURN_IF_ERROR(runner_.run(*pool_, profiling_ ? &profiler_ : nullptr, observer_));
+  TW_RETURN_IF_ERROR(runner_.run(*pool_, profiling_ ? &profiler_ : nullptr, observer_, collectives_));
   // A tensor that may overlap an input is filled last: another output may still have to be copied
   // from that input.
   for (const bool isolated : {true, false})

@@ -26,6 +26,7 @@ struct SessionOptions {
   // For tests of kernels: temporaries lie at pages that may not be touched, each on its own pages.
   Guard guard = Guard::kNone;
   CallObserver observer;  // of every run, whose kernels are not profiled then; null: none
+  Collectives* collectives = nullptr;  // see set_collectives
 };
 
 // Sessions of one executable run concurrently; one session runs one call at a time, others wait.
@@ -55,6 +56,8 @@ class Session {
   bool met_not_finite() const { return runner_.met_not_finite(); }
   // The next run is the one of this number (0: the first), in what random numbers it has.
   void set_next_run(uint64_t run);
+  // Told of ranges of results that have their values, by runs from now on; null: nobody is. It must outlive them.
+  void set_collectives(Collectives* collectives);
   void set_threads(int threads);  // as SessionOptions::threads
   // Workers that runs use now, the calling thread included; fewer than asked for where the system
   // grants no more.
@@ -94,6 +97,7 @@ class Session {
   bool profiling_ = false;
   const Guard guard_;
   const CallObserver observer_;
+  Collectives* collectives_ = nullptr;
   const uint64_t seed_;
   uint64_t runs_ = 0;                      // that were begun
   std::array<uint32_t, 2> run_key_{0, 0};  // of the run under way

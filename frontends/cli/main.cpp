@@ -209,6 +209,10 @@ void add_train(CLI::App& app, Arguments& a) {
   c->add_option("--ranks", a.train.ranks,
                 "try a distributed job here: so many ranks, as threads of this process")
       ->check(CLI::Range(1, 64));
+  c->add_option("--bucket-bytes", a.train.bucket_bytes,
+                "of several ranks: gradients are summed in ranges of at least so many bytes; 0: by "
+                "their size")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   auto* resume = c->add_flag("--resume", a.train.resume,
                              "go on from the job's newest checkpoint, and end if there is none; "
                              "without this option, begin then");

@@ -203,6 +203,7 @@ Status run(const ModelOptions& options, const TrainArguments& a) {
   TW_ASSIGN(train::Job job, train::read_job(a.job));
   // The order of a file may have no more steps than the job: a measurement shuffles. It evaluates nothing.
   if (a.bench) job.data.order.clear(), job.evaluation = {};
+  job.distributed.bucket_bytes = a.bucket_bytes;
   distributed::JoinOptions join{.engine = job.distributed.engine};
   join.comm.deadline =
       std::chrono::milliseconds(static_cast<int64_t>(job.distributed.deadline * 1e3));

@@ -30,6 +30,7 @@ Result<std::vector<ir::ConstantRef>> run_constants(const ir::Graph& graph,
   host.cpu = "native";
   host.machine.clear();
   host.machine_text.clear();
+  host.starts.clear();
   host.progress = nullptr;
   host.database.clear();
   TW_ASSIGN(passes::LowerOptions lower, lower_options(host));
@@ -120,6 +121,7 @@ Result<passes::LowerOptions> lower_options(const CompileOptions& options) {
   lower.fuse = options.fuse;
   lower.schedule = options.schedule;
   lower.numerics = options.numerics;
+  lower.starts = options.starts;
   lower.threads = compile_threads(options);
   if (!options.database.empty()) {
     TW_ASSIGN(autotune::Database db, autotune::Database::open(options.database));

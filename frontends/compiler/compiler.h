@@ -41,6 +41,8 @@ struct CompileOptions {
   std::string database;
   // Kernels that it does not have get the answers of others like them (Database::find_like).
   bool guess = false;
+  // Ranges of results that the run starts before it ends (passes/plan_program.h); empty: none.
+  std::vector<passes::ResultRange> starts;
   // Where compiled kernels and models are kept and looked for; null: nowhere.
   cache::FileCache* cache = nullptr;
   // Called as kernels get ready: what is being done, how many are done, of how many (0: not known).

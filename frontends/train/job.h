@@ -73,6 +73,8 @@ struct DistributedJob {
   // Sums follow one tree over the parts of a step, so that they have the same bits on any number of ranks.
   bool exact = false;
   double deadline = 60;  // of each collective, seconds
+  // Gradients are summed over ranks in ranges of at least so many bytes; 0: by their size.
+  int64_t bucket_bytes = 0;
 };
 
 // Paths are relative to the job file's folder.

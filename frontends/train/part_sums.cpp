@@ -7,15 +7,65 @@ namespace tilewright::train {
 using distributed::Elements;
 using distributed::PartRange;
 using distributed::ReduceOp;
+using passes::ResultRange;
+
+namespace {
+
+constexpr int64_t kBytes = sizeof(float);
+// Enough ranges for most of the communication to find computing beside it; of each, enough that its bytes count for
+// more than the latency of a call.
+constexpr int64_t kMostRanges = 24, kLeastBytes = 1 << 20;
+
+}  // namespace
+
+std::vector<ResultRange> ranges_to_sum(const std::string& name, const Parameters& members,
+                                       int64_t least) {
+  if (least == 0) least = std::max(members.elements * kBytes / kMostRanges, kLeastBytes);
+  std::vector<ResultRange> ranges;
+  int64_t begin = 0;
+  for (size_t k = 0; k < members.members.size(); ++k) {
+    const bool is_last = k + 1 == members.members.size();
+    const int64_t end = kBytes * (is_last ? members.elements : members.members[k + 1].offset);
+    if (!is_last && end - begin < least) continue;
+    ranges.push_back({name, begin, end});
+    begin = end;
+  }
+  return ranges;
+}
+
+std::vector<ResultRange> starts_of(const Executable& executable) {
+  std::vector<ResultRange> starts;
+  const Variant& variant = executable.variants.at(0);
+  for (const Instruction& i : variant.blocks.at(0))
+    if (i.op == Op::kStart)
+      starts.push_back(
+          {variant.buffers[static_cast<size_t>(i.buffers[0])].name, i.index, i.limit});
+  return starts;
+}
+
+PartSums::PartSums(std::vector<SummedBuffer> sums, bool exact, distributed::Comm* comm,
+                   const std::vector<ResultRange>& starts)
+    : exact_(exact), comm_(comm), levels_(1) {
+  for (const SummedBuffer& b : sums) levels_[0].push_back(b.sum);
+  for (const ResultRange& r : starts) {
+    const auto buffer = std::ranges::find(sums, r.result, &SummedBuffer::name);
+    TW_CHECK(buffer != sums.end());
+    starts_.push_back({static_cast<size_t>(buffer - sums.begin()), r.begin / kBytes, r.end / kBytes,
+                       r.result + ", range " + std::to_string(starts_.size() + 1) + " of " +
+                           std::to_string(starts.size())});
+  }
+}
 
 void PartSums::begin_step(PartRange run, int parts) {
   run_ = run;
   parts_ = parts;
   next_ = run.begin;
   complete_.clear();
+  last_adds_.clear();
+  started_ = 0;
   // What a rank without parts adds to the sums of the others. Exact ones do not look at it.
   if (run.count() == 0 && !exact_)
-    for (size_t b = 0; b < levels_[0].size(); ++b) std::ranges::fill(values(0, b), 0.0f);
+    for (const Tensor& t : levels_[0]) std::fill_n(t.data_as<float>(), t.element_count(), 0.0f);
 }
 
 Result<std::vector<Tensor>> PartSums::begin_part() {
@@ -31,66 +81,75 @@ Result<std::vector<Tensor>> PartSums::begin_part() {
   return levels_[level];
 }
 
+Collectives* PartSums::collectives() {
+  if (!comm_ || next_ + 1 < run_.end) return nullptr;
+  complete_part(last_adds_);
+  return this;
+}
+
 void PartSums::end_part() {
+  if (comm_ && next_ == run_.end) return start_rest();
+  std::vector<Add> adds;
+  complete_part(adds);
+  for (const Add& a : adds)
+    for (size_t b = 0; b < levels_[a.into].size(); ++b)
+      distributed::combine(
+          ReduceOp::kSum,
+          {DType::kFloat32, values(a.into, b), levels_[a.into][b].element_count()},
+          values(a.from, b));
+}
+
+// A node of the tree is complete with its right child.
+void PartSums::complete_part(std::vector<Add>& adds) {
   const PartRange part{next_, next_ + 1};
   ++next_;
   if (!exact_) return;
   complete_.push_back(part);
-  // A node is complete with its right child.
   while (complete_.size() > 1) {
-    const PartRange left = complete_[complete_.size() - 2], right = complete_.back(),
-                    both{left.begin, right.end};
-    const auto whole = distributed::subtrees_of(both, parts_);
-    if (whole.size() != 1) return;
+    const PartRange both{complete_[complete_.size() - 2].begin, complete_.back().end};
+    if (distributed::subtrees_of(both, parts_).size() != 1) return;
     complete_.pop_back();
     complete_.back() = both;
-    add(complete_.size() - 1, complete_.size());
+    adds.push_back({complete_.size() - 1, complete_.size()});
   }
 }
 
-void PartSums::add(size_t into, size_t from) {
-  for (size_t b = 0; b < levels_[into].size(); ++b) {
-    const std::span<float> to = values(into, b);
-    distributed::combine(ReduceOp::kSum,
-                         {DType::kFloat32, to.data(), static_cast<int64_t>(to.size())},
-                         values(from, b).data());
-  }
+void PartSums::start(int32_t number, std::byte*, int64_t) {
+  start_sum(starts_.at(static_cast<size_t>(number)));
+  ++started_;
 }
 
-void PartSums::start(distributed::Comm* comm) {
-  if (!comm) return;
-  for (size_t b = 0; b < levels_[0].size(); ++b) start_sum(*comm, b);
+void PartSums::start_rest() {
+  if (!comm_) return;
+  for (; started_ < starts_.size(); ++started_) start_sum(starts_[started_]);
 }
 
-void PartSums::start_sum(distributed::Comm& comm, size_t buffer) {
-  const std::span<float> sum = values(0, buffer);
-  const std::string what = "buffer " + std::to_string(buffer + 1) + " of " +
-                           std::to_string(levels_[0].size()) + " of gradients";
-  const auto bytes = static_cast<int64_t>(sum.size_bytes());
+void PartSums::start_sum(const Start& s) {
+  const int64_t count = s.end - s.begin;
+  float* const sum = values(0, s.buffer) + s.begin;
   if (!exact_) {
-    const Elements elements{DType::kFloat32, sum.data(), static_cast<int64_t>(sum.size())};
-    return comm.start("all_reduce of " + what, bytes, [=](const distributed::Round& round) {
-      return distributed::all_reduce(round, ReduceOp::kSum, elements);
-    });
+    const Elements elements{DType::kFloat32, sum, count};
+    return comm_->start("all_reduce of " + s.name, count * kBytes,
+                        [=](const distributed::Round& round) {
+                          return distributed::all_reduce(round, ReduceOp::kSum, elements);
+                        });
   }
-  std::vector<const float*> subtrees;
-  for (size_t level = 0; level < complete_.size(); ++level)
-    subtrees.push_back(values(level, buffer).data());
-  comm.start("exact_sum of " + what, bytes, [=, parts = parts_](const distributed::Round& round) {
-    return distributed::exact_sum(round, subtrees, sum, parts);
-  });
+  std::vector<float*> levels;  // parts of the last one, too
+  for (size_t level = 0; level < levels_.size(); ++level)
+    levels.push_back(values(level, s.buffer) + s.begin);
+  const auto work = [=, adds = last_adds_, subtrees = complete_.size(),
+                     parts = parts_](const distributed::Round& round) {
+    for (const Add& a : adds)
+      distributed::combine(ReduceOp::kSum, {DType::kFloat32, levels[a.into], count}, levels[a.from]);
+    const std::vector<const float*> own(levels.begin(),
+                                        levels.begin() + static_cast<std::ptrdiff_t>(subtrees));
+    return distributed::exact_sum(round, own, {sum, static_cast<size_t>(count)}, parts);
+  };
+  comm_->start("exact_sum of " + s.name, count * kBytes, work);
 }
 
-std::span<float> PartSums::values(size_t level, size_t buffer) const {
-  const Tensor& t = levels_[level][buffer];
-  return {t.data_as<float>(), static_cast<size_t>(t.bytes()) / sizeof(float)};
-}
-
-int64_t PartSums::extra_bytes() const {
-  int64_t bytes = 0;
-  for (size_t level = 1; level < levels_.size(); ++level)
-    for (const Tensor& t : levels_[level]) bytes += t.bytes();
-  return bytes;
+float* PartSums::values(size_t level, size_t buffer) const {
+  return levels_[level][buffer].data_as<float>();
 }
 
 }  // namespace tilewright::train

@@ -1,45 +1,78 @@
-// What the parts of a step give, added up: on this rank, and over all ranks.
+// What the parts of a step give, added up: on this rank, and over all ranks while the last part still runs.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "frontends/train/parameters.h"
+#include "passes/plan_program.h"
+#include "runtime/collectives.h"
 #include "runtime/distributed/comm.h"
+#include "runtime/executable.h"
 #include "runtime/tensor.h"
 
 namespace tilewright::train {
 
-// Sums of several flat f32 buffers, each on its own. `exact`: by the tree of runtime/distributed/part_tree.h, where
-// each part is given a buffer of its own. Otherwise parts add to the sum themselves, one after the other.
-class PartSums {
+// One flat f32 buffer that each part gives: the name of the program's result, and where the sum ends up.
+struct SummedBuffer {
+  std::string name;
+  Tensor sum;
+};
+
+// Ranges of a flat buffer that are summed over all ranks on their own: about equally large, of whole members, and, but
+// for the last one, of at least `least` bytes each. least 0: as the size of the buffer makes sense.
+std::vector<passes::ResultRange> ranges_to_sum(const std::string& name, const Parameters& members,
+                                               int64_t least);
+
+// Sums of several buffers, each on its own. `exact`: by the tree of runtime/distributed/part_tree.h, where
+// each part is given buffers of its own. Otherwise parts add to the sums themselves, one after the other.
+class PartSums final : public Collectives {
  public:
-  // sums: where they end up. They are the buffers of the first part, too. Used as long as the object lives.
-  PartSums(std::vector<Tensor> sums, bool exact) : exact_(exact), levels_{std::move(sums)} {}
+  // sums: the buffers of the first part, too. comm null: there is one rank. starts: of the program of a part, in the
+  // order in which it starts ranges, all of them together all of the buffers.
+  PartSums(std::vector<SummedBuffer> sums, bool exact, distributed::Comm* comm,
+           const std::vector<passes::ResultRange>& starts);
 
   // A step of so many parts, of which this rank makes `run`, begins.
   void begin_step(distributed::PartRange run, int parts);
   // The buffers that the next part writes to. Errors: kLimit for memory.
   Result<std::vector<Tensor>> begin_part();
-  // They are written.
+  // Told of ranges by the part that was begun; null: it is not the last one.
+  Collectives* collectives();
+  // The part's buffers are written.
   void end_part();
-  // After the last part: starts the sums over all ranks; comm null: there is one. Buffers must stay until
+  // Starts what no part has started: all of a rank without parts, or the rest after a failure. Buffers must stay until
   // Comm::finish().
-  void start(distributed::Comm* comm);
+  void start_rest();
 
-  // Bytes of all buffers but the sums.
-  int64_t extra_bytes() const;
+  void start(int32_t number, std::byte* data, int64_t bytes) override;
 
  private:
-  std::span<float> values(size_t level, size_t buffer) const;
-  void add(size_t into, size_t from);
-  void start_sum(distributed::Comm& comm, size_t buffer);
+  struct Add {
+    size_t into, from;  // levels
+  };
+  struct Start {
+    size_t buffer;
+    int64_t begin, end;  // elements
+    std::string name;
+  };
+  float* values(size_t level, size_t buffer) const;
+  void complete_part(std::vector<Add>& adds);
+  void start_sum(const Start& start);
 
   const bool exact_;
+  distributed::Comm* const comm_;
+  std::vector<Start> starts_;  // by number
   // Buffers of subtrees whose sums are complete, in the order of parts; one set more where a part is being made.
   std::vector<std::vector<Tensor>> levels_;
   std::vector<distributed::PartRange> complete_;
   distributed::PartRange run_;
   int parts_ = 1, next_ = 0;
+  std::vector<Add> last_adds_;  // what the last part's end leaves to add, by range
+  size_t started_ = 0;
 };
+
+// The ranges that the executable starts, in order.
+std::vector<passes::ResultRange> starts_of(const Executable& executable);
 
 }  // namespace tilewright::train

@@ -42,10 +42,12 @@ Status Trainer::prepare(const CompileOptions& compile, int threads) {
   keep_unchanged_copies(*model);
   TW_ASSIGN(tensors_, step_tensors(*model, job_, trained_, states_));
   const int64_t since = now_nanoseconds();
-  TW_RETURN_IF_ERROR(add_program(std::move(step.graph), data_->columns().size(), compile, threads));
+  record_.resize(static_cast<size_t>(job_.parts()) + kFlags);
+  TW_RETURN_IF_ERROR(job_.is_cut() ? add_parts(std::move(step.graph), compile, threads)
+                                   : add_program(std::move(step.graph), data_->columns().size(),
+                                                 compile, threads));
   if (step.update) TW_RETURN_IF_ERROR(add_program(std::move(*step.update), 0, compile, threads));
   compile_seconds_ = static_cast<double>(now_nanoseconds() - since) * 1e-9;
-  add_sums();
   return job_.evaluation.data.file.empty() ? Status()
                                            : add_evaluator(*model, step.wanted, compile, threads);
 }
@@ -92,15 +94,25 @@ Status Trainer::add_evaluator(const OnnxModel& model, const Wanted& wanted,
   return {};
 }
 
-void Trainer::add_sums() {
-  record_.resize(static_cast<size_t>(job_.parts()) + kFlags);
-  if (!job_.is_cut()) return;
-  std::vector<Tensor> sums{tensor(kGradients)};
-  const bool averages = job_.averages_statistics() &&
-                        std::any_of(states_.begin(), states_.end(),
-                                    [](const State& s) { return s.name == kStatistics; });
-  if (averages) sums.push_back(tensor(kNewStatistics));
-  sums_.emplace(std::move(sums), job_.distributed.exact);
+// What parts give, for their sums; the ranges of these, where there are ranks.
+Status Trainer::add_parts(ir::Graph graph, const CompileOptions& compile, int threads) {
+  std::vector<SummedBuffer> sums{{kGradients, tensor(kGradients)}};
+  CompileOptions options = compile;
+  const auto add_ranges = [&](const char* name, const Parameters& members) {
+    const auto ranges = ranges_to_sum(name, members, job_.distributed.bucket_bytes);
+    if (ranks_.any()) options.starts.insert(options.starts.end(), ranges.begin(), ranges.end());
+  };
+  add_ranges(kGradients, trained_.parameters);
+  const bool has_statistics = std::ranges::any_of(
+      states_, [](const State& s) { return s.name == kStatistics; });
+  if (job_.averages_statistics() && has_statistics) {
+    sums.push_back({kNewStatistics, tensor(kNewStatistics)});
+    add_ranges(kNewStatistics, trained_.statistics);
+  }
+  TW_RETURN_IF_ERROR(add_program(std::move(graph), data_->columns().size(), options, threads));
+  sums_.emplace(std::move(sums), job_.distributed.exact, ranks_.comm(),
+                starts_of(programs_[0].session->executable()));
+  return {};
 }
 
 // What ranks must have in common, for the sums of their gradients to be of one model and one step.
@@ -142,6 +154,7 @@ Status Trainer::run_parts() {
     if (job_.distributed.exact)  // behind the loss
       std::copy(written.begin(), written.end(), programs_[0].outputs.begin() + 1);
     *tensor("part").data_as<int64_t>() = n - run.begin;
+    programs_[0].session->set_collectives(sums_->collectives());
     TW_RETURN_IF_ERROR(
         run_part(n, step_ * parts + (n + 1 < run.end ? n + 1 : parts + run.begin)));
     sums_->end_part();
@@ -154,7 +167,7 @@ Status Trainer::sum_up(const std::function<bool()>& stop, const Status& mine) {
   double* flags = &record_[static_cast<size_t>(job_.parts())];
   flags[kStop] = stop && stop();
   if (!ranks_.any()) return mine;
-  sums_->start(ranks_.comm());
+  sums_->start_rest();
   flags[kFailed] = !mine.ok();
   flags[kSuspect] = suspect_;
   TW_RETURN_IF_ERROR(ranks_.merge(record_, "the step's losses"));

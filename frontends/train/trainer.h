@@ -80,7 +80,7 @@ class Trainer {
   Status add_evaluator(const OnnxModel& model, const Wanted& wanted, const CompileOptions& compile,
                        int threads);
   Tensor tensor(const std::string& name) const { return tensors_.at(name); }
-  void add_sums();
+  Status add_parts(ir::Graph graph, const CompileOptions& compile, int threads);
   Status compare_ranks(const CompileOptions& compile) const;
   Status run_parts();
   Status run_part(int64_t part, int64_t next);

@@ -50,6 +50,7 @@ class ProgramParser {
   FailInstruction read(Of<FailInstruction>) { return {string("a message")}; }
   CheckIndicesInstruction read(Of<CheckIndicesInstruction>);
   RequireInstruction read(Of<RequireInstruction>);
+  StartInstruction read(Of<StartInstruction>);
 
   Cursor& c_;
   Names symbols_;
@@ -234,6 +235,16 @@ CheckIndicesInstruction ProgramParser::read(Of<CheckIndicesInstruction>) {
 RequireInstruction ProgramParser::read(Of<RequireInstruction>) {
   const Requirement r = parse_relation(c_, [&] { return extents(); });
   return {r.a, r.b, r.relation, string("what requires it")};
+}
+StartInstruction ProgramParser::read(Of<StartInstruction>) {
+  StartInstruction x{};
+  x.number = c_.integer("a number");
+  x.buffer = buffer();
+  c_.expect_word("from");
+  x.begin = c_.integer("the first byte");
+  c_.expect_word("to");
+  x.end = c_.integer("the last byte");
+  return x;
 }
 LoopInstruction ProgramParser::read(Of<LoopInstruction>) {
   LoopInstruction x;

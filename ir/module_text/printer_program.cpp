@@ -131,6 +131,10 @@ class ProgramPrinter {
   void print(const RequireInstruction& x) {
     out_ += " " + std::string(name(x.relation)) + exprs({x.a, x.b}) + " " + string(x.what);
   }
+  void print(const StartInstruction& x) {
+    out_ += " " + std::to_string(x.number) + " " + id(x.buffer) + " from " +
+            std::to_string(x.begin) + " to " + std::to_string(x.end);
+  }
   void print(const LoopInstruction& x) {
     auto named = [&](const char* word, int32_t b) {
       if (b >= 0) out_ += std::string(" ") + word + " " + id(b);

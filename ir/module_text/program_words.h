@@ -19,6 +19,7 @@ constexpr std::string_view word_of(Of<LoopInstruction>) { return "loop"; }
 constexpr std::string_view word_of(Of<FailInstruction>) { return "fail"; }
 constexpr std::string_view word_of(Of<CheckIndicesInstruction>) { return "check_indices"; }
 constexpr std::string_view word_of(Of<RequireInstruction>) { return "require"; }
+constexpr std::string_view word_of(Of<StartInstruction>) { return "start"; }
 
 // All kinds, for the parser to try; their words also begin the lines of buffers.
 inline constexpr StorageKind kStorageKinds[] = {StorageKind::kInput, StorageKind::kOutput,

@@ -21,6 +21,7 @@ void uses(const CheckIndicesInstruction& x, const Visit& f) {
   f(x.farthest, BufferUse::kRead);
 }
 void uses(const RequireInstruction&, const Visit&) {}
+void uses(const StartInstruction& x, const Visit& f) { f(x.buffer, BufferUse::kRead); }
 void uses(const IfInstruction& x, const Visit& f) { f(x.condition, BufferUse::kRead); }
 void uses(const LoopInstruction& x, const Visit& f) {
   for (int32_t b : {x.trip_count, x.initial_condition, x.body_condition})

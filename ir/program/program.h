@@ -89,6 +89,13 @@ struct RequireInstruction {  // ends the run with an error when the extents are 
   Relation relation = Relation::kEqual;
   std::string what;  // "mul 'y': extents n and m"
 };
+// Bytes [begin, end) of `buffer`, which the caller sees, have their values for this run: the session's Collectives
+// get them (runtime/collectives.h). Nothing may read or write them afterwards.
+struct StartInstruction {
+  int32_t buffer;
+  int64_t begin, end;
+  int64_t number;  // from 0 on, in the order of the main block
+};
 struct LoopInstruction {  // as runtime's LoopDesc
   // Buffers and the block of the body; -1: none.
   int32_t trip_count = -1, initial_condition = -1, iteration = -1, body = -1, body_condition = -1;
@@ -100,7 +107,7 @@ struct LoopInstruction {  // as runtime's LoopDesc
 using ProgramInstruction =
     std::variant<CallInstruction, DefineSymbolInstruction, AllocateInstruction, CopyInstruction,
                  IfInstruction, LoopInstruction, FailInstruction, CheckIndicesInstruction,
-                 RequireInstruction>;
+                 RequireInstruction, StartInstruction>;
 
 // What the profiler prints for a call, and what a call does at least: operations and bytes of
 // operands.
