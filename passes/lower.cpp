@@ -221,14 +221,14 @@ std::span<const KernelPass> loop_passes() {
 
 std::span<const ProgramPass> program_passes() {
   static constexpr ProgramPass kPasses[] = {
+      {"set_lifetimes", Change::kNothing,
+       [](ir::Program p, const LowerOptions&) -> Result<ir::Program> {
+         return set_lifetimes(std::move(p));
+       }},
       // The caller may have what is complete before the run ends.
       {"start_ranges", Change::kNothing,
        [](ir::Program p, const LowerOptions& o) -> Result<ir::Program> {
          return start_ranges(std::move(p), o.starts);
-       }},
-      {"set_lifetimes", Change::kNothing,
-       [](ir::Program p, const LowerOptions&) -> Result<ir::Program> {
-         return set_lifetimes(std::move(p));
        }},
   };
   return kPasses;

@@ -52,7 +52,7 @@ Result<Program> start_ranges(Program program, const std::vector<ResultRange>& ra
     if (i < main.size()) all.push_back(std::move(main[i]));
   }
   main = std::move(all);
-  return program;
+  return set_lifetimes(std::move(program));
 }
 
 }  // namespace tilewright::passes

@@ -181,7 +181,8 @@ TEST_F(Databases, LikeTasksAreFoundNearestFirst) {
     ASSERT_TRUE(db.append(r).ok());
   };
   const auto rows = [&](const std::string& task, const std::string& family) {
-    const Record* r = opened().find_like(task, family, kHere);
+    const Database db = opened();  // which the record is a part of
+    const Record* r = db.find_like(task, family, kHere);
     return r ? r->answers.at("conv.rows") : 0;
   };
   add("conv-1", "conv-f", "there", 1);
