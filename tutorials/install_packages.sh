@@ -13,7 +13,8 @@ python_packages=()
 case "${1:-}" in
   "") ;;
   --tests)
-    packages+=(libgtest-dev libgmock-dev python3-venv)
+    packages+=(libgtest-dev libgmock-dev python3-venv
+               libopenmpi-dev openmpi-bin libmpich-dev mpich libgloo-dev etcd-server)
     python_packages=(numpy onnx==1.23.2 onnxruntime==1.31.1) ;;
   --benchmarks)
     packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3-venv)
