@@ -25,8 +25,25 @@ double seconds_since(int64_t start) {
   return static_cast<double>(now_nanoseconds() - start) * 1e-9;
 }
 
+// A line for each rank: where it runs, and how ranks are connected.
+Status print_ranks(const train::Ranks& ranks) {
+  if (!ranks.any()) return {};
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  const std::string mine = std::string(host) + ", process " + std::to_string(getpid()) + ", " +
+                           std::to_string(available_cpus()) + " CPUs, " +
+                           ranks.comm()->describe();
+  TW_ASSIGN(const auto all, ranks.comm()->gather_texts(mine, "the table of ranks"));
+  for (size_t r = 0; ranks.is_first() && r < all.size(); ++r)
+    std::fprintf(stderr, "rank %zu: %s\n", r, all[r].c_str());
+  return {};
+}
+
 // The first steps warm caches and plans, and are not timed.
 Status bench(train::Trainer& trainer, const TrainArguments& a) {
+  if (trainer.ranks().any())
+    TW_RETURN_IF_ERROR(trainer.ranks().group()->connect(-1, nullptr));
+  TW_RETURN_IF_ERROR(print_ranks(trainer.ranks()));
   constexpr size_t kWarm = 3, kLeast = 5, kMost = 200000;
   std::vector<double> times;
   const bool is_first = trainer.ranks().is_first();
@@ -114,6 +131,12 @@ Status run_steps(train::Trainer& trainer, const train::Job& job, const TrainArgu
               : a.resume ? train::Start::kResume
                          : train::Start::kGoOn;
   how.stop = Interrupt::is_set;
+  how.connected = [&]() -> Status {
+    progress.clear();
+    if (trainer.ranks().any() && trainer.ranks().is_first() && !first)
+      std::printf("%s\n", trainer.summary().c_str());
+    return print_ranks(trainer.ranks());
+  };
   how.note = [&](const std::string& text) {
     progress.clear();
     std::cerr << "note: " << text << "\n";
@@ -148,34 +171,20 @@ Status run_steps(train::Trainer& trainer, const train::Job& job, const TrainArgu
   return {};
 }
 
-// A line for each rank: where it runs, and how ranks are connected.
-Status print_ranks(const train::Ranks& ranks) {
-  if (!ranks.any()) return {};
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  const std::string mine = std::string(host) + ", process " + std::to_string(getpid()) + ", " +
-                           std::to_string(available_cpus()) + " CPUs, " +
-                           ranks.comm()->describe();
-  TW_ASSIGN(const auto all, ranks.comm()->gather_texts(mine, "the table of ranks"));
-  for (size_t r = 0; ranks.is_first() && r < all.size(); ++r)
-    std::fprintf(stderr, "rank %zu: %s\n", r, all[r].c_str());
-  return {};
-}
-
 Status run_joined(const train::Job& job, const ModelOptions& options, const TrainArguments& a,
                   const train::Ranks& ranks) {
-  TW_RETURN_IF_ERROR(print_ranks(ranks));
   CompileOptions compile = compile_options(options);
   std::unique_ptr<train::Trainer> trainer;
   {
     Progress progress;
-    if (ranks.is_first()) compile.progress = progress.callback();
+    // Ranks that are not connected yet compile side by side.
+    if (!ranks.any() || (ranks.comm() && ranks.is_first())) compile.progress = progress.callback();
     TW_ASSIGN(trainer, train::Trainer::create(job, compile, options.threads, ranks));
   }
   if (ranks.is_first() && !trainer->note().empty())
     std::cerr << "note: " << trainer->note() << "\n";
   if (a.bench) return bench(*trainer, a);
-  if (ranks.is_first()) std::printf("%s\n", trainer->summary().c_str());
+  if (!ranks.any()) std::printf("%s\n", trainer->summary().c_str());
   return run_steps(*trainer, job, a);
 }
 
@@ -190,9 +199,9 @@ Status run_threads(const train::Job& job, const ModelOptions& options, const Tra
     threads.emplace_back([&, r] {
       distributed::CommOptions own = comm;
       own.record_file += std::to_string(r);
-      distributed::Comm ranks(world->connect(r), std::move(own));
+      const auto group = distributed::make_fixed_group(world->connect(r), std::move(own));
       ends[static_cast<size_t>(r)] =
-          catch_failures([&] { return run_joined(job, options, a, train::Ranks(&ranks)); });
+          catch_failures([&] { return run_joined(job, options, a, train::Ranks(group.get())); });
     });
   for (std::thread& t : threads) t.join();
   for (Status& end : ends) TW_RETURN_IF_ERROR(std::move(end));
@@ -210,8 +219,9 @@ Status run(const ModelOptions& options, const TrainArguments& a) {
   std::filesystem::path record = job.file;
   join.comm.record_file = record.replace_extension(".calls-of-rank-").string();
   if (a.ranks > 0) return run_threads(job, options, a, join.comm);
-  TW_ASSIGN(const distributed::Joined joined, distributed::join_ranks(join));
-  return run_joined(job, options, a, train::Ranks(joined.comm.get()));
+  join.note = [](const std::string& text) { std::cerr << "note: " << text << "\n"; };
+  TW_ASSIGN(const std::unique_ptr<distributed::Group> group, distributed::join_ranks(join));
+  return run_joined(job, options, a, train::Ranks(group.get()));
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ std::vector<std::string> names_in(const fs::path& folder) {
 
 }  // namespace
 
-Result<std::unique_ptr<CheckpointFolder>> CheckpointFolder::open(const fs::path& folder) {
+Result<std::unique_ptr<CheckpointFolder>> CheckpointFolder::open(const fs::path& folder,
+                                                                 bool shared) {
   std::error_code error;
   fs::create_directories(folder, error);
   const int lock = error ? -1 : ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -54,7 +55,7 @@ Result<std::unique_ptr<CheckpointFolder>> CheckpointFolder::open(const fs::path&
                     folder.string());
   std::unique_ptr<CheckpointFolder> opened(new CheckpointFolder(folder, lock));
   // A file system without locks is used without one.
-  if (::flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+  if (::flock(lock, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return invalid("another run writes its checkpoints there", folder.string());
   for (const std::string& name : names_in(folder))
     if (is_half_written(name)) fs::remove(folder / name, error);

@@ -17,8 +17,10 @@ namespace tilewright::train {
 class CheckpointFolder {
  public:
   // Makes the folder where there is none, and removes what a run that was ended left half written.
+  // shared: other processes of the same run may have it open, too: one that was rank 0 before, and is frozen.
   // Errors: kIo; kInvalid where another run uses it.
-  static Result<std::unique_ptr<CheckpointFolder>> open(const std::filesystem::path& folder);
+  static Result<std::unique_ptr<CheckpointFolder>> open(const std::filesystem::path& folder,
+                                                        bool shared = false);
   ~CheckpointFolder();  // waits for what is being written
   CheckpointFolder(const CheckpointFolder&) = delete;
   CheckpointFolder& operator=(const CheckpointFolder&) = delete;

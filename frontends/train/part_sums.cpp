@@ -43,9 +43,9 @@ std::vector<ResultRange> starts_of(const Executable& executable) {
   return starts;
 }
 
-PartSums::PartSums(std::vector<SummedBuffer> sums, bool exact, distributed::Comm* comm,
+PartSums::PartSums(std::vector<SummedBuffer> sums, bool exact,
                    const std::vector<ResultRange>& starts)
-    : exact_(exact), comm_(comm), levels_(1) {
+    : exact_(exact), levels_(1) {
   for (const SummedBuffer& b : sums) levels_[0].push_back(b.sum);
   for (const ResultRange& r : starts) {
     const auto buffer = std::ranges::find(sums, r.result, &SummedBuffer::name);
@@ -56,7 +56,8 @@ PartSums::PartSums(std::vector<SummedBuffer> sums, bool exact, distributed::Comm
   }
 }
 
-void PartSums::begin_step(PartRange run, int parts) {
+void PartSums::begin_step(PartRange run, int parts, distributed::Comm* comm) {
+  comm_ = comm;
   run_ = run;
   parts_ = parts;
   next_ = run.begin;

@@ -28,13 +28,13 @@ std::vector<passes::ResultRange> ranges_to_sum(const std::string& name, const Pa
 // each part is given buffers of its own. Otherwise parts add to the sums themselves, one after the other.
 class PartSums final : public Collectives {
  public:
-  // sums: the buffers of the first part, too. comm null: there is one rank. starts: of the program of a part, in the
-  // order in which it starts ranges, all of them together all of the buffers.
-  PartSums(std::vector<SummedBuffer> sums, bool exact, distributed::Comm* comm,
+  // sums: the buffers of the first part, too. starts: of the program of a part, in the order in which it starts ranges,
+  // all of them together all of the buffers.
+  PartSums(std::vector<SummedBuffer> sums, bool exact,
            const std::vector<passes::ResultRange>& starts);
 
-  // A step of so many parts, of which this rank makes `run`, begins.
-  void begin_step(distributed::PartRange run, int parts);
+  // A step of so many parts, of which this rank makes `run`, begins. comm null: there is one rank.
+  void begin_step(distributed::PartRange run, int parts, distributed::Comm* comm);
   // The buffers that the next part writes to. Errors: kLimit for memory.
   Result<std::vector<Tensor>> begin_part();
   // Told of ranges by the part that was begun; null: it is not the last one.
@@ -61,7 +61,7 @@ class PartSums final : public Collectives {
   void start_sum(const Start& start);
 
   const bool exact_;
-  distributed::Comm* const comm_;
+  distributed::Comm* comm_ = nullptr;  // of the step
   std::vector<Start> starts_;  // by number
   // Buffers of subtrees whose sums are complete, in the order of parts; one set more where a part is being made.
   std::vector<std::vector<Tensor>> levels_;

@@ -18,13 +18,13 @@ static std::string shown(const Json& value) {
 }
 
 Status Ranks::agree(const Status& mine, const std::string& of) const {
-  if (!comm_) return mine;
+  if (!comm()) return mine;
   double failed = mine.ok() ? 0 : 1;
-  TW_RETURN_IF_ERROR(comm_->all_reduce(distributed::ReduceOp::kSum,
+  TW_RETURN_IF_ERROR(comm()->all_reduce(distributed::ReduceOp::kSum,
                                        {DType::kFloat64, &failed, 1}, of));
   if (failed == 0) return {};
   TW_ASSIGN(const auto texts,
-            comm_->gather_texts(mine.ok() ? "" : mine.error().to_string(), of));
+            comm()->gather_texts(mine.ok() ? "" : mine.error().to_string(), of));
   // A rank's own error has its kind.
   if (!mine.ok()) return mine;
   for (size_t r = 0; r < texts.size(); ++r)
@@ -32,37 +32,32 @@ Status Ranks::agree(const Status& mine, const std::string& of) const {
   return internal_error("a rank failed without an error", of);
 }
 
+// Nobody waits for one that differs: it ends, and is missing where ranks connect.
 Status Ranks::compare(const std::map<std::string, std::string>& items) const {
-  if (!comm_) return {};
+  if (!group_) return {};
   const std::string mine = Json(items).dump(-1, ' ', true, Json::error_handler_t::replace);
-  TW_ASSIGN(const auto texts, comm_->gather_texts(mine, "what ranks must have in common"));
-  const Json first = Json::parse(texts[0], nullptr, false);
-  for (size_t r = 1; r < texts.size(); ++r) {
-    const Json other = Json::parse(texts[r], nullptr, false);
-    if (first == other) continue;
-    for (const auto& [key, value] : first.items())
-      if (const auto theirs = other.find(key); theirs == other.end() || *theirs != value)
-        return invalid("rank " + std::to_string(r) + " has " + key + " " +
-                       (theirs == other.end() ? "not at all" : shown(*theirs)) + ", rank 0 has " +
-                       shown(value));
-    return invalid("rank " + std::to_string(r) + " has more that must be equal than rank 0");
+  TW_ASSIGN(const std::string text,
+            group_->share("essentials", [&]() -> Result<std::string> { return mine; }));
+  const Json theirs = Json::parse(text, nullptr, false);
+  for (const auto& [key, value] : items) {
+    const auto there = theirs.find(key);
+    if (there == theirs.end() || *there != value)
+      return invalid("this rank has " + key + " " + shown(value) + ", others have " +
+                     (there == theirs.end() ? "none" : shown(*there)));
   }
+  if (theirs.size() != items.size())
+    return invalid("other ranks have more that must be equal than this one");
   return {};
 }
 
 Status Ranks::share_machine(CompileOptions& options) const {
-  if (!comm_) return {};
-  std::string text;
-  Status status;
-  if (is_first()) {
-    const auto lower = lower_options(options);
-    if (lower.ok())
-      text = std::to_string(options.schedule_threads) + " " + measure::to_json(lower->machine);
-    else
-      status = lower.error();
-  }
-  TW_RETURN_IF_ERROR(agree(status, "the machine to compile for"));
-  TW_ASSIGN(text, comm_->broadcast_text(text, 0, "the machine to compile for"));
+  if (!group_) return {};
+  TW_ASSIGN(const std::string text,
+            group_->share("the machine to compile for", [&]() -> Result<std::string> {
+              TW_ASSIGN(const passes::LowerOptions lower, lower_options(options));
+              return std::to_string(options.schedule_threads) + " " +
+                     measure::to_json(lower.machine);
+            }));
   const size_t space = std::min(text.find(' '), text.size());
   options.schedule_threads = std::atoi(text.substr(0, space).c_str());
   options.machine_text = text.substr(space);
@@ -70,8 +65,8 @@ Status Ranks::share_machine(CompileOptions& options) const {
 }
 
 Status Ranks::merge(std::span<double> values, const std::string& of) const {
-  if (!comm_) return {};
-  return comm_->all_reduce(
+  if (!comm()) return {};
+  return comm()->all_reduce(
       distributed::ReduceOp::kSum,
       {DType::kFloat64, values.data(), static_cast<int64_t>(values.size())}, of);
 }
@@ -80,10 +75,10 @@ Result<Job> for_ranks(Job job, const Ranks& ranks) {
   if (!ranks.any()) return job;
   job.has_ranks = true;
   if (job.accumulate > 0) return job;
-  job.accumulate = ranks.size();
+  job.accumulate = ranks.group()->most();
   if (job.batch % job.accumulate != 0)
     return invalid("batch is " + std::to_string(job.batch) + ", which the " +
-                       std::to_string(ranks.size()) +
+                       std::to_string(job.accumulate) +
                        " ranks do not divide into equal parts; `accumulate` may say how many parts "
                        "there are",
                    job.file.string());

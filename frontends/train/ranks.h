@@ -6,7 +6,7 @@
 
 #include "frontends/compiler/compiler.h"
 #include "frontends/train/job.h"
-#include "runtime/distributed/comm.h"
+#include "runtime/distributed/group.h"
 
 namespace tilewright::train {
 
@@ -14,26 +14,32 @@ namespace tilewright::train {
 class Ranks {
  public:
   // null: there is one process. It is the caller's.
-  explicit Ranks(distributed::Comm* comm = nullptr) : comm_(comm) {}
+  explicit Ranks(distributed::Group* group = nullptr) : group_(group) {}
 
-  bool any() const { return comm_ != nullptr; }
-  int rank() const { return comm_ ? comm_->rank() : 0; }
-  int size() const { return comm_ ? comm_->size() : 1; }
+  bool any() const { return group_ != nullptr; }
+  distributed::Group* group() const { return group_; }
+  // Once they are connected: where each process is, and how to talk to the others.
+  distributed::Comm* comm() const { return group_ ? group_->comm() : nullptr; }
+  int rank() const { return comm() ? comm()->rank() : 0; }
+  int size() const { return comm() ? comm()->size() : 1; }
   // Writes files and messages for all.
   bool is_first() const { return rank() == 0; }
-  distributed::Comm* comm() const { return comm_; }
+  // Was a call of theirs broken off, since ranks are lost, and may others go on?
+  bool can_regroup() const {
+    return group_ && group_->is_elastic() && comm() && comm()->has_failed();
+  }
 
   // Fails on all ranks if it failed on any: with the error of the first of these, and its rank.
   Status agree(const Status& mine, const std::string& of) const;
-  // Fails where ranks differ in what an item is: "rank 1 has seed 2, rank 0 has 1".
+  // Fails where processes differ in what an item is: "rank 1 has seed 2, rank 0 has 1". Before they are connected.
   Status compare(const std::map<std::string, std::string>& items) const;
-  // The machine and the number of threads that rank 0 compiles for, in the options of all.
+  // The machine and the number of threads that one of them compiles for, in the options of all. Likewise.
   Status share_machine(CompileOptions& options) const;
   // Of values that each rank gives for places of its own, and 0 for others: all of them.
   Status merge(std::span<double> values, const std::string& of) const;
 
  private:
-  distributed::Comm* comm_;
+  distributed::Group* group_;
 };
 
 // The job as its ranks run it: with a number of parts. Errors: parts of another size each.

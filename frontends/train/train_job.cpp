@@ -19,39 +19,80 @@ class Run {
   Run(Trainer& trainer, const Job& job, const TrainOptions& options)
       : trainer_(trainer), job_(job), options_(options) {}
 
+  // As long as ranks are lost and others go on, from where the furthest of these is.
   Result<TrainEnd> run() {
-    TW_RETURN_IF_ERROR(trainer_.ranks().agree(begin(), "the start of the run"));
-    TW_RETURN_IF_ERROR(trainer_.share_state());
-    const Status done = steps();
-    // Curves say why a run went wrong, too.
-    if (log_ && !job_.report.empty())
-      TW_RETURN_IF_ERROR(
-          autotune::report::write_whole(job_.report, curves_page(job_, log_->lines())));
-    if (!done.ok()) return done.error();
-    end_.steps = trainer_.steps_done();
-    TW_RETURN_IF_ERROR(trainer_.ranks().agree(write_last(), "the end of the run"));
-    return end_;
+    for (;;) {
+      const Status done = run_together();
+      if (done.ok()) return end_;
+      if (!trainer_.ranks().can_regroup()) return done.error();
+      if (options_.note) options_.note(done.error().to_string());
+    }
   }
 
  private:
+  // Connects the ranks, and goes on until the end or until there are others.
+  Status run_together() {
+    for (bool ends = false; !ends;) {
+      TW_RETURN_IF_ERROR(connect());
+      const Status done = steps();
+      // Curves say why a run went wrong, too.
+      if (log_ && writes() && !job_.report.empty())
+        TW_RETURN_IF_ERROR(
+            autotune::report::write_whole(job_.report, curves_page(job_, log_->lines())));
+      TW_RETURN_IF_ERROR(done);
+      ends = end_.stopped || trainer_.steps_done() >= job_.steps;
+    }
+    end_.steps = trainer_.steps_done();
+    return trainer_.ranks().agree(write_last(), "the end of the run");
+  }
   Status steps() {
-    end_.first = trainer_.steps_done();
-    while (trainer_.steps_done() < job_.steps && !end_.stopped) TW_RETURN_IF_ERROR(step());
+    regroup_ = false;
+    while (trainer_.steps_done() < job_.steps && !end_.stopped && !regroup_)
+      TW_RETURN_IF_ERROR(step());
     return {};
   }
-  // Rank 0 reads and writes for all.
-  bool writes() const { return trainer_.ranks().is_first(); }
+  // Rank 0 reads and writes for all; not, where it was frozen and others may have gone on without it.
+  bool writes() const {
+    const Ranks& ranks = trainer_.ranks();
+    return ranks.is_first() && (!ranks.any() || ranks.group()->is_current());
+  }
+
+  // With ranks, all of them have the state of the one that has done the most steps, which is rank 0. What the rank 0
+  // before it did not get written any more, it writes.
+  Status connect() {
+    const Ranks& ranks = trainer_.ranks();
+    if (ranks.any())
+      TW_RETURN_IF_ERROR(ranks.group()->connect(began_ ? trainer_.steps_done() : -1, options_.stop));
+    if (!ranks.is_first()) log_.reset(), folder_.reset();
+    if (options_.connected) TW_RETURN_IF_ERROR(options_.connected());
+    const Status begun = !ranks.is_first() ? Status() : began_ ? take_over() : begin();
+    TW_RETURN_IF_ERROR(ranks.agree(begun, "the start of the run"));
+    TW_RETURN_IF_ERROR(trainer_.share_state());
+    if (!began_) end_.first = trainer_.steps_done();
+    began_ = true;
+    return {};
+  }
+  Status take_over() {
+    if (log_) return {};
+    if (!last_) return begin();
+    if (!job_.checkpoint.folder.empty()) {
+      TW_ASSIGN(essentials_, essentials_of(job_, trainer_.model_hash()));
+      TW_ASSIGN(folder_, CheckpointFolder::open(job_.checkpoint.folder, true));
+      saved_ = folder_->steps().empty() ? 0 : folder_->steps().front();
+    }
+    TW_ASSIGN(log_, StepLog::open(job_.log, last_->step, !job_.report.empty()));
+    return keep(*last_, {});
+  }
 
   // State and log as they were where the run goes on.
   Status begin() {
-    if (!writes()) return {};
     if (!job_.report.empty()) TW_RETURN_IF_ERROR(autotune::report::check_writable(job_.report));
     if (job_.checkpoint.folder.empty()) {
       if (options_.start != Start::kGoOn)
         return invalid("has no table [checkpoint]", job_.file.string());
     } else {
       TW_ASSIGN(essentials_, essentials_of(job_, trainer_.model_hash()));
-      TW_ASSIGN(folder_, CheckpointFolder::open(job_.checkpoint.folder));
+      TW_ASSIGN(folder_, CheckpointFolder::open(job_.checkpoint.folder, is_elastic()));
       if (options_.start == Start::kFresh)
         TW_RETURN_IF_ERROR(folder_->remove_all());
       else
@@ -92,6 +133,8 @@ class Run {
         static_cast<double>(job_.batch) * 1e9 / static_cast<double>(now_nanoseconds() - since);
     const Status finite = check_finite(line);
     if (finite.ok()) TW_RETURN_IF_ERROR(evaluate(line));
+    regroup_ = end.regroup;
+    last_ = line;
     kept_ = writes() ? keep(line, finite) : Status();
     // Of several ranks, the others hear of it with the next step, or at the end.
     if (!trainer_.ranks().any()) TW_RETURN_IF_ERROR(kept_);
@@ -99,6 +142,9 @@ class Run {
     const bool stop = trainer_.ranks().any() ? end.stop : options_.stop && options_.stop();
     end_.stopped = stop && trainer_.steps_done() < job_.steps;
     return {};
+  }
+  bool is_elastic() const {
+    return trainer_.ranks().any() && trainer_.ranks().group()->is_elastic();
   }
   // What the step leaves in files.
   Status keep(const LogLine& line, const Status& finite) {
@@ -158,6 +204,9 @@ class Run {
   std::unique_ptr<CheckpointFolder> folder_;  // goes first: its thread writes the log out
   int64_t saved_ = 0;                         // the step of the last checkpoint
   Status kept_;                               // an error that the other ranks do not know of
+  bool began_ = false;                        // this process has the state of the run
+  bool regroup_ = false;                      // ranks are to be connected anew
+  std::optional<LogLine> last_;               // of the last step
 };
 
 }  // namespace

@@ -14,6 +14,8 @@ namespace tilewright::train {
 enum class Start { kGoOn, kResume, kFresh };
 struct TrainOptions {
   Start start = Start::kGoOn;
+  // Whenever the ranks were connected, on all of them.
+  std::function<Status()> connected;
   // After each step; `stop` true: it is the last one, and its checkpoint is written.
   std::function<void(const LogLine&)> progress;
   std::function<bool()> stop;

@@ -13,7 +13,7 @@
 namespace tilewright::train {
 
 // Places in Trainer::record_, behind the losses.
-enum Flag { kStop, kFailed, kSuspect, kFlags };
+enum Flag { kStop, kFailed, kSuspect, kRegroup, kFlags };
 
 Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const CompileOptions& compile,
                                                  int threads, Ranks ranks) {
@@ -22,7 +22,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const CompileOp
   CompileOptions options = compile;
   TW_RETURN_IF_ERROR(ranks.share_machine(options));
   TW_RETURN_IF_ERROR(ranks.agree(trainer->prepare(options, threads), "the start"));
-  TW_RETURN_IF_ERROR(trainer->compare_ranks(options));
+  TW_RETURN_IF_ERROR(ranks.agree(trainer->compare_ranks(options), "what ranks have in common"));
   return trainer;
 }
 
@@ -110,7 +110,7 @@ Status Trainer::add_parts(ir::Graph graph, const CompileOptions& compile, int th
     add_ranges(kNewStatistics, trained_.statistics);
   }
   TW_RETURN_IF_ERROR(add_program(std::move(graph), data_->columns().size(), options, threads));
-  sums_.emplace(std::move(sums), job_.distributed.exact, ranks_.comm(),
+  sums_.emplace(std::move(sums), job_.distributed.exact,
                 starts_of(programs_[0].session->executable()));
   return {};
 }
@@ -148,7 +148,7 @@ Status Trainer::run_parts() {
   const int64_t parts = job_.parts();
   const distributed::PartRange run =
       distributed::parts_of_rank(ranks_.rank(), ranks_.size(), static_cast<int>(parts));
-  sums_->begin_step(run, static_cast<int>(parts));
+  sums_->begin_step(run, static_cast<int>(parts), ranks_.comm());
   for (int64_t n = run.begin; n < run.end; ++n) {
     TW_ASSIGN(const std::vector<Tensor> written, sums_->begin_part());
     if (job_.distributed.exact)  // behind the loss
@@ -170,6 +170,7 @@ Status Trainer::sum_up(const std::function<bool()>& stop, const Status& mine) {
   sums_->start_rest();
   flags[kFailed] = !mine.ok();
   flags[kSuspect] = suspect_;
+  flags[kRegroup] = ranks_.group()->has_newcomers();
   TW_RETURN_IF_ERROR(ranks_.merge(record_, "the step's losses"));
   suspect_ = flags[kSuspect] > 0;
   return flags[kFailed] > 0 ? ranks_.agree(mine, "the step") : Status();
@@ -190,7 +191,7 @@ Result<StepEnd> Trainer::step(const std::function<bool()>& stop, const Status& f
   ++step_;
   const auto losses = record_.begin(), end = losses + job_.parts();
   return StepEnd{std::accumulate(losses, end, 0.0) / static_cast<double>(job_.parts()),
-                 end[kStop] > 0};
+                 end[kStop] > 0, end[kRegroup] > 0};
 }
 
 Status Trainer::share_state() {

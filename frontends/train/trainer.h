@@ -24,7 +24,8 @@ namespace tilewright::train {
 
 struct StepEnd {
   double loss = 0;    // before the update
-  bool stop = false;  // a rank should end
+  bool stop = false;      // a rank should end
+  bool regroup = false;   // processes wait to be ranks
 };
 
 class Trainer {

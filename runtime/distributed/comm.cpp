@@ -162,6 +162,10 @@ void Comm::write_record() const {
   std::fclose(file);
 }
 
+bool Comm::has_failed() const {
+  std::lock_guard lock(mutex_);
+  return failure_.has_value();
+}
 std::vector<int> Comm::missing() const {
   std::lock_guard lock(mutex_);
   return missing_;

@@ -62,6 +62,7 @@ class Comm {
   // The root's text, for all; `text` of the others counts for nothing.
   Result<std::string> broadcast_text(const std::string& text, int root, const std::string& of);
 
+  bool has_failed() const;
   // Ranks that were silent when a call failed; empty before.
   std::vector<int> missing() const;
 

@@ -11,7 +11,7 @@ namespace tilewright::distributed {
 
 namespace {
 
-constexpr std::chrono::seconds kLongestStart{60};
+constexpr std::chrono::seconds kLongestStart{60}, kStoreCall{2};
 constexpr int kMostRanks = 1 << 20;
 
 std::string variable(const char* name) {
@@ -57,17 +57,6 @@ void take_share_of_cpus() {
   sched_setaffinity(0, sizeof share, &share);
 }
 
-// The first rank that nobody has taken yet.
-Result<int> take_rank(Store& store, const std::string& prefix, int size) {
-  for (int r = 0; r < size; ++r) {
-    TW_ASSIGN(const bool taken, store.compare_and_set(prefix + "rank/" + std::to_string(r),
-                                                      std::nullopt, std::to_string(getpid())));
-    if (taken) return r;
-  }
-  return invalid("all " + std::to_string(size) + " ranks of the job are taken",
-                 variable("TILEWRIGHT_STORE"));
-}
-
 }  // namespace
 
 std::string engine_of_launcher() {
@@ -78,34 +67,34 @@ std::string engine_of_launcher() {
   return "";
 }
 
-Result<Joined> join_ranks(const JoinOptions& options) {
+Result<std::unique_ptr<Group>> join_ranks(const JoinOptions& options) {
   const std::string started = engine_of_launcher();
-  Joined joined;
-  if (started.empty() && options.engine.empty()) return joined;
+  if (started.empty() && options.engine.empty()) return std::unique_ptr<Group>();
   if (started.empty())
-    return invalid("distributed.engine is " + options.engine + ", but no launcher started this "
-                   "process; see mpirun, srun or tilewright launch");
+    return invalid("distributed.engine is " + options.engine +
+                   ", but no launcher started this process; see mpirun, srun or tilewright launch");
   if (!options.engine.empty() && options.engine != started)
-    return invalid("distributed.engine is " + options.engine + ", but the launcher of this process "
-                   "connects ranks by " + started);
+    return invalid("distributed.engine is " + options.engine +
+                   ", but the launcher of this process connects ranks by " + started);
   take_share_of_cpus();
   TW_ASSIGN(const Engine* engine, open_engine(started));
-  ConnectOptions connect{.interface = options.interface, .deadline = Clock::now() + kLongestStart};
-  if (started == "gloo") {
-    const int size = number("TILEWRIGHT_MOST", 1);
-    const std::string job = variable("TILEWRIGHT_JOB");
-    if (size < 0) return invalid("TILEWRIGHT_MOST says no number of ranks");
-    TW_ASSIGN(joined.store, connect_store(variable("TILEWRIGHT_STORE")));
-    connect.prefix = "tilewright/" + job + "/";
-    connect.store = joined.store.get();
-    connect.size = size;
-    TW_ASSIGN(connect.rank, take_rank(*joined.store, connect.prefix, size));
+  if (started != "gloo") {
+    TW_ASSIGN(std::unique_ptr<Transport> transport,
+              engine->connect({.deadline = Clock::now() + kLongestStart}));
+    CommOptions comm = options.comm;
+    if (!comm.record_file.empty()) comm.record_file += std::to_string(transport->rank());
+    return make_fixed_group(std::move(transport), std::move(comm));
   }
-  TW_ASSIGN(std::unique_ptr<Transport> transport, engine->connect(connect));
-  CommOptions comm = options.comm;
-  if (!comm.record_file.empty()) comm.record_file += std::to_string(transport->rank());
-  joined.comm = std::make_unique<Comm>(std::move(transport), std::move(comm));
-  return joined;
+  ElasticOptions elastic{.least = number("TILEWRIGHT_LEAST", 1),
+                         .most = number("TILEWRIGHT_MOST", 1),
+                         .prefix = "tilewright/" + variable("TILEWRIGHT_JOB") + "/",
+                         .interface = options.interface,
+                         .comm = options.comm,
+                         .note = options.note};
+  if (elastic.most < 1) return invalid("TILEWRIGHT_MOST says no number of ranks");
+  elastic.least = std::clamp(elastic.least, 1, elastic.most);
+  TW_ASSIGN(std::unique_ptr<Store> store, connect_store(variable("TILEWRIGHT_STORE"), kStoreCall));
+  return make_elastic_group(std::move(store), *engine, std::move(elastic));
 }
 
 }  // namespace tilewright::distributed

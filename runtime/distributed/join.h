@@ -4,8 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/distributed/comm.h"
-#include "runtime/distributed/store.h"
+#include "runtime/distributed/group.h"
 
 namespace tilewright::distributed {
 
@@ -13,19 +12,15 @@ struct JoinOptions {
   std::string engine;     // empty: that of the launcher
   std::string interface;  // ConnectOptions
   CommOptions comm;       // `record_file` is followed by the rank
+  std::function<void(const std::string&)> note;  // as ElasticOptions has it
 };
-struct Joined {
-  std::unique_ptr<Store> store;
-  std::unique_ptr<Comm> comm;  // null: no launcher started this process, which is the only one
-};
-
 // The name of the engine that the launcher of this process connects ranks by: mpirun and srun (openmpi, mpich),
 // tilewright launch (gloo). Empty: there is no launcher.
 std::string engine_of_launcher();
 
-// Connects to the other ranks, and keeps to this rank's share of the machine's CPUs where the launcher left all of
-// them to each of its ranks. Errors: an engine that the launcher has not started, or that cannot be opened; ranks
-// that do not come.
-Result<Joined> join_ranks(const JoinOptions& options);
+// The group that the launcher put this process in; null: there is no launcher, and it is the only process. Keeps to
+// this rank's share of the machine's CPUs where the launcher left all of them to each of its ranks. Errors: an engine
+// that the launcher has not started, or that cannot be opened; of MPI, ranks that do not come.
+Result<std::unique_ptr<Group>> join_ranks(const JoinOptions& options);
 
 }  // namespace tilewright::distributed
