@@ -197,6 +197,15 @@ void add_tune(CLI::App& app, Arguments& a) {
             "  tilewright tune --train job.toml --db tuned.jsonl && tilewright train job.toml --db "
             "tuned.jsonl");
 }
+void add_ranks(CLI::App* c, Arguments& a) {
+  c->add_option("--ranks", a.train.ranks,
+                "try a distributed job here: so many ranks, as threads of this process")
+      ->check(CLI::Range(1, 64));
+  c->add_option("--bucket-bytes", a.train.bucket_bytes,
+                "of several ranks: gradients are summed in ranges of at least so many bytes; 0: by "
+                "their size")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+}
 void add_train(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("train", "train an ONNX model, as a job file says");
   c->add_option("JOB", a.train.job, "a job file (TOML): model, data, loss, optimiser, outputs")
@@ -206,13 +215,7 @@ void add_train(CLI::App& app, Arguments& a) {
   c->add_option("--threads", a.model.threads, "threads to run with; 0: one per available CPU")
       ->check(CLI::Range(0, 1024));
   add_numerics(c, a.model);
-  c->add_option("--ranks", a.train.ranks,
-                "try a distributed job here: so many ranks, as threads of this process")
-      ->check(CLI::Range(1, 64));
-  c->add_option("--bucket-bytes", a.train.bucket_bytes,
-                "of several ranks: gradients are summed in ranges of at least so many bytes; 0: by "
-                "their size")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  add_ranks(c, a);
   auto* resume = c->add_flag("--resume", a.train.resume,
                              "go on from the job's newest checkpoint, and end if there is none; "
                              "without this option, begin then");

@@ -30,7 +30,8 @@ struct TrainEnd {
   std::filesystem::path checkpoint;  // of the end; empty: the job wants none
 };
 
-// Of several ranks, all call this; rank 0 reads and writes files and tells of steps. Runs the job's steps and writes what it wants written. A run that goes on ends with the same log
+// Of several ranks, all call this; rank 0 reads and writes files and tells of steps.
+// Runs the job's steps and writes what it wants written. A run that goes on ends with the same log
 // (but for times), checkpoints and model as one that was never interrupted. Errors: a checkpoint of
 // another job or of more steps than this one has, a file that cannot be written, a loss, a gradient or a state that is
 // not finite: nothing of its step is kept but its line of the log.

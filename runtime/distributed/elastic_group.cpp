@@ -25,13 +25,20 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kPoll{20}, kSettle{300}, kConnect{3000}, kRemind{10000};
 
-std::string new_id() {
-  std::random_device random;
+std::string this_host() {
   char host[64] = "";
   gethostname(host, sizeof host - 1);
-  char text[128];
-  std::snprintf(text, sizeof text, "%s-%d-%08x", host, getpid(), random());
-  return text;
+  return host;
+}
+std::string new_id() {
+  std::random_device random;
+  char text[64];
+  std::snprintf(text, sizeof text, "-%d-%08x", getpid(), random());
+  return this_host() + text;
+}
+// Addresses at which no other host can be reached.
+bool is_loopback(const std::string& address) {
+  return address.empty() || address.starts_with("127.") || address == "::1";
 }
 
 struct Epoch {
@@ -99,6 +106,7 @@ class ElasticGroup final : public Group {
       if (stop && stop()) return io_error("stopped while it waited for other ranks");
       const Result<bool> done = try_connect(seen);
       if (done.ok() && *done) return {};
+      if (!done.ok() && done.error().kind == ErrorKind::kUnsupported) return done.error();
       if (Clock::now() >= remind) {
         remind = Clock::now() + kRemind;
         options_.note(done.ok() ? waiting_text() : done.error().to_string());
@@ -179,11 +187,16 @@ class ElasticGroup final : public Group {
   }
 
   Result<bool> connect_mesh(const Epoch& epoch, int rank) {
+    const auto elsewhere = std::ranges::find_if(
+        epoch.members, [&](const auto& m) { return !m.starts_with(this_host() + "-"); });
+    if (is_loopback(options_.address) && elsewhere != epoch.members.end())
+      return unsupported("this host reaches the store at " + options_.address +
+                         ", where others cannot reach it; give --store an address of the network");
     ConnectOptions connect{.rank = rank,
                            .size = static_cast<int>(epoch.members.size()),
                            .store = store_.get(),
                            .prefix = key("mesh/") + std::to_string(epoch.number) + "/",
-                           .interface = options_.interface,
+                           .address = options_.address,
                            .deadline = Clock::now() + kConnect};
     auto transport = engine_.connect(connect);
     if (!transport.ok()) return false;  // somebody is lost: the next epoch is without it

@@ -10,6 +10,7 @@
 #include "runtime/distributed/http_client.h"
 #include "runtime/distributed/json_text.h"
 #include "runtime/distributed/store.h"
+#include "runtime/distributed/tcp_socket.h"
 
 namespace tilewright::distributed {
 
@@ -218,8 +219,8 @@ Status EtcdStore::revoke_lease(int64_t lease) {
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> connect_store(const std::string& address,
-                                             std::chrono::milliseconds limit) {
+// Host, without brackets, and port.
+static Result<std::pair<std::string, int>> parse_address(const std::string& address) {
   constexpr std::string_view kScheme = "etcd://";
   const Error error = invalid("the store's address is '" + address +
                               "', expected etcd://HOST:PORT, an IPv6 address in brackets");
@@ -240,7 +241,21 @@ Result<std::unique_ptr<Store>> connect_store(const std::string& address,
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
   const std::string letters = std::string(kLetters) + (brackets ? ":%" : "");
   if (host.empty() || host.find_first_not_of(letters) != std::string::npos) return error;
-  return std::unique_ptr<Store>(std::make_unique<EtcdStore>(host, port, limit));
+  return std::pair(host, port);
+}
+
+Result<std::unique_ptr<Store>> connect_store(const std::string& address,
+                                             std::chrono::milliseconds limit) {
+  TW_ASSIGN(const auto place, parse_address(address));
+  return std::unique_ptr<Store>(std::make_unique<EtcdStore>(place.first, place.second, limit));
+}
+
+Result<std::string> address_towards(const std::string& store, Deadline deadline) {
+  TW_ASSIGN(const auto place, parse_address(store));
+  const auto socket = connect_to(place.first, place.second, deadline);
+  if (!socket.ok())
+    return io_error("the store cannot be reached: " + socket.error().message, store);
+  return address_of(*socket);
 }
 
 }  // namespace tilewright::distributed

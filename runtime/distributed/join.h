@@ -10,7 +10,6 @@ namespace tilewright::distributed {
 
 struct JoinOptions {
   std::string engine;     // empty: that of the launcher
-  std::string interface;  // ConnectOptions
   CommOptions comm;       // `record_file` is followed by the rank
   std::function<void(const std::string&)> note;  // as ElasticOptions has it
 };

@@ -47,6 +47,10 @@ class Store {
 Result<std::unique_ptr<Store>> connect_store(
     const std::string& address, std::chrono::milliseconds limit = std::chrono::seconds(5));
 
+// The address of this host that the store is reached from, so that others may reach it there. Errors: as connect_store;
+// kIo, the store does not answer by the deadline.
+Result<std::string> address_towards(const std::string& store, Deadline deadline);
+
 // Polls until the key is there. Errors: kIo, which names the key, at the deadline; those of the store.
 Result<std::string> wait_for_key(Store& store, const std::string& key, Deadline deadline);
 

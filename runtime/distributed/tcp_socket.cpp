@@ -174,6 +174,17 @@ Result<int> port_of(const Descriptor& socket) {
   return static_cast<int>(ntohs(in.sin_port));
 }
 
+Result<std::string> address_of(const Descriptor& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  char text[NI_MAXHOST] = "";
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, text, sizeof text, nullptr, 0,
+                    NI_NUMERICHOST) != 0)
+    return io_error("a socket has no address: " + system_error_text(errno));
+  return std::string(text);
+}
+
 Status send_all(const Descriptor& socket, std::string_view bytes, Deadline deadline) {
   while (!bytes.empty()) {
     TW_RETURN_IF_ERROR(wait_until_ready(socket, POLLOUT, deadline));

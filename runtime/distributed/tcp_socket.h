@@ -29,6 +29,9 @@ Result<Descriptor> listen_on(const std::string& address, int port);
 // The port that a socket is bound to. Errors: kIo.
 Result<int> port_of(const Descriptor& socket);
 
+// The address, in digits, of this host's end of a socket. Errors: kIo.
+Result<std::string> address_of(const Descriptor& socket);
+
 // Sends all bytes. Errors: kIo at the deadline, or when the peer has closed the connection.
 Status send_all(const Descriptor& socket, std::string_view bytes, Deadline deadline);
 // Waits for bytes, and appends what is there, at most some 64 KiB. Returns false at the end of the connection, be it

@@ -69,7 +69,7 @@ struct ConnectOptions {
   int rank = 0, size = 1;
   Store* store = nullptr;  // where ranks find one another, under keys that begin with `prefix`
   std::string prefix;
-  std::string interface;  // of the network; empty: the one that leads to the store's or the first host
+  std::string address;  // of this host, where other ranks reach it; empty: 127.0.0.1
   Deadline deadline;
 };
 

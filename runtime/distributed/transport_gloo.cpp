@@ -7,6 +7,7 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <thread>
 
@@ -157,10 +158,11 @@ class GlooTransport final : public Transport {
 class GlooEngine final : public Engine {
  public:
   Result<std::unique_ptr<Transport>> connect(const ConnectOptions& o) const override {
+    // Gloo writes to connections that the other rank may have closed.
+    std::signal(SIGPIPE, SIG_IGN);
     return catch_gloo([&]() -> Result<std::unique_ptr<Transport>> {
       gloo::transport::tcp::attr attributes;
-      attributes.iface = o.interface;
-      if (o.interface.empty()) attributes.hostname = "127.0.0.1";
+      attributes.hostname = o.address.empty() ? "127.0.0.1" : o.address;
       auto device = gloo::transport::tcp::CreateDevice(attributes);
       auto context = std::make_shared<gloo::rendezvous::Context>(o.rank, o.size);
       context->setTimeout(until(o.deadline));

@@ -52,7 +52,7 @@ TEST_P(CommOfRanks, GlooAgreesWithWhatAllGave) {
                                          .size = ranks,
                                          .store = store->get(),
                                          .prefix = "test/",
-                                         .interface = "",
+                                         .address = "",
                                          .deadline = Clock::now() + std::chrono::seconds(20)});
     if (!transport.ok()) return transport.error().to_string();
     Comm comm(std::move(*transport), {});
