@@ -206,6 +206,18 @@ void add_ranks(CLI::App* c, Arguments& a) {
                 "their size")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
 }
+void add_step_times(CLI::App* c, Arguments& a) {
+  c->add_flag("--bench", a.train.bench,
+              "time steps on the job's data for --seconds, and write nothing");
+  c->add_option("--seconds", a.train.seconds, "how long to measure")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  c->add_flag("--json", a.train.json, "with --bench: the last line is one JSON object");
+  c->add_option(
+      "--profile", a.train.trace,
+      "with --bench: run for as long again, print what each node takes of all these steps "
+      "together, and write a trace of the first of them to this file");
+}
 void add_train(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("train", "train an ONNX model, as a job file says");
   c->add_option("JOB", a.train.job, "a job file (TOML): model, data, loss, optimiser, outputs")
@@ -221,16 +233,7 @@ void add_train(CLI::App& app, Arguments& a) {
                              "without this option, begin then");
   c->add_flag("--fresh", a.train.fresh, "begin anew, and remove the job's checkpoints")
       ->excludes(resume);
-  c->add_flag("--bench", a.train.bench,
-              "time steps on the job's data for --seconds, and write nothing");
-  c->add_option("--seconds", a.train.seconds, "how long to measure")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  c->add_flag("--json", a.train.json, "with --bench: the last line is one JSON object");
-  c->add_option(
-      "--profile", a.train.trace,
-      "with --bench: run for as long again, print what each node takes of all these steps "
-      "together, and write a trace of the first of them to this file");
+  add_step_times(c, a);
   c->footer(
       "A job file; paths are relative to it:\n"
       "  model = \"model.onnx\"\n"
