@@ -279,8 +279,7 @@ bool same_storage(const ir::Constant& a, const ir::Constant& b, const ir::Layout
   if (a.bytes != b.bytes) return false;
   const bool alike =
       layout.empty() || (a.shape == b.shape && byte_size(a.dtype) == byte_size(b.dtype));
-  return alike &&
-         (a.bytes == 0 || a.data == b.data || std::memcmp(a.data, b.data, a.bytes) == 0);
+  return alike && (a.bytes == 0 || a.data == b.data || std::memcmp(a.data, b.data, a.bytes) == 0);
 }
 
 }  // namespace

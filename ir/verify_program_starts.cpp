@@ -10,8 +10,7 @@ bool ProgramVerifier::start_in_bounds(const StartInstruction& x) {
   const auto elements = as_int(b.elements);
   const bool seen = b.kind == StorageKind::kOutput || (b.kind == StorageKind::kInput && b.updated);
   if (!seen || b.alias_of >= 0) report(who(x.buffer) + " is started, but is no result of its own");
-  if (elements && 0 <= x.begin && x.begin <= x.end &&
-      x.end <= *elements * byte_size(b.type.dtype))
+  if (elements && 0 <= x.begin && x.begin <= x.end && x.end <= *elements * byte_size(b.type.dtype))
     return true;
   report("bytes " + std::to_string(x.begin) + " to " + std::to_string(x.end) + " of " +
          who(x.buffer) + " are started, which it does not have");

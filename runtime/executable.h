@@ -82,8 +82,8 @@ enum class Op : uint8_t {
                   // first
   kRequire,  // an error, `message` and the two extents, when scalars[0] is not scalars[1]; with
              // index 1, when it is larger; with 2, when they are not equal and neither is 1
-  kStart,    // bytes [index, limit) of buffers[0], an output or an updated input, have their values:
-             // Collectives::start with number `target`. In the main block alone
+  kStart,  // bytes [index, limit) of buffers[0], an output or an updated input, have their values:
+           // Collectives::start with number `target`. In the main block alone
 };
 struct Instruction {
   // Which of the fields below count, and how, follows from the operation (see Op).

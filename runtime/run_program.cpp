@@ -99,9 +99,10 @@ Status ProgramRunner::step(const Instruction& instruction, CallPlan& call) {
 
 Status ProgramRunner::start(const Instruction& instruction) {
   if (collectives_)
-    collectives_->start(instruction.target,
-                        static_cast<std::byte*>(pointers_[instruction.buffers[0]]) + instruction.index,
-                        instruction.limit - instruction.index);
+    collectives_->start(
+        instruction.target,
+        static_cast<std::byte*>(pointers_[instruction.buffers[0]]) + instruction.index,
+        instruction.limit - instruction.index);
   return {};
 }
 

@@ -218,7 +218,8 @@ Status Session::run_planned(std::span<const Tensor> inputs, std::vector<Tensor>&
   run_key_ = key_of_run(seed_, runs_++);
   for (int32_t b : layout_->run_keys) runner_.set_root(b, run_key_.data());
   TW_RETURN_IF_ERROR(prepare_outputs(inputs, outputs));
-  TW_RETURN_IF_ERROR(runner_.run(*pool_, profiling_ ? &profiler_ : nullptr, observer_, collectives_));
+  TW_RETURN_IF_ERROR(
+      runner_.run(*pool_, profiling_ ? &profiler_ : nullptr, observer_, collectives_));
   // A tensor that may overlap an input is filled last: another output may still have to be copied
   // from that input.
   for (const bool isolated : {true, false})

@@ -165,7 +165,7 @@ struct TrainArguments {
   bool bench = false, json = false;
   double seconds = 3;
   int64_t bucket_bytes = 0;  // DistributedJob
-  int ranks = 0;  // that are threads of this process; 0: as the launcher says
+  int ranks = 0;             // that are threads of this process; 0: as the launcher says
   bool resume = false,
        fresh = false;  // at most one (train_job.h); neither: as checkpoints are there
   std::string

@@ -31,8 +31,7 @@ Status print_ranks(const train::Ranks& ranks) {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   const std::string mine = std::string(host) + ", process " + std::to_string(getpid()) + ", " +
-                           std::to_string(available_cpus()) + " CPUs, " +
-                           ranks.comm()->describe();
+                           std::to_string(available_cpus()) + " CPUs, " + ranks.comm()->describe();
   TW_ASSIGN(const auto all, ranks.comm()->gather_texts(mine, "the table of ranks"));
   for (size_t r = 0; ranks.is_first() && r < all.size(); ++r)
     std::fprintf(stderr, "rank %zu: %s\n", r, all[r].c_str());
@@ -41,8 +40,7 @@ Status print_ranks(const train::Ranks& ranks) {
 
 // The first steps warm caches and plans, and are not timed.
 Status bench(train::Trainer& trainer, const TrainArguments& a) {
-  if (trainer.ranks().any())
-    TW_RETURN_IF_ERROR(trainer.ranks().group()->connect(-1, nullptr));
+  if (trainer.ranks().any()) TW_RETURN_IF_ERROR(trainer.ranks().group()->connect(-1, nullptr));
   TW_RETURN_IF_ERROR(print_ranks(trainer.ranks()));
   constexpr size_t kWarm = 3, kLeast = 5, kMost = 200000;
   std::vector<double> times;
@@ -80,11 +78,15 @@ Status bench(train::Trainer& trainer, const TrainArguments& a) {
   std::sort(times.begin(), times.end());
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const nlohmann::ordered_json line{
-      {"engine", "tilewright"},       {"version", TILEWRIGHT_VERSION},
-      {"ranks", trainer.ranks().size()}, {"threads", trainer.threads()}, {"compile_s", trainer.compile_seconds()},
-      {"min_ms", times.front()},      {"median_ms", times[times.size() / 2]},
-      {"steps", times.size()},        {"peak_rss_mib", usage.ru_maxrss / 1024}};
+  const nlohmann::ordered_json line{{"engine", "tilewright"},
+                                    {"version", TILEWRIGHT_VERSION},
+                                    {"ranks", trainer.ranks().size()},
+                                    {"threads", trainer.threads()},
+                                    {"compile_s", trainer.compile_seconds()},
+                                    {"min_ms", times.front()},
+                                    {"median_ms", times[times.size() / 2]},
+                                    {"steps", times.size()},
+                                    {"peak_rss_mib", usage.ru_maxrss / 1024}};
   if (a.json)
     std::cout << line.dump() << "\n";
   else

@@ -49,6 +49,7 @@ Status write_state(const Job& job, const StepGraph& step, const Trained& trained
   };
   for (const State& s : step.states) add(s.name, *s.members);
   if (keeps_gradients(job)) add(kGradients, trained.parameters);
+  if (job.averages_statistics()) add(kNewStatistics, trained.statistics);
   std::ofstream file(path);
   file << all.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
   file.close();

@@ -45,8 +45,7 @@ Result<HeldBack> Evaluator::run(const Ranks& ranks) {
     TW_RETURN_IF_ERROR(session_->run(inputs_, outputs_));
     const size_t at = here < batch_ ? outputs : 0, place = static_cast<size_t>(batch) * outputs;
     found[place] = static_cast<double>(*outputs_[at].data_as<float>()) * static_cast<double>(here);
-    if (counts_hits_)
-      found[place + 1] = static_cast<double>(*outputs_[at + 1].data_as<int64_t>());
+    if (counts_hits_) found[place + 1] = static_cast<double>(*outputs_[at + 1].data_as<int64_t>());
     return {};
   };
   Status mine;

@@ -38,8 +38,7 @@ std::vector<ResultRange> starts_of(const Executable& executable) {
   const Variant& variant = executable.variants.at(0);
   for (const Instruction& i : variant.blocks.at(0))
     if (i.op == Op::kStart)
-      starts.push_back(
-          {variant.buffers[static_cast<size_t>(i.buffers[0])].name, i.index, i.limit});
+      starts.push_back({variant.buffers[static_cast<size_t>(i.buffers[0])].name, i.index, i.limit});
   return starts;
 }
 
@@ -94,10 +93,9 @@ void PartSums::end_part() {
   complete_part(adds);
   for (const Add& a : adds)
     for (size_t b = 0; b < levels_[a.into].size(); ++b)
-      distributed::combine(
-          ReduceOp::kSum,
-          {DType::kFloat32, values(a.into, b), levels_[a.into][b].element_count()},
-          values(a.from, b));
+      distributed::combine(ReduceOp::kSum,
+                           {DType::kFloat32, values(a.into, b), levels_[a.into][b].element_count()},
+                           values(a.from, b));
 }
 
 // A node of the tree is complete with its right child.
@@ -141,7 +139,8 @@ void PartSums::start_sum(const Start& s) {
   const auto work = [=, adds = last_adds_, subtrees = complete_.size(),
                      parts = parts_](const distributed::Round& round) {
     for (const Add& a : adds)
-      distributed::combine(ReduceOp::kSum, {DType::kFloat32, levels[a.into], count}, levels[a.from]);
+      distributed::combine(ReduceOp::kSum, {DType::kFloat32, levels[a.into], count},
+                           levels[a.from]);
     const std::vector<const float*> own(levels.begin(),
                                         levels.begin() + static_cast<std::ptrdiff_t>(subtrees));
     return distributed::exact_sum(round, own, {sum, static_cast<size_t>(count)}, parts);

@@ -62,7 +62,7 @@ class PartSums final : public Collectives {
 
   const bool exact_;
   distributed::Comm* comm_ = nullptr;  // of the step
-  std::vector<Start> starts_;  // by number
+  std::vector<Start> starts_;          // by number
   // Buffers of subtrees whose sums are complete, in the order of parts; one set more where a part is being made.
   std::vector<std::vector<Tensor>> levels_;
   std::vector<distributed::PartRange> complete_;

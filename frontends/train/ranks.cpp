@@ -20,11 +20,10 @@ static std::string shown(const Json& value) {
 Status Ranks::agree(const Status& mine, const std::string& of) const {
   if (!comm()) return mine;
   double failed = mine.ok() ? 0 : 1;
-  TW_RETURN_IF_ERROR(comm()->all_reduce(distributed::ReduceOp::kSum,
-                                       {DType::kFloat64, &failed, 1}, of));
+  TW_RETURN_IF_ERROR(
+      comm()->all_reduce(distributed::ReduceOp::kSum, {DType::kFloat64, &failed, 1}, of));
   if (failed == 0) return {};
-  TW_ASSIGN(const auto texts,
-            comm()->gather_texts(mine.ok() ? "" : mine.error().to_string(), of));
+  TW_ASSIGN(const auto texts, comm()->gather_texts(mine.ok() ? "" : mine.error().to_string(), of));
   // A rank's own error has its kind.
   if (!mine.ok()) return mine;
   for (size_t r = 0; r < texts.size(); ++r)
@@ -66,9 +65,9 @@ Status Ranks::share_machine(CompileOptions& options) const {
 
 Status Ranks::merge(std::span<double> values, const std::string& of) const {
   if (!comm()) return {};
-  return comm()->all_reduce(
-      distributed::ReduceOp::kSum,
-      {DType::kFloat64, values.data(), static_cast<int64_t>(values.size())}, of);
+  return comm()->all_reduce(distributed::ReduceOp::kSum,
+                            {DType::kFloat64, values.data(), static_cast<int64_t>(values.size())},
+                            of);
 }
 
 Result<Job> for_ranks(Job job, const Ranks& ranks) {

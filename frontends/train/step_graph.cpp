@@ -31,7 +31,8 @@ void move_to_operands(Graph& graph, size_t first) {
     const Node& node = graph.nodes[k];
     place[k] = k < first ? k : 0;
     for (const ValueId v : node.inputs)
-      if (k >= first && v != ir::kNone) place[k] = std::max(place[k], ready[static_cast<size_t>(v)]);
+      if (k >= first && v != ir::kNone)
+        place[k] = std::max(place[k], ready[static_cast<size_t>(v)]);
     for (const ValueId v : node.outputs)
       if (v != ir::kNone) ready[static_cast<size_t>(v)] = place[k];
   }
@@ -159,15 +160,17 @@ class StepBuilder {
     inputs.push_back(flat_parameters_);
     // Gradients of the loss's share are shares of the gradients.
     const double share = 1.0 / static_cast<double>(job_.parts());
-    TW_ASSIGN(const std::vector<ValueId> gradients,
-              passes::differentiate(step_.graph, (V{n, step_.graph.outputs[0]} * share).id, pieces_));
+    TW_ASSIGN(
+        const std::vector<ValueId> gradients,
+        passes::differentiate(step_.graph, (V{n, step_.graph.outputs[0]} * share).id, pieces_));
     const size_t made = step_.graph.nodes.size();
     step_.made = gradients;
     give(kGradients, parameters_, gradients);
     if (has_statistics() && job_.averages_statistics()) {
       inputs.push_back(flat_statistics_);
       std::vector<ValueId> updated;
-      for (const ValueId v : running_) updated.push_back((V{n, training_.updated.at(v)} * share).id);
+      for (const ValueId v : running_)
+        updated.push_back((V{n, training_.updated.at(v)} * share).id);
       give(kNewStatistics, statistics_, updated);
     } else if (has_statistics()) {
       averages.push_back(updated_statistics(n));
@@ -196,8 +199,7 @@ class StepBuilder {
       if (before != ir::kNone && fill == 0)
         value = V{n, piece_of(n, before, p)} * V{n, kept} + value;
       value.id = as_stored(n, p, value.id);
-      if (fill > 0)
-        value.id = n.op("concat", {value.id, zeros(n, fill)}, {{"axis", int64_t{0}}});
+      if (fill > 0) value.id = n.op("concat", {value.id, zeros(n, fill)}, {{"axis", int64_t{0}}});
       if (before != ir::kNone && fill > 0)
         value = V{n, n.slice(before, 0, p.offset, next)} * V{n, kept} + value;
       joined.push_back(value.id);

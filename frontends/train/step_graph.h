@@ -25,8 +25,8 @@ namespace tilewright::train {
 struct StepGraph {
   ir::Graph graph;
   std::optional<ir::Graph> update;
-  Wanted wanted;              // of the data
-  std::vector<State> states;  // parameters first
+  Wanted wanted;                  // of the data
+  std::vector<State> states;      // parameters first
   std::vector<ir::ValueId> made;  // of a part: the gradient of each parameter, in the graph
 };
 

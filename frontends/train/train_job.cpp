@@ -62,7 +62,8 @@ class Run {
   Status connect() {
     const Ranks& ranks = trainer_.ranks();
     if (ranks.any())
-      TW_RETURN_IF_ERROR(ranks.group()->connect(began_ ? trainer_.steps_done() : -1, options_.stop));
+      TW_RETURN_IF_ERROR(
+          ranks.group()->connect(began_ ? trainer_.steps_done() : -1, options_.stop));
     if (!ranks.is_first()) log_.reset(), folder_.reset();
     if (options_.connected) TW_RETURN_IF_ERROR(options_.connected());
     const Status begun = !ranks.is_first() ? Status() : began_ ? take_over() : begin();

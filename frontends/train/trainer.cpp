@@ -103,8 +103,8 @@ Status Trainer::add_parts(ir::Graph graph, const CompileOptions& compile, int th
     if (ranks_.any()) options.starts.insert(options.starts.end(), ranges.begin(), ranges.end());
   };
   add_ranges(kGradients, trained_.parameters);
-  const bool has_statistics = std::ranges::any_of(
-      states_, [](const State& s) { return s.name == kStatistics; });
+  const bool has_statistics =
+      std::ranges::any_of(states_, [](const State& s) { return s.name == kStatistics; });
   if (job_.averages_statistics() && has_statistics) {
     sums.push_back({kNewStatistics, tensor(kNewStatistics)});
     add_ranges(kNewStatistics, trained_.statistics);
@@ -155,8 +155,7 @@ Status Trainer::run_parts() {
       std::copy(written.begin(), written.end(), programs_[0].outputs.begin() + 1);
     *tensor("part").data_as<int64_t>() = n - run.begin;
     programs_[0].session->set_collectives(sums_->collectives());
-    TW_RETURN_IF_ERROR(
-        run_part(n, step_ * parts + (n + 1 < run.end ? n + 1 : parts + run.begin)));
+    TW_RETURN_IF_ERROR(run_part(n, step_ * parts + (n + 1 < run.end ? n + 1 : parts + run.begin)));
     sums_->end_part();
   }
   return {};

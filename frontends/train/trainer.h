@@ -23,9 +23,9 @@
 namespace tilewright::train {
 
 struct StepEnd {
-  double loss = 0;    // before the update
-  bool stop = false;      // a rank should end
-  bool regroup = false;   // processes wait to be ranks
+  double loss = 0;       // before the update
+  bool stop = false;     // a rank should end
+  bool regroup = false;  // processes wait to be ranks
 };
 
 class Trainer {
@@ -94,8 +94,8 @@ class Trainer {
   std::unique_ptr<Dataset> data_;
   std::unique_ptr<Batches> batches_;  // of data_
   StepTensors tensors_;
-  std::vector<Program> programs_;         // one for the step, or one for its parts and the update
-  std::optional<PartSums> sums_;          // of steps that are cut
+  std::vector<Program> programs_;  // one for the step, or one for its parts and the update
+  std::optional<PartSums> sums_;   // of steps that are cut
   // Of the step: losses of its parts, then whether a rank should stop, failed, or met what is not finite.
   std::vector<double> record_;
   std::unique_ptr<Evaluator> evaluator_;  // null: nothing is held back

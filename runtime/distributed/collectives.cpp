@@ -9,7 +9,7 @@ namespace tilewright::distributed {
 
 namespace {
 
-constexpr int64_t kSegment = 512 << 10;       // bytes
+constexpr int64_t kSegment = 512 << 10;      // bytes
 constexpr int64_t kMostMessage = 256 << 20;  // bytes: counts of some engines have 31 bits
 
 enum Phase : uint64_t { kReduce, kGather, kExchange, kBroadcast, kBarrier, kPhases };
@@ -38,8 +38,8 @@ class RingStep {
 
   // Calls done(offset, bytes) for each segment of `in` when it is there. A segment lies at its place in `in`, or in
   // `in` repeated every two segments where that is scratch memory (`scratch`).
-  Status run(std::span<const std::byte> out, std::span<std::byte> in, int64_t in_bytes, bool scratch,
-             const std::function<void(int64_t offset, std::span<std::byte>)>& done) {
+  Status run(std::span<const std::byte> out, std::span<std::byte> in, int64_t in_bytes,
+             bool scratch, const std::function<void(int64_t offset, std::span<std::byte>)>& done) {
     const int64_t out_bytes = static_cast<int64_t>(out.size());
     const int64_t segments = (std::max(out_bytes, in_bytes) + kSegment - 1) / kSegment;
     Transport& t = round_.transport;
@@ -84,8 +84,7 @@ class RingStep {
 // Sends and receives any number of messages at once.
 class Exchange {
  public:
-  explicit Exchange(const Round& round, Phase phase)
-      : round_(round), tag_(tag_of(round, phase)) {}
+  explicit Exchange(const Round& round, Phase phase) : round_(round), tag_(tag_of(round, phase)) {}
   Status send(int to, std::span<const std::byte> data) {
     for (const auto piece : pieces(data)) {
       TW_ASSIGN(auto transfer, round_.transport.send(to, tag_, piece));
@@ -207,8 +206,10 @@ Status all_to_all(const Round& round, std::span<const std::byte> from, std::span
   for (int k = 1; k < size; ++k) {
     const auto source = static_cast<size_t>((rank + size - k) % size),
                target = static_cast<size_t>((rank + k) % size);
-    TW_RETURN_IF_ERROR(exchange.receive(static_cast<int>(source), to.subspan(source * piece, piece)));
-    TW_RETURN_IF_ERROR(exchange.send(static_cast<int>(target), from.subspan(target * piece, piece)));
+    TW_RETURN_IF_ERROR(
+        exchange.receive(static_cast<int>(source), to.subspan(source * piece, piece)));
+    TW_RETURN_IF_ERROR(
+        exchange.send(static_cast<int>(target), from.subspan(target * piece, piece)));
   }
   const size_t own = static_cast<size_t>(rank) * piece;
   if (piece > 0) std::memcpy(to.data() + own, from.data() + own, piece);
@@ -285,7 +286,8 @@ Status exact_sum(const Round& round, std::span<const float* const> subtrees, std
   Exchange exchange(round, kExchange);
   size_t mine = 0;
   for (size_t k = 0; k < leaves.size(); ++k)
-    if (owners[k] != rank) TW_RETURN_IF_ERROR(exchange.receive(owners[k], std::as_writable_bytes(leaf(k))));
+    if (owners[k] != rank)
+      TW_RETURN_IF_ERROR(exchange.receive(owners[k], std::as_writable_bytes(leaf(k))));
   for (size_t k = 0; k < leaves.size(); ++k) {
     if (owners[k] != rank) continue;
     const float* from = subtrees[mine++];
@@ -293,8 +295,8 @@ Status exact_sum(const Round& round, std::span<const float* const> subtrees, std
     for (int r = 0; r < size; ++r) {
       const ElementRange theirs = range_of_rank(count, r, size);
       if (r != rank)
-        TW_RETURN_IF_ERROR(exchange.send(
-            r, std::as_bytes(std::span(from + theirs.begin, from + theirs.end))));
+        TW_RETURN_IF_ERROR(
+            exchange.send(r, std::as_bytes(std::span(from + theirs.begin, from + theirs.end))));
     }
   }
   TW_RETURN_IF_ERROR(exchange.finish());

@@ -98,9 +98,8 @@ void Comm::make(Queued& call) {
   {
     std::optional<AwakeThread> awake;
     if (transport_->polls()) awake.emplace();
-    status = catch_failures([&] {
-      return call.work({*transport_, record.number, Clock::now() + options_.deadline});
-    });
+    status = catch_failures(
+        [&] { return call.work({*transport_, record.number, Clock::now() + options_.deadline}); });
   }
   record.ended = now_nanoseconds();
   record.failed = !status.ok();
@@ -187,7 +186,8 @@ Status Comm::barrier(const std::string& of) {
   return run("barrier of " + of, 0, [](const Round& round) { return distributed::barrier(round); });
 }
 
-Result<std::vector<std::string>> Comm::gather_texts(const std::string& text, const std::string& of) {
+Result<std::vector<std::string>> Comm::gather_texts(const std::string& text,
+                                                    const std::string& of) {
   const auto ranks = static_cast<size_t>(size());
   std::vector<std::string> texts(ranks);
   texts[static_cast<size_t>(rank())] = text;

@@ -153,8 +153,7 @@ class ElasticGroup final : public Group {
       since_ = Clock::now();
     }
     present_ = static_cast<int>(ready.size());
-    const bool full = present_ >= options_.most,
-               settled = full || Clock::now() - since_ >= kSettle;
+    const bool full = present_ >= options_.most, settled = full || Clock::now() - since_ >= kSettle;
     if (waits_ || present_ < options_.least || !settled) return false;
     ready.resize(static_cast<size_t>(std::min(present_, options_.most)));
     Json next{{"number", std::max(epoch.number, last_) + 1}, {"members", Json::array()}};

@@ -18,8 +18,9 @@ class FixedGroup final : public Group {
                             const std::function<Result<std::string>()>& give) override {
     // An error is told to the others as a text that is none of theirs.
     Result<std::string> mine = comm_.rank() == 0 ? give() : std::string();
-    TW_ASSIGN(std::string text,
-              comm_.broadcast_text(mine.ok() ? "+" + *mine : "-" + mine.error().to_string(), 0, name));
+    TW_ASSIGN(
+        std::string text,
+        comm_.broadcast_text(mine.ok() ? "+" + *mine : "-" + mine.error().to_string(), 0, name));
     if (!mine.ok()) return std::move(mine.error());
     if (text[0] != '+') return invalid("rank 0 ended: " + text.substr(1));
     return text.substr(1);

@@ -30,7 +30,8 @@ class Group {
   virtual bool is_current() = 0;
 
   // A text that all processes have in common: what one of them gave, as the group came about. Before connect().
-  virtual Result<std::string> share(const std::string& name, const std::function<Result<std::string>()>& give) = 0;
+  virtual Result<std::string> share(const std::string& name,
+                                    const std::function<Result<std::string>()>& give) = 0;
 };
 
 // Ranks that are there from beginning to end.

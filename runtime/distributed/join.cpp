@@ -92,7 +92,8 @@ Result<std::unique_ptr<Group>> join_ranks(const JoinOptions& options) {
                          .note = options.note};
   if (elastic.most < 1) return invalid("TILEWRIGHT_MOST says no number of ranks");
   elastic.least = std::clamp(elastic.least, 1, elastic.most);
-  TW_ASSIGN(elastic.address, address_towards(variable("TILEWRIGHT_STORE"), Clock::now() + kLongestStart));
+  TW_ASSIGN(elastic.address,
+            address_towards(variable("TILEWRIGHT_STORE"), Clock::now() + kLongestStart));
   TW_ASSIGN(std::unique_ptr<Store> store, connect_store(variable("TILEWRIGHT_STORE"), kStoreCall));
   return make_elastic_group(std::move(store), *engine, std::move(elastic));
 }

@@ -9,8 +9,8 @@
 namespace tilewright::distributed {
 
 struct JoinOptions {
-  std::string engine;     // empty: that of the launcher
-  CommOptions comm;       // `record_file` is followed by the rank
+  std::string engine;                            // empty: that of the launcher
+  CommOptions comm;                              // `record_file` is followed by the rank
   std::function<void(const std::string&)> note;  // as ElasticOptions has it
 };
 // The name of the engine that the launcher of this process connects ranks by: mpirun and srun (openmpi, mpich),

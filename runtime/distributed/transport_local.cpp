@@ -24,7 +24,8 @@ class World final : public LocalWorld, public std::enable_shared_from_this<World
     changed_.notify_all();
     return {};
   }
-  Result<int> receive(int at, int from, uint64_t tag, std::span<std::byte> data, Deadline deadline) {
+  Result<int> receive(int at, int from, uint64_t tag, std::span<std::byte> data,
+                      Deadline deadline) {
     std::unique_lock lock(mutex_);
     Box& box = boxes_[static_cast<size_t>(at)];
     auto found = box.messages.end();
@@ -74,7 +75,9 @@ class World final : public LocalWorld, public std::enable_shared_from_this<World
     std::optional<std::string> state;
     bool left = false;
   };
-  bool has_left(int rank) const { return rank != kAnyRank && boxes_[static_cast<size_t>(rank)].left; }
+  bool has_left(int rank) const {
+    return rank != kAnyRank && boxes_[static_cast<size_t>(rank)].left;
+  }
   static std::map<std::pair<uint64_t, int>, std::deque<Message>>::iterator find(Box& box, int from,
                                                                                 uint64_t tag) {
     if (from != kAnyRank) return box.messages.find({tag, from});

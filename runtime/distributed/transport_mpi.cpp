@@ -22,7 +22,8 @@ Status check(int code, const char* what) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(code, text, &length);
-  return io_error(std::string("MPI: ") + what + ": " + std::string(text, static_cast<size_t>(length)));
+  return io_error(std::string("MPI: ") + what + ": " +
+                  std::string(text, static_cast<size_t>(length)));
 }
 
 // Yields at first; sleeps where that takes long, so that a rank that computes on the same CPU goes on.

@@ -94,7 +94,8 @@ TEST(Boosting, RefusesWhatIsNoTrees) {
   ASSERT_TRUE(again.ok()) << again.error().to_string();
   EXPECT_EQ((*again)->predict(s.rows()).value(), (*trees)->predict(s.rows()).value());
   EXPECT_FALSE(boosting().load(saved, kColumns + 1).ok());
-#if !defined(__SANITIZE_ADDRESS__)  // which ends the process where XGBoost asks for more memory than there is
+#if !defined( \
+    __SANITIZE_ADDRESS__)  // which ends the process where XGBoost asks for more memory than there is
   EXPECT_FALSE(boosting().load(std::vector<uint8_t>(200, 7), kColumns).ok());
 #endif
 }

@@ -1,6 +1,7 @@
 """What tests of training by several ranks share: a job for a small network with running statistics and random
 numbers, what starts its ranks, and what a run of it leaves."""
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -20,10 +21,20 @@ ENV = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONF
 
 
 def launchers(ranks):
-    """By engine: what starts so many ranks, and what must be there."""
-    return {"openmpi": (["mpirun.openmpi", "--oversubscribe", "-n", str(ranks)], "mpirun.openmpi"),
-            "mpich": (["mpirun.mpich", "-n", str(ranks)], "mpirun.mpich"),
-            "gloo": ([OPTIONS.cli, "launch", "--nproc", str(ranks)], None)}
+    """What starts so many ranks, by engine."""
+    return {"openmpi": ["mpirun.openmpi", "--oversubscribe", "-n", str(ranks)],
+            "mpich": ["mpirun.mpich", "-n", str(ranks)],
+            "gloo": [OPTIONS.cli, "launch", "--nproc", str(ranks)]}
+
+
+def missing(engine):
+    """Why ranks of the engine cannot be started here; empty: they can."""
+    launcher = launchers(1)[engine][0]
+    build = Path(OPTIONS.cli).resolve().parents[2]
+    if not shutil.which(launcher):
+        return f"no {launcher}"
+    library = f"libtilewright_{engine}.so"
+    return "" if (build / "runtime" / "distributed" / library).exists() else f"no {library}"
 
 
 class RankJobs(Training):

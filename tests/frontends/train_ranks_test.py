@@ -3,10 +3,9 @@
 each engine, and through checkpoints that another number of ranks takes up. Without them: the same within rounding.
 What ranks differ in, or one of them fails with, ends all of them with its name."""
 import os
-import shutil
 import subprocess
 
-from rank_jobs import ENV, INS, OUTS, RankJobs, launchers
+from rank_jobs import ENV, INS, OUTS, RankJobs, launchers, missing
 from training import OPTIONS, main
 
 import numpy as np
@@ -25,11 +24,16 @@ class Ranks(RankJobs):
     def test_exact_sums_have_the_same_bits_on_each_engine(self):
         want = self.left([])
         for ranks in (2, 3):
-            for engine, (launcher, needed) in launchers(ranks).items():
+            for engine, launcher in launchers(ranks).items():
                 with self.subTest(engine=engine, ranks=ranks):
-                    if needed and not shutil.which(needed):
-                        self.skipTest(f"no {needed}")
+                    if missing(engine):
+                        self.skipTest(missing(engine))
                     self.same(want, self.left(launcher, engine=f'"{engine}"'))
+
+    def test_exact_sums_have_the_same_bits_for_any_ranges(self):
+        want = self.left([])
+        for least in (1, 200, 1 << 30):
+            self.same(want, self.left([], "--ranks", "3", "--bucket-bytes", str(least)))
 
     # Without exact sums, and the number of parts that of the ranks.
     def test_fast_sums_are_those_of_one_process_within_rounding(self):
@@ -72,8 +76,8 @@ class Ranks(RankJobs):
     # Ranks of different jobs: each launcher passes its rank to a script.
     def test_ranks_of_different_jobs_are_refused(self):
         os.makedirs(self.path("a"))
-        for launcher, needed in launchers(2).values():
-            if needed and not shutil.which(needed):
+        for engine, launcher in launchers(2).items():
+            if missing(engine):
                 continue
             for what, top in (("seed", {"seed": 2}), ("batch", {"batch": 32}), ("steps", {"steps": 8})):
                 for rank, change in enumerate(({}, top)):

@@ -24,13 +24,17 @@ struct Drawn {
 Drawn draw(std::mt19937& random) {
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   Drawn d;
-  d.text = "program drawn standard {\n  input b0 \"x\": f32[16] elements 16 live 0..0\n  output b1 \"y\": f32[" +
-           std::to_string(kMembers * 16) + "] elements " + std::to_string(kMembers * 16) + " live 0..0\n";
+  d.text =
+      "program drawn standard {\n  input b0 \"x\": f32[16] elements 16 live 0..0\n  output b1 "
+      "\"y\": f32[" +
+      std::to_string(kMembers * 16) + "] elements " + std::to_string(kMembers * 16) +
+      " live 0..0\n";
   for (int m = 0; m < kMembers; ++m)
     d.text += "  temporary b" + std::to_string(m + 2) + " \"m\": f32[16] elements 16 of b1" +
               (m ? " at " + std::to_string(m * kMemberBytes) : "") + " by (1 of 0) live 0..0\n";
-  d.text += "  inputs(b0)\n  outputs(b1)\nkernel k0(A: f32[16], B: f32[16]) {\n"
-            "  B[ramp(0, 1, 16)] = A[ramp(0, 1, 16)]\n}\n  block {\n";
+  d.text +=
+      "  inputs(b0)\n  outputs(b1)\nkernel k0(A: f32[16], B: f32[16]) {\n"
+      "  B[ramp(0, 1, 16)] = A[ramp(0, 1, 16)]\n}\n  block {\n";
   std::vector<int> written;
   std::vector<int> left(kMembers);
   for (int m = 0; m < kMembers; ++m) left[static_cast<size_t>(m)] = m;
@@ -90,7 +94,8 @@ TEST(StartRanges, AreBehindTheLastUseAndNothingFollows) {
       size_t last = 0;
       for (size_t c = 0; c < d.calls.size(); ++c)
         for (const int m : {d.calls[c].first, d.calls[c].second})
-          if (m >= 0 && m * kMemberBytes < s->end && s->begin < (m + 1) * kMemberBytes) last = c + 1;
+          if (m >= 0 && m * kMemberBytes < s->end && s->begin < (m + 1) * kMemberBytes)
+            last = c + 1;
       EXPECT_EQ(calls, last);
       // One call earlier is too early.
       Program early = *started;
@@ -115,9 +120,11 @@ TEST(StartRanges, RulesOfWhatMayBeStarted) {
       if (auto* s = std::get_if<StartInstruction>(&i)) change(*s);
     const Status status = verify(set_lifetimes(std::move(p)));
     ASSERT_FALSE(status.ok()) << why;
-    EXPECT_NE(status.error().to_string().find(why), std::string::npos) << status.error().to_string();
+    EXPECT_NE(status.error().to_string().find(why), std::string::npos)
+        << status.error().to_string();
   };
-  refuses("which it does not have", [](StartInstruction& s) { s.end = kMembers * kMemberBytes + 1; });
+  refuses("which it does not have",
+          [](StartInstruction& s) { s.end = kMembers * kMemberBytes + 1; });
   refuses("which it does not have", [](StartInstruction& s) { s.begin = -4; });
   refuses("is no result of its own", [](StartInstruction& s) { s.buffer = 0; });
   refuses("is no result of its own", [](StartInstruction& s) { s.buffer = 2; });

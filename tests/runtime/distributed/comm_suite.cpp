@@ -75,9 +75,8 @@ class Suite {
     if (whole) {
       TW_RETURN_IF_ERROR(comm_.all_reduce(op, all, "suite"));
     } else {
-      TW_RETURN_IF_ERROR(comm_.run("reduce_scatter", 0, [=](const Round& round) {
-        return reduce_scatter(round, op, all);
-      }));
+      TW_RETURN_IF_ERROR(comm_.run(
+          "reduce_scatter", 0, [=](const Round& round) { return reduce_scatter(round, op, all); }));
     }
     const ElementRange mine =
         whole ? ElementRange{0, count} : range_of_rank(count, comm_.rank(), ranks_);
@@ -85,7 +84,9 @@ class Suite {
       int64_t is = given(call_, 0, i);
       for (int r = 1; r < ranks_; ++r) {
         const int64_t g = given(call_, r, i);
-        is = op == ReduceOp::kSum ? is + g : op == ReduceOp::kMin ? std::min(is, g) : std::max(is, g);
+        is = op == ReduceOp::kSum   ? is + g
+             : op == ReduceOp::kMin ? std::min(is, g)
+                                    : std::max(is, g);
       }
       expect(values[static_cast<size_t>(i)] == static_cast<T>(is),
              std::string(whole ? "all_reduce" : "reduce_scatter") + " of " + std::to_string(count) +
@@ -105,7 +106,8 @@ class Suite {
     const int64_t count = draw_count();
     std::vector<int64_t> values(static_cast<size_t>(count), -1);
     const ElementRange mine = range_of_rank(count, comm_.rank(), ranks_);
-    for (int64_t i = mine.begin; i < mine.end; ++i) values[static_cast<size_t>(i)] = given(call_, 0, i);
+    for (int64_t i = mine.begin; i < mine.end; ++i)
+      values[static_cast<size_t>(i)] = given(call_, 0, i);
     TW_RETURN_IF_ERROR(comm_.all_gather({DType::kInt64, values.data(), count}, "suite"));
     for (int64_t i = 0; i < count; ++i)
       expect(values[static_cast<size_t>(i)] == given(call_, 0, i),
@@ -118,11 +120,13 @@ class Suite {
     for (int64_t i = 0; i < piece * ranks_; ++i)
       from[static_cast<size_t>(i)] = given(call_, comm_.rank(), i);
     TW_RETURN_IF_ERROR(comm_.run("all_to_all", 0, [&](const Round& round) {
-      return all_to_all(round, std::as_bytes(std::span(from)), std::as_writable_bytes(std::span(to)));
+      return all_to_all(round, std::as_bytes(std::span(from)),
+                        std::as_writable_bytes(std::span(to)));
     }));
     for (int64_t i = 0; i < piece * ranks_; ++i)
-      expect(to[static_cast<size_t>(i)] == given(call_, static_cast<int>(i / std::max<int64_t>(piece, 1)),
-                                                 comm_.rank() * piece + i % std::max<int64_t>(piece, 1)),
+      expect(to[static_cast<size_t>(i)] ==
+                 given(call_, static_cast<int>(i / std::max<int64_t>(piece, 1)),
+                       comm_.rank() * piece + i % std::max<int64_t>(piece, 1)),
              "all_to_all of " + std::to_string(piece) + ", element " + std::to_string(i));
     return {};
   }
@@ -189,20 +193,23 @@ class Suite {
       }
       for (int k = 1; k < t.size(); ++k) {
         int64_t value = 0;
-        TW_ASSIGN(const auto arriving, t.receive(kAnyRank, tag, std::as_writable_bytes(std::span(&value, 1))));
+        TW_ASSIGN(const auto arriving,
+                  t.receive(kAnyRank, tag, std::as_writable_bytes(std::span(&value, 1))));
         TW_ASSIGN(const int from, arriving->wait(round.deadline));
         got[static_cast<size_t>(from)] = value;
       }
       return {};
     }));
     for (int r = 0; comm_.rank() == 0 && r < ranks_; ++r)
-      expect(got[static_cast<size_t>(r)] == given(call_, r, 0), "message of rank " + std::to_string(r));
+      expect(got[static_cast<size_t>(r)] == given(call_, r, 0),
+             "message of rank " + std::to_string(r));
     return comm_.barrier("suite");
   }
   Status texts() {
     const auto text = [&](int rank) {
       const int64_t length = (given(call_, rank, 7) & 63) - 8;
-      return std::string(static_cast<size_t>(std::max<int64_t>(length, 0)), static_cast<char>('a' + rank));
+      return std::string(static_cast<size_t>(std::max<int64_t>(length, 0)),
+                         static_cast<char>('a' + rank));
     };
     TW_ASSIGN(const auto all, comm_.gather_texts(text(comm_.rank()), "suite"));
     for (int r = 0; r < ranks_; ++r)

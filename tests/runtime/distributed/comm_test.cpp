@@ -58,7 +58,8 @@ TEST_P(CommOfRanks, GlooAgreesWithWhatAllGave) {
     Comm comm(std::move(*transport), {});
     std::string wrong = run_comm_suite(comm, 23 + static_cast<uint64_t>(ranks), 300, 400000);
     // Nobody leaves while another one still reads.
-    if (const Status s = comm.barrier("end"); wrong.empty() && !s.ok()) wrong = s.error().to_string();
+    if (const Status s = comm.barrier("end"); wrong.empty() && !s.ok())
+      wrong = s.error().to_string();
     return wrong;
   }));
 }
@@ -88,15 +89,15 @@ TEST(Comm, CallsThatAreStartedEndInTheirOrder) {
     std::vector<float> values(1000, 1.0f);
     for (int k = 0; k < 10; ++k)
       comm.start("range " + std::to_string(k), 0, [&, k](const Round& round) {
-        return all_reduce(round, ReduceOp::kSum,
-                          {DType::kFloat32, values.data() + 100 * k, 100});
+        return all_reduce(round, ReduceOp::kSum, {DType::kFloat32, values.data() + 100 * k, 100});
       });
     const Status status = comm.finish();
     if (!status.ok()) return status.error().to_string();
     for (const float v : values)
       if (v != 3) return "a sum is " + std::to_string(v);
     for (size_t k = 0; k < 10; ++k)
-      if (order.at(k) != "range " + std::to_string(k)) return "call " + std::to_string(k) + " is " + order[k];
+      if (order.at(k) != "range " + std::to_string(k))
+        return "call " + std::to_string(k) + " is " + order[k];
     return "";
   }));
 }
@@ -127,7 +128,8 @@ TEST(Comm, NamesTheRankThatDoesNotCome) {
                                        " of 3 waited 0.[3-9][0-9]* s, and rank 1 does not answer"));
     std::stringstream text;
     text << std::ifstream(file + std::to_string(r)).rdbuf();
-    EXPECT_NE(text.str().find("call 0: barrier of the test, 0 bytes"), std::string::npos) << text.str();
+    EXPECT_NE(text.str().find("call 0: barrier of the test, 0 bytes"), std::string::npos)
+        << text.str();
   }
 }
 
@@ -136,8 +138,9 @@ TEST(Comm, TellsWhenRanksMakeDifferentCalls) {
   const auto said = on_ranks(2, [&](int r) -> std::string {
     Comm comm(world->connect(r), {.deadline = std::chrono::milliseconds(300)});
     float value = 1;
-    const Status status = r == 0 ? comm.barrier("x")
-                                 : comm.all_reduce(ReduceOp::kSum, {DType::kFloat32, &value, 1}, "y");
+    const Status status = r == 0
+                              ? comm.barrier("x")
+                              : comm.all_reduce(ReduceOp::kSum, {DType::kFloat32, &value, 1}, "y");
     return status.ok() ? "no error" : status.error().to_string();
   });
   EXPECT_NE(said[0].find("all ranks answer"), std::string::npos) << said[0];

@@ -11,4 +11,6 @@ if ! command -v "${launcher%% *}" >/dev/null; then
   exit 77
 fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# Containers refuse to copy from one process to another.
+export OMPI_MCA_btl_vader_single_copy_mechanism=none
 exec $launcher -n "$ranks" "$program" "$engine"
