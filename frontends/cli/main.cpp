@@ -282,6 +282,7 @@ void add_train(CLI::App& app, Arguments& a) {
       "`accumulate`\n"
       "  deadline = 60                 # seconds that ranks wait for one another\n"
       "  engine = \"openmpi\"           # or mpich, gloo; without it, that of the launcher\n"
+      "  verify = 100                  # steps after which ranks compare their states\n"
       "  [output]\n"
       "  log = \"log.jsonl\"\n"
       "  model = \"trained.onnx\"        # in inference mode, whatever mode `model` was exported "

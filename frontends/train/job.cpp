@@ -110,6 +110,7 @@ Result<Job> read_job(const std::filesystem::path& path) {
     d.read_word("engine", job.distributed.engine, {"gloo", "openmpi", "mpich"}, false);
     d.read("exact", job.distributed.exact);
     d.read("deadline", job.distributed.deadline, 0.001, 1e6);
+    d.read("verify", job.distributed.verify, 1);
     d.finish();
   }
   if (t.has("output")) {

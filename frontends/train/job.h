@@ -73,6 +73,8 @@ struct DistributedJob {
   // Sums follow one tree over the parts of a step, so that they have the same bits on any number of ranks.
   bool exact = false;
   double deadline = 60;  // of each collective, seconds
+  // After so many steps each, ranks compare hashes of all that steps update; 0: never.
+  int64_t verify = 0;
   // Gradients are summed over ranks in ranges of at least so many bytes; 0: by their size.
   int64_t bucket_bytes = 0;
 };

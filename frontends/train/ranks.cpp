@@ -63,6 +63,27 @@ Status Ranks::share_machine(CompileOptions& options) const {
   return {};
 }
 
+Status Ranks::verify(const std::vector<std::string>& items,
+                     const std::vector<int64_t>& hashes) const {
+  if (!comm()) return {};
+  // The largest of each hash, and of its complement: that of the smallest.
+  std::vector<int64_t> most = hashes;
+  for (const int64_t h : hashes) most.push_back(~h);
+  TW_RETURN_IF_ERROR(comm()->all_reduce(
+      distributed::ReduceOp::kMax, {DType::kInt64, most.data(), static_cast<int64_t>(most.size())},
+      "hashes of the state"));
+  size_t first = 0;
+  while (first < items.size() && most[first] == ~most[items.size() + first]) ++first;
+  if (first == items.size()) return {};
+  TW_ASSIGN(const auto all,
+            comm()->gather_texts(std::to_string(hashes[first]), "hashes of the state"));
+  std::string ranks;
+  for (size_t r = 1; r < all.size(); ++r)
+    if (all[r] != all[0]) ranks += (ranks.empty() ? "" : ", ") + std::to_string(r);
+  return invalid(items[first] + " is not the same on all ranks: rank 0 has it otherwise than " +
+                 ranks);
+}
+
 Status Ranks::merge(std::span<double> values, const std::string& of) const {
   if (!comm()) return {};
   return comm()->all_reduce(distributed::ReduceOp::kSum,

@@ -133,6 +133,7 @@ class Run {
     line.samples_per_second =
         static_cast<double>(job_.batch) * 1e9 / static_cast<double>(now_nanoseconds() - since);
     const Status finite = check_finite(line);
+    if (finite.ok()) TW_RETURN_IF_ERROR(trainer_.verify());
     if (finite.ok()) TW_RETURN_IF_ERROR(evaluate(line));
     regroup_ = end.regroup;
     last_ = line;

@@ -6,7 +6,10 @@
 #include <iterator>
 #include <numeric>
 #include <set>
+#include <span>
+#include <string_view>
 
+#include "codegen/cache/content_hash.h"
 #include "frontends/train/job_essentials.h"
 #include "frontends/train/schedule.h"
 
@@ -191,6 +194,24 @@ Result<StepEnd> Trainer::step(const std::function<bool()>& stop, const Status& f
   const auto losses = record_.begin(), end = losses + job_.parts();
   return StepEnd{std::accumulate(losses, end, 0.0) / static_cast<double>(job_.parts()),
                  end[kStop] > 0, end[kRegroup] > 0};
+}
+
+Status Trainer::verify() const {
+  const int64_t every = job_.distributed.verify;
+  if (!ranks_.any() || every == 0 || step_ % every != 0) return {};
+  std::vector<std::string> items;
+  std::vector<int64_t> hashes;
+  for (const StatePart& part : state())
+    for (const Parameter& p : part.layout->members) {
+      items.push_back("step " + std::to_string(step_ - 1) + ": '" + p.name + "' of the " +
+                      part.prefix);
+      const float* values = part.flat.data_as<float>() + p.offset;
+      const std::string_view bytes(reinterpret_cast<const char*>(values),
+                                   static_cast<size_t>(p.elements) * sizeof(float));
+      const std::string hash = cache::ContentHash().add(bytes).hex();
+      hashes.push_back(static_cast<int64_t>(std::stoull(hash.substr(0, 16), nullptr, 16)));
+    }
+  return ranks_.verify(items, hashes);
 }
 
 Status Trainer::share_state() {

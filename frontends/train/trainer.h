@@ -56,6 +56,8 @@ class Trainer {
   // steps that are done. hash: of the model that was read (job_essentials.h).
   std::vector<StatePart> state() const;
   void go_on_at(int64_t step) { step_ = step; }
+  // Of jobs whose ranks verify one another, after the steps where they do. Error: the tensor that differs.
+  Status verify() const;
   // Gives the state of the rank that has done the most steps to all.
   Status share_state();
   const Ranks& ranks() const { return ranks_; }
