@@ -40,7 +40,7 @@ Order some_order() {
   return *Order::create(job, 50);
 }
 void expect_step(Batches& batches, int64_t step) {
-  const auto* found = batches.at(step).columns[0].data_as<int64_t>();
+  const auto* found = batches.at(step, step + 1).columns[0].data_as<int64_t>();
   EXPECT_EQ(std::vector<int64_t>(found, found + kBatch), some_order().batch(step)) << step;
 }
 
@@ -60,8 +60,8 @@ TEST(Batches, OfAGivenStepHoldUntilTheNextCall) {
   const Slow data(300);
   const auto batches = Batches::create(data, some_order(), kBatch);
   ASSERT_TRUE(batches.ok());
-  (*batches)->at(0);
-  const auto* given = (*batches)->at(1).columns[0].data_as<int64_t>();
+  (*batches)->at(0, 1);
+  const auto* given = (*batches)->at(1, 2).columns[0].data_as<int64_t>();
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(std::vector<int64_t>(given, given + kBatch), some_order().batch(1));
 }
@@ -71,7 +71,7 @@ TEST(Batches, EndWhileOneIsRead) {
     const Slow data(500);
     const auto batches = Batches::create(data, some_order(), kBatch);
     ASSERT_TRUE(batches.ok());
-    (*batches)->at(k);
+    (*batches)->at(k, k + 1);
   }
 }
 
@@ -83,9 +83,9 @@ TEST(Batches, FailWhereTheyAreAskedFor) {
   expect_step(**batches, 1);
   while (data.ahead_ < 2) std::this_thread::yield();
   data.fails_ = true;
-  EXPECT_NO_THROW((*batches)->at(2));  // was read before
-  EXPECT_THROW((*batches)->at(3), std::runtime_error);
-  EXPECT_THROW((*batches)->at(4), std::runtime_error);
+  EXPECT_NO_THROW((*batches)->at(2, 3));  // was read before
+  EXPECT_THROW((*batches)->at(3, 4), std::runtime_error);
+  EXPECT_THROW((*batches)->at(4, 5), std::runtime_error);
   data.fails_ = false;
   expect_step(**batches, 5);
 }
