@@ -19,18 +19,19 @@ constexpr const char* kWhole = R"(program whole standard symbols(n, m, count) {
   temporary b3 "y": f32[m] elements m dynamic live 3..10
   temporary b4 "flag": bool[] elements 1 live 1..9
   temporary b5 "i": i64[] elements 1 live 9..9
-  temporary b6 "state": f32[4] elements 4 live 7..11
+  temporary b6 "state": f32[4] elements 4 live 7..12
   temporary b7 "next": f32[4] elements 4 live 9..9
-  output b8 "rows": f32[count, 4] elements count * 4 dynamic live 9..11
-  temporary b9 "flat": f32[count * 4] elements count * 4 of b8 reshaped live 9..11
+  output b8 "rows": f32[count, 4] elements count * 4 dynamic live 9..12
+  temporary b9 "flat": f32[count * 4] elements count * 4 of b8 reshaped live 9..12
   run_key b10 "key": i64[2] elements 2 live 0..0
   temporary b11 "trips": i64[] elements 1 live 1..9
   temporary b12 "wide": f32[32] elements 32 live 7..7
   temporary b13 "half": f32[16] elements 16 of b12 at 64 by (1 of 0) live 7..7
-  temporary b14 "square": f32[2, 2] elements 4 of b6 reshaped live 7..11
-  temporary b15 "turned": f32[2, 2] layout(d1, d0) elements 4 of b14 transposed (1, 0) live 7..11
-  temporary b16 "checked": f32[2, 2] layout(d1, d0) elements 4 of b15 live 7..11
-  inputs(b0)
+  temporary b14 "square": f32[2, 2] elements 4 of b6 reshaped live 7..12
+  temporary b15 "turned": f32[2, 2] layout(d1, d0) elements 4 of b14 transposed (1, 0) live 7..12
+  temporary b16 "checked": f32[2, 2] layout(d1, d0) elements 4 of b15 live 7..12
+  input b17 "kept": f32[4] elements 4 updated live 12..12
+  inputs(b0, b17)
   outputs(b9, b6)
 kernel k0_set(W: f32[4], S: i64[1], F: bool[], T: i64[]) {
   S[0] = i64(W[0])
@@ -64,6 +65,7 @@ kernel k2_add(A: f32[4], B: f32[4]) {
     loop trips b11 while b4 iteration b5 body 3 until b4 carried(b6 = b7) scans(b8 = b7) count count
     copy b3 = b0
     copy b6 = b1
+    start 0 b17 from 0 to 16
   }
   block {
     copy b3 = b0
@@ -224,9 +226,9 @@ TEST(VerifyProgram, EachRuleIsChecked) {
        "begins at byte 64 of what has no size that is known"},
       {"outputs(b9, b6)", "outputs(b9, b13)",
        "b13 'half' is an output and begins within what it views"},
-      {"inputs(b0)", "inputs(b0, b2)", "b2 'sizes' is listed as an input and is none"},
-      {"inputs(b0)", "inputs(b0, b0)", "b0 'x' is listed as an input twice"},
-      {"inputs(b0)", "inputs()", "b0 'x' is an input that is not listed"},
+      {"inputs(b0, b17)", "inputs(b0, b2)", "b2 'sizes' is listed as an input and is none"},
+      {"inputs(b0, b17)", "inputs(b0, b0)", "b0 'x' is listed as an input twice"},
+      {"inputs(b0, b17)", "inputs()", "b0 'x' is an input that is not listed"},
       {"outputs(b9, b6)", "outputs(b90)", "an output is b90, which does not exist"},
       {"elements n live", "elements i32(n) live", "is a i32, expected i64"},
       // Calls.
@@ -258,7 +260,7 @@ TEST(VerifyProgram, EachRuleIsChecked) {
        "b3 'y' is used at 6, outside of its life 3..5"},
       {"bool[] elements 1 live 1..9", "bool[] elements 1 live 2..9",
        "b4 'flag' is used at 1, outside of its life 2..9"},
-      {"dynamic live 9..11", "dynamic live 9..10", "is a result and does not live to the end"},
+      {"dynamic live 9..12", "dynamic live 9..10", "is a result and does not live to the end"},
   };
   expect_refused(cases);
 }
