@@ -23,7 +23,8 @@ namespace {
 using Json = nlohmann::json;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPoll{20}, kSettle{300}, kConnect{3000}, kRemind{10000};
+// kFirst: how long a job that begins waits for all of its ranks, once the least number is there; kSettle: later ones.
+constexpr milliseconds kPoll{20}, kFirst{3000}, kSettle{300}, kConnect{3000}, kRemind{10000};
 
 std::string this_host() {
   char host[64] = "";
@@ -153,7 +154,8 @@ class ElasticGroup final : public Group {
       since_ = Clock::now();
     }
     present_ = static_cast<int>(ready.size());
-    const bool full = present_ >= options_.most, settled = full || Clock::now() - since_ >= kSettle;
+    const bool full = present_ >= options_.most,
+               settled = full || Clock::now() - since_ >= (text ? kSettle : kFirst);
     if (waits_ || present_ < options_.least || !settled) return false;
     ready.resize(static_cast<size_t>(std::min(present_, options_.most)));
     Json next{{"number", std::max(epoch.number, last_) + 1}, {"members", Json::array()}};
