@@ -8,8 +8,9 @@ static int64_t now_milliseconds() {
 }
 
 LeaseKeeper::LeaseKeeper(Store& store, int64_t seconds)
-    : store_(store), seconds_(seconds), last_try_(now_milliseconds()) {
+    : store_(store), seconds_(seconds), last_beat_(now_milliseconds()) {
   thread_ = std::thread([this] { run(); });
+  heart_ = std::thread([this] { beat(); });
 }
 
 LeaseKeeper::~LeaseKeeper() {
@@ -19,6 +20,7 @@ LeaseKeeper::~LeaseKeeper() {
   }
   stop_changed_.notify_all();
   thread_.join();
+  heart_.join();
   if (lease_ != 0) (void)store_.revoke_lease(lease_).ok();
 }
 
@@ -51,8 +53,7 @@ Status LeaseKeeper::renew() {
 void LeaseKeeper::run() {
   std::unique_lock lock(mutex_);
   const auto pause = std::chrono::milliseconds(seconds_ * 250);
-  while (!stop_changed_.wait_for(lock, pause, [&] { return stop_; })) {
-    last_try_ = now_milliseconds();
+  while (!stop_changed_.wait_for(lock, pause, [&] { return stop_.load(); })) {
     if (lease_ != 0) (void)renew().ok();
     if (!renewed_) continue;
     lock.unlock();
@@ -61,6 +62,14 @@ void LeaseKeeper::run() {
   }
 }
 
-bool LeaseKeeper::is_awake() const { return now_milliseconds() - last_try_ < seconds_ * 1000; }
+// Apart from mutex_, which is held while a store does not answer.
+void LeaseKeeper::beat() {
+  while (!stop_) {
+    last_beat_ = now_milliseconds();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+bool LeaseKeeper::is_awake() const { return now_milliseconds() - last_beat_ < seconds_ * 1000; }
 
 }  // namespace tilewright::distributed

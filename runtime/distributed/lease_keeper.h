@@ -27,12 +27,14 @@ class LeaseKeeper {
   Status remove(const std::string& key);
   // Called about four times in the lease's time, by the thread that renews; set once, before set().
   void on_renewal(std::function<void()> f) { renewed_ = std::move(f); }
-  // Did the thread run all the time? False: the process was frozen for so long that its lease may have ended.
+  // Did the process run all the time? False: it was frozen for so long that its lease may have ended, or has too
+  // little of a CPU to tell.
   bool is_awake() const;
 
  private:
   using Milliseconds = std::chrono::milliseconds;
   void run();
+  void beat();
   Status renew();
 
   Store& store_;
@@ -42,9 +44,9 @@ class LeaseKeeper {
   std::condition_variable stop_changed_;
   int64_t lease_ = 0;
   std::map<std::string, std::string> keys_;
-  bool stop_ = false;
-  std::atomic<int64_t> last_try_;  // steady clock, milliseconds
-  std::thread thread_;
+  std::atomic<bool> stop_{false};
+  std::atomic<int64_t> last_beat_;  // steady clock, milliseconds
+  std::thread thread_, heart_;      // the second one waits for no store
 };
 
 }  // namespace tilewright::distributed

@@ -180,9 +180,9 @@ class Faults(RankJobs):
         with tempfile.TemporaryDirectory() as data:
             etcd, address = self.start_etcd(data)
             try:
-                want = self.undisturbed(8 * STEPS)
+                want = self.undisturbed(20 * STEPS)
                 command = self.command("added", OPTIONS.cli, "launch", "--nnodes", "1:3", "--store", address, "--job",
-                                       "added", steps=8 * STEPS)
+                                       "added", steps=20 * STEPS)
                 run = Run(command)
                 self.wait_for_step(run, "added", 50, ranks=1)
                 more = [Run(command) for _ in range(2)]
