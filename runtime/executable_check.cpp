@@ -242,7 +242,7 @@ class VariantCheck {
     return wrong("unknown instruction " + std::to_string(int(i.op)));
   }
 
-  // The main block has them, in the order of their numbers.
+  // Checks that a start names a range inside a result of static size.
   Status check_start(const Instruction& i) const {
     if (i.buffers.size() != 1) return wrong("start takes one buffer");
     const BufferDesc& b = buffer(i.buffers[0]);

@@ -29,7 +29,7 @@ struct CompileOptions {
   // A file that describes the machine instead (codegen/measure/machine_file.h), in what it says;
   // empty: none.
   std::string machine;
-  // The contents of such a file instead; empty: none.
+  // Holds the text of such a file and takes precedence over `machine`; it is empty where there is none.
   std::string machine_text;
   int schedule_threads = 1;  // what schedules assume
   int compile_threads = 0;   // 0: as many as this process may use

@@ -40,7 +40,7 @@ Result<HeldBack> Evaluator::run(const Ranks& ranks) {
     for (int64_t k = 0; k < batch_; ++k)
       ids[static_cast<size_t>(k)] = first + std::min(k, here - 1);
     data_->read(ids, {inputs_.data(), columns});
-    // A model's random numbers are the same in each evaluation.
+    // Each batch draws the same random numbers in every evaluation.
     session_->set_next_run(static_cast<uint64_t>(batch));
     TW_RETURN_IF_ERROR(session_->run(inputs_, outputs_));
     const size_t at = here < batch_ ? outputs : 0, place = static_cast<size_t>(batch) * outputs;

@@ -94,7 +94,7 @@ struct Job {
   int64_t steps = 0, batch = 0, accumulate = 0;
   int64_t parts() const { return accumulate > 0 ? accumulate : 1; }
   int64_t part() const { return batch / parts(); }  // samples
-  // Made by the ranks of a run: set by who starts one.
+  // Tells whether several ranks execute the job. The trainer sets it.
   bool has_ranks = false;
   // Is a step cut into a program for each part and one that updates?
   bool is_cut() const { return parts() > 1 || has_ranks || distributed.exact; }

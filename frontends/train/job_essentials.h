@@ -18,7 +18,7 @@ std::string hash_of(const OnnxModel& model);
 // whole. Errors: kIo.
 Result<std::string> essentials_of(const Job& job, const std::string& model_hash);
 
-// Each key with its value as JSON.
+// Returns the value of each key, serialised as JSON.
 std::map<std::string, std::string> items_of(const std::string& essentials);
 
 // "optimizer.lr was 0.1 and is 0.05", for the first few keys; empty: none differs. `was` comes from a

@@ -12,8 +12,8 @@ using passes::ResultRange;
 namespace {
 
 constexpr int64_t kBytes = sizeof(float);
-// Enough ranges for most of the communication to find computing beside it; of each, enough that its bytes count for
-// more than the latency of a call.
+// Bounds the number of ranges, so that most communication overlaps with computing, and their size, so that
+// bandwidth rather than latency determines the time of a call.
 constexpr int64_t kMostRanges = 24, kLeastBytes = 1 << 20;
 
 }  // namespace

@@ -36,8 +36,7 @@ class Ranks {
   Status compare(const std::map<std::string, std::string>& items) const;
   // The machine and the number of threads that one of them compiles for, in the options of all. Likewise.
   Status share_machine(CompileOptions& options) const;
-  // Fails where ranks have different hashes: names the first item that differs, and the ranks that have it otherwise
-  // than rank 0.
+  // Compares hashes across ranks. The error names the first item that differs and the ranks that disagree with rank 0.
   Status verify(const std::vector<std::string>& items, const std::vector<int64_t>& hashes) const;
   // Of values that each rank gives for places of its own, and 0 for others: all of them.
   Status merge(std::span<double> values, const std::string& of) const;

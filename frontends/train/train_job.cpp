@@ -57,8 +57,8 @@ class Run {
     return ranks.is_first() && (!ranks.any() || ranks.group()->is_current());
   }
 
-  // With ranks, all of them have the state of the one that has done the most steps, which is rank 0. What the rank 0
-  // before it did not get written any more, it writes.
+  // With ranks, all of them have the state of the one that has done the most steps, which is rank 0. A new rank 0
+  // writes what its predecessor left unwritten.
   Status connect() {
     const Ranks& ranks = trainer_.ranks();
     if (ranks.any())

@@ -1,4 +1,4 @@
-// The table of engines, and the libraries that hold them.
+// Lists the communication engines and loads their libraries.
 #include <dlfcn.h>
 
 #include <array>
