@@ -12,6 +12,7 @@
 
 #include "codegen/cache/content_hash.h"
 #include "frontends/tensor_files/npz.h"
+#include "frontends/train/partial_file.h"
 
 namespace tilewright::train {
 
@@ -134,8 +135,7 @@ Status write_checkpoint(const std::filesystem::path& path, Checkpoint checkpoint
   arrays.emplace_back("step", std::move(step));
   arrays.emplace_back("job", from_text(checkpoint.job));
   arrays.emplace_back("hash", from_text(hash_of(arrays)));
-  std::filesystem::path partial = path;
-  partial += kPartialSuffix;
+  const std::filesystem::path partial = partial_beside(path);
   Status status = write_and_rename(path, partial, arrays);
   std::error_code ignored;
   if (!status.ok()) std::filesystem::remove(partial, ignored);

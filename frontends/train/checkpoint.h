@@ -34,9 +34,7 @@ Result<Checkpoint> take_checkpoint(int64_t step, std::string job,
 Status restore(const Checkpoint& checkpoint, const std::vector<StatePart>& parts);
 
 // Readers see the old file or the new one, whole, even if the machine stops meanwhile: it is written
-// beside `path` (path + kPartialSuffix ...), flushed to the disk and renamed. After an error (kIo) nothing
-// is left of it.
-inline constexpr const char* kPartialSuffix = ".partial";
+// beside `path` (partial_file.h), flushed to the disk and renamed. After an error (kIo) nothing is left of it.
 Status write_checkpoint(const std::filesystem::path& path, Checkpoint checkpoint);
 // Untrusted. Errors (kIo, kInvalid ...) name the file: what is not there, damaged, not as hashed, or not finite.
 Result<Checkpoint> read_checkpoint(const std::filesystem::path& path);

@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "frontends/train/partial_file.h"
+
 namespace tilewright::train {
 
 namespace {

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "frontends/train/partial_file.h"
+
 namespace tilewright::train {
 
 namespace {
@@ -38,13 +40,13 @@ std::optional<LogLine> from_json(const std::string& text) {
 }  // namespace
 
 Result<std::unique_ptr<StepLog>> StepLog::open(const std::filesystem::path& path, int64_t step,
-                                               bool remember) {
+                                               bool remember, bool take_over) {
   auto log = std::make_unique<StepLog>();
   log->remember_ = remember;
   if (path.empty()) return log;
   log->path_ = path;
-  TW_RETURN_IF_ERROR(log->keep_before(step));
-  log->file_.reset(std::fopen(path.c_str(), "ab"));
+  TW_RETURN_IF_ERROR(log->keep_before(step, take_over));
+  log->file_.reset(std::fopen(log->path_.c_str(), "ab"));
   if (!log->file_)
     return io_error(std::string("cannot be written: ") + std::strerror(errno), path.string());
   return log;
@@ -52,7 +54,7 @@ Result<std::unique_ptr<StepLog>> StepLog::open(const std::filesystem::path& path
 
 // Lines count as far as they are those of steps one after the other: a run that was ended may have left
 // half a line.
-Status StepLog::keep_before(int64_t step) {
+Status StepLog::keep_before(int64_t step, bool take_over) {
   uintmax_t bytes = 0;
   std::ifstream in(path_, std::ios::binary);
   for (std::string text; steps_kept_ < step && std::getline(in, text);) {
@@ -65,7 +67,14 @@ Status StepLog::keep_before(int64_t step) {
   in.close();
   std::error_code error;
   if (!std::filesystem::is_regular_file(path_, error)) return {};
-  std::filesystem::resize_file(path_, bytes, error);
+  std::filesystem::path file = path_;
+  if (take_over) {
+    path_ = std::filesystem::canonical(path_, error);
+    if (!error) file = partial_beside(path_);
+    if (!error) std::filesystem::copy_file(path_, file, error);
+  }
+  if (!error) std::filesystem::resize_file(file, bytes, error);
+  if (!error && take_over) std::filesystem::rename(file, path_, error);
   return error ? io_error("cannot be written: " + error.message(), path_.string()) : Status();
 }
 

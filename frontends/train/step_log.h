@@ -24,9 +24,10 @@ struct LogLine {
 class StepLog {
  public:
   // For a run that goes on at a step: lines of earlier ones are kept, all behind them is cut off. Empty
-  // path: nothing is written. remember: lines() will be asked for. Errors: kIo.
+  // path: nothing is written. remember: lines() will be asked for. take_over: replaces the file with a copy, so that
+  // a process that has it open, and was frozen, writes no more lines to it. Errors: kIo.
   static Result<std::unique_ptr<StepLog>> open(const std::filesystem::path& path, int64_t step,
-                                               bool remember);
+                                               bool remember, bool take_over = false);
 
   // Whoever reads the file sees the line at once.
   Status write(const LogLine& line);
@@ -40,7 +41,7 @@ class StepLog {
   struct Close {
     void operator()(std::FILE* f) const { std::fclose(f); }
   };
-  Status keep_before(int64_t step);
+  Status keep_before(int64_t step, bool take_over);
 
   std::filesystem::path path_;
   std::unique_ptr<std::FILE, Close> file_;

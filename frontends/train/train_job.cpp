@@ -36,7 +36,7 @@ class Run {
       TW_RETURN_IF_ERROR(connect());
       const Status done = steps();
       // Curves say why a run went wrong, too.
-      if (log_ && writes() && !job_.report.empty())
+      if (log_ && !job_.report.empty())
         TW_RETURN_IF_ERROR(
             autotune::report::write_whole(job_.report, curves_page(job_, log_->lines())));
       TW_RETURN_IF_ERROR(done);
@@ -51,38 +51,34 @@ class Run {
       TW_RETURN_IF_ERROR(step());
     return {};
   }
-  // Rank 0 reads and writes for all; not, where it was frozen and others may have gone on without it.
-  bool writes() const {
-    const Ranks& ranks = trainer_.ranks();
-    return ranks.is_first() && (!ranks.any() || ranks.group()->is_current());
-  }
 
-  // With ranks, all of them have the state of the one that has done the most steps, which is rank 0. A new rank 0
-  // writes what its predecessor left unwritten.
+  // With ranks, all of them have the state of the one that has done the most steps, which is rank 0: it reads and
+  // writes files for all. The last step's end is done again, of which some ranks may not have come to see.
   Status connect() {
     const Ranks& ranks = trainer_.ranks();
     if (ranks.any())
       TW_RETURN_IF_ERROR(
           ranks.group()->connect(began_ ? trainer_.steps_done() : -1, options_.stop));
-    if (!ranks.is_first()) log_.reset(), folder_.reset();
+    log_.reset(), folder_.reset();
+    kept_ = {};
+    end_.stopped = false;
     if (options_.connected) TW_RETURN_IF_ERROR(options_.connected());
-    const Status begun = !ranks.is_first() ? Status() : began_ ? take_over() : begin();
+    const Status begun = !ranks.is_first()      ? Status()
+                         : trainer_.last_loss() ? take_over()
+                                                : begin();
     TW_RETURN_IF_ERROR(ranks.agree(begun, "the start of the run"));
     TW_RETURN_IF_ERROR(trainer_.share_state());
     if (!began_) end_.first = trainer_.steps_done();
     began_ = true;
-    return {};
+    return trainer_.last_loss() ? end_step(last_line()) : Status();
   }
   Status take_over() {
-    if (log_) return {};
-    if (!last_) return begin();
+    saved_ = 0;
     if (!job_.checkpoint.folder.empty()) {
       TW_ASSIGN(essentials_, essentials_of(job_, trainer_.model_hash()));
       TW_ASSIGN(folder_, CheckpointFolder::open(job_.checkpoint.folder, true));
-      saved_ = folder_->steps().empty() ? 0 : folder_->steps().front();
     }
-    TW_ASSIGN(log_, StepLog::open(job_.log, last_->step, !job_.report.empty()));
-    return keep(*last_, {});
+    return open_log(trainer_.steps_done() - 1);
   }
 
   // State and log as they were where the run goes on.
@@ -99,8 +95,10 @@ class Run {
       else
         TW_RETURN_IF_ERROR(go_on());
     }
-    const int64_t step = trainer_.steps_done();
-    TW_ASSIGN(log_, StepLog::open(job_.log, step, !job_.report.empty()));
+    return open_log(trainer_.steps_done());
+  }
+  Status open_log(int64_t step) {
+    TW_ASSIGN(log_, StepLog::open(job_.log, step, !job_.report.empty(), is_elastic()));
     if (!job_.log.empty() && log_->steps_kept() < step)
       options_.note(job_.log.string() + ": has " + std::to_string(log_->steps_kept()) + " of the " +
                     std::to_string(step) + " steps that were done");
@@ -125,35 +123,42 @@ class Run {
   }
 
   Status step() {
-    LogLine line{.step = trainer_.steps_done()};
-    line.lr = learning_rate(job_, line.step);
     const int64_t since = now_nanoseconds();
     TW_ASSIGN(const StepEnd end, trainer_.step(options_.stop, kept_));
-    line.loss = end_.loss = end.loss;
-    line.samples_per_second =
-        static_cast<double>(job_.batch) * 1e9 / static_cast<double>(now_nanoseconds() - since);
-    const Status finite = check_finite(line);
-    if (finite.ok()) TW_RETURN_IF_ERROR(trainer_.verify());
-    if (finite.ok()) TW_RETURN_IF_ERROR(evaluate(line));
+    speed_ = static_cast<double>(job_.batch) * 1e9 / static_cast<double>(now_nanoseconds() - since);
     regroup_ = end.regroup;
-    last_ = line;
-    kept_ = writes() ? keep(line, finite) : Status();
-    // Of several ranks, the others hear of it with the next step, or at the end.
-    if (!trainer_.ranks().any()) TW_RETURN_IF_ERROR(kept_);
-    TW_RETURN_IF_ERROR(finite);
+    const LogLine line = last_line();
+    if (const Status finite = check_finite(line); !finite.ok()) {
+      if (log_) TW_RETURN_IF_ERROR(log_->write(line));
+      return finite;
+    }
+    TW_RETURN_IF_ERROR(end_step(line));
     const bool stop = trainer_.ranks().any() ? end.stop : options_.stop && options_.stop();
     end_.stopped = stop && trainer_.steps_done() < job_.steps;
     return {};
+  }
+  LogLine last_line() const {
+    LogLine line{.step = trainer_.steps_done() - 1, .loss = *trainer_.last_loss()};
+    line.lr = learning_rate(job_, line.step);
+    line.samples_per_second = speed_;
+    return line;
+  }
+  // What follows a step's update. Other ranks hear of an error of rank 0's files with the next step, or at the end.
+  Status end_step(LogLine line) {
+    end_.loss = line.loss;
+    TW_RETURN_IF_ERROR(trainer_.verify());
+    TW_RETURN_IF_ERROR(evaluate(line));
+    if (trainer_.ranks().is_first()) kept_ = keep(line);
+    return trainer_.ranks().any() ? Status() : kept_;
   }
   bool is_elastic() const {
     return trainer_.ranks().any() && trainer_.ranks().group()->is_elastic();
   }
   // What the step leaves in files.
-  Status keep(const LogLine& line, const Status& finite) {
-    if (finite.ok() && line.step == 0 && !job_.gradients.empty())
+  Status keep(const LogLine& line) {
+    if (line.step == 0 && !job_.gradients.empty())
       TW_RETURN_IF_ERROR(write_npz(job_.gradients, trainer_.gradients()));
     TW_RETURN_IF_ERROR(log_->write(line));
-    if (!finite.ok()) return {};
     if (folder_) TW_RETURN_IF_ERROR(folder_->status());
     if (folder_ && trainer_.steps_done() % job_.checkpoint.every == 0) TW_RETURN_IF_ERROR(save());
     if (options_.progress) options_.progress(line);
@@ -191,7 +196,7 @@ class Run {
   }
   Status write_last() {
     TW_RETURN_IF_ERROR(kept_);
-    if (!writes()) return {};
+    if (!trainer_.ranks().is_first()) return {};
     TW_RETURN_IF_ERROR(keep_last());
     if (end_.stopped || job_.trained.empty()) return {};
     return write_trained(job_.model, trainer_.initializers(), trainer_.outputs(), job_.trained);
@@ -208,7 +213,7 @@ class Run {
   Status kept_;                               // an error that the other ranks do not know of
   bool began_ = false;                        // this process has the state of the run
   bool regroup_ = false;                      // ranks are to be connected anew
-  std::optional<LogLine> last_;               // of the last step
+  double speed_ = 0;                          // samples per second, of the last step
 };
 
 }  // namespace

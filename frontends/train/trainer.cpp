@@ -192,8 +192,8 @@ Result<StepEnd> Trainer::step(const std::function<bool()>& stop, const Status& f
   }
   ++step_;
   const auto losses = record_.begin(), end = losses + job_.parts();
-  return StepEnd{std::accumulate(losses, end, 0.0) / static_cast<double>(job_.parts()),
-                 end[kStop] > 0, end[kRegroup] > 0};
+  last_loss_ = std::accumulate(losses, end, 0.0) / static_cast<double>(job_.parts());
+  return StepEnd{*last_loss_, end[kStop] > 0, end[kRegroup] > 0};
 }
 
 Status Trainer::verify() const {
@@ -221,12 +221,17 @@ Status Trainer::share_state() {
   TW_RETURN_IF_ERROR(ranks_.merge(steps, "the steps that are done"));
   const auto furthest = std::max_element(steps.begin(), steps.end());
   const int source = static_cast<int>(furthest - steps.begin());
+  std::vector<double> last(2);  // is there a loss; which
+  if (ranks_.rank() == source && last_loss_) last = {1, *last_loss_};
+  TW_RETURN_IF_ERROR(ranks_.merge(last, "the last step's loss"));
   for (const StatePart& part : state()) {
     const std::span bytes(static_cast<std::byte*>(part.flat.data()),
                           static_cast<size_t>(part.flat.bytes()));
     TW_RETURN_IF_ERROR(ranks_.comm()->broadcast(bytes, source, "the state's " + part.prefix));
   }
   step_ = static_cast<int64_t>(*furthest);
+  last_loss_.reset();
+  if (last[0] > 0) last_loss_ = last[1];
   return {};
 }
 

@@ -58,8 +58,10 @@ class Trainer {
   void go_on_at(int64_t step) { step_ = step; }
   // Of jobs whose ranks verify one another, after the steps where they do. Error: the tensor that differs.
   Status verify() const;
-  // Gives the state of the rank that has done the most steps to all.
+  // Gives the state of the rank that has done the most steps to all, and its last step's loss.
   Status share_state();
+  // Of the last step that the state follows from, before its update; none: no rank has made it since the run began.
+  std::optional<double> last_loss() const { return last_loss_; }
   const Ranks& ranks() const { return ranks_; }
   const std::string& note() const { return trained_.note; }
   std::string summary() const { return train::summary(trained_); }
@@ -108,6 +110,7 @@ class Trainer {
   // these (lift_constants.h).
   NamedTensors unchanged_copies_;
   int64_t step_ = 0;
+  std::optional<double> last_loss_;
   double compile_seconds_ = 0;
   bool suspect_ = false;  // the last step's programs met what is not finite, or seem to have
 };

@@ -82,12 +82,6 @@ class ElasticGroup final : public Group {
   int most() const override { return options_.most; }
   bool is_elastic() const override { return true; }
   bool has_newcomers() override { return newcomers_; }
-  // A store that does not answer lets nobody else become a rank either.
-  bool is_current() override {
-    if (keeper_.is_awake()) return true;
-    const auto text = store_->get(key("epoch"));
-    return !text.ok() || epoch_of(*text).number <= last_;
-  }
 
   Result<std::string> share(const std::string& name,
                             const std::function<Result<std::string>()>& give) override {

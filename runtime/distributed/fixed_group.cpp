@@ -13,7 +13,6 @@ class FixedGroup final : public Group {
   int most() const override { return comm_.size(); }
   bool is_elastic() const override { return false; }
   bool has_newcomers() override { return false; }
-  bool is_current() override { return true; }
   Result<std::string> share(const std::string& name,
                             const std::function<Result<std::string>()>& give) override {
     // An error is told to the others as a text that is none of theirs.

@@ -26,8 +26,6 @@ class Group {
   virtual bool is_elastic() const = 0;
   // Processes wait to be ranks: connect() lets them in.
   virtual bool has_newcomers() = 0;
-  // Is this process still the rank that it was? Not where others may have gone on without it: it has been frozen.
-  virtual bool is_current() = 0;
 
   // A text that all processes have in common: what one of them gave, as the group came about. Before connect().
   virtual Result<std::string> share(const std::string& name,

@@ -2,15 +2,8 @@
 
 namespace tilewright::distributed {
 
-static int64_t now_milliseconds() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch())
-      .count();
-}
-
-LeaseKeeper::LeaseKeeper(Store& store, int64_t seconds)
-    : store_(store), seconds_(seconds), last_beat_(now_milliseconds()) {
+LeaseKeeper::LeaseKeeper(Store& store, int64_t seconds) : store_(store), seconds_(seconds) {
   thread_ = std::thread([this] { run(); });
-  heart_ = std::thread([this] { beat(); });
 }
 
 LeaseKeeper::~LeaseKeeper() {
@@ -20,7 +13,6 @@ LeaseKeeper::~LeaseKeeper() {
   }
   stop_changed_.notify_all();
   thread_.join();
-  heart_.join();
   if (lease_ != 0) (void)store_.revoke_lease(lease_).ok();
 }
 
@@ -61,15 +53,5 @@ void LeaseKeeper::run() {
     lock.lock();
   }
 }
-
-// Apart from mutex_, which is held while a store does not answer.
-void LeaseKeeper::beat() {
-  while (!stop_) {
-    last_beat_ = now_milliseconds();
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-}
-
-bool LeaseKeeper::is_awake() const { return now_milliseconds() - last_beat_ < seconds_ * 1000; }
 
 }  // namespace tilewright::distributed

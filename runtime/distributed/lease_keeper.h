@@ -27,14 +27,10 @@ class LeaseKeeper {
   Status remove(const std::string& key);
   // Called about four times in the lease's time, by the thread that renews; set once, before set().
   void on_renewal(std::function<void()> f) { renewed_ = std::move(f); }
-  // Did the process run all the time? False: it was frozen for so long that its lease may have ended, or has too
-  // little of a CPU to tell.
-  bool is_awake() const;
 
  private:
   using Milliseconds = std::chrono::milliseconds;
   void run();
-  void beat();
   Status renew();
 
   Store& store_;
@@ -45,8 +41,7 @@ class LeaseKeeper {
   int64_t lease_ = 0;
   std::map<std::string, std::string> keys_;
   std::atomic<bool> stop_{false};
-  std::atomic<int64_t> last_beat_;  // steady clock, milliseconds
-  std::thread thread_, heart_;      // the second one waits for no store
+  std::thread thread_;
 };
 
 }  // namespace tilewright::distributed

@@ -75,9 +75,9 @@ class Faults(RankJobs):
         Path(job).write_text(text, encoding="utf-8")
         return [*launcher, OPTIONS.cli, "train", job, "--threads", "1"]
 
-    def undisturbed(self, steps=STEPS):
+    def undisturbed(self, steps=STEPS, env=None):
         if steps not in self.want:
-            run = Run(self.command(f"undisturbed{steps}", steps=steps))
+            run = Run(self.command(f"undisturbed{steps}", steps=steps), env)
             self.assertEqual(run.wait(), 0, run.text())
             self.want[steps] = self.found(f"undisturbed{steps}")
         return self.want[steps]
@@ -139,8 +139,8 @@ class Faults(RankJobs):
         for run, _ in self.disturbed(f"kill{rank}", kill):
             self.assertIn("does not answer", run.text())
         print(f"next step after the death of rank {rank}: " + " ".join(f"{t:.2f}" for t in sorted(times)) + " s")
-        self.assertLessEqual(sorted(times)[len(times) // 2], 3)
-        self.assertLess(max(times), 6)
+        self.assertLessEqual(sorted(times)[len(times) // 2], 3, run.text())
+        self.assertLess(max(times), 6, run.text())
 
     def test_rank_0_is_killed(self):
         self.killed(0)
@@ -180,14 +180,16 @@ class Faults(RankJobs):
         with tempfile.TemporaryDirectory() as data:
             etcd, address = self.start_etcd(data)
             try:
-                want = self.undisturbed(20 * STEPS)
+                # Kernels come from the cache, so that those who join do so before the end.
+                cache = {"XDG_CACHE_HOME": self.path("cache"), "TILEWRIGHT_CACHE_BYTES": str(1 << 30)}
+                want = self.undisturbed(12 * STEPS, cache)
                 command = self.command("added", OPTIONS.cli, "launch", "--nnodes", "1:3", "--store", address, "--job",
-                                       "added", steps=20 * STEPS)
-                run = Run(command)
+                                       "added", steps=12 * STEPS)
+                run = Run(command, cache)
                 self.wait_for_step(run, "added", 50, ranks=1)
-                more = [Run(command) for _ in range(2)]
+                more = [Run(command, cache) for _ in range(2)]
                 for r in (run, *more):
-                    self.assertEqual(r.wait(), 0, r.text())
+                    self.assertEqual(r.wait(120), 0, r.text())
                 self.assertIn("rank 2: ", run.text())
                 self.same(want, self.found("added"))
             finally:
