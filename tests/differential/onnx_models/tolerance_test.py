@@ -42,6 +42,10 @@ def main():
         check_floats(dtype)
     for dtype in et.INTEGERS:
         assert differs(numpy.array([2], dtype), numpy.array([1], dtype), ulps(100)), dtype
+        steps, base = numpy.array([1.0, 0.0]), numpy.array([1, 1], dtype)
+        assert difference(base + numpy.array([1, 0], dtype), base, steps) is None, dtype
+        assert difference(base + numpy.array([0, 1], dtype), base, steps), dtype
+        assert difference(base + numpy.array([2, 0], dtype), base, steps), dtype
     # Terms of 100 that cancel leave a small sum with their rounding; without them it would be a fault.
     small = numpy.array([1e-3], et.F32)
     assert not differs(small + et.F32.type(2e-5), small, sums(2), numpy.array([100.0], et.F32))
