@@ -181,7 +181,16 @@ class Loop {
       n_.fail("scan output " + std::to_string(scan) + " has rank " +
               std::to_string(n_.rank(row) - 1) + " in one iteration and rank " +
               std::to_string(n_.rank(rows) - 1) + " in others");
-    return n_.op("concat", {row, rows}, {{"axis", int64_t{0}}});
+    return n_.op("concat", {row, as_rows(row, rows)}, {{"axis", int64_t{0}}});
+  }
+  // With the extents of the first one, which matter where the others are none: the run refuses other extents of some.
+  ValueId as_rows(ValueId row, ValueId rows) {
+    const auto& dims = n_.type(row).dims;
+    const auto& others = n_.type(rows).dims;
+    if (std::equal(dims.begin() + 1, dims.end(), others.begin() + 1, ir::same_expr)) return rows;
+    std::vector<Expr> all{others[0]};
+    all.insert(all.end(), dims.begin() + 1, dims.end());
+    return n_.reshape(rows, all);
   }
   // `like`: the body, whose scan outputs have the type of the rows.
   Values no_iterations(const State& s, const ir::Graph& like) {
