@@ -4,28 +4,9 @@
 #include <chrono>
 #include <cstdio>
 
+#include "runtime/trace_events.h"
+
 namespace tilewright {
-namespace {
-
-// Strings as RFC 8259 quotes them; node names may hold anything.
-std::string json_string(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    char code[8];
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      std::snprintf(code, sizeof code, "\\u%04x", c);
-      out += code;
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
-}  // namespace
 
 int64_t now_nanoseconds() {
   using namespace std::chrono;
@@ -104,29 +85,21 @@ std::string Profiler::table() const {
   return text;
 }
 
+std::string Profiler::trace_events(int process, int64_t origin) const {
+  std::string text;
+  for (const Event& e : events_)
+    text += (text.empty() ? "" : ",\n") + trace_event(rows_[e.slot].kernel, "kernel", {process, 1},
+                                                      e.start - origin, e.end - e.start,
+                                                      rows_[e.slot].nodes);
+  return text;
+}
+
 std::string Profiler::trace_json() const {
-  std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
-  const int64_t origin = events_.empty() ? 0 : events_.front().start;
-  for (size_t i = 0; i < events_.size(); ++i) {
-    const Event& e = events_[i];
-    char times[96];
-    std::snprintf(times, sizeof times, "\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":%.3f,\"dur\":%.3f",
-                  static_cast<double>(e.start - origin) / 1e3,
-                  static_cast<double>(e.end - e.start) / 1e3);
-    text += (i ? ",\n" : "\n") + std::string("{\"name\":") + json_string(rows_[e.slot].kernel) +
-            ",\"cat\":\"kernel\"," + times +
-            ",\"args\":{\"nodes\":" + json_string(rows_[e.slot].nodes) + "}}";
-  }
-  return text + "\n]}\n";
+  return whole_trace(trace_events(1, events_.empty() ? 0 : events_.front().start));
 }
 
 Status Profiler::write_trace(const std::string& path) const {
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  if (!file) return io_error("cannot write the file", path);
-  const std::string text = trace_json();
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (std::fclose(file) != 0 || !written) return io_error("cannot write the file", path);
-  return {};
+  return write_text(path, trace_json());
 }
 
 }  // namespace tilewright

@@ -32,7 +32,9 @@ class Profiler {
   std::vector<Row> rows()
       const;                  // the slowest first, calls of the same nodes and kernel in one row
   std::string table() const;  // rows as text: share, time, calls, GFLOP/s, GB/s, kernel, nodes
-  std::string trace_json() const;  // Chrome trace event format, microseconds
+  std::string trace_json() const;  // trace_events.h
+  // Its events alone, for a trace of several processes. origin: the time that is 0 there.
+  std::string trace_events(int process, int64_t origin) const;
   // trace_json() to a file, replaced if there is one. Errors: kIo.
   Status write_trace(const std::string& path) const;
 

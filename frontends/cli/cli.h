@@ -165,7 +165,11 @@ struct TrainArguments {
   bool bench = false, json = false;
   double seconds = 3;
   int64_t bucket_bytes = 0;  // DistributedJob
-  int ranks = 0;             // that are threads of this process; 0: as the launcher says
+  // Numbers of ranks for which the time of a step is predicted; how these are linked where nothing is measured
+  // (frontends/train/scaling.h); the file for a page on it.
+  std::vector<int> scaling;
+  std::string link, page;
+  int ranks = 0;  // that are threads of this process; 0: as the launcher says
   bool resume = false,
        fresh = false;  // at most one (train_job.h); neither: as checkpoints are there
   std::string

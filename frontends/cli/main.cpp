@@ -5,6 +5,7 @@
 
 #include "frontends/cli/cli.h"
 #include "frontends/cli/launch_options.h"
+#include "frontends/cli/train_options.h"
 
 using namespace tilewright::cli;
 
@@ -197,27 +198,6 @@ void add_tune(CLI::App& app, Arguments& a) {
             "  tilewright tune --train job.toml --db tuned.jsonl && tilewright train job.toml --db "
             "tuned.jsonl");
 }
-void add_ranks(CLI::App* c, Arguments& a) {
-  c->add_option("--ranks", a.train.ranks,
-                "try a distributed job here: so many ranks, as threads of this process")
-      ->check(CLI::Range(1, 64));
-  c->add_option("--bucket-bytes", a.train.bucket_bytes,
-                "of several ranks: gradients are summed in ranges of at least so many bytes; 0: by "
-                "their size")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-}
-void add_step_times(CLI::App* c, Arguments& a) {
-  c->add_flag("--bench", a.train.bench,
-              "time steps on the job's data for --seconds, and write nothing");
-  c->add_option("--seconds", a.train.seconds, "how long to measure")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  c->add_flag("--json", a.train.json, "with --bench: the last line is one JSON object");
-  c->add_option(
-      "--profile", a.train.trace,
-      "with --bench: run for as long again, print what each node takes of all these steps "
-      "together, and write a trace of the first of them to this file");
-}
 void add_train(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("train", "train an ONNX model, as a job file says");
   c->add_option("JOB", a.train.job, "a job file (TOML): model, data, loss, optimiser, outputs")
@@ -227,13 +207,14 @@ void add_train(CLI::App& app, Arguments& a) {
   c->add_option("--threads", a.model.threads, "threads to run with; 0: one per available CPU")
       ->check(CLI::Range(0, 1024));
   add_numerics(c, a.model);
-  add_ranks(c, a);
+  add_ranks(c, a.train);
+  add_scaling(c, a.train);
   auto* resume = c->add_flag("--resume", a.train.resume,
                              "go on from the job's newest checkpoint, and end if there is none; "
                              "without this option, begin then");
   c->add_flag("--fresh", a.train.fresh, "begin anew, and remove the job's checkpoints")
       ->excludes(resume);
-  add_step_times(c, a);
+  add_step_times(c, a.train);
   c->footer(
       "A job file; paths are relative to it:\n"
       "  model = \"model.onnx\"\n"

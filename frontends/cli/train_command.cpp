@@ -2,18 +2,14 @@
 // compiled or written; while steps run, a line on standard error shows the loss and the time left.
 #include "frontends/train/train_job.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <cstdio>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "frontends/cli/cli.h"
 #include "frontends/cli/interrupt.h"
 #include "frontends/cli/progress.h"
+#include "frontends/cli/train_bench.h"
 #include "runtime/distributed/join.h"
 #include "runtime/distributed/transport_local.h"
 
@@ -23,79 +19,6 @@ namespace {
 
 double seconds_since(int64_t start) {
   return static_cast<double>(now_nanoseconds() - start) * 1e-9;
-}
-
-// A line for each rank: where it runs, and how ranks are connected.
-Status print_ranks(const train::Ranks& ranks) {
-  if (!ranks.any()) return {};
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  const std::string mine = std::string(host) + ", process " + std::to_string(getpid()) + ", " +
-                           std::to_string(available_cpus()) + " CPUs, " + ranks.comm()->describe();
-  TW_ASSIGN(const auto all, ranks.comm()->gather_texts(mine, "the table of ranks"));
-  for (size_t r = 0; ranks.is_first() && r < all.size(); ++r)
-    std::fprintf(stderr, "rank %zu: %s\n", r, all[r].c_str());
-  return {};
-}
-
-// The first steps warm caches and plans, and are not timed.
-Status bench(train::Trainer& trainer, const TrainArguments& a) {
-  if (trainer.ranks().any()) TW_RETURN_IF_ERROR(trainer.ranks().group()->connect(-1, nullptr));
-  TW_RETURN_IF_ERROR(print_ranks(trainer.ranks()));
-  constexpr size_t kWarm = 3, kLeast = 5, kMost = 200000;
-  std::vector<double> times;
-  const bool is_first = trainer.ranks().is_first();
-  // Rank 0 says when all ranks have measured enough.
-  const auto steps_until = [&](const std::function<bool()>& enough) -> Status {
-    for (bool stop = false; !stop;) {
-      const int64_t since = now_nanoseconds();
-      TW_ASSIGN(const train::StepEnd end, trainer.step([&] { return is_first && enough(); }));
-      times.push_back(seconds_since(since) * 1e3);
-      stop = end.stop;
-    }
-    return {};
-  };
-  TW_RETURN_IF_ERROR(steps_until([&] { return times.size() + 1 >= kWarm; }));
-  times.clear();
-  const int64_t start = now_nanoseconds();
-  TW_RETURN_IF_ERROR(steps_until([&] {
-    return (seconds_since(start) >= a.seconds && times.size() + 1 >= kLeast) ||
-           times.size() + 1 >= kMost;
-  }));
-  if (!a.trace.empty()) {
-    trainer.session().set_profiling(true);
-    const int64_t since = now_nanoseconds();
-    const std::vector<double> measured = times;
-    TW_RETURN_IF_ERROR(steps_until([&] { return seconds_since(since) >= a.seconds; }));
-    times = measured;
-    if (is_first) {
-      const Profiler profile = trainer.session().profile();
-      std::cout << profile_table(profile.rows(), now_nanoseconds() - since, trainer.threads());
-      TW_RETURN_IF_ERROR(profile.write_trace(a.trace));
-    }
-  }
-  if (!is_first) return {};
-  std::sort(times.begin(), times.end());
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const nlohmann::ordered_json line{{"engine", "tilewright"},
-                                    {"version", TILEWRIGHT_VERSION},
-                                    {"ranks", trainer.ranks().size()},
-                                    {"threads", trainer.threads()},
-                                    {"compile_s", trainer.compile_seconds()},
-                                    {"min_ms", times.front()},
-                                    {"median_ms", times[times.size() / 2]},
-                                    {"steps", times.size()},
-                                    {"peak_rss_mib", usage.ru_maxrss / 1024}};
-  if (a.json)
-    std::cout << line.dump() << "\n";
-  else
-    std::printf(
-        "median %.3f ms a step, least %.3f ms of %zu, %d threads; compiled in %.2f s; peak memory "
-        "%ld MiB\n",
-        times[times.size() / 2], times.front(), times.size(), trainer.threads(),
-        trainer.compile_seconds(), usage.ru_maxrss / 1024);
-  return {};
 }
 
 // "step 12 of 300, loss 0.1234, 456 samples/s, 78 s left": rates of the steps of this run, `first` the
@@ -170,6 +93,7 @@ Status run_steps(train::Trainer& trainer, const train::Job& job, const TrainArgu
   std::printf("%lld steps of %lld samples in %.1f s, %lld parameters; loss %.4f\n",
               static_cast<long long>(end.steps - end.first), static_cast<long long>(job.batch),
               seconds_since(start), static_cast<long long>(trainer.parameter_count()), end.loss);
+  if (end.ranks.size() > 1) std::cout << train::to_table(end.ranks);
   return {};
 }
 
@@ -185,7 +109,8 @@ Status run_joined(const train::Job& job, const ModelOptions& options, const Trai
   }
   if (ranks.is_first() && !trainer->note().empty())
     std::cerr << "note: " << trainer->note() << "\n";
-  if (a.bench) return bench(*trainer, a);
+  if (a.bench) return bench_training(*trainer, a);
+  if (!a.scaling.empty()) return predict_scaling(*trainer, job, a);
   if (!ranks.any()) std::printf("%s\n", trainer->summary().c_str());
   return run_steps(*trainer, job, a);
 }
@@ -213,7 +138,7 @@ Status run_threads(const train::Job& job, const ModelOptions& options, const Tra
 Status run(const ModelOptions& options, const TrainArguments& a) {
   TW_ASSIGN(train::Job job, train::read_job(a.job));
   // The order of a file may have no more steps than the job: a measurement shuffles. It evaluates nothing.
-  if (a.bench) job.data.order.clear(), job.evaluation = {};
+  if (a.bench || !a.scaling.empty()) job.data.order.clear(), job.evaluation = {};
   job.distributed.bucket_bytes = a.bucket_bytes;
   distributed::JoinOptions join{.engine = job.distributed.engine};
   join.comm.deadline =
@@ -223,6 +148,12 @@ Status run(const ModelOptions& options, const TrainArguments& a) {
   if (a.ranks > 0) return run_threads(job, options, a, join.comm);
   join.note = [](const std::string& text) { std::cerr << "note: " << text << "\n"; };
   TW_ASSIGN(const std::unique_ptr<distributed::Group> group, distributed::join_ranks(join));
+  // Ranges are started by the programs of ranks, if only one.
+  if (!group && !a.scaling.empty()) {
+    TrainArguments alone = a;
+    alone.ranks = 1;
+    return run_threads(job, options, alone, join.comm);
+  }
   return run_joined(job, options, a, train::Ranks(group.get()));
 }
 

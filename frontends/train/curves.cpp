@@ -98,9 +98,23 @@ std::string header(const Job& job, const std::vector<LogLine>& lines) {
          report::fact("Loss at the end", end) + "</dl></header>\n";
 }
 
+// How much of the communication was hidden behind computing, by step and by rank.
+std::string ranks_section(const std::vector<LogLine>& lines, const std::vector<RankTimes>& ranks) {
+  const auto hidden = [](const LogLine& l) {
+    if (!l.communicating || !l.waiting || *l.communicating <= 0) return NAN * 1.0;
+    return 100 * std::clamp(1 - *l.waiting / *l.communicating, 0.0, 1.0);
+  };
+  return report::section("Ranks",
+                         "The part of rank 0's communication that is hidden behind computing; "
+                         "means of all ranks below.",
+                         chart("hidden, %", buckets(lines, hidden), {}, {}) + "<pre>" +
+                             report::escape(to_table(ranks)) + "</pre>\n");
+}
+
 }  // namespace
 
-std::string curves_page(const Job& job, const std::vector<LogLine>& lines) {
+std::string curves_page(const Job& job, const std::vector<LogLine>& lines,
+                        const std::vector<RankTimes>& ranks) {
   const std::string title = job.model.filename().string() + ": trained";
   if (lines.empty())
     return report::whole_page(title, report::section("No steps", "Nothing was trained.", ""));
@@ -125,6 +139,7 @@ std::string curves_page(const Job& job, const std::vector<LogLine>& lines) {
                           chart("learning rate", of(&LogLine::lr), {}, {})) +
           report::section("Speed", "Of steps alone, without evaluation and checkpoints.",
                           chart("samples a second", of(&LogLine::samples_per_second), {}, {}));
+  if (!ranks.empty()) body += ranks_section(lines, ranks);
   return report::whole_page(title, body);
 }
 

@@ -6,12 +6,15 @@
 
 #include "frontends/train/job.h"
 #include "frontends/train/step_log.h"
+#include "frontends/train/step_times.h"
 
 namespace tilewright::train {
 
 // One HTML page that needs nothing else (autotune/report/page.h). However many lines there are, a chart has
 // some hundred points: each the mean of steps one after the other, in a band from their least to their
 // greatest. What is no finite number is left out of means and bands.
-std::string curves_page(const Job& job, const std::vector<LogLine>& lines);
+// ranks: of a run by several; may be empty.
+std::string curves_page(const Job& job, const std::vector<LogLine>& lines,
+                        const std::vector<RankTimes>& ranks);
 
 }  // namespace tilewright::train

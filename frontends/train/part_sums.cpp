@@ -55,7 +55,7 @@ PartSums::PartSums(std::vector<SummedBuffer> sums, bool exact,
   }
 }
 
-void PartSums::begin_step(PartRange run, int parts, distributed::Comm* comm) {
+Status PartSums::begin_step(PartRange run, int parts, distributed::Comm* comm) {
   comm_ = comm;
   run_ = run;
   parts_ = parts;
@@ -66,18 +66,25 @@ void PartSums::begin_step(PartRange run, int parts, distributed::Comm* comm) {
   // What a rank without parts adds to the sums of the others. Exact ones do not look at it.
   if (run.count() == 0 && !exact_)
     for (const Tensor& t : levels_[0]) std::fill_n(t.data_as<float>(), t.element_count(), 0.0f);
+  if (!exact_) return {};
+  const size_t subtrees = distributed::subtrees_of(run, parts).size();
+  while (levels_.size() < subtrees) TW_RETURN_IF_ERROR(add_level());
+  return {};
+}
+
+Status PartSums::add_level() {
+  std::vector<Tensor> buffers;
+  for (const Tensor& sum : levels_[0]) {
+    TW_ASSIGN(Tensor t, Tensor::allocate(sum.dtype(), sum.shape()));
+    buffers.push_back(std::move(t));
+  }
+  levels_.push_back(std::move(buffers));
+  return {};
 }
 
 Result<std::vector<Tensor>> PartSums::begin_part() {
   const size_t level = complete_.size();
-  if (level == levels_.size()) {
-    std::vector<Tensor> buffers;
-    for (const Tensor& sum : levels_[0]) {
-      TW_ASSIGN(Tensor t, Tensor::allocate(sum.dtype(), sum.shape()));
-      buffers.push_back(std::move(t));
-    }
-    levels_.push_back(std::move(buffers));
-  }
+  if (level == levels_.size()) TW_RETURN_IF_ERROR(add_level());
   return levels_[level];
 }
 
@@ -133,11 +140,15 @@ void PartSums::start_sum(const Start& s) {
                           return distributed::all_reduce(round, ReduceOp::kSum, elements);
                         });
   }
+  const size_t subtrees = distributed::subtrees_of(run_, parts_).size();
+  if (levels_.size() < subtrees)  // this rank has no memory for them, and says so
+    return comm_->start("exact_sum of " + s.name, 0, [](const distributed::Round&) -> Status {
+      return limit_error("no memory for the sums of parts");
+    });
   std::vector<float*> levels;  // parts of the last one, too
   for (size_t level = 0; level < levels_.size(); ++level)
     levels.push_back(values(level, s.buffer) + s.begin);
-  const auto work = [=, adds = last_adds_, subtrees = complete_.size(),
-                     parts = parts_](const distributed::Round& round) {
+  const auto work = [=, adds = last_adds_, parts = parts_](const distributed::Round& round) {
     for (const Add& a : adds)
       distributed::combine(ReduceOp::kSum, {DType::kFloat32, levels[a.into], count},
                            levels[a.from]);

@@ -34,15 +34,16 @@ class PartSums final : public Collectives {
            const std::vector<passes::ResultRange>& starts);
 
   // A step of so many parts, of which this rank makes `run`, begins. comm null: there is one rank.
-  void begin_step(distributed::PartRange run, int parts, distributed::Comm* comm);
+  // Errors: kLimit for memory.
+  Status begin_step(distributed::PartRange run, int parts, distributed::Comm* comm);
   // The buffers that the next part writes to. Errors: kLimit for memory.
   Result<std::vector<Tensor>> begin_part();
   // Told of ranges by the part that was begun; null: it is not the last one.
   Collectives* collectives();
   // The part's buffers are written.
   void end_part();
-  // Starts what no part has started: all of a rank without parts, or the rest after a failure. Buffers must stay until
-  // Comm::finish().
+  // Starts what no part has started: all of a rank without parts, or the rest after a failure, whatever values these
+  // ranges have. Buffers must stay until Comm::finish().
   void start_rest();
 
   void start(int32_t number, std::byte* data, int64_t bytes) override;
@@ -57,6 +58,7 @@ class PartSums final : public Collectives {
     std::string name;
   };
   float* values(size_t level, size_t buffer) const;
+  Status add_level();
   void complete_part(std::vector<Add>& adds);
   void start_sum(const Start& start);
 

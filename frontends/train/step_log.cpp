@@ -20,6 +20,8 @@ Json to_json(const LogLine& l) {
   if (l.held_back_loss) j["held_back_loss"] = *l.held_back_loss;
   if (l.held_back_accuracy) j["held_back_accuracy"] = *l.held_back_accuracy;
   j["samples_per_second"] = l.samples_per_second;
+  if (l.communicating) j["communicating"] = *l.communicating;
+  if (l.waiting) j["waiting"] = *l.waiting;
   return j;
 }
 
@@ -33,8 +35,14 @@ std::optional<LogLine> from_json(const std::string& text) {
   if (!j.is_object() || !number("step") || !j["step"].is_number_integer()) return std::nullopt;
   const auto loss = number("loss"), lr = number("lr"), speed = number("samples_per_second");
   if (!loss || !lr || !speed) return std::nullopt;
-  return LogLine{j["step"].get<int64_t>(),     *loss, *lr, number("held_back_loss"),
-                 number("held_back_accuracy"), *speed};
+  return LogLine{j["step"].get<int64_t>(),
+                 *loss,
+                 *lr,
+                 number("held_back_loss"),
+                 number("held_back_accuracy"),
+                 *speed,
+                 number("communicating"),
+                 number("waiting")};
 }
 
 }  // namespace

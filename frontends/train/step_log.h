@@ -19,6 +19,8 @@ struct LogLine {
   // After the update, of the steps that evaluate (evaluation.h).
   std::optional<double> held_back_loss, held_back_accuracy;
   double samples_per_second = 0;
+  // Of several ranks: seconds for which rank 0 communicated, and for which it waited for that.
+  std::optional<double> communicating, waiting;
 };
 
 class StepLog {

@@ -9,6 +9,7 @@
 #include "frontends/train/curves.h"
 #include "frontends/train/job_essentials.h"
 #include "frontends/train/schedule.h"
+#include "runtime/distributed/link.h"
 
 namespace tilewright::train {
 
@@ -35,12 +36,15 @@ class Run {
     for (bool ends = false; !ends;) {
       TW_RETURN_IF_ERROR(connect());
       const Status done = steps();
+      ends = end_.stopped || trainer_.steps_done() >= job_.steps;
+      if (done.ok() && ends && trainer_.ranks().any()) {
+        TW_ASSIGN(end_.ranks, times_.gather(trainer_.ranks()));
+      }
       // Curves say why a run went wrong, too.
       if (log_ && !job_.report.empty())
-        TW_RETURN_IF_ERROR(
-            autotune::report::write_whole(job_.report, curves_page(job_, log_->lines())));
+        TW_RETURN_IF_ERROR(autotune::report::write_whole(
+            job_.report, curves_page(job_, log_->lines(), end_.ranks)));
       TW_RETURN_IF_ERROR(done);
-      ends = end_.stopped || trainer_.steps_done() >= job_.steps;
     }
     end_.steps = trainer_.steps_done();
     return trainer_.ranks().agree(write_last(), "the end of the run");
@@ -68,6 +72,10 @@ class Run {
                                                 : begin();
     TW_RETURN_IF_ERROR(ranks.agree(begun, "the start of the run"));
     TW_RETURN_IF_ERROR(trainer_.share_state());
+    if (ranks.comm()) {
+      TW_ASSIGN(const int64_t offset, distributed::clock_offset(*ranks.comm()));
+      times_.set_clock_offset(offset);
+    }
     if (!began_) end_.first = trainer_.steps_done();
     began_ = true;
     return trainer_.last_loss() ? end_step(last_line()) : Status();
@@ -123,9 +131,9 @@ class Run {
   }
 
   Status step() {
-    const int64_t since = now_nanoseconds();
     TW_ASSIGN(const StepEnd end, trainer_.step(options_.stop, kept_));
-    speed_ = static_cast<double>(job_.batch) * 1e9 / static_cast<double>(now_nanoseconds() - since);
+    last_times_ = end.times;
+    times_.add(trainer_.steps_done() - 1, end.times);
     regroup_ = end.regroup;
     const LogLine line = last_line();
     if (const Status finite = check_finite(line); !finite.ok()) {
@@ -140,7 +148,10 @@ class Run {
   LogLine last_line() const {
     LogLine line{.step = trainer_.steps_done() - 1, .loss = *trainer_.last_loss()};
     line.lr = learning_rate(job_, line.step);
-    line.samples_per_second = speed_;
+    line.samples_per_second = static_cast<double>(job_.batch) / last_times_.step_seconds();
+    if (!trainer_.ranks().any()) return line;
+    line.communicating = last_times_.communicating_seconds();
+    line.waiting = last_times_.waiting_seconds();
     return line;
   }
   // What follows a step's update. Other ranks hear of an error of rank 0's files with the next step, or at the end.
@@ -213,7 +224,8 @@ class Run {
   Status kept_;                               // an error that the other ranks do not know of
   bool began_ = false;                        // this process has the state of the run
   bool regroup_ = false;                      // ranks are to be connected anew
-  double speed_ = 0;                          // samples per second, of the last step
+  StepTimes last_times_;                      // of the last step
+  StepTimesLog times_;
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ struct TrainEnd {
   double loss = 0;               // of the last step that it made
   bool stopped = false;
   std::filesystem::path checkpoint;  // of the end; empty: the job wants none
+  std::vector<RankTimes> ranks;      // of several
 };
 
 // Of several ranks, all call this; rank 0 reads and writes files and tells of steps.

@@ -12,6 +12,7 @@
 #include "codegen/cache/content_hash.h"
 #include "frontends/train/job_essentials.h"
 #include "frontends/train/schedule.h"
+#include "runtime/trace_events.h"
 
 namespace tilewright::train {
 
@@ -147,17 +148,18 @@ Status Trainer::run_part(int64_t n, int64_t next) {
 }
 
 // Those of this rank.
-Status Trainer::run_parts() {
+Status Trainer::run_parts(distributed::Comm* comm, Collectives* recorder) {
   const int64_t parts = job_.parts();
   const distributed::PartRange run =
       distributed::parts_of_rank(ranks_.rank(), ranks_.size(), static_cast<int>(parts));
-  sums_->begin_step(run, static_cast<int>(parts), ranks_.comm());
+  TW_RETURN_IF_ERROR(sums_->begin_step(run, static_cast<int>(parts), comm));
   for (int64_t n = run.begin; n < run.end; ++n) {
     TW_ASSIGN(const std::vector<Tensor> written, sums_->begin_part());
     if (job_.distributed.exact)  // behind the loss
       std::copy(written.begin(), written.end(), programs_[0].outputs.begin() + 1);
     *tensor("part").data_as<int64_t>() = n - run.begin;
-    programs_[0].session->set_collectives(sums_->collectives());
+    Collectives* const sums = sums_->collectives();
+    programs_[0].session->set_collectives(n + 1 == run.end && !sums ? recorder : sums);
     TW_RETURN_IF_ERROR(run_part(n, step_ * parts + (n + 1 < run.end ? n + 1 : parts + run.begin)));
     sums_->end_part();
   }
@@ -178,22 +180,96 @@ Status Trainer::sum_up(const std::function<bool()>& stop, const Status& mine) {
   return flags[kFailed] > 0 ? ranks_.agree(mine, "the step") : Status();
 }
 
+Status Trainer::run_update() {
+  if (programs_.size() < 2) return {};
+  TW_RETURN_IF_ERROR(programs_[1].session->run(programs_[1].inputs, programs_[1].outputs));
+  suspect_ |= programs_[1].session->met_not_finite();
+  return {};
+}
+
 Result<StepEnd> Trainer::step(const std::function<bool()>& stop, const Status& failed) {
+  StepTimes times{.begun = now_nanoseconds()};
+  if (ranks_.comm()) ranks_.comm()->take_times();
   *tensor("step").data_as<int64_t>() = step_;
   *tensor("lr").data_as<float>() = static_cast<float>(learning_rate(job_, step_));
   suspect_ = false;
   std::fill(record_.begin(), record_.end(), 0.0);
   Status status = failed;
-  if (status.ok()) status = job_.is_cut() ? run_parts() : run_part(0, step_ + 1);
+  if (status.ok()) status = job_.is_cut() ? run_parts(ranks_.comm()) : run_part(0, step_ + 1);
+  times.computed = now_nanoseconds();
   TW_RETURN_IF_ERROR(sum_up(stop, status));
-  if (programs_.size() > 1) {
-    TW_RETURN_IF_ERROR(programs_[1].session->run(programs_[1].inputs, programs_[1].outputs));
-    suspect_ |= programs_[1].session->met_not_finite();
-  }
+  times.summed = now_nanoseconds();
+  if (ranks_.comm()) times.communicating = ranks_.comm()->take_times().communicating;
+  TW_RETURN_IF_ERROR(run_update());
+  times.ended = now_nanoseconds();
   ++step_;
   const auto losses = record_.begin(), end = losses + job_.parts();
   last_loss_ = std::accumulate(losses, end, 0.0) / static_cast<double>(job_.parts());
-  return StepEnd{*last_loss_, end[kStop] > 0, end[kRegroup] > 0};
+  return StepEnd{*last_loss_, end[kStop] > 0, end[kRegroup] > 0, times};
+}
+
+Result<double> Trainer::time_alone(StepPart part) {
+  const int64_t since = now_nanoseconds();
+  if (part == StepPart::kComputing) {
+    TW_RETURN_IF_ERROR(job_.is_cut() ? run_parts(nullptr) : run_part(0, step_ + 1));
+    TW_RETURN_IF_ERROR(run_update());
+  } else if (ranks_.comm()) {
+    const auto parts = static_cast<int>(job_.parts());
+    TW_RETURN_IF_ERROR(sums_->begin_step(
+        distributed::parts_of_rank(ranks_.rank(), ranks_.size(), parts), parts, ranks_.comm()));
+    sums_->start_rest();
+    TW_RETURN_IF_ERROR(ranks_.merge(record_, "the step's losses"));
+  }
+  return static_cast<double>(now_nanoseconds() - since) * 1e-9;
+}
+
+namespace {
+
+class StartTimes final : public Collectives {
+ public:
+  explicit StartTimes(StepTimeline& timeline) : timeline_(timeline) {}
+  void start(int32_t, std::byte*, int64_t bytes) override {
+    timeline_.starts.push_back(static_cast<double>(now_nanoseconds() - begun_) * 1e-9);
+    timeline_.bytes.push_back(bytes);
+  }
+  double seconds() const { return static_cast<double>(now_nanoseconds() - begun_) * 1e-9; }
+
+ private:
+  StepTimeline& timeline_;
+  const int64_t begun_ = now_nanoseconds();
+};
+
+}  // namespace
+
+Result<StepTimeline> Trainer::timeline() {
+  StepTimeline timeline;
+  StartTimes times(timeline);
+  TW_RETURN_IF_ERROR(run_parts(nullptr, &times));
+  timeline.computed = times.seconds();
+  TW_RETURN_IF_ERROR(run_update());
+  timeline.ended = times.seconds();
+  return timeline;
+}
+
+void Trainer::set_profiling(bool enabled) {
+  for (const Program& p : programs_) p.session->set_profiling(enabled);
+  if (ranks_.comm()) ranks_.comm()->set_tracing(enabled);
+}
+
+// The first thread's row has the kernels, the second one the calls.
+std::string Trainer::trace_events(int64_t origin, int64_t clock_offset) const {
+  const int64_t zero = origin - clock_offset;
+  std::string events = trace_names(ranks_.rank(), "rank " + std::to_string(ranks_.rank()),
+                                   "computing", "communicating");
+  for (const Program& p : programs_)
+    if (const std::string more = p.session->profile().trace_events(ranks_.rank(), zero);
+        !more.empty())
+      events += ",\n" + more;
+  if (!ranks_.comm()) return events;
+  for (const distributed::CallRecord& c : ranks_.comm()->trace())
+    events += ",\n" + trace_event(c.what, "collective", {ranks_.rank(), 2}, c.begun - zero,
+                                  c.ended - c.begun, std::to_string(c.bytes) + " bytes");
+  return events;
 }
 
 Status Trainer::verify() const {
@@ -272,6 +348,11 @@ NamedTensors Trainer::initializers() const {
   std::move(copies.begin(), copies.end(), std::back_inserter(all));
   all.insert(all.end(), unchanged_copies_.begin(), unchanged_copies_.end());
   return all;
+}
+int64_t Trainer::samples_of_rank() const {
+  return job_.part() *
+         distributed::parts_of_rank(ranks_.rank(), ranks_.size(), static_cast<int>(job_.parts()))
+             .count();
 }
 int64_t Trainer::parameter_count() const {
   int64_t n = 0;

@@ -18,6 +18,7 @@
 #include "frontends/train/ranks.h"
 #include "frontends/train/step_graph.h"
 #include "frontends/train/step_tensors.h"
+#include "frontends/train/step_times.h"
 #include "runtime/session.h"
 
 namespace tilewright::train {
@@ -26,7 +27,16 @@ struct StepEnd {
   double loss = 0;       // before the update
   bool stop = false;     // a rank should end
   bool regroup = false;  // processes wait to be ranks
+  StepTimes times;
 };
+// Of a step, in seconds from its begin: its ranges start, with what names them; its parts are computed; it ends.
+struct StepTimeline {
+  std::vector<double> starts;
+  std::vector<int64_t> bytes;
+  double computed = 0, ended = 0;
+};
+// What time_alone() measures: a step without its sums over ranks; or these sums alone.
+enum class StepPart { kComputing, kCommunicating };
 
 class Trainer {
  public:
@@ -39,6 +49,10 @@ class Trainer {
   // The next step. stop: asked once whether this rank should end; may be null. failed: an error that this rank met
   // before; no rank makes the step then. Errors: those of any rank.
   Result<StepEnd> step(const std::function<bool()>& stop = nullptr, const Status& failed = {});
+  // Seconds of a part of a step. What the state is afterwards means nothing.
+  Result<double> time_alone(StepPart part);
+  // When a step's ranges start, without sums. There are ranks, if only one.
+  Result<StepTimeline> timeline();
   // Of the last step. Error: an element of a gradient or of the state is an infinity or NaN; it names the step
   // and the tensor.
   Status check_finite() const;
@@ -52,6 +66,7 @@ class Trainer {
   // Of the model that is written: the job's.
   const WrittenOutputs& outputs() const { return outputs_; }
   int64_t parameter_count() const;
+  int64_t samples_of_rank() const;  // in a step, on this rank
   // What a step reads and writes, in place: all that it takes to go on elsewhere, with the number of
   // steps that are done. hash: of the model that was read (job_essentials.h).
   std::vector<StatePart> state() const;
@@ -70,6 +85,11 @@ class Trainer {
   int threads() const { return session().threads(); }
   // What runs the model: of a whole step, or of its parts.
   Session& session() const { return *programs_[0].session; }
+  // Kernels and calls of this rank are recorded from now on.
+  void set_profiling(bool enabled);
+  // What was recorded, as events of a trace (runtime/trace_events.h). origin: as Profiler::trace_events; clock_offset:
+  // to add to times of this rank.
+  std::string trace_events(int64_t origin, int64_t clock_offset) const;
 
  private:
   // An executable of a step (step_graph.h). Tensors are in the graph's order, outputs those that are not
@@ -87,7 +107,9 @@ class Trainer {
   Tensor tensor(const std::string& name) const { return tensors_.at(name); }
   Status add_parts(ir::Graph graph, const CompileOptions& compile, int threads);
   Status compare_ranks(const CompileOptions& compile) const;
-  Status run_parts();
+  // recorder: told of the last part's ranges where nobody else is; may be null.
+  Status run_parts(distributed::Comm* comm, Collectives* recorder = nullptr);
+  Status run_update();
   Status run_part(int64_t part, int64_t next);
   Status sum_up(const std::function<bool()>& stop, const Status& mine);
 

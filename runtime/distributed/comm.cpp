@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "runtime/profiler.h"
 #include "runtime/thread_pool.h"
@@ -62,7 +63,9 @@ void Comm::start(std::string what, int64_t bytes, Work work) {
 
 Status Comm::finish() {
   std::unique_lock lock(mutex_);
+  const int64_t since = now_nanoseconds();
   done_.wait(lock, [&] { return queue_.empty(); });
+  times_.waiting += now_nanoseconds() - since;
   return failure_ ? Status(*failure_) : Status();
 }
 
@@ -106,8 +109,9 @@ void Comm::make(Queued& call) {
   {
     std::lock_guard lock(mutex_);
     record_.back() = record;
+    times_.communicating += record.ended - record.begun;
+    if (tracing_ && trace_.size() < kMostTraced) trace_.push_back(record);
   }
-  if (options_.observer) options_.observer(record);
   if (status.ok()) return;
   Error error = explain(record, status.error());
   write_record();
@@ -159,6 +163,22 @@ void Comm::write_record() const {
                  c.failed ? "failed after" : "took",
                  static_cast<double>((c.ended ? c.ended : now_nanoseconds()) - c.begun) * 1e-6);
   std::fclose(file);
+}
+
+CommTimes Comm::take_times() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(times_, {});
+}
+
+void Comm::set_tracing(bool enabled) {
+  std::lock_guard lock(mutex_);
+  tracing_ = enabled;
+  trace_.clear();
+}
+
+std::vector<CallRecord> Comm::trace() const {
+  std::lock_guard lock(mutex_);
+  return trace_;
 }
 
 bool Comm::has_failed() const {

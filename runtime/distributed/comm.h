@@ -25,8 +25,12 @@ struct CommOptions {
   std::chrono::milliseconds deadline{60000};  // of each call, from when it begins
   // Where the last calls are written when one fails; empty: nowhere.
   std::string record_file;
-  // Told of each call that is over, on the communication thread; null: nobody.
-  std::function<void(const CallRecord&)> observer;
+};
+
+// Nanoseconds. A call communicates from its begin to its end, waiting for other ranks included; the caller waits while
+// it is in finish().
+struct CommTimes {
+  int64_t communicating = 0, waiting = 0;
 };
 
 // Owns the transport: a communication thread makes all calls, one after the other, in the order in which they come,
@@ -62,6 +66,13 @@ class Comm {
   // The root's text, for all; `text` of the others counts for nothing.
   Result<std::string> broadcast_text(const std::string& text, int root, const std::string& of);
 
+  // Since they were taken last. Not while calls are under way.
+  CommTimes take_times();
+  // Keeps records of all calls from now on, at most kMostTraced, for trace(); false: forgets them.
+  void set_tracing(bool enabled);
+  std::vector<CallRecord> trace() const;
+  static constexpr size_t kMostTraced = 1 << 18;
+
   bool has_failed() const;
   // Ranks that were silent when a call failed; empty before.
   std::vector<int> missing() const;
@@ -82,6 +93,9 @@ class Comm {
   std::condition_variable called_, done_;
   std::deque<Queued> queue_;       // the first one is under way
   std::deque<CallRecord> record_;  // the last kRecorded
+  std::vector<CallRecord> trace_;
+  bool tracing_ = false;
+  CommTimes times_;
   uint64_t calls_ = 0;
   std::optional<Error> failure_;
   std::vector<int> missing_;

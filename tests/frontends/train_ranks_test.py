@@ -2,8 +2,10 @@
 """Training by several ranks. Exact sums: what a run leaves has the same bytes for any number of ranks, threads and
 each engine, and through checkpoints that another number of ranks takes up. Without them: the same within rounding.
 What ranks differ in, or one of them fails with, ends all of them with its name."""
+import json
 import os
 import subprocess
+from pathlib import Path
 
 from rank_jobs import ENV, INS, OUTS, RankJobs, launchers, missing
 from training import OPTIONS, main
@@ -72,6 +74,54 @@ class Ranks(RankJobs):
             done = self.start("bad", [], "--ranks", str(ranks))
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("3", done.stderr)
+
+    # The log, the table, the page and the trace say where time goes, on each rank.
+    def test_times_of_ranks(self):
+        text = self.text("times").replace("[output]\n", '[output]\nreport = "times/page.html"\n')
+        self.text = lambda folder: text
+        done = self.start("times", [], "--ranks", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for rank in range(2):
+            self.assertRegex(done.stdout, fr"(?m)^ +{rank} +9 +[0-9.]+ ms +[0-9.]+ ms +[0-9]+ % +[0-9.]+ ms ")
+        with open(self.path("times/log.jsonl"), encoding="utf-8") as file:
+            for line in map(json.loads, file):
+                self.assertGreater(line["communicating"], 0)
+                self.assertGreaterEqual(line["waiting"], 0)
+        page = Path(self.path("times/page.html")).read_text(encoding="utf-8")
+        self.assertIn(">Ranks</h2>", page)
+        self.assertIn("hidden, %", page)
+        trace = self.path("times/trace.json")
+        done = self.start("times", [], "--ranks", "2", "--bench", "--seconds", "0.2", "--json", "--profile", trace)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        line = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual(line["ranks"], 2)
+        self.assertGreater(line["communicating_ms"], 0)
+        self.assertLess(line["computing_ms"], line["median_ms"] * 1.5)
+        with open(trace, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        tracks = {(e["pid"], e["tid"], e["cat"]) for e in events if e["ph"] == "X"}
+        self.assertEqual(tracks, {(r, t, c) for r in range(2) for t, c in ((1, "kernel"), (2, "collective"))})
+        names = {r: [e["name"] for e in events if e["pid"] == r and e.get("cat") == "collective"] for r in range(2)}
+        self.assertEqual(names[0], names[1])
+        self.assertTrue(any("gradients" in name for name in names[0]))
+        self.assertGreaterEqual(min(e["ts"] for e in events if e["ph"] == "X"), 0)
+
+    def test_scaling(self):
+        page = self.path("scaling.html")
+        done = self.start("scaling", [], "--scaling", "2,64", "--link", "50us,1gbit", "--seconds", "0.1", "--page", page)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([int(line.split()[0]) for line in done.stdout.splitlines()[2:]], [1, 2, 64])
+        self.assertEqual([int(line.split()[1]) for line in done.stdout.splitlines()[2:]], [24, 48, 24 * 64])
+        self.assertIn("samples a second", Path(page).read_text(encoding="utf-8"))
+        self.assertFalse(os.path.exists(self.path("scaling/log.jsonl")))
+        for more, why in (((), "--link"), (("--link", "fast"), "'fast' is no link")):
+            done = self.start("scaling", [], "--scaling", "2", *more)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(why, done.stderr)
+        if not missing("gloo"):
+            done = self.start("scaling", launchers(2)["gloo"], "--scaling", "2,4", "--seconds", "0.1")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.count("%"), 6)
 
     # Ranks of different jobs: each launcher passes its rank to a script.
     def test_ranks_of_different_jobs_are_refused(self):

@@ -41,6 +41,12 @@ def no_terms(node, operands, ours, expected, index):
     return any(a.size == 0 for a in operands.values()) and ours[index].size > 0 and not ours[index].any()
 
 
+def no_batches(node, operands, ours, expected, index):
+    """A product over no terms of batches that are broadcast to none."""
+    a, b = (operands[n] for n in node.input[:2])
+    return ours[index].shape == numpy.matmul(a, b).shape and ours[index].size == 0 and a.shape[-1] == 0
+
+
 def no_quantised_terms(node, operands, ours, expected, index):
     """A quantised product over no terms: its zero point."""
     zero = operands[node.input[7]]

@@ -14,6 +14,7 @@ RULES = [
     *[(op, when.empty, "ONNX Runtime gives an empty tensor back as it is, whatever axes are reduced") for op in REDUCTIONS],
     ("ReduceMean", when.mean_of_none, "the mean of no elements is undefined: NaN as in NumPy; ONNX Runtime gives 0"),
     *[(op, when.no_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was") for op in ("MatMul", "MatMulInteger", "ConvInteger")],
+    ("MatMul", when.no_batches, "extents 1 and 0 broadcast to 0, as in NumPy; ONNX Runtime keeps the 1 where there are no terms"),
     *[(op, when.no_quantised_terms, "a sum of no terms is 0; ONNX Runtime leaves its memory as it was") for op in ("QLinearMatMul", "QLinearConv")],
     ("Mod", when.exact_remainder, "ONNX Runtime divides integers by fmod of f64, which rounds them beyond 2^53"),
     ("MeanVarianceNormalization", when.no_deviation, "the standard adds 1e-9 to the deviation, ONNX Runtime nothing"),

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "runtime/distributed/link.h"
 #include "runtime/distributed/store_server.h"
 #include "runtime/distributed/transport_local.h"
 #include "tests/runtime/distributed/comm_suite.h"
@@ -82,10 +83,8 @@ TEST(Comm, ManyCallsOnFourLocalRanks) {
 TEST(Comm, CallsThatAreStartedEndInTheirOrder) {
   const auto world = LocalWorld::create(3);
   expect_silent(on_ranks(3, [&](int r) -> std::string {
-    std::vector<std::string> order;
-    CommOptions options;
-    options.observer = [&](const CallRecord& c) { order.push_back(c.what); };
-    Comm comm(world->connect(r), std::move(options));
+    Comm comm(world->connect(r), {});
+    comm.set_tracing(true);
     std::vector<float> values(1000, 1.0f);
     for (int k = 0; k < 10; ++k)
       comm.start("range " + std::to_string(k), 0, [&, k](const Round& round) {
@@ -95,11 +94,47 @@ TEST(Comm, CallsThatAreStartedEndInTheirOrder) {
     if (!status.ok()) return status.error().to_string();
     for (const float v : values)
       if (v != 3) return "a sum is " + std::to_string(v);
-    for (size_t k = 0; k < 10; ++k)
-      if (order.at(k) != "range " + std::to_string(k))
-        return "call " + std::to_string(k) + " is " + order[k];
+    const std::vector<CallRecord> calls = comm.trace();
+    int64_t communicating = 0;
+    for (size_t k = 0; k < 10; ++k) {
+      const CallRecord& c = calls.at(k);
+      if (c.what != "range " + std::to_string(k))
+        return "call " + std::to_string(k) + ": " + c.what;
+      if (c.begun < c.queued || c.ended < c.begun || (k > 0 && c.begun < calls[k - 1].ended))
+        return c.what + " is out of order";
+      communicating += c.ended - c.begun;
+    }
+    if (comm.take_times().communicating != communicating) return "times are not those of the calls";
+    if (comm.take_times().communicating != 0) return "times are taken twice";
     return "";
   }));
+}
+
+// Ranks that are threads of one process have one clock.
+TEST(Comm, ComparesClocks) {
+  const auto world = LocalWorld::create(3);
+  expect_silent(on_ranks(3, [&](int r) -> std::string {
+    Comm comm(world->connect(r), {});
+    const Result<int64_t> offset = clock_offset(comm);
+    if (!offset.ok()) return offset.error().to_string();
+    if (std::abs(*offset) > 100000000 || (r == 0 && *offset != 0))
+      return "the clock is off by " + std::to_string(*offset) + " ns";
+    const Result<RingCost> ring = measure_ring(comm);
+    if (!ring.ok()) return ring.error().to_string();
+    if (ring->latency <= 0 || ring->per_byte < 0) return "a ring of no cost";
+    return "";
+  }));
+}
+
+TEST(Comm, CostOfARingGrowsWithBytesAndRanks) {
+  const RingCost cost{1e-4, 1e-9};
+  EXPECT_EQ(all_reduce_seconds(cost, 1 << 20, 1), 0);
+  EXPECT_DOUBLE_EQ(all_reduce_seconds(cost, 1000000, 2), 2 * (1e-4 + 0.5e-3));
+  for (int ranks = 2; ranks < 100; ++ranks) {
+    EXPECT_LT(all_reduce_seconds(cost, 1 << 20, ranks), all_reduce_seconds(cost, 1 << 21, ranks));
+    EXPECT_LT(all_reduce_seconds(cost, 1 << 20, ranks),
+              all_reduce_seconds(cost, 1 << 20, ranks + 1));
+  }
 }
 
 // One rank never comes: the others name it, what they waited for, and write what they did last.
