@@ -193,7 +193,9 @@ int db_command(const std::string& action, const std::vector<std::string>& files)
 int compile_command(const ModelOptions& options, const std::string& job, const std::string& output);
 int info_command(const std::string& model, bool schedules);
 extern const std::vector<std::string> kForms;  // of lower --emit
-int lower_command(const ModelOptions& options, const std::string& form, const std::string& only);
+// train: the job whose step is lowered where there is no model.
+int lower_command(const ModelOptions& options, const TrainArguments& train, const std::string& form,
+                  const std::string& only);
 int ops_command();
 int devices_command(bool measure);
 // As a file for --machine.

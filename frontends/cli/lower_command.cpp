@@ -5,6 +5,9 @@
 #include "codegen/backend.h"
 #include "frontends/cli/cli.h"
 #include "frontends/cli/progress.h"
+#include "frontends/train/part_sums.h"
+#include "frontends/train/ranks.h"
+#include "frontends/train/step_graph.h"
 #include "ir/module_text/printer_graph.h"
 #include "ir/module_text/printer_program.h"
 #include "ir/text/printer_loops.h"
@@ -151,35 +154,72 @@ Result<std::string> print_kernels(ir::Graph graph, const std::string& form, cons
 
 }  // namespace
 
-int lower_command(const ModelOptions& options, const std::string& form, const std::string& only) {
-  if (is_compiled(options.model))
-    return report_usage("lower reads an .onnx file; '" + options.model + "' is compiled already");
-  const bool is_graph = form == "graph" || form == "typed" || form == "fused";
-  if ((is_graph || form == "program") && !only.empty())
-    return report_usage("--only goes with forms of kernels, not with --emit " + form);
-  auto model = open_model(options.model);
-  if (!model.ok()) return report(model.error());
-  auto inputs = inputs_of(**model, options.overrides);
-  if (!inputs.ok()) return report(inputs.error());
-  auto binding = parse_one_set(*inputs, options.shapes);
-  if (!binding.ok()) return report(binding.error());
-  auto graph = build_graph(**model, *binding);
-  if (!graph.ok()) return report(graph.error());
-  auto lower = lower_options(compile_options(options));
-  if (!lower.ok()) return report(lower.error());
-  if (is_graph) {
-    auto result = graph_at(std::move(*graph), form, *lower);
-    if (!result.ok()) return report(result.error());
-    std::cout << ir::to_text(*result);
-    return kOk;
+namespace {
+
+bool is_graph_form(const std::string& form) {
+  return form == "graph" || form == "typed" || form == "fused";
+}
+
+Result<std::string> lowered(ir::Graph graph, const passes::LowerOptions& options,
+                            const std::string& form, const std::string& only) {
+  if (is_graph_form(form)) {
+    TW_ASSIGN(const ir::Graph result, graph_at(std::move(graph), form, options));
+    return ir::to_text(result);
   }
   if (form == "program") {
-    auto program = passes::lower(std::move(*graph), *lower);
-    if (!program.ok()) return report(program.error());
-    std::cout << ir::to_text(*program);
-    return kOk;
+    TW_ASSIGN(const ir::Program program, passes::lower(std::move(graph), options));
+    return ir::to_text(program);
   }
-  auto text = print_kernels(std::move(*graph), form, only, *lower);
+  return print_kernels(std::move(graph), form, only, options);
+}
+
+Result<std::string> lowered_model(const ModelOptions& options, const std::string& form,
+                                  const std::string& only) {
+  TW_ASSIGN(const auto model, open_model(options.model));
+  TW_ASSIGN(const auto inputs, inputs_of(*model, options.overrides));
+  TW_ASSIGN(const auto binding, parse_one_set(inputs, options.shapes));
+  TW_ASSIGN(ir::Graph graph, build_graph(*model, binding));
+  TW_ASSIGN(const passes::LowerOptions lower, lower_options(compile_options(options)));
+  return lowered(std::move(graph), lower, form, only);
+}
+
+// A step, or a part of one and the update that follows from its parts: as one rank of several has them where the job
+// is for ranks.
+Result<std::string> lowered_step(const ModelOptions& options, const TrainArguments& a,
+                                 const std::string& form, const std::string& only) {
+  TW_ASSIGN(train::Job job, train::read_job(a.job));
+  job.distributed.bucket_bytes = a.bucket_bytes;
+  if (a.ranks > 0) { TW_ASSIGN(job, train::for_ranks(std::move(job), a.ranks)); }
+  TW_ASSIGN(const auto model, open_model(job.model.string(), ModelUse::kTraining));
+  TW_ASSIGN(train::Trained trained, train::find_trained(*model, job));
+  TW_ASSIGN(train::StepGraph step, train::build_step(*model, trained, job));
+  CompileOptions compile = compile_options(options);
+  compile.starts = train::ranges_of_part(job, trained);
+  TW_ASSIGN(const passes::LowerOptions part, lower_options(compile));
+  Result<std::string> text = lowered(std::move(step.graph), part, form, only);
+  if (!step.update) return text;
+  compile.starts.clear();
+  TW_ASSIGN(const passes::LowerOptions whole, lower_options(compile));
+  const Result<std::string> update = lowered(std::move(*step.update), whole, form, only);
+  // A kernel that is asked for is one of either.
+  if (!text.ok() && (only.empty() || !update.ok())) return text;
+  if (!update.ok() && only.empty()) return update;
+  return (text.ok() ? "# a part of a step\n" + *text : "") +
+         (update.ok() ? "# the update\n" + *update : "");
+}
+
+}  // namespace
+
+int lower_command(const ModelOptions& options, const TrainArguments& train, const std::string& form,
+                  const std::string& only) {
+  if (options.model.empty() == train.job.empty())
+    return report_usage("lower takes a model, or --train with a job");
+  if (is_compiled(options.model))
+    return report_usage("lower reads an .onnx file; '" + options.model + "' is compiled already");
+  if ((is_graph_form(form) || form == "program") && !only.empty())
+    return report_usage("--only goes with forms of kernels, not with --emit " + form);
+  const auto text = train.job.empty() ? lowered_model(options, form, only)
+                                      : lowered_step(options, train, form, only);
   if (!text.ok()) return report(text.error());
   std::cout << *text;
   return kOk;

@@ -142,6 +142,16 @@ void add_lower(CLI::App& app, Arguments& a) {
   auto* c = app.add_subcommand("lower", "print a model at a stage of its compilation");
   add_model_options(c, a.model, "an .onnx file");
   add_database(c, a.model);
+  c->get_option("MODEL")->required(false);
+  c->add_option("--train", a.train.job,
+                "instead of a model: a training job, whose step is printed");
+  c->add_option("--ranks", a.train.ranks,
+                "with --train: what each of so many ranks runs, the parts of a step with the "
+                "ranges of gradients that they start, and the update")
+      ->check(CLI::Range(1, 1 << 20));
+  c->add_option("--bucket-bytes", a.train.bucket_bytes,
+                "with --ranks: as `tilewright train` has it")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   c->add_option("--emit", a.form,
                 "graph: as imported; typed: cleaned up; fused: in groups; loops: kernels with "
                 "blocks; scheduled; flat: one index\n"
@@ -320,8 +330,8 @@ int dispatch(const CLI::App& app, const Arguments& a) {
   if (is("bench")) return bench_command(a.model, a.inputs, a.seconds, a.json, a.trace);
   if (is("lower"))
     return a.explain.empty()
-               ? lower_command(a.model, a.form, a.only)
-               : lower_command(a.model, "explain", a.explain == "all" ? "" : a.explain);
+               ? lower_command(a.model, a.train, a.form, a.only)
+               : lower_command(a.model, a.train, "explain", a.explain == "all" ? "" : a.explain);
   if (is("tune")) return tune_command(a.model, a.train.job, a.inputs, a.tune);
   if (is("train")) return train_command(a.model, a.train);
   if (is("launch")) {

@@ -127,7 +127,7 @@ void print(const nlohmann::ordered_json& line) {
   if (line.contains("hidden"))
     std::printf("alone: computing %.3f ms, communicating %.3f ms, of which %.0f %% are hidden\n",
                 line["computing_ms"].get<double>(), line["communicating_ms"].get<double>(),
-                100 * line["hidden"].get<double>());
+                100 * std::clamp(line["hidden"].get<double>(), 0.0, 1.0));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "frontends/train/step_graph.h"
+
 namespace tilewright::train {
 
 using distributed::Elements;
@@ -30,6 +32,16 @@ std::vector<ResultRange> ranges_to_sum(const std::string& name, const Parameters
     ranges.push_back({name, begin, end});
     begin = end;
   }
+  return ranges;
+}
+
+std::vector<ResultRange> ranges_of_part(const Job& job, const Trained& trained) {
+  if (!job.has_ranks) return {};
+  const int64_t least = job.distributed.bucket_bytes;
+  std::vector<ResultRange> ranges = ranges_to_sum(kGradients, trained.parameters, least);
+  if (!job.averages_statistics() || trained.statistics.members.empty()) return ranges;
+  for (ResultRange& r : ranges_to_sum(kNewStatistics, trained.statistics, least))
+    ranges.push_back(std::move(r));
   return ranges;
 }
 

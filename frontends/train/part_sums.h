@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "frontends/train/job.h"
 #include "frontends/train/parameters.h"
 #include "passes/plan_program.h"
 #include "runtime/collectives.h"
@@ -23,6 +24,9 @@ struct SummedBuffer {
 // for the last one, of at least `least` bytes each. least 0: as the size of the buffer makes sense.
 std::vector<passes::ResultRange> ranges_to_sum(const std::string& name, const Parameters& members,
                                                int64_t least);
+
+// Those of all buffers that a part of the job's step gives; none where there are no ranks.
+std::vector<passes::ResultRange> ranges_of_part(const Job& job, const Trained& trained);
 
 // Sums of several buffers, each on its own. `exact`: by the tree of runtime/distributed/part_tree.h, where
 // each part is given buffers of its own. Otherwise parts add to the sums themselves, one after the other.

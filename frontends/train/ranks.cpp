@@ -93,9 +93,13 @@ Status Ranks::merge(std::span<double> values, const std::string& of) const {
 
 Result<Job> for_ranks(Job job, const Ranks& ranks) {
   if (!ranks.any()) return job;
+  return for_ranks(std::move(job), ranks.group()->most());
+}
+
+Result<Job> for_ranks(Job job, int most) {
   job.has_ranks = true;
   if (job.accumulate > 0) return job;
-  job.accumulate = ranks.group()->most();
+  job.accumulate = most;
   if (job.batch % job.accumulate != 0)
     return invalid("batch is " + std::to_string(job.batch) + ", which the " +
                        std::to_string(job.accumulate) +

@@ -47,5 +47,6 @@ class Ranks {
 
 // The job as its ranks run it: with a number of parts. Errors: parts of another size each.
 Result<Job> for_ranks(Job job, const Ranks& ranks);
+Result<Job> for_ranks(Job job, int most);
 
 }  // namespace tilewright::train

@@ -102,17 +102,9 @@ Status Trainer::add_evaluator(const OnnxModel& model, const Wanted& wanted,
 Status Trainer::add_parts(ir::Graph graph, const CompileOptions& compile, int threads) {
   std::vector<SummedBuffer> sums{{kGradients, tensor(kGradients)}};
   CompileOptions options = compile;
-  const auto add_ranges = [&](const char* name, const Parameters& members) {
-    const auto ranges = ranges_to_sum(name, members, job_.distributed.bucket_bytes);
-    if (ranks_.any()) options.starts.insert(options.starts.end(), ranges.begin(), ranges.end());
-  };
-  add_ranges(kGradients, trained_.parameters);
-  const bool has_statistics =
-      std::ranges::any_of(states_, [](const State& s) { return s.name == kStatistics; });
-  if (job_.averages_statistics() && has_statistics) {
+  options.starts = ranges_of_part(job_, trained_);
+  if (job_.averages_statistics() && !trained_.statistics.members.empty())
     sums.push_back({kNewStatistics, tensor(kNewStatistics)});
-    add_ranges(kNewStatistics, trained_.statistics);
-  }
   TW_RETURN_IF_ERROR(add_program(std::move(graph), data_->columns().size(), options, threads));
   sums_.emplace(std::move(sums), job_.distributed.exact,
                 starts_of(programs_[0].session->executable()));

@@ -4,10 +4,11 @@ each engine, and through checkpoints that another number of ranks takes up. With
 What ranks differ in, or one of them fails with, ends all of them with its name."""
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
-from rank_jobs import ENV, INS, OUTS, RankJobs, launchers, missing
+from rank_jobs import ENV, INS, OUTS, WIDTH, RankJobs, launchers, missing
 from training import OPTIONS, main
 
 import numpy as np
@@ -122,6 +123,26 @@ class Ranks(RankJobs):
             done = self.start("scaling", launchers(2)["gloo"], "--scaling", "2,4", "--seconds", "0.1")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stdout.count("%"), 6)
+
+    # Ranges start in the program of a part, all of the gradients and statistics once, and nowhere else.
+    def test_lower_prints_what_ranks_run(self):
+        def lower(*more):
+            with open(self.path("lower.toml"), "w", encoding="utf-8") as file:
+                file.write(self.text("lower", accumulate=0))
+            done = subprocess.run([OPTIONS.cli, "lower", "--train", self.path("lower.toml"), "--emit", "program", *more],
+                                  capture_output=True, text=True, check=True, env=ENV)
+            return done.stdout
+        starts = [(int(k), int(a), int(b)) for k, a, b in
+                  re.findall(r"start (\d+) b\d+ from (\d+) to (\d+)", lower("--ranks", "2", "--bucket-bytes", "100"))]
+        self.assertEqual([k for k, _, _ in starts], list(range(len(starts))))
+        elements = INS * WIDTH + 3 * WIDTH + WIDTH * OUTS + OUTS + 2 * WIDTH
+        self.assertGreaterEqual(sum(b - a for _, a, b in starts), 4 * elements)
+        self.assertGreater(len(starts), 3)
+        one, whole = lower("--ranks", "2"), lower()
+        self.assertLess(one.count("    start "), len(starts))
+        for title in ("# a part of a step", "# the update"):
+            self.assertEqual(one.count(title), 1)
+        self.assertEqual(whole.count("    start "), 0)
 
     # Ranks of different jobs: each launcher passes its rank to a script.
     def test_ranks_of_different_jobs_are_refused(self):
