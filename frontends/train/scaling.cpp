@@ -69,15 +69,16 @@ std::string to_table(const std::vector<Scaled>& rows) {
   if (rows.empty()) return text;
   const double alone =
       rows.front().computing / static_cast<double>(rows.front().samples / rows.front().ranks);
+  const auto ms = [](double seconds) { return report::number(seconds * 1e3); };
   for (const Scaled& s : rows) {
     const auto samples = static_cast<double>(s.samples);
     const double hidden =
         s.communicating > 0 ? std::clamp(1 - s.waiting / s.communicating, 0.0, 1.0) : 1;
-    text +=
-        report::printed("%6d %8lld %7.1f ms %11.1f ms %5.1f ms %5.0f %% %7.1f ms %10.1f %9.0f %%\n",
-                        s.ranks, static_cast<long long>(s.samples), s.computing * 1e3,
-                        s.communicating * 1e3, s.waiting * 1e3, 100 * hidden, s.step() * 1e3,
-                        samples / s.step(), 100 * alone * samples / s.ranks / s.step());
+    text += report::printed("%6d %8lld %7s ms %11s ms %5s ms %5.0f %% %7s ms %10.1f %9.0f %%\n",
+                            s.ranks, static_cast<long long>(s.samples), ms(s.computing).c_str(),
+                            ms(s.communicating).c_str(), ms(s.waiting).c_str(), 100 * hidden,
+                            ms(s.step()).c_str(), samples / s.step(),
+                            100 * alone * samples / s.ranks / s.step());
   }
   return text;
 }
