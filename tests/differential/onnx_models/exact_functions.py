@@ -1,4 +1,4 @@
-"""Functions of one element in f64, accurate also in their tails: the second opinion where ONNX Runtime's
+"""Functions of one element, or of a few, in f64, accurate also in their tails: the second opinion where ONNX Runtime's
 polynomials in f32, or formulas that cancel, are further from the result than we may be."""
 import math
 
@@ -26,6 +26,14 @@ def elu(x, alpha, gamma=1.0):
     return gamma * numpy.where(x < 0, alpha * numpy.expm1(numpy.minimum(x, 0)), x)
 
 
+def local_response(x, alpha, beta, bias, size):
+    channels = x.shape[1]
+    squares = numpy.zeros_like(x)
+    for c in range(channels):
+        squares[:, c] = (x[:, max(0, c - (size - 1) // 2):min(channels, c + size // 2 + 1)] ** 2).sum(axis=1)
+    return x / (bias + alpha / size * squares) ** beta
+
+
 # operator: (attributes with their defaults, function of the operands and these)
 FUNCTIONS = {
     "Sigmoid": ({}, sigmoid),
@@ -40,6 +48,7 @@ FUNCTIONS = {
     "BiasGelu": ({}, lambda x, bias: gelu(x + bias, False)),
     "FastGelu": ({}, lambda x, bias=0.0: gelu(x + bias, True)),
     "HardSwish": ({}, lambda x: x * numpy.clip(x / 6 + 0.5, 0, 1)),
+    "LRN": ({"alpha": 0.0001, "beta": 0.75, "bias": 1.0, "size": 1}, local_response),
     "Erf": ({}, numpy.vectorize(math.erf, otypes=[float])),
 }
 
@@ -49,7 +58,7 @@ def run(node, operands):
     if node.op_type not in FUNCTIONS:
         return None
     defaults, function = FUNCTIONS[node.op_type]
-    given = {a.name: a.s if a.type == a.STRING else a.f for a in node.attribute}
+    given = {a.name: a.s if a.type == a.STRING else a.i if a.type == a.INT else a.f for a in node.attribute}
     arrays = [operands[name].astype(numpy.float64) for name in node.input if name]
     with numpy.errstate(all="ignore"):
         return numpy.asarray(function(*arrays, **{k: given.get(k, v) for k, v in defaults.items()}))
