@@ -9,12 +9,12 @@ namespace tilewright::autotune {
 
 namespace {
 
-constexpr double kNear = 1.4;    // of that time: what tuning kernels may make up for
-constexpr double kShort = 0.02;  // of a run's time: kernels below are left alone
+constexpr double kMadeUpFor = 1.4;  // of that time: what tuning kernels may make up for
+constexpr double kShort = 0.02;     // of a run's time: kernels below are left alone
 constexpr size_t kMost = 4;
 
 // What would be saved, were its kernels tuned as far as any.
-double promise(const GraphTrial& t) { return t.measured.a * kNear - t.measured.b; }
+double promise(const GraphTrial& t) { return t.measured.a * kMadeUpFor - t.measured.b; }
 
 // Of an answer that was taken: what there was before.
 GraphTrial undone(const GraphTrial& t) {
@@ -31,7 +31,7 @@ std::vector<GraphTrial> second_chances(const TunedGraph& tuned, double run_us) {
   for (const GraphTrial& t : tuned.trials) {
     if (!t.refused.empty() || t.measured.pairs == 0) continue;
     GraphTrial other = t.confirmed ? undone(t) : t;
-    if (other.measured.ratio < kNear && other.measured.a > kShort * run_us)
+    if (other.measured.ratio < kMadeUpFor && other.measured.a > kShort * run_us)
       near.push_back(std::move(other));
   }
   std::stable_sort(near.begin(), near.end(), [](const GraphTrial& a, const GraphTrial& b) {

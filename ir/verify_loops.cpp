@@ -7,12 +7,12 @@
 namespace tilewright::ir {
 
 namespace {
-constexpr size_t kMaxViolations = 50;
+constexpr size_t kMostViolations = 50;
 }
 
 void LoopsVerifier::report(std::string text) {
   ++found_;
-  if (violations_.size() >= kMaxViolations) return;
+  if (violations_.size() >= kMostViolations) return;
   std::string where;
   for (const std::string& p : place_) where += (where.empty() ? "" : ", ") + p;
   violations_.push_back(where.empty() ? std::move(text) : text + " (in " + where + ")");

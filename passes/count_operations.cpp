@@ -13,7 +13,7 @@ using namespace ir;
 
 namespace {
 
-Expr instances(const Block& b) {
+Expr instances_of(const Block& b) {
   Expr n = 1;
   for (const BlockAxis& a : b.axes) n = n * a.extent;
   return n;
@@ -59,7 +59,7 @@ int64_t operations(const Block& b) {
 }  // namespace
 
 Expr count_flops(const Kernel& k) {
-  // A block inside another runs for each of its instances.
+  // A block inside another runs for each of its instances_of.
   std::map<const StmtNode*, Expr> times;
   std::set<const StmtNode*> outer;
   for_each_stmt(k.body, [&](const Stmt& s) {
@@ -68,7 +68,7 @@ Expr count_flops(const Kernel& k) {
     for_each_stmt(b->body, [&](const Stmt& inner) {
       if (!inner.as<Block>()) return;
       Expr& n = times.emplace(inner.get(), Expr(1)).first->second;
-      n = n * instances(*b);
+      n = n * instances_of(*b);
       outer.insert(s.get());
     });
   });
@@ -77,7 +77,7 @@ Expr count_flops(const Kernel& k) {
     const auto* b = s.as<Block>();
     if (!b || outer.count(s.get())) return;
     const auto inside = times.find(s.get());
-    total = total + Expr(operations(*b)) * instances(*b) *
+    total = total + Expr(operations(*b)) * instances_of(*b) *
                         (inside == times.end() ? Expr(1) : inside->second);
   });
   return simplify(total);

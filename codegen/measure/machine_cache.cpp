@@ -22,7 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr int kVersion = 4;  // of the terms and of how they are measured
 constexpr uintmax_t kMostBytes = 1 << 16;
-constexpr const char* kAll = "_all";
 
 // All that a measurement depends on, as text.
 std::string identity(const CpuInfo& cpu) {

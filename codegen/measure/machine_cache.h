@@ -12,6 +12,8 @@
 
 namespace tilewright::measure {
 
+inline constexpr const char* kAll = "_all";
+
 // One figure of a measurement, as the file and tables name it.
 struct Term {
   const char* name;
@@ -20,7 +22,7 @@ struct Term {
   const char* meaning;
   // Where the figure of one thread is kept.
   double ir::MachineSpeed::* value;
-  double ir::MachineSpeed::* of_all = nullptr;  // with every CPU at once; its name ends in _all
+  double ir::MachineSpeed::* of_all = nullptr;  // with every CPU at once; its name ends in kAll
 };
 // All of them, in the order of tables and files.
 std::span<const Term> terms();

@@ -15,7 +15,6 @@ using Json = nlohmann::ordered_json;
 using Machine = ir::MachineDescription;
 
 constexpr int64_t kLeastCache = 4096, kLargestCache = int64_t{1} << 40;
-constexpr const char* kAll = "_all";
 
 struct CacheField {
   const char* name;

@@ -11,17 +11,18 @@ namespace tilewright::cli {
 
 namespace {
 
-constexpr int kWarm = 2, kLeast = 5, kMost = 1000;
+constexpr int kWarmTimelines = 2, kLeastTimelines = 5, kMostTimelines = 1000;
 
 // That of the median step.
 Result<train::StepTimeline> median_timeline(train::Trainer& trainer, double seconds) {
   std::vector<train::StepTimeline> all;
   const int64_t start = now_nanoseconds();
-  for (int k = 0; k < kWarm + kMost; ++k) {
-    if (k >= kWarm + kLeast && static_cast<double>(now_nanoseconds() - start) > seconds * 1e9)
+  for (int k = 0; k < kWarmTimelines + kMostTimelines; ++k) {
+    if (k >= kWarmTimelines + kLeastTimelines &&
+        static_cast<double>(now_nanoseconds() - start) > seconds * 1e9)
       break;
     TW_ASSIGN(train::StepTimeline t, trainer.timeline());
-    if (k >= kWarm) all.push_back(std::move(t));
+    if (k >= kWarmTimelines) all.push_back(std::move(t));
   }
   std::ranges::sort(all, {}, &train::StepTimeline::ended);
   return all[all.size() / 2];

@@ -80,7 +80,7 @@ V shrink(NodeImport& n, V x) {
   return where(less(wide, -lambda), (moved + bias).to(x.dtype()), inner);
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kActivationRows = std::to_array<OpMapping>({
     {"", "Relu", 1, activation<relu>},
     {"", "Sigmoid", 1, activation<sigmoid>},
     {"", "LeakyRelu", 1, activation<leaky_relu>, Form::kFormula},
@@ -105,6 +105,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> activation_mappings() { return kRows; }
+std::span<const OpMapping> activation_mappings() { return kActivationRows; }
 
 }  // namespace tilewright::onnx

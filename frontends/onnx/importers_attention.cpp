@@ -251,7 +251,7 @@ void linear_attention(NodeImport& n) {
   n.out(1, y[1]);
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kAttentionRows = std::to_array<OpMapping>({
     {"", "Attention", 23, attention, Form::kFormula},
     {"", "RotaryEmbedding", 23, rotary_embedding, Form::kFormula},
     {"", "SwiGLU", 1, swiglu, Form::kFormula},
@@ -261,6 +261,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> attention_mappings() { return kRows; }
+std::span<const OpMapping> attention_mappings() { return kAttentionRows; }
 
 }  // namespace tilewright::onnx

@@ -353,11 +353,11 @@ class Scan {
 };
 void scan(NodeImport& n) { Scan(n).run(); }
 
-constexpr auto kRows = std::to_array<OpMapping>(
+constexpr auto kControlFlowRows = std::to_array<OpMapping>(
     {{"", "If", 1, if_else}, {"", "Loop", 1, import_loop}, {"", "Scan", 8, scan}});
 
 }  // namespace
 
-std::span<const OpMapping> control_flow_mappings() { return kRows; }
+std::span<const OpMapping> control_flow_mappings() { return kControlFlowRows; }
 
 }  // namespace tilewright::onnx

@@ -73,11 +73,11 @@ void conv_transpose(NodeImport& n) {
   n.out(0, n.op("add", {y, n.reshape(n.in(2), per_channel)}));
 }
 
-constexpr auto kRows =
+constexpr auto kConvTransposeRows =
     std::to_array<OpMapping>({{"", "ConvTranspose", 1, conv_transpose, Form::kFormula}});
 
 }  // namespace
 
-std::span<const OpMapping> conv_transpose_mappings() { return kRows; }
+std::span<const OpMapping> conv_transpose_mappings() { return kConvTransposeRows; }
 
 }  // namespace tilewright::onnx

@@ -226,10 +226,10 @@ void einsum(NodeImport& n) {
   n.out(0, one(n, t, e.output));
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({{"", "Einsum", 12, einsum, Form::kFormula}});
+constexpr auto kEinsumRows = std::to_array<OpMapping>({{"", "Einsum", 12, einsum, Form::kFormula}});
 
 }  // namespace
 
-std::span<const OpMapping> einsum_mappings() { return kRows; }
+std::span<const OpMapping> einsum_mappings() { return kEinsumRows; }
 
 }  // namespace tilewright::onnx

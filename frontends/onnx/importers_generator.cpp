@@ -58,7 +58,7 @@ void hardmax(NodeImport& n) {
   n.out(0, n.reshape(y, dims));
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kGeneratorRows = std::to_array<OpMapping>({
     {"", "Range", 11, range},
     {"", "EyeLike", 9, eye_like},
     {"", "Trilu", 14, trilu},
@@ -69,6 +69,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> generator_mappings() { return kRows; }
+std::span<const OpMapping> generator_mappings() { return kGeneratorRows; }
 
 }  // namespace tilewright::onnx

@@ -159,7 +159,7 @@ void select(NodeImport& n) {
   n.out(0, n.op("where", {n.required(0), n.required(1), n.required(2)}));
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kMathRows = std::to_array<OpMapping>({
     {"", "Abs", 1, unary<"abs">},
     {"", "Neg", 1, unary<"neg">},
     {"", "Not", 1, unary<"not">},
@@ -219,6 +219,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> math_mappings() { return kRows; }
+std::span<const OpMapping> math_mappings() { return kMathRows; }
 
 }  // namespace tilewright::onnx

@@ -125,7 +125,7 @@ void tensor_scatter(NodeImport& n) {
                 {{"axis", n.int_attr("axis", -2)}, {"mode", n.string_attr("mode", "linear")}}));
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kMovementRows = std::to_array<OpMapping>({
     {"", "Pad", 1, pad},
     {"", "CenterCropPad", 18, center_crop_pad},
     {"", "Tile", 6, tile},
@@ -142,6 +142,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> movement_mappings() { return kRows; }
+std::span<const OpMapping> movement_mappings() { return kMovementRows; }
 
 }  // namespace tilewright::onnx

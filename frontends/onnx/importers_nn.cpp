@@ -130,7 +130,7 @@ void softmax(NodeImport& n) {
 
 void determinant(NodeImport& n) { n.out(0, n.op("determinant", {n.required(0)})); }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kNnRows = std::to_array<OpMapping>({
     {"", "Conv", 1, conv, Form::kFormula},
     {"", "MaxPool", 1, max_pool},
     {"", "AveragePool", 1, average_pool},
@@ -147,6 +147,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> nn_mappings() { return kRows; }
+std::span<const OpMapping> nn_mappings() { return kNnRows; }
 
 }  // namespace tilewright::onnx

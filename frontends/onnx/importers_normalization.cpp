@@ -270,7 +270,7 @@ void softmax_cross_entropy(NodeImport& n) {
   n.out(1, log_prob.id);
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kNormalizationRows = std::to_array<OpMapping>({
     {"", "InstanceNormalization", 1, instance_norm},
     {"", "GroupNormalization", 18, group_norm},
     {"", "LRN", 1, lrn, Form::kFormula},
@@ -283,6 +283,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> normalization_mappings() { return kRows; }
+std::span<const OpMapping> normalization_mappings() { return kNormalizationRows; }
 
 }  // namespace tilewright::onnx

@@ -180,7 +180,7 @@ void qlinear_conv(NodeImport& n) {
   n.out(0, requantize(n, sum, channels(1) * channels(4) / channels(6), channels(7).id));
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kQuantizationRows = std::to_array<OpMapping>({
     {"", "QuantizeLinear", 10, quantize_linear},
     {"", "DequantizeLinear", 10, dequantize_linear},
     {"", "DynamicQuantizeLinear", 11, dynamic_quantize_linear},
@@ -208,6 +208,6 @@ ValueId dynamically_quantized_matmul(NodeImport& n, ValueId a, ValueId b, ValueI
   return (V{n, n.cast(sum, DType::kFloat32)} * (q.scale * V{n, b_scale})).id;
 }
 
-std::span<const OpMapping> quantization_mappings() { return kRows; }
+std::span<const OpMapping> quantization_mappings() { return kQuantizationRows; }
 
 }  // namespace tilewright::onnx

@@ -200,7 +200,7 @@ void dropout(NodeImport& n) {
   if (n.wants(1)) n.out(1, mask.id);
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kRandomRows = std::to_array<OpMapping>({
     {"", "RandomNormal", 1, random_of_shape<Numbers::kNormal>},
     {"", "RandomUniform", 1, random_of_shape<Numbers::kUniform>},
     {"", "RandomNormalLike", 1, random_like<Numbers::kNormal>},
@@ -212,7 +212,7 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> random_mappings() { return kRows; }
+std::span<const OpMapping> random_mappings() { return kRandomRows; }
 
 ValueId loop_place(NodeImport& n, ImportScope& around, ValueId iteration) {
   ValueId outer = around.find(kLoopPlace);
@@ -225,7 +225,7 @@ bool draws_numbers(const OnnxGraph& graph, ImportMode mode) {
     const bool trains = node.op_type != "Dropout" || mode == ImportMode::kTraining ||
                         (mode == ImportMode::kStated && node.inputs.size() > 2);
     if (node.domain.empty() && trains &&
-        std::any_of(kRows.begin(), kRows.end(),
+        std::any_of(kRandomRows.begin(), kRandomRows.end(),
                     [&](const OpMapping& m) { return m.op_type == node.op_type; }))
       return true;
     for (const auto& [name, value] : node.attributes) {

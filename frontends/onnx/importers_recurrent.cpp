@@ -270,7 +270,7 @@ void dynamic_quantize_lstm(NodeImport& n) {
   Recurrent(n, {"lstm_steps", 4, {"sigmoid", "tanh", "tanh"}, true, true}).run();
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kRecurrentRows = std::to_array<OpMapping>({
     {"", "RNN", 1, rnn, Form::kFormula},
     {"", "GRU", 1, gru, Form::kFormula},
     {"", "LSTM", 1, lstm, Form::kFormula},
@@ -279,6 +279,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> recurrent_mappings() { return kRows; }
+std::span<const OpMapping> recurrent_mappings() { return kRecurrentRows; }
 
 }  // namespace tilewright::onnx

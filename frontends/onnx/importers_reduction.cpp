@@ -93,7 +93,7 @@ void arg(NodeImport& n) {
                  {"select_last_index", n.int_attr("select_last_index", 0)}}));
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kReductionRows = std::to_array<OpMapping>({
     {"", "ReduceSum", 1, reduce_sum},
     {"", "ReduceMean", 1, reduce_mean},
     {"", "ReduceProd", 1, reduce_prod},
@@ -110,6 +110,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> reduction_mappings() { return kRows; }
+std::span<const OpMapping> reduction_mappings() { return kReductionRows; }
 
 }  // namespace tilewright::onnx

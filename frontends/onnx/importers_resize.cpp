@@ -86,7 +86,7 @@ void upsample(NodeImport& n) {
            {"nearest_mode", std::string("floor")}});
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kResizeRows = std::to_array<OpMapping>({
     {"", "Resize", 10, upsample},
     {"", "Resize", 11, resize},
     {"", "Upsample", 1, upsample},
@@ -94,6 +94,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> resize_mappings() { return kRows; }
+std::span<const OpMapping> resize_mappings() { return kResizeRows; }
 
 }  // namespace tilewright::onnx

@@ -43,7 +43,7 @@ void non_max_suppression(NodeImport& n) {
   n.out(0, n.op("list_boxes", {chosen}));
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kSelectionRows = std::to_array<OpMapping>({
     {"", "CumSum", 11, cumulative<false>},
     {"", "CumProd", 26, cumulative<true>},
     {"", "TopK", 1, top_k},
@@ -55,6 +55,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> selection_mappings() { return kRows; }
+std::span<const OpMapping> selection_mappings() { return kSelectionRows; }
 
 }  // namespace tilewright::onnx

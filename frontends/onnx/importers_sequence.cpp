@@ -127,7 +127,7 @@ void concat_from_sequence(NodeImport& n) {
                                 : n.op("concat", elements, {{"axis", int64_t{axis}}}));
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kSequenceRows = std::to_array<OpMapping>({
     {"", "SplitToSequence", 11, split_to_sequence},
     {"", "SequenceConstruct", 11, sequence_construct},
     {"", "SequenceEmpty", 11, sequence_empty},
@@ -140,6 +140,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> sequence_mappings() { return kRows; }
+std::span<const OpMapping> sequence_mappings() { return kSequenceRows; }
 
 }  // namespace tilewright::onnx

@@ -170,7 +170,7 @@ void constant_of_shape(NodeImport& n) {
                 {n.rank(fill) ? n.reshape(fill, std::vector<int64_t>{}) : fill, n.required(0)}));
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kShapeRows = std::to_array<OpMapping>({
     {"", "Reshape", 5, reshape},
     {"", "Flatten", 1, flatten},
     {"", "Squeeze", 1, squeeze},
@@ -189,6 +189,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> shape_mappings() { return kRows; }
+std::span<const OpMapping> shape_mappings() { return kShapeRows; }
 
 }  // namespace tilewright::onnx

@@ -205,7 +205,7 @@ void stft(NodeImport& n) {
   n.out(0, n.reshape(y, std::vector<Expr>{n.dim(y, 0), n.dim(y, 1), Expr(t.out), 2}));
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kSignalRows = std::to_array<OpMapping>({
     {"", "HannWindow", 17, hann_window},
     {"", "HammingWindow", 17, hamming_window},
     {"", "BlackmanWindow", 17, blackman_window},
@@ -216,6 +216,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> signal_mappings() { return kRows; }
+std::span<const OpMapping> signal_mappings() { return kSignalRows; }
 
 }  // namespace tilewright::onnx

@@ -134,7 +134,7 @@ void deform_conv(NodeImport& n) {
   n.out(0, y);
 }
 
-constexpr auto kRows = std::to_array<OpMapping>({
+constexpr auto kVisionRows = std::to_array<OpMapping>({
     {"", "MaxUnpool", 9, max_unpool},
     {"", "LpPool", 1, lp_pool, Form::kFormula},
     {"", "GlobalLpPool", 1, global_lp_pool, Form::kFormula},
@@ -147,6 +147,6 @@ constexpr auto kRows = std::to_array<OpMapping>({
 
 }  // namespace
 
-std::span<const OpMapping> vision_mappings() { return kRows; }
+std::span<const OpMapping> vision_mappings() { return kVisionRows; }
 
 }  // namespace tilewright::onnx

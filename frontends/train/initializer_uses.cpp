@@ -9,23 +9,23 @@ namespace {
 constexpr struct {
   std::string_view op;
   size_t operand;
-} kSettings[] = {{"Clip", 1},
-                 {"Clip", 2},
-                 {"Dropout", 1},
-                 {"Pad", 2},
-                 {"Pow", 1},
-                 {"Resize", 1},
-                 {"Resize", 2},
-                 {"Upsample", 1},
-                 {"QuantizeLinear", 1},
-                 {"OneHot", 2},
-                 {"DequantizeLinear", 1}};
+} kSettingOperands[] = {{"Clip", 1},
+                        {"Clip", 2},
+                        {"Dropout", 1},
+                        {"Pad", 2},
+                        {"Pow", 1},
+                        {"Resize", 1},
+                        {"Resize", 2},
+                        {"Upsample", 1},
+                        {"QuantizeLinear", 1},
+                        {"OneHot", 2},
+                        {"DequantizeLinear", 1}};
 constexpr std::string_view kNormalizations[] = {"BatchNormalization", "GroupNormalization",
                                                 "InstanceNormalization", "LayerNormalization",
                                                 "RMSNormalization"};
 
 bool is_setting(const OnnxNode& node, size_t operand) {
-  return std::any_of(std::begin(kSettings), std::end(kSettings),
+  return std::any_of(std::begin(kSettingOperands), std::end(kSettingOperands),
                      [&](const auto& s) { return s.op == node.op_type && s.operand == operand; });
 }
 bool is_statistic(const OnnxNode& node, size_t operand) {

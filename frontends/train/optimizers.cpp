@@ -11,7 +11,7 @@ namespace tilewright::train {
 namespace {
 
 using ir::V;
-using State = std::vector<V>;
+using States = std::vector<V>;
 using Names = std::vector<std::string_view>;
 
 V decayed(const OptimizerJob& o, const Rates& r, V p, V g) {
@@ -21,18 +21,18 @@ V root(V x) { return ir::apply("sqrt", x); }
 // Moving average: a * decay + b * (1 - decay).
 V average(V a, V b, double decay) { return a * decay + b * (1 - decay); }
 
-Update sgd(const OptimizerJob& o, const Rates& r, V p, V g, const State& s) {
+Update sgd(const OptimizerJob& o, const Rates& r, V p, V g, const States& s) {
   g = decayed(o, r, p, g);
   if (o.momentum == 0) return {p - g * r.lr, {}};
   const V momentum = s[0] * o.momentum + g;
   return {p - (o.nesterov ? g + momentum * o.momentum : momentum) * r.lr, {momentum}};
 }
-Update adagrad(const OptimizerJob& o, const Rates& r, V p, V g, const State& s) {
+Update adagrad(const OptimizerJob& o, const Rates& r, V p, V g, const States& s) {
   g = decayed(o, r, p, g);
   const V sum = s[0] + g * g;
   return {p - g / (root(sum) + o.eps) * r.lr, {sum}};
 }
-Update rmsprop(const OptimizerJob& o, const Rates& r, V p, V g, const State& s) {
+Update rmsprop(const OptimizerJob& o, const Rates& r, V p, V g, const States& s) {
   g = decayed(o, r, p, g);
   const V square = average(s[0], g * g, o.alpha);
   const V change = g / (root(square) + o.eps);
@@ -48,21 +48,21 @@ V correction(const Rates& r, double decay) {
 struct Averages {
   V mean, square;
 };
-Averages averages(const OptimizerJob& o, V g, const State& s) {
+Averages averages(const OptimizerJob& o, V g, const States& s) {
   return {average(s[0], g, o.betas[0]), average(s[1], g * g, o.betas[1])};
 }
 V scale(const OptimizerJob& o, const Rates& r, V square) {
   return root(square * correction(r, o.betas[1])) + o.eps;
 }
-Update adam_step(const OptimizerJob& o, const Rates& r, V p, V g, const State& s) {
+Update adam_step(const OptimizerJob& o, const Rates& r, V p, V g, const States& s) {
   const auto [mean, square] = averages(o, g, s);
   return {p - mean * (r.lr * correction(r, o.betas[0])) / scale(o, r, square), {mean, square}};
 }
-Update adam(const OptimizerJob& o, const Rates& r, V p, V g, const State& s) {
+Update adam(const OptimizerJob& o, const Rates& r, V p, V g, const States& s) {
   return adam_step(o, r, p, decayed(o, r, p, g), s);
 }
 // Decay apart from the gradients (Loshchilov and Hutter, 2019).
-Update adamw(const OptimizerJob& o, const Rates& r, V p, V g, const State& s) {
+Update adamw(const OptimizerJob& o, const Rates& r, V p, V g, const States& s) {
   if (o.weight_decay != 0) p = p * (1.0 - r.lr * r.decay);
   return adam_step(o, r, p, g, s);
 }
@@ -88,7 +88,7 @@ V norms(const Parameters& members, V flat) {
 }
 // Each parameter goes as far as its own norm says (You et al., "Large Batch Optimization for Deep
 // Learning", 2020): algorithm 2 with norms as they are (phi(z) = z).
-Update lamb(const OptimizerJob& o, const Rates& r, V p, V g, const State& s) {
+Update lamb(const OptimizerJob& o, const Rates& r, V p, V g, const States& s) {
   const auto [mean, square] = averages(o, g, s);
   const V change = decayed(o, r, p, mean * correction(r, o.betas[0]) / scale(o, r, square));
   const V length = norms(r.members, p), by = norms(r.members, change), one = by.number(1),

@@ -6,8 +6,6 @@
 namespace tilewright::ir {
 namespace {
 
-constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
-
 Status infer_cast(InferContext& c) {
   auto to = dtype_from_name(c.attr_string("to"));
   if (!to) return c.unsupported("cast to '" + c.attr_string("to") + "'");

@@ -2,11 +2,15 @@
 // family, one line here and one in all_ops.cpp.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "ir/graph/op.h"
 
 namespace tilewright::ir {
+
+// Where ONNX describes its operators: OpDef::source.
+inline constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
 
 // One function for each file ir/ops/<family>.cpp; tables are built once and live as long as the
 // program.

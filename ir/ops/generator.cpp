@@ -11,8 +11,6 @@
 namespace tilewright::ir {
 namespace {
 
-constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
-
 // --- range -------------------------------------------------------------------------------------
 
 std::optional<double> known_number(const NodeView& c, int operand) {

@@ -13,8 +13,6 @@
 namespace tilewright::ir {
 namespace {
 
-constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
-
 // Is there a dimension other than the axis where indices reach beyond x?
 bool reaches_beyond(const NodeView& c, int axis) {
   for (int d = 0; d < c.rank(0); ++d)

@@ -13,8 +13,6 @@
 namespace tilewright::ir {
 namespace {
 
-constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
-
 // --- transpose, expand
 // -------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,6 @@
 namespace tilewright::ir {
 namespace {
 
-constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
-
 // --- pad ---------------------------------------------------------------------------------------
 
 struct PadAmounts {

@@ -10,7 +10,6 @@
 namespace tilewright::ir {
 namespace {
 
-constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
 TensorType f32(std::vector<Expr> dims) { return {DType::kFloat32, std::move(dims)}; }
 
 Status infer_unary(InferContext& c) {

@@ -21,9 +21,6 @@ constexpr int kMostTaps = 16;  // of all axes together: more are summed one axis
 // Rows this many times as long as the results made of them are not summed up as a whole.
 constexpr int64_t kMostShrinking = 8;
 
-Expr f64(double x) { return float_imm(x, DType::kFloat64); }
-Expr f64(const Expr& e) { return cast(DType::kFloat64, e); }
-
 Status infer_resize(InferContext& c) {
   auto p = resize_plan(c);
   if (!p.ok()) return c.at_node(p.error());

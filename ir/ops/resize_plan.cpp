@@ -10,9 +10,6 @@
 namespace tilewright::ir {
 namespace {
 
-Expr f64(double x) { return float_imm(x, DType::kFloat64); }
-Expr f64(const Expr& e) { return cast(DType::kFloat64, e); }
-
 // floor(extent * scale), in f32 as the scales are: 40 * 3.3f is 132. Null when that is no integer
 // expression.
 Expr scaled_extent(const Expr& extent, double scale) {

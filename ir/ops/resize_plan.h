@@ -29,6 +29,10 @@ struct ResizePlan {
   bool antialias = false, exclude_outside = false;
 };
 
+// Scales and coordinates are f64.
+inline Expr f64(double x) { return float_imm(x, DType::kFloat64); }
+inline Expr f64(const Expr& e) { return cast(DType::kFloat64, e); }
+
 // Errors: kInvalid for attributes and operands that contradict each other, kUnsupported for scales
 // that would have to be known.
 Result<ResizePlan> resize_plan(const NodeView& c);

@@ -10,8 +10,6 @@
 namespace tilewright::ir {
 namespace {
 
-constexpr std::string_view kOnnx = "https://onnx.ai/onnx/operators/";
-
 Expr product(const std::vector<Expr>& dims) {
   Expr n = 1;
   for (const Expr& d : dims) n = n * d;

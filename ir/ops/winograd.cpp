@@ -37,10 +37,10 @@ void compute_weights(ComputeContext& c) {
   c.b.compute(
       columns,
       [&](const Axes& i) {
-        return transform_weights(
-            i[0], points, winograd_values(3, [&](int64_t k) {
-              return cast(DType::kFloat64, load(w, {i[3], i[2], Expr(k), i[1]}));
-            }));
+        return transform_weights(i[0], points, winograd_values(3, [&](int64_t k) {
+                                   return cast(DType::kFloat64,
+                                               load(w, {i[3], i[2], Expr(k), i[1]}));
+                                 }));
       },
       kWinogradWeightsColumns);
   c.b.compute(
@@ -54,11 +54,8 @@ void compute_weights(ComputeContext& c) {
       kWinogradWeightsRows);
 }
 
-std::vector<int64_t> pads_of(const NodeView& c) {
-  return c.attr_ints("pads", std::vector<int64_t>(4, 0));
-}
 // x: [n, c, h, w], u: [m + 2, m + 2, c, o]
-Status infer_conv(InferContext& c) {
+Status infer_winograd_conv(InferContext& c) {
   const TensorType &x = c.type(0), &u = c.type(1);
   const int64_t points = u.rank() == 4 ? as_int(u.dims[0]).value_or(0) : 0;
   if (x.dtype != DType::kFloat32 || u.dtype != DType::kFloat32 || x.rank() != 4 ||
@@ -79,7 +76,7 @@ Status infer_conv(InferContext& c) {
   return {};
 }
 
-void compute_conv(ComputeContext& c) {
+void compute_winograd_conv(ComputeContext& c) {
   const Buffer &x = c.in(0), &u = c.in(1), &y = c.out();
   const std::vector<int64_t> pads = pads_of(c);
   const int64_t points = *as_int(u->shape[0]), tile = points - 2;
@@ -140,8 +137,8 @@ const std::vector<OpDef>& winograd_ops() {
        .fusion = FusionKind::kContraction,
        .channels = Channels::kInnermost,
        .reads_stored = true,
-       .infer_type = infer_conv,
-       .compute = compute_conv,
+       .infer_type = infer_winograd_conv,
+       .compute = compute_winograd_conv,
        .example = {.inputs = {{DType::kFloat32, {2, 5, 9, 11}}, {DType::kFloat32, {6, 6, 5, 7}}},
                    .attributes = {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}},
        .source = "https://arxiv.org/abs/1509.09308"},

@@ -14,10 +14,6 @@
 namespace tilewright::ir {
 namespace {
 
-std::vector<int64_t> pads_of(const NodeView& c) {
-  return c.attr_ints("pads", std::vector<int64_t>(4, 0));
-}
-
 Status infer(InferContext& c) {
   const TensorType &dy = c.type(0), &x = c.type(1);
   const std::vector<int64_t> pads = pads_of(c);

@@ -9,7 +9,7 @@ namespace {
 using Values = WinogradValues;
 
 Expr f32(double value) { return constant(value, DType::kFloat32); }
-Expr f64(double value) { return constant(value, DType::kFloat64); }
+Expr coefficient(double value) { return constant(value, DType::kFloat64); }
 
 constexpr double kPoint = 0.75, kPoint2 = kPoint * kPoint, kPoint3 = kPoint2 * kPoint,
                  kPoint4 = kPoint2 * kPoint2;
@@ -22,7 +22,7 @@ Expr pick(const Expr& i, const Values& values) {
   return r;
 }
 // Of the weights' transform: 1 / (n s^4).
-Expr part(double n) { return f64(1 / (n * kPoint4)); }
+Expr part(double n) { return coefficient(1 / (n * kPoint4)); }
 
 }  // namespace
 
@@ -62,24 +62,26 @@ Expr transform_output_gradient(const Expr& i, const Values& y) {
 Expr transform_weights(const Expr& i, int64_t points, const Values& w) {
   if (points == 4) {
     const Expr outer = w[0] + w[2];
-    return pick(i, {w[0], f64(0.5) * (outer + w[1]), f64(0.5) * (outer - w[1]), w[2]});
+    return pick(i,
+                {w[0], coefficient(0.5) * (outer + w[1]), coefficient(0.5) * (outer - w[1]), w[2]});
   }
-  const Expr near = w[0] + f64(kPoint2) * w[2], far = w[0] + f64(4 * kPoint2) * w[2],
-             middle = f64(kPoint) * w[1];
+  const Expr near = w[0] + coefficient(kPoint2) * w[2],
+             far = w[0] + coefficient(4 * kPoint2) * w[2], middle = coefficient(kPoint) * w[1];
   return pick(i, {part(4) * w[0], part(-6) * (near + middle), part(-6) * (near - middle),
-                  part(24) * (far + f64(2) * middle), part(24) * (far - f64(2) * middle), w[2]});
+                  part(24) * (far + coefficient(2) * middle),
+                  part(24) * (far - coefficient(2) * middle), w[2]});
 }
 
 Expr transform_weights_gradient(const Expr& i, const Values& u) {
   const Expr sum1 = u[1] + u[2], difference1 = u[1] - u[2];
   if (u.size() == 4) {
-    const Expr half = f64(0.5) * sum1;
-    return pick(i, {u[0] + half, f64(0.5) * difference1, half + u[3]});
+    const Expr half = coefficient(0.5) * sum1;
+    return pick(i, {u[0] + half, coefficient(0.5) * difference1, half + u[3]});
   }
   const Expr near = part(-6) * sum1, far = part(24) * (u[3] + u[4]);
   return pick(i, {part(4) * u[0] + (near + far),
-                  f64(kPoint) * (part(-6) * difference1 + part(12) * (u[3] - u[4])),
-                  f64(kPoint2) * (near + f64(4) * far) + u[5]});
+                  coefficient(kPoint) * (part(-6) * difference1 + part(12) * (u[3] - u[4])),
+                  coefficient(kPoint2) * (near + coefficient(4) * far) + u[5]});
 }
 
 Expr TiledInput::operator()(const Expr& n, const Expr& channel, const Expr& down, int64_t k,

@@ -43,4 +43,9 @@ struct TiledInput {
 Buffer transformed_input(ComputeContext& c, const TiledInput& x, const Expr& down,
                          const Expr& across);
 
+// Of a node: begin and end of both dimensions of the image.
+inline std::vector<int64_t> pads_of(const NodeView& c) {
+  return c.attr_ints("pads", std::vector<int64_t>(4, 0));
+}
+
 }  // namespace tilewright::ir

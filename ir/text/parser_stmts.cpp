@@ -15,7 +15,7 @@ std::shared_ptr<T> make() {
   return n;
 }
 template <typename T>
-Stmt done(std::shared_ptr<T> n) {
+Stmt as_stmt(std::shared_ptr<T> n) {
   return std::shared_ptr<const T>(std::move(n));
 }
 
@@ -23,7 +23,7 @@ Stmt join(std::vector<Stmt> stmts) {
   if (stmts.size() == 1) return std::move(stmts[0]);
   auto n = make<Seq>();
   n->stmts = std::move(stmts);
-  return done(n);
+  return as_stmt(n);
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ LoopsParser::Pending LoopsParser::scoped() {
       n->var = x.var;
       n->value = x.value;
       n->body = std::move(body);
-      return done(n);
+      return as_stmt(n);
     };
     return p;
   }
@@ -90,7 +90,7 @@ LoopsParser::Pending LoopsParser::scoped() {
     n->buffer = x.buffer;
     n->offset = x.offset;
     n->body = std::move(body);
-    return done(n);
+    return as_stmt(n);
   };
   return p;
 }
@@ -139,7 +139,7 @@ Stmt LoopsParser::read(Of<Seq>) {
     auto n = make<Seq>();
     while (c_.ok() && !c_.at_symbol("}") && !c_.at_end()) n->stmts.push_back(statement());
     close(mark);
-    s = done(n);
+    s = as_stmt(n);
   }
   c_.expect_symbol("}");
   return s;
@@ -173,14 +173,14 @@ Stmt LoopsParser::read(Of<For>) {
   define(n->var.name(), n->var);
   n->body = braces();
   close(mark);
-  return done(n);
+  return as_stmt(n);
 }
 Stmt LoopsParser::read(Of<While>) {
   c_.next();
   auto n = make<While>();
   n->condition = condition();
   n->body = braces();
-  return done(n);
+  return as_stmt(n);
 }
 Stmt LoopsParser::read(Of<If>) {
   c_.next();
@@ -188,7 +188,7 @@ Stmt LoopsParser::read(Of<If>) {
   n->condition = condition();
   n->then = braces();
   if (c_.accept_word("else")) n->otherwise = braces();
-  return done(n);
+  return as_stmt(n);
 }
 Stmt LoopsParser::read(Of<Store>) {
   const Token t = c_.peek();
@@ -203,7 +203,7 @@ Stmt LoopsParser::read(Of<Store>) {
                    to_text(ScalarType{n->buffer->dtype}) + ", found " + to_text(n->value.type()));
   // With an index it is a buffer of that name, of the next statement.
   if (!c_.at_symbol("[", 1) && c_.accept_word("streamed")) n->store_kind = StoreKind::kStreamed;
-  return done(n);
+  return as_stmt(n);
 }
 
 // acc[first, stride]
@@ -235,7 +235,7 @@ Stmt LoopsParser::read(Of<DotTile>) {
   c_.expect_symbol(",");
   n->groups = c_.integer("the number of groups");
   c_.expect_symbol(")");
-  return done(n);
+  return as_stmt(n);
 }
 
 Stmt LoopsParser::read(Of<Prefetch>) {
@@ -251,7 +251,7 @@ Stmt LoopsParser::read(Of<Prefetch>) {
   c_.expect_symbol(",");
   n->prefetch_kind = one_of<PrefetchKind, PrefetchKind::kWrite>("'near', 'outer' or 'write'");
   c_.expect_symbol(")");
-  return done(n);
+  return as_stmt(n);
 }
 
 // vi: parallel m = i
@@ -294,7 +294,7 @@ Stmt LoopsParser::read(Of<Block>) {
   }
   n->body = braces();
   close(mark);
-  return done(n);
+  return as_stmt(n);
 }
 
 }  // namespace tilewright::ir

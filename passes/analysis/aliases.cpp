@@ -19,6 +19,7 @@
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
 #include "ir/ops/known_ops.h"
+#include "passes/analysis/extents.h"
 #include "passes/analysis/views.h"
 
 namespace tilewright::passes {
@@ -28,7 +29,6 @@ using namespace ir;
 namespace {
 
 constexpr int64_t kShortestRun = 64;  // bytes side by side: less is worse than a copy
-constexpr int64_t kUnknownExtent = 64;
 
 class ChooseAliases {
  public:

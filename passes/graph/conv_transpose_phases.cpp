@@ -4,6 +4,7 @@
 
 #include "ir/loops/simplify.h"
 #include "ir/ops/conv_transpose.h"
+#include "passes/analysis/extents.h"
 
 namespace tilewright::passes {
 
@@ -95,7 +96,7 @@ Phases separate_phases(const TransposedConv& t) {
 }
 
 bool separation_pays(const TransposedConv& t, const Phases& phases) {
-  constexpr int64_t kUnknownExtent = 64, kChannels = 16;
+  constexpr int64_t kChannels = 16;
   // Those of all groups lie side by side where each reads one channel.
   const int64_t together = t.c == t.group ? t.group : 1;
   auto groups = [&](int64_t c) {

@@ -10,6 +10,7 @@
 
 #include "ir/ops/known_ops.h"
 #include "ir/ops/window.h"
+#include "passes/analysis/extents.h"
 
 namespace tilewright::passes {
 
@@ -17,7 +18,6 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t kUnknownExtent = 64;
 double extent(const Expr& e) { return static_cast<double>(as_int(e).value_or(kUnknownExtent)); }
 
 // Vectors for so many results side by side, as instructions per result.

@@ -30,7 +30,6 @@ class StridedLoads : public Visitor {
   std::vector<const Load*> found;
 };
 const Ramp& ramp_of(const Load& l) { return *l.indices[0].as<Ramp>(); }
-bool same_mask(const Expr& a, const Expr& b) { return a && b ? same_expr(a, b) : !a && !b; }
 
 // The strided load of `st` that reads column k where `first` reads column 0.
 const Load* column(const Store& st, const Load& first, int64_t k) {

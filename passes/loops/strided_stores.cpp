@@ -21,7 +21,6 @@ bool reads(const Store& s, const Buffer& buffer) {
   });
   return found;
 }
-bool same_mask(const Expr& a, const Expr& b) { return a && b ? same_expr(a, b) : !a && !b; }
 
 }  // namespace
 

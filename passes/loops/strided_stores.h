@@ -3,11 +3,17 @@
 
 #include <vector>
 
+#include "ir/loops/linear.h"
 #include "ir/loops/nodes.h"
 
 namespace tilewright::passes {
 
 constexpr int kWidestGroup = 64;  // bytes
+
+// Of two accesses, either without one.
+inline bool same_mask(const ir::Expr& a, const ir::Expr& b) {
+  return a && b ? ir::same_expr(a, b) : !a && !b;
+}
 
 // The number n of statements, from `first` on, of which number k stores elements k, k + n, k + 2n,
 // ... of a stretch, all with the same lanes and mask; 0 where they are not of that form, an n of

@@ -31,10 +31,11 @@ std::string this_host() {
   gethostname(host, sizeof host - 1);
   return host;
 }
-std::string new_id() {
+// In the order of hosts, and of the processes of each.
+std::string new_id(int local_rank) {
   std::random_device random;
   char text[64];
-  std::snprintf(text, sizeof text, "-%d-%08x", getpid(), random());
+  std::snprintf(text, sizeof text, "-%07d-%d-%08x", local_rank, getpid(), random());
   return this_host() + text;
 }
 // Addresses at which no other host can be reached.
@@ -72,7 +73,7 @@ class ElasticGroup final : public Group {
       : store_(std::move(store)),
         engine_(engine),
         options_(std::move(options)),
-        id_(new_id()),
+        id_(new_id(options_.local_rank)),
         keeper_(*store_, options_.lease_seconds) {
     keeper_.on_renewal([this] { look_for_newcomers(); });
   }

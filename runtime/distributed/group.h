@@ -37,8 +37,10 @@ std::unique_ptr<Group> make_fixed_group(std::unique_ptr<Transport> transport, Co
 
 struct ElasticOptions {
   int least = 1, most = 1;  // ranks
-  std::string prefix;       // of the job's keys in the store, which ends in '/'
-  std::string address;      // ConnectOptions
+  // Of this process among those of its host: ranks that join together are numbered by it.
+  int local_rank = 0;
+  std::string prefix;   // of the job's keys in the store, which ends in '/'
+  std::string address;  // ConnectOptions
   int64_t lease_seconds = 2;
   CommOptions comm;  // the rank is put behind `record_file`
   // Told of what a person should know, as that ranks are missing; from connect().

@@ -87,6 +87,7 @@ Result<std::unique_ptr<Group>> join_ranks(const JoinOptions& options) {
   }
   ElasticOptions elastic{.least = number("TILEWRIGHT_LEAST", 1),
                          .most = number("TILEWRIGHT_MOST", 1),
+                         .local_rank = std::max(number("TILEWRIGHT_LOCAL_RANK"), 0),
                          .prefix = "tilewright/" + variable("TILEWRIGHT_JOB") + "/",
                          .comm = options.comm,
                          .note = options.note};

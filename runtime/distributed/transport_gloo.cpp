@@ -5,6 +5,7 @@
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <csignal>
@@ -31,6 +32,21 @@ std::chrono::milliseconds until(Deadline deadline) {
   const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
   return std::max(left, milliseconds(1));  // 0 and less would be no limit
 }
+
+// Gloo's device thread does not wait for the lock of a connection, but asks for events again and again until the lock
+// is free. On the CPU of the thread that has it, it would keep this one from going on for a whole time slice: as a batch
+// thread it does not preempt others when it wakes. Threads inherit their policy from those that make them.
+class MakesBatchThreads {
+ public:
+  MakesBatchThreads() { set(SCHED_OTHER, SCHED_BATCH); }
+  ~MakesBatchThreads() { set(SCHED_BATCH, SCHED_OTHER); }
+
+ private:
+  static void set(int from, int to) {
+    const sched_param none{};
+    if (sched_getscheduler(0) == from) sched_setscheduler(0, to, &none);
+  }
+};
 
 class GlooStore final : public gloo::rendezvous::Store {
  public:
@@ -165,11 +181,15 @@ class GlooEngine final : public Engine {
     return catch_gloo([&]() -> Result<std::unique_ptr<Transport>> {
       gloo::transport::tcp::attr attributes;
       attributes.hostname = o.address.empty() ? "127.0.0.1" : o.address;
-      auto device = gloo::transport::tcp::CreateDevice(attributes);
+      const auto device = [&] {
+        const MakesBatchThreads batch;
+        return gloo::transport::tcp::CreateDevice(attributes);
+      }();
       auto context = std::make_shared<gloo::rendezvous::Context>(o.rank, o.size);
       context->setTimeout(until(o.deadline));
       GlooStore store(*o.store, o.prefix, o.deadline);
-      context->connectFullMesh(store, device);
+      auto mesh_device = device;
+      context->connectFullMesh(store, mesh_device);
       return std::unique_ptr<Transport>(
           std::make_unique<GlooTransport>(std::move(context), device->str(), o));
     });

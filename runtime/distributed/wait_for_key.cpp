@@ -10,7 +10,8 @@ Result<std::string> wait_for_key(Store& store, const std::string& key, Deadline 
   for (;;) {
     TW_ASSIGN(std::optional<std::string> value, store.get(key));
     if (value) return std::move(*value);
-    if (Clock::now() >= deadline) return io_error("key '" + key + "' was not set by the time limit");
+    if (Clock::now() >= deadline)
+      return io_error("key '" + key + "' was not set by the time limit");
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::milliseconds(50));
   }

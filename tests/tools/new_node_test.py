@@ -64,13 +64,23 @@ def plant(folder, structs):
             write(path, read(path).replace(end, STRUCT % (name, base, name)))
 
 
+def compiles(entry, path):
+    """Whether a unit is the file, or one of several files of a unity build."""
+    if os.path.basename(entry["file"]).startswith("unity_"):
+        with open(entry["file"], encoding="utf-8") as file:
+            return f'#include "{path}"' in file.read()
+    return os.path.samefile(entry["file"], path)
+
+
 def compile_command(build, source):
+    path = os.path.join(ROOT, source)
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         for entry in json.load(file):
-            if os.path.samefile(entry["file"], os.path.join(ROOT, source)):
+            if compiles(entry, path):
                 words = [w for w in shlex.split(entry["command"]) if not w.endswith("ccache")]
                 drop = words.index("-o")
-                return [w for w in words[:drop] + words[drop + 2:] if w != "-c"] + ["-fsyntax-only"]
+                words = [path if w == entry["file"] else w for w in words[:drop] + words[drop + 2:]]
+                return [w for w in words if w != "-c"] + ["-fsyntax-only"]
     raise SystemExit(f"{source} is not compiled by {build}")
 
 

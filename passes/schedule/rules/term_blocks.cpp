@@ -14,7 +14,7 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t kFewestTerms = 56;  // where a divisor of extents has so many
+constexpr int64_t kFewestInBlock = 56;  // where a divisor of extents has so many
 constexpr int64_t kFewestBlocks = 16;
 
 // The operands, and the sizes of the results.
@@ -105,7 +105,7 @@ std::optional<TermBlocks> term_blocks(const ScheduleState& s, const Block& b) {
     rows *= positions;
   }
   const int64_t of_a_term = (rows + shape->columns) * bytes,
-                most = std::clamp(s.machine().l2_bytes / 12 / of_a_term, kFewestTerms,
+                most = std::clamp(s.machine().l2_bytes / 12 / of_a_term, kFewestInBlock,
                                   kMostTermsOfABlock);
   TermBlocks blocks{.axes = shape->summed, .rows = rows};
   for (size_t n = blocks.axes.size(); n-- > 0;) {
@@ -115,7 +115,7 @@ std::optional<TermBlocks> term_blocks(const ScheduleState& s, const Block& b) {
     const int64_t usual = most / blocks.terms;
     if (n == 0 && extent <= usual) return std::nullopt;  // all terms are no block
     blocks.steps =
-        divisor_near(extent, part(kFewestTerms), usual,
+        divisor_near(extent, part(kFewestInBlock), usual,
                      std::min(kMostTermsOfABlock / blocks.terms, n == 0 ? extent - 1 : extent));
     blocks.terms *= blocks.steps;
     if (blocks.steps < extent) break;
@@ -125,8 +125,8 @@ std::optional<TermBlocks> term_blocks(const ScheduleState& s, const Block& b) {
                                    std::abs(*shape->by_column.stride(blocks.axes.back())) * bytes);
   int64_t terms = 1;
   for (size_t k : blocks.axes) terms *= *as_int(b.axes[k].extent);
-  blocks.usual =
-      blocks.terms >= kFewestTerms && blocks.terms <= most && terms >= kFewestBlocks * blocks.terms;
+  blocks.usual = blocks.terms >= kFewestInBlock && blocks.terms <= most &&
+                 terms >= kFewestBlocks * blocks.terms;
   return blocks;
 }
 
