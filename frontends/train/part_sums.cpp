@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kBytes = sizeof(float);
 // Bounds the number of ranges, so that most communication overlaps with computing, and their size, so that
 // bandwidth rather than latency determines the time of a call.
-constexpr int64_t kMostRanges = 24, kLeastBytes = 1 << 20;
+constexpr int64_t kMostRanges = 32, kLeastBytes = 1 << 20;
 
 }  // namespace
 

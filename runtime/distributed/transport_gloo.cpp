@@ -34,8 +34,8 @@ std::chrono::milliseconds until(Deadline deadline) {
 }
 
 // Gloo's device thread does not wait for the lock of a connection, but asks for events again and again until the lock
-// is free. On the CPU of the thread that has it, it would keep this one from going on for a whole time slice: as a batch
-// thread it does not preempt others when it wakes. Threads inherit their policy from those that make them.
+// is free. On the CPU of the thread that has it, it would keep this one from going on for a whole time slice; a batch
+// thread does not preempt others when it wakes. Threads inherit their policy from those that make them.
 class MakesBatchThreads {
  public:
   MakesBatchThreads() { set(SCHED_OTHER, SCHED_BATCH); }
