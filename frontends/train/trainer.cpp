@@ -139,12 +139,19 @@ Status Trainer::run_part(int64_t n, int64_t next) {
   return {};
 }
 
+distributed::PartRange Trainer::own_parts() const {
+  return distributed::parts_of_rank(ranks_.rank(), ranks_.size(), static_cast<int>(job_.parts()));
+}
+
+Status Trainer::begin_sums(distributed::Comm* comm) {
+  return job_.is_cut() ? sums_->begin_step(own_parts(), static_cast<int>(job_.parts()), comm)
+                       : Status();
+}
+
 // Those of this rank.
-Status Trainer::run_parts(distributed::Comm* comm, Collectives* recorder) {
+Status Trainer::run_parts(Collectives* recorder) {
   const int64_t parts = job_.parts();
-  const distributed::PartRange run =
-      distributed::parts_of_rank(ranks_.rank(), ranks_.size(), static_cast<int>(parts));
-  TW_RETURN_IF_ERROR(sums_->begin_step(run, static_cast<int>(parts), comm));
+  const distributed::PartRange run = own_parts();
   for (int64_t n = run.begin; n < run.end; ++n) {
     TW_ASSIGN(const std::vector<Tensor> written, sums_->begin_part());
     if (job_.distributed.exact)  // behind the loss
@@ -186,8 +193,10 @@ Result<StepEnd> Trainer::step(const std::function<bool()>& stop, const Status& f
   *tensor("lr").data_as<float>() = static_cast<float>(learning_rate(job_, step_));
   suspect_ = false;
   std::fill(record_.begin(), record_.end(), 0.0);
-  Status status = failed;
-  if (status.ok()) status = job_.is_cut() ? run_parts(ranks_.comm()) : run_part(0, step_ + 1);
+  // Other ranks make the step's calls, whatever this one met: so does it.
+  const Status begun = begin_sums(ranks_.comm());
+  Status status = failed.ok() ? begun : failed;
+  if (status.ok()) status = job_.is_cut() ? run_parts() : run_part(0, step_ + 1);
   times.computed = now_nanoseconds();
   TW_RETURN_IF_ERROR(sum_up(stop, status));
   times.summed = now_nanoseconds();
@@ -203,12 +212,11 @@ Result<StepEnd> Trainer::step(const std::function<bool()>& stop, const Status& f
 Result<double> Trainer::time_alone(StepPart part) {
   const int64_t since = now_nanoseconds();
   if (part == StepPart::kComputing) {
-    TW_RETURN_IF_ERROR(job_.is_cut() ? run_parts(nullptr) : run_part(0, step_ + 1));
+    TW_RETURN_IF_ERROR(begin_sums(nullptr));
+    TW_RETURN_IF_ERROR(job_.is_cut() ? run_parts() : run_part(0, step_ + 1));
     TW_RETURN_IF_ERROR(run_update());
   } else if (ranks_.comm()) {
-    const auto parts = static_cast<int>(job_.parts());
-    TW_RETURN_IF_ERROR(sums_->begin_step(
-        distributed::parts_of_rank(ranks_.rank(), ranks_.size(), parts), parts, ranks_.comm()));
+    TW_RETURN_IF_ERROR(begin_sums(ranks_.comm()));
     sums_->start_rest();
     TW_RETURN_IF_ERROR(ranks_.merge(record_, "the step's losses"));
   }
@@ -236,7 +244,8 @@ class StartTimes final : public Collectives {
 Result<StepTimeline> Trainer::timeline() {
   StepTimeline timeline;
   StartTimes times(timeline);
-  TW_RETURN_IF_ERROR(run_parts(nullptr, &times));
+  TW_RETURN_IF_ERROR(begin_sums(nullptr));
+  TW_RETURN_IF_ERROR(run_parts(&times));
   timeline.computed = times.seconds();
   TW_RETURN_IF_ERROR(run_update());
   timeline.ended = times.seconds();
@@ -341,11 +350,7 @@ NamedTensors Trainer::initializers() const {
   all.insert(all.end(), unchanged_copies_.begin(), unchanged_copies_.end());
   return all;
 }
-int64_t Trainer::samples_of_rank() const {
-  return job_.part() *
-         distributed::parts_of_rank(ranks_.rank(), ranks_.size(), static_cast<int>(job_.parts()))
-             .count();
-}
+int64_t Trainer::samples_of_rank() const { return job_.part() * own_parts().count(); }
 int64_t Trainer::parameter_count() const {
   int64_t n = 0;
   for (const Parameter& p : trained_.parameters.members) n += p.elements;

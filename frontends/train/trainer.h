@@ -107,8 +107,11 @@ class Trainer {
   Tensor tensor(const std::string& name) const { return tensors_.at(name); }
   Status add_parts(ir::Graph graph, const CompileOptions& compile, int threads);
   Status compare_ranks(const CompileOptions& compile) const;
+  distributed::PartRange own_parts() const;
+  // comm null: sums of this rank alone.
+  Status begin_sums(distributed::Comm* comm);
   // recorder: told of the last part's ranges where nobody else is; may be null.
-  Status run_parts(distributed::Comm* comm, Collectives* recorder = nullptr);
+  Status run_parts(Collectives* recorder = nullptr);
   Status run_update();
   Status run_part(int64_t part, int64_t next);
   Status sum_up(const std::function<bool()>& stop, const Status& mine);

@@ -2,6 +2,7 @@
 """Elastic ranks that are killed, frozen, added, or lose their store: the run ends with the bytes of one that nothing
 happened to. Under MPI, a frozen rank ends the run with a message that names it, and a new run goes on."""
 import argparse
+import contextlib
 import os
 import random
 import re
@@ -238,6 +239,46 @@ class Faults(RankJobs):
             finally:
                 etcd.kill()
                 etcd.wait()
+
+    # All ranks end at once, and the newest checkpoint is cut off: a new run goes on from the one before.
+    def test_a_checkpoint_is_cut_off(self):
+        want = self.undisturbed()
+        for k in range(OPTIONS.times):
+            folder = f"cut{k}"
+            command = self.command(folder, OPTIONS.cli, "launch", "--nproc", "3")
+            run = Run(command)
+            self.wait_for_step(run, folder, random.randrange(230, STEPS - 100))
+            os.killpg(run.process.pid, signal.SIGKILL)
+            for process in run.ranks().values():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            run.wait()
+            newest = max(Path(self.path(f"{folder}/kept")).glob("step-*.npz"))
+            os.truncate(newest, random.randrange(newest.stat().st_size))
+            again = Run(command)
+            self.assertEqual(again.wait(), 0, again.text())
+            self.assertIn(newest.name, again.text())
+            self.assertIn("went on after step", again.text())
+            self.same(want, self.found(folder))
+
+    # Rank 0 cannot write a checkpoint: all ranks end, and say whose error it is.
+    def test_a_checkpoint_cannot_be_written(self):
+        want = self.undisturbed()
+        for k in range(OPTIONS.times):
+            folder = f"unwritable{k}"
+            kept, aside = Path(self.path(f"{folder}/kept")), Path(self.path(f"{folder}/aside"))
+            command = self.command(folder, OPTIONS.cli, "launch", "--nproc", "3")
+            run = Run(command)
+            self.wait_for_step(run, folder, random.randrange(110, STEPS - 110))
+            kept.rename(aside)
+            kept.touch()
+            self.assertNotEqual(run.wait(), 0, run.text())
+            self.assertRegex(run.text(), r"rank 0 ended: .*kept/step-")
+            kept.unlink()
+            aside.rename(kept)
+            again = Run(command)
+            self.assertEqual(again.wait(), 0, again.text())
+            self.same(want, self.found(folder))
 
     def test_a_frozen_rank_ends_a_run_under_mpi(self):
         for engine in ("openmpi", "mpich"):
