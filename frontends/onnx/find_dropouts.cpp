@@ -38,7 +38,7 @@ class Search {
                ? &it->second
                : nullptr;
   }
-  // Returns the operand of a type conversion, or the value itself.
+  // Skips a type conversion: returns the name of its operand, or `name` where no conversion makes the value.
   const std::string& without_cast(const std::string& name) const {
     if (const auto* cast = made_by(name, "Cast", 1)) return cast->inputs[0];
     if (const auto* cast = made_by(name, "CastLike", 1)) return cast->inputs[0];

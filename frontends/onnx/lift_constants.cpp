@@ -88,8 +88,8 @@ class Folded {
 };
 
 // Ties a weight to the transposed copy that PyTorch's exporters fold from it, as for an output layer that shares the
-// weight of an embedding; otherwise the two would be trained separately. Weights that merely start as transposes of
-// each other stay untied if the metadata can tell.
+// weight of an embedding; otherwise the two would be trained separately. The exporter's metadata,
+// where there are any, tell such a copy from two weights that are transposes of each other only at the start.
 void share_transposed_copies(OnnxModel& model) {
   if (!model.producer.starts_with("pytorch")) return;
   OnnxGraph& graph = model.graph;

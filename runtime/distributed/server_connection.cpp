@@ -60,7 +60,7 @@ ServerConnection::Step ServerConnection::write_answer(Deadline now) {
   return Step::kOn;
 }
 
-// First what came behind the request before, then what the socket has.
+// Parses bytes that arrived together with the previous request before it reads the socket.
 ServerConnection::Step ServerConnection::read_request(const Handler& handler) {
   auto complete = reader_.add("");
   if (complete && !*complete) {

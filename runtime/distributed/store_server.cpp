@@ -36,7 +36,7 @@ class ServerLoop {
   ServerLoop(Descriptor listener, int wake, const ServerLimits& limits)
       : listener_(std::move(listener)), wake_(wake), limits_(limits), table_(random_lease()) {}
 
-  // Returns when `wake` can be read.
+  // Serves connections until the descriptor `wake` becomes readable.
   void run() {
     while (poll_once()) {
       const auto now = Clock::now();

@@ -26,8 +26,8 @@ inline constexpr int kAnyRank = -1;
 class Transfer {
  public:
   virtual ~Transfer() = default;
-  // Blocks until the message is sent or received; returns the other rank. Errors: kIo, at the deadline or when the
-  // other rank is lost; kInvalid: the message has another size.
+  // Blocks until the message is sent or received; returns the other rank. Errors: kIo at the deadline or when the other
+  // rank is lost; kInvalid when the message's size differs from the buffer's.
   virtual Result<int> wait(Deadline deadline) = 0;
 };
 

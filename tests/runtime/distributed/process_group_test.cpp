@@ -84,7 +84,7 @@ TEST(ProcessGroup, HowEachEnds) {
   EXPECT_FALSE(has_child());
 }
 
-// Lines of up to some 300 KiB, and a last one without an end.
+// Draws lines of up to 300 KiB; the last line of a process has no newline.
 TEST(ProcessGroup, LinesHavePrefixes) {
   Random random(12);
   const std::string folder = testing::TempDir();
