@@ -11,13 +11,13 @@ namespace tilewright {
 struct TraceTrack {
   int process = 1, thread = 1;
 };
-// One interval. Times are nanoseconds from the trace's origin. about: what it was for.
+// Returns a complete event ("ph": "X"). Times are nanoseconds from the trace's origin; `about` becomes an argument.
 std::string trace_event(const std::string& name, const char* category, TraceTrack track,
                         int64_t start, int64_t duration, const std::string& about);
-// Names a process, and its threads 1, 2 ...
+// Returns metadata events that label a process and its first two threads.
 std::string trace_names(int process, const std::string& name, const char* first,
                         const char* second);
-// A whole trace, of events with commas between them.
+// Wraps comma-separated events in a trace document.
 std::string whole_trace(const std::string& events);
 // Errors: kIo.
 Status write_text(const std::string& path, const std::string& text);

@@ -6,12 +6,12 @@
 
 namespace tilewright::cli {
 
-// A line for each rank: where it runs, and how ranks are connected. All ranks call it.
+// Prints host, process, CPUs and engine of each rank, on rank 0. Collective: all ranks call it.
 Status print_ranks(const train::Ranks& ranks);
 
-// The time of steps; of several ranks also of computing and communicating alone, in rounds of all three.
+// Measures steps. With several ranks, each round also times computation and communication in isolation.
 Status bench_training(train::Trainer& trainer, const TrainArguments& arguments);
-// A table of steps on other numbers of ranks.
+// Prints the predicted step time for each rank count of --scaling.
 Status predict_scaling(train::Trainer& trainer, const train::Job& job,
                        const TrainArguments& arguments);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kWarmTimelines = 2, kLeastTimelines = 5, kMostTimelines = 1000;
 
-// That of the median step.
+// Measures several steps and returns the timeline of the median one.
 Result<train::StepTimeline> median_timeline(train::Trainer& trainer, double seconds) {
   std::vector<train::StepTimeline> all;
   const int64_t start = now_nanoseconds();

@@ -183,7 +183,8 @@ class Loop {
               std::to_string(n_.rank(rows) - 1) + " in others");
     return n_.op("concat", {row, as_rows(row, rows)}, {{"axis", int64_t{0}}});
   }
-  // With the extents of the first one, which matter where the others are none: the run refuses other extents of some.
+  // Reshapes the rows of later iterations to the extents of the first row, which alone determines the shape where no
+  // later iteration runs. The run refuses rows whose element counts differ.
   ValueId as_rows(ValueId row, ValueId rows) {
     const auto& dims = n_.type(row).dims;
     const auto& others = n_.type(rows).dims;

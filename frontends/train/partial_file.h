@@ -1,4 +1,4 @@
-// Names of files that are written beside another one and then replace it, so that readers see one of the two, whole.
+// Names temporary files. A writer fills one and renames it over its target, so that readers never see a partial file.
 #pragma once
 
 #include <cstdio>
@@ -9,7 +9,7 @@ namespace tilewright::train {
 
 inline constexpr const char* kPartialSuffix = ".partial";
 
-// path + kPartialSuffix + random digits: two processes that write the same file do not meet in a partial one.
+// Returns path + kPartialSuffix + random digits, which keep concurrent writers of one target apart.
 inline std::filesystem::path partial_beside(std::filesystem::path path) {
   char digits[16];
   std::snprintf(digits, sizeof digits, "-%08x", std::random_device()());

@@ -20,8 +20,8 @@ struct Scaled {
   double step() const { return computing + waiting; }
 };
 
-// Ranges go one after the other over a ring, each from when it starts, as PartSums and Comm have it; a CPU that a rank
-// communicates with is one that computes otherwise, where `shares_cpus`.
+// Simulates one step: ring all-reduces run in sequence, each not before its range is ready. With `shares_cpus`, the CPU
+// time of overlapped communication extends the computation.
 Scaled scale(const StepTimeline& timeline, const distributed::RingCost& cost, int ranks,
              int64_t samples_a_rank, bool shares_cpus);
 

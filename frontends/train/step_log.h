@@ -19,15 +19,15 @@ struct LogLine {
   // After the update, of the steps that evaluate (evaluation.h).
   std::optional<double> held_back_loss, held_back_accuracy;
   double samples_per_second = 0;
-  // Of several ranks: seconds for which rank 0 communicated, and for which it waited for that.
+  // Seconds of communication of rank 0, and the exposed part of it; absent for a single process.
   std::optional<double> communicating, waiting;
 };
 
 class StepLog {
  public:
   // For a run that goes on at a step: lines of earlier ones are kept, all behind them is cut off. Empty
-  // path: nothing is written. remember: lines() will be asked for. take_over: replaces the file with a copy, so that
-  // a process that has it open, and was frozen, writes no more lines to it. Errors: kIo.
+  // path: nothing is written. remember: lines() will be asked for. take_over: replaces the file with a copy, which
+  // fences off a suspended process that still has the old file open. Errors: kIo.
   static Result<std::unique_ptr<StepLog>> open(const std::filesystem::path& path, int64_t step,
                                                bool remember, bool take_over = false);
 

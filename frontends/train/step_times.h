@@ -1,4 +1,4 @@
-// Where the time of a run's steps goes, on each of its ranks.
+// Breaks the time of steps down into computation, communication and waiting, by rank.
 #pragma once
 
 #include <string>
@@ -24,13 +24,13 @@ struct StepTimes {
 struct RankTimes {
   int64_t steps = 0, last = 0;
   double computing = 0, communicating = 0, waiting = 0, behind = 0;
-  // The part of communication for which the rank did not wait.
+  // Returns the fraction of communication that overlaps with computation, from 0 to 1.
   double hidden() const;
 };
 
 class StepTimesLog {
  public:
-  // To add to times of this rank's clock for those of rank 0's.
+  // Sets the difference between rank 0's clock and this rank's.
   void set_clock_offset(int64_t nanoseconds) { offset_ = nanoseconds; }
   // Steps come in order; those beyond kMost are left out.
   void add(int64_t step, const StepTimes& times);

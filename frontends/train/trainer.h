@@ -35,7 +35,7 @@ struct StepTimeline {
   std::vector<int64_t> bytes;
   double computed = 0, ended = 0;
 };
-// What time_alone() measures: a step without its sums over ranks; or these sums alone.
+// Selects what time_alone() measures: a step without its all-reduces, or the all-reduces alone.
 enum class StepPart { kComputing, kCommunicating };
 
 class Trainer {
@@ -49,7 +49,7 @@ class Trainer {
   // The next step. stop: asked once whether this rank should end; may be null. failed: an error that this rank met
   // before; no rank makes the step then. Errors: those of any rank.
   Result<StepEnd> step(const std::function<bool()>& stop = nullptr, const Status& failed = {});
-  // Seconds of a part of a step. What the state is afterwards means nothing.
+  // Measures a part of a step in isolation, in seconds. Leaves an undefined state behind.
   Result<double> time_alone(StepPart part);
   // When a step's ranges start, without sums. There are ranks, if only one.
   Result<StepTimeline> timeline();

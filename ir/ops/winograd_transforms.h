@@ -43,7 +43,7 @@ struct TiledInput {
 Buffer transformed_input(ComputeContext& c, const TiledInput& x, const Expr& down,
                          const Expr& across);
 
-// Of a node: begin and end of both dimensions of the image.
+// Returns the attribute `pads`: begins, then ends, of the two spatial dimensions.
 inline std::vector<int64_t> pads_of(const NodeView& c) {
   return c.attr_ints("pads", std::vector<int64_t>(4, 0));
 }

@@ -10,7 +10,7 @@ namespace tilewright::passes {
 
 constexpr int kWidestGroup = 64;  // bytes
 
-// Of two accesses, either without one.
+// Compares the masks of two accesses; a null mask equals only a null mask.
 inline bool same_mask(const ir::Expr& a, const ir::Expr& b) {
   return a && b ? ir::same_expr(a, b) : !a && !b;
 }

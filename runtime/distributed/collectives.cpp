@@ -13,8 +13,9 @@ constexpr int64_t kSegment = 512 << 10;      // bytes
 constexpr int64_t kMostMessage = 256 << 20;  // bytes: counts of some engines have 31 bits
 
 enum Phase : uint64_t { kReduce, kGather, kExchange, kBroadcast, kBarrier, kPhases };
+static_assert(kPhases <= kTagsOfCall);
 
-uint64_t tag_of(const Round& round, Phase phase) { return round.number * kPhases + phase; }
+uint64_t tag_of(const Round& round, Phase phase) { return round.number * kTagsOfCall + phase; }
 
 template <typename T>
 void combine_as(ReduceOp op, T* into, const T* from, int64_t count) {

@@ -18,6 +18,9 @@ struct Round {
   Deadline deadline;
 };
 
+// The number of consecutive tags that a call may use, from `number * kTagsOfCall` on.
+inline constexpr uint64_t kTagsOfCall = 5;
+
 // f32, f64, i32 or i64, side by side.
 struct Elements {
   DType dtype;

@@ -10,7 +10,6 @@ namespace tilewright::distributed {
 namespace {
 
 constexpr int kPings = 5, kFewBytes = 31, kManyBytes = 5;
-constexpr uint64_t kTagsOfCall = 5;  // as many as a call of collectives.h has
 constexpr double kLongEnough = 0.1;  // seconds
 constexpr int64_t kLeastBytes = 1 << 20, kMostBytes = 64 << 20;
 

@@ -26,8 +26,8 @@ inline constexpr int kAnyRank = -1;
 class Transfer {
  public:
   virtual ~Transfer() = default;
-  // Blocks until the message is sent or received; returns the other rank. Errors: kIo at the deadline or when the other
-  // rank is lost; kInvalid when the message's size differs from the buffer's.
+  // Blocks until the message is sent or received, and returns the peer's rank. Errors: kIo if the deadline expires or
+  // the peer is lost; kInvalid if message and buffer differ in size.
   virtual Result<int> wait(Deadline deadline) = 0;
 };
 

@@ -33,9 +33,9 @@ std::chrono::milliseconds until(Deadline deadline) {
   return std::max(left, milliseconds(1));  // 0 and less would be no limit
 }
 
-// Gloo's device thread does not wait for the lock of a connection, but asks for events again and again until the lock
-// is free. On the CPU of the thread that has it, it would keep this one from going on for a whole time slice; a batch
-// thread does not preempt others when it wakes. Threads inherit their policy from those that make them.
+// Gives threads that are created in its scope the policy SCHED_BATCH. Gloo's device thread spins while another thread
+// holds a connection's mutex. If it preempts the holder on wake-up, it burns a whole time slice; batch threads never
+// preempt on wake-up. Threads inherit the policy of their creator.
 class MakesBatchThreads {
  public:
   MakesBatchThreads() { set(SCHED_OTHER, SCHED_BATCH); }

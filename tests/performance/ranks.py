@@ -79,19 +79,22 @@ def spread(values):
     return f"median {statistics.median(values):.1f} ({min(values):.1f} to {max(values):.1f})"
 
 
-def measure_overlap(rig, job):
+def fitting_batch(rig, job):
+    """Samples a rank, an even number, for which communication takes 0.55 times as long as computation."""
     probe = rig.bench(with_batch(job, 2 * 16), 2, 5)
-    batch = round(16 * probe["communicating_ms"] / 0.55 / probe["computing_ms"])
+    return max(2, 2 * round(8 * probe["communicating_ms"] / 0.55 / probe["computing_ms"]))
+
+
+def measure_overlap(rig, job):
+    batch = fitting_batch(rig, job)
     found = rig.bench(with_batch(job, 2 * batch), 2, 15 * 6)
     print(f"{batch} samples a rank, {found['steps']} rounds: step {found['median_ms']:.1f} ms, alone computing "
           f"{found['computing_ms']:.1f} ms and communicating {found['communicating_ms']:.1f} ms\n"
           f"hidden {100 * found['hidden']:.1f} %, step {found['median_ms'] / found['computing_ms']:.3f} of computing")
-    return batch
 
 
 def measure_exact(rig, job):
-    probe = rig.bench(with_batch(job, 2 * 16), 2, 5)
-    batch = max(2, round(16 * probe["communicating_ms"] / 0.55 / probe["computing_ms"] / 2) * 2)
+    batch = fitting_batch(rig, job)
     fast = with_batch(job, 2 * batch, "accumulate = 4\n")
     exact = fast.with_name("exact.toml")
     exact.write_text(fast.read_text(encoding="utf-8") + "[distributed]\nexact = true\n", encoding="utf-8")

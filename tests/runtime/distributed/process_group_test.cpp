@@ -84,7 +84,7 @@ TEST(ProcessGroup, HowEachEnds) {
   EXPECT_FALSE(has_child());
 }
 
-// Draws lines of up to 300 KiB; the last line of a process has no newline.
+// Checks that the launcher prefixes lines of up to 300 KiB, and a last line that lacks its newline.
 TEST(ProcessGroup, LinesHavePrefixes) {
   Random random(12);
   const std::string folder = testing::TempDir();
