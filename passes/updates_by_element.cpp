@@ -1,5 +1,9 @@
-// Each element is stored once: as many are stored as there are, and a kernel stores all of its result.
-// So a load before the store of the same index, in the same iteration, sees what the run began with.
+// Proves that each element is stored once: as many are stored as there are, and a kernel stores all of its result.
+// So a load before the store of the same index, in the same iteration, sees what the run began with. Branches and masks
+// on one loop variable are counted value by value.
+#include <algorithm>
+#include <numeric>
+
 #include "ir/loops/compare.h"
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
@@ -29,49 +33,145 @@ class Accesses final : public Visitor {
   }
   void visit(const Stmt& s) override {
     if (const auto* loop = s.as<For>()) {
-      within(loop->body, as_int(loop->extent).value_or(kUnknown));
+      loops_.push_back({loop->var.get(), as_int(loop->extent).value_or(kUnknown), {}});
+      within(loop->body);
+      loops_.pop_back();
       visit(loop->extent);
     } else if (const auto* branch = s.as<If>()) {
       visit(branch->condition);
-      within(branch->then, kUnknown);
-      if (branch->otherwise) within(branch->otherwise, kUnknown);
+      in_branch(branch->then, branch->condition, 1);
+      if (branch->otherwise) in_branch(branch->otherwise, branch->condition, 0);
     } else if (const auto* store = s.as<Store>(); store && store->buffer == result_) {
       Visitor::visit(s);
       count(*store);
+    } else if (const auto* loop = s.as<While>()) {
+      visit(loop->condition);
+      often(loop->body);
     } else {
-      const bool touches = s.kind() == NodeKind::kDotTile || s.kind() == NodeKind::kWhile;
-      if (touches) repeats_ = kUnknown;  // what they do to either is not looked at
+      if (const auto* tile = s.as<DotTile>())
+        for (const TileOperand* x : {&tile->sum, &tile->a, &tile->b})
+          provable_ &= x->buffer != input_ && x->buffer != result_;
       Visitor::visit(s);
     }
   }
 
  private:
-  static constexpr int64_t kUnknown = -1;
+  static constexpr int64_t kUnknown = -1, kMostValues = 1 << 14;
+
+  // A loop around, and of its iterations those in which the statement runs; none listed: all.
+  struct Loop {
+    const ExprNode* variable;
+    int64_t extent;
+    std::vector<int64_t> values;
+
+    int64_t count() const { return values.empty() ? extent : static_cast<int64_t>(values.size()); }
+  };
 
   // The loads of a scope must find their stores in it.
-  void within(const Stmt& body, int64_t times) {
-    const int64_t around = repeats_;
+  void within(const Stmt& body) {
     const size_t first = pending_.size();
-    repeats_ = around == kUnknown || times == kUnknown ? kUnknown : around * times;
     visit(body);
     end_scope(first);
-    repeats_ = around;
+  }
+  // The number of times is unknown.
+  void often(const Stmt& body) {
+    ++unknown_;
+    within(body);
+    --unknown_;
   }
   void end_scope(size_t first) { provable_ &= pending_.size() == first; }
 
+  // Visits a branch with the iterations in which it is taken.
+  void in_branch(const Stmt& body, const Expr& condition, int64_t taken) {
+    if (const auto known = as_int(condition)) {
+      if (*known == taken) within(body);
+      return;
+    }
+    Loop* const loop = loop_of(condition);
+    if (!loop) return often(body);
+    std::vector<int64_t> values;
+    for (const int64_t v : values_of(*loop)) {
+      const auto found = as_int(substitute(condition, {{loop->variable, int_imm(v)}}));
+      provable_ &= found.has_value();
+      if (found == taken) values.push_back(v);
+    }
+    if (values.empty()) return;
+    const auto place = static_cast<size_t>(loop - loops_.data());
+    std::swap(loop->values, values);
+    within(body);
+    std::swap(loops_[place].values, values);
+  }
+  // The only loop whose variable the expression has; null: there are others, or too many iterations.
+  Loop* loop_of(const Expr& e) {
+    const std::vector<Var> variables = free_vars_in_order(e);
+    if (variables.size() != 1) return nullptr;
+    for (Loop& l : loops_)
+      if (l.variable == variables[0].get()) return l.count() <= kMostValues ? &l : nullptr;
+    return nullptr;
+  }
+  static std::vector<int64_t> values_of(const Loop& loop) {
+    if (!loop.values.empty()) return loop.values;
+    std::vector<int64_t> all(static_cast<size_t>(std::max<int64_t>(loop.extent, 0)));
+    std::iota(all.begin(), all.end(), int64_t{0});
+    return all;
+  }
+
+  // How often a statement runs, in all iterations of the loops around but `but`.
+  int64_t repeats(const Loop* but = nullptr) {
+    int64_t product = 1;
+    for (const Loop& l : loops_) {
+      if (&l == but) continue;
+      provable_ &= l.extent != kUnknown;
+      product *= l.count();
+    }
+    return product;
+  }
   void count(const Store& store) {
-    const int64_t lanes = store.value.type().lanes;
-    provable_ &= repeats_ != kUnknown && !store.mask;
-    stored_ += repeats_ * lanes;
+    provable_ &= unknown_ == 0;
+    stored_ += store.mask ? masked(store.mask) : repeats() * store.value.type().lanes;
     std::erase_if(pending_, [&](const Load* load) {
-      return !load->mask && load->indices.size() == 1 &&
+      const bool same_lanes =
+          !load->mask || (store.mask && structurally_equal(load->mask, store.mask));
+      return same_lanes && load->indices.size() == 1 &&
              structurally_equal(load->indices[0], store.indices[0]);
     });
+  }
+  // The number of lanes that a masked store writes, in all iterations.
+  int64_t masked(const Expr& mask) {
+    const bool fixed = free_vars_in_order(mask).empty();
+    Loop* const loop = fixed ? nullptr : loop_of(mask);
+    if (!fixed && !loop) {
+      provable_ = false;
+      return 0;
+    }
+    int64_t lanes = 0;
+    for (const int64_t v : fixed ? std::vector<int64_t>{0} : values_of(*loop)) {
+      const Expr at = fixed ? mask : substitute(mask, {{loop->variable, int_imm(v)}});
+      for (int k = 0; k < mask.lanes(); ++k) {
+        const Expr lane = lane_of(at, k);
+        const auto found = lane ? as_int(lane) : std::nullopt;
+        provable_ &= found.has_value();
+        lanes += found.value_or(0);
+      }
+    }
+    return lanes * repeats(loop);
+  }
+  // Lane k of a vector of integers; null where it is not made of ramps.
+  static Expr lane_of(const Expr& e, int64_t k) {
+    if (e.lanes() == 1) return e;
+    if (const auto* r = e.as<Ramp>())
+      return r->base.lanes() == 1 ? r->base + r->stride * int_imm(k) : nullptr;
+    if (const auto* b = e.as<Broadcast>()) return lane_of(b->value, k % b->value.lanes());
+    const auto* op = e.as<Binary>();
+    const Expr x = op ? lane_of(op->a, k) : nullptr, y = op ? lane_of(op->b, k) : nullptr;
+    return x && y ? binary(op->op, x, y) : nullptr;
   }
 
   const Buffer &input_, &result_;
   std::vector<const Load*> pending_;  // whose element has not been stored
-  int64_t repeats_ = 1, stored_ = 0;
+  std::vector<Loop> loops_;
+  int64_t stored_ = 0;
+  int unknown_ = 0;  // scopes around that run an unknown number of times
   bool provable_ = true;
 };
 

@@ -132,12 +132,14 @@ void print(const nlohmann::ordered_json& line) {
 
 }  // namespace
 
-Status print_ranks(const train::Ranks& ranks) {
+Status print_ranks(const train::Trainer& trainer) {
+  const train::Ranks& ranks = trainer.ranks();
   if (!ranks.any()) return {};
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   const std::string mine = std::string(host) + ", process " + std::to_string(getpid()) + ", " +
-                           std::to_string(available_cpus()) + " CPUs, " + ranks.comm()->describe();
+                           std::to_string(available_cpus()) + " CPUs, " + ranks.comm()->describe() +
+                           ", " + trainer.version() + ", job " + trainer.common_hash();
   TW_ASSIGN(const auto all, ranks.comm()->gather_texts(mine, "the table of ranks"));
   for (size_t r = 0; ranks.is_first() && r < all.size(); ++r)
     std::fprintf(stderr, "rank %zu: %s\n", r, all[r].c_str());
@@ -147,7 +149,7 @@ Status print_ranks(const train::Ranks& ranks) {
 Status bench_training(train::Trainer& trainer, const TrainArguments& a) {
   const train::Ranks& ranks = trainer.ranks();
   if (ranks.any()) TW_RETURN_IF_ERROR(ranks.group()->connect(-1, nullptr));
-  TW_RETURN_IF_ERROR(print_ranks(ranks));
+  TW_RETURN_IF_ERROR(print_ranks(trainer));
   int64_t clock_offset = 0;
   if (ranks.comm()) { TW_ASSIGN(clock_offset, distributed::clock_offset(*ranks.comm())); }
   TW_RETURN_IF_ERROR(Bench(trainer, 0).warm());

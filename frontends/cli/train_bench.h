@@ -7,7 +7,7 @@
 namespace tilewright::cli {
 
 // Prints host, process, CPUs and engine of each rank, on rank 0. Collective: all ranks call it.
-Status print_ranks(const train::Ranks& ranks);
+Status print_ranks(const train::Trainer& trainer);
 
 // Measures steps. With several ranks, each round also times computation and communication in isolation.
 Status bench_training(train::Trainer& trainer, const TrainArguments& arguments);

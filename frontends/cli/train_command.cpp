@@ -60,7 +60,7 @@ Status run_steps(train::Trainer& trainer, const train::Job& job, const TrainArgu
     progress.clear();
     if (trainer.ranks().any() && trainer.ranks().is_first() && !first)
       std::printf("%s\n", trainer.summary().c_str());
-    return print_ranks(trainer.ranks());
+    return print_ranks(trainer);
   };
   how.note = [&](const std::string& text) {
     progress.clear();

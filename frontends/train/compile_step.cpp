@@ -17,9 +17,10 @@ ir::Graph start_graph(const OnnxModel& model, const StepGraph& step) {
   StepNodes n(graph, "start");
   for (const State& s : step.states) {
     if (s.name != kParameters && s.name != kStatistics) continue;
-    const HostTensor v = initial_values(model, *s.members);
+    std::vector<float> start(static_cast<size_t>(s.members->elements));
+    put_initial_values(model, *s.members, start.data());
     graph.outputs.push_back(
-        n.constant(ir::make_constant(v.dtype, v.shape, {v.bytes.begin(), v.bytes.end()})));
+        n.constant(ir::make_constant_of(DType::kFloat32, {s.members->elements}, start)));
     graph.output_names.push_back(s.name);
   }
   return graph;

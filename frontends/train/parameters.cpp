@@ -226,16 +226,13 @@ void get(const Parameter& p, const float* flat, float* values) {
   std::memcpy(values, rows.data(), rows.size());
 }
 
-HostTensor initial_values(const OnnxModel& model, const Parameters& parameters) {
-  HostTensor flat(DType::kFloat32, {parameters.elements});
-  std::fill(flat.bytes.begin(), flat.bytes.end(), uint8_t{0});
+void put_initial_values(const OnnxModel& model, const Parameters& parameters, float* flat) {
   for (const Parameter& p : parameters.members) {
     const TensorView& t = model.graph.initializers.at(p.name);
     HostTensor values(DType::kFloat32, p.shape);  // aligned
     if (p.elements > 0) std::memcpy(values.bytes.data(), t.data, t.bytes);
-    put(p, values.data<float>(), flat.data<float>());
+    put(p, values.data<float>(), flat);
   }
-  return flat;
 }
 
 bool all_finite(const float* values, int64_t count) {

@@ -55,8 +55,8 @@ Result<Trained> find_trained(const OnnxModel& model, const Job& job);
 void put(const Parameter& p, const float* values, float* flat);
 void get(const Parameter& p, const float* flat, float* values);
 
-// The buffer as the model's initialisers say.
-HostTensor initial_values(const OnnxModel& model, const Parameters& parameters);
+// Copies the model's initialisers into a flat buffer of zeros.
+void put_initial_values(const OnnxModel& model, const Parameters& parameters, float* flat);
 
 // The first element of a flat buffer that is an infinity or NaN: what it is, and whose. Nothing: all are finite.
 struct NotFinite {

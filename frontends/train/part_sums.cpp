@@ -18,7 +18,37 @@ constexpr int64_t kBytes = sizeof(float);
 // bandwidth rather than latency determines the time of a call.
 constexpr int64_t kMostRanges = 32, kLeastBytes = 1 << 20;
 
+// Joins the last two of the subtrees that are complete, where they are the children of one: a node of the tree is
+// complete with its right child.
+bool join_last(std::vector<PartRange>& complete, int parts) {
+  if (complete.size() < 2) return false;
+  const PartRange both{complete[complete.size() - 2].begin, complete.back().end};
+  if (distributed::subtrees_of(both, parts).size() != 1) return false;
+  complete.pop_back();
+  complete.back() = both;
+  return true;
+}
+
 }  // namespace
+
+ExactPrice price_of_exact(int parts, int ranks) {
+  ExactPrice price;
+  size_t most = 1, sent = 0;
+  for (int r = 0; r < ranks; ++r) {
+    const PartRange run = distributed::parts_of_rank(r, ranks, parts);
+    std::vector<PartRange> complete;
+    for (int part = run.begin; part < run.end; ++part) {
+      complete.push_back({part, part + 1});
+      most = std::max(most, complete.size());
+      while (join_last(complete, parts)) {}
+    }
+    sent += complete.size();
+  }
+  price.buffers = static_cast<int>(most);
+  // Subtrees go to the owners of ranges and sums come back, where a ring sends each buffer twice.
+  if (ranks > 1) price.traffic = (static_cast<double>(sent) / ranks + 1) / 2;
+  return price;
+}
 
 std::vector<ResultRange> ranges_to_sum(const std::string& name, const Parameters& members,
                                        int64_t least) {
@@ -117,19 +147,12 @@ void PartSums::end_part() {
                            values(a.from, b));
 }
 
-// A node of the tree is complete with its right child.
 void PartSums::complete_part(std::vector<Add>& adds) {
   const PartRange part{next_, next_ + 1};
   ++next_;
   if (!exact_) return;
   complete_.push_back(part);
-  while (complete_.size() > 1) {
-    const PartRange both{complete_[complete_.size() - 2].begin, complete_.back().end};
-    if (distributed::subtrees_of(both, parts_).size() != 1) return;
-    complete_.pop_back();
-    complete_.back() = both;
-    adds.push_back({complete_.size() - 1, complete_.size()});
-  }
+  while (join_last(complete_, parts_)) adds.push_back({complete_.size() - 1, complete_.size()});
 }
 
 void PartSums::start(int32_t number, std::byte*, int64_t) {

@@ -78,6 +78,14 @@ class PartSums final : public Collectives {
   size_t started_ = 0;
 };
 
+// What exact sums cost beside the engine's all-reduce: the buffers that the rank with the most needs, the one for the
+// sum included, and bytes that ranks send, as a ratio; that is 1 for one rank.
+struct ExactPrice {
+  int buffers = 1;
+  double traffic = 1;
+};
+ExactPrice price_of_exact(int parts, int ranks);
+
 // The ranges that the executable starts, in order.
 std::vector<passes::ResultRange> starts_of(const Executable& executable);
 

@@ -32,9 +32,8 @@ Result<StepTensors> step_tensors(const OnnxModel& model, const Job& job, const T
     TW_RETURN_IF_ERROR(add(kNewStatistics, DType::kFloat32, {trained.statistics.elements}));
   for (const State& s : states) {
     TW_RETURN_IF_ERROR(add(s.name, DType::kFloat32, {s.members->elements}));
-    if (s.name != kParameters && s.name != kStatistics) continue;
-    const HostTensor start = initial_values(model, *s.members);
-    std::memcpy(all[s.name].data(), start.bytes.data(), start.bytes.size());
+    if (s.name == kParameters || s.name == kStatistics)
+      put_initial_values(model, *s.members, all[s.name].data_as<float>());
   }
   return all;
 }

@@ -2,6 +2,7 @@
 #include "frontends/train/trainer.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <numeric>
@@ -112,7 +113,7 @@ Status Trainer::add_parts(ir::Graph graph, const CompileOptions& compile, int th
 }
 
 // What ranks must have in common, for the sums of their gradients to be of one model and one step.
-Status Trainer::compare_ranks(const CompileOptions& compile) const {
+Status Trainer::compare_ranks(const CompileOptions& compile) {
   if (!ranks_.any()) return {};
   TW_ASSIGN(const std::string essentials, essentials_of(job_, model_hash_));
   std::map<std::string, std::string> items = items_of(essentials);
@@ -124,6 +125,13 @@ Status Trainer::compare_ranks(const CompileOptions& compile) const {
     for (const Parameter& p : s.members->members)
       layout += p.name + to_string(p.stored_shape()) + "@" + std::to_string(p.offset) + " ";
   }
+  items["version"] = version();
+  for (const passes::ResultRange& r : starts_of(session().executable()))
+    items["collectives"] +=
+        r.result + "[" + std::to_string(r.begin) + ":" + std::to_string(r.end) + "] ";
+  cache::ContentHash hash;
+  for (const auto& [key, value] : items) hash.add(key).add(value);
+  common_hash_ = hash.hex().substr(0, 12);
   return ranks_.compare(items);
 }
 
@@ -328,6 +336,22 @@ Status Trainer::check_finite() const {
 
 NamedTensors Trainer::gradients() const {
   return take_apart(trained_.parameters, tensor(kGradients).data_as<float>());
+}
+std::string Trainer::summary() const {
+  std::string text = train::summary(trained_);
+  if (!job_.distributed.exact) return text;
+  const ExactPrice price = price_of_exact(static_cast<int>(job_.parts()), ranks_.size());
+  const double more =
+      static_cast<double>(trained_.parameters.elements) * sizeof(float) * (price.buffers - 1);
+  char cost[128];
+  std::snprintf(cost, sizeof cost, "\nexact sums: %.1f MB more memory%s", more * 1e-6,
+                ranks_.size() > 1 ? " a rank" : "");
+  text += cost;
+  if (ranks_.size() > 1) {
+    std::snprintf(cost, sizeof cost, ", %.2f times the bytes of all-reduces", price.traffic);
+    text += cost;
+  }
+  return text;
 }
 static HostTensor transposed(const HostTensor& t) {
   HostTensor turned(t.dtype, {t.shape[1], t.shape[0]});

@@ -79,8 +79,12 @@ class Trainer {
   std::optional<double> last_loss() const { return last_loss_; }
   const Ranks& ranks() const { return ranks_; }
   const std::string& note() const { return trained_.note; }
-  std::string summary() const { return train::summary(trained_); }
+  // What is trained, and the price of exact sums.
+  std::string summary() const;
   const std::string& model_hash() const { return model_hash_; }
+  // Of all that ranks must have in common; "" without ranks.
+  const std::string& common_hash() const { return common_hash_; }
+  const std::string& version() const { return session().executable().producer; }
   double compile_seconds() const { return compile_seconds_; }
   int threads() const { return session().threads(); }
   // What runs the model: of a whole step, or of its parts.
@@ -106,7 +110,7 @@ class Trainer {
                        int threads);
   Tensor tensor(const std::string& name) const { return tensors_.at(name); }
   Status add_parts(ir::Graph graph, const CompileOptions& compile, int threads);
-  Status compare_ranks(const CompileOptions& compile) const;
+  Status compare_ranks(const CompileOptions& compile);
   distributed::PartRange own_parts() const;
   // comm null: sums of this rank alone.
   Status begin_sums(distributed::Comm* comm);
@@ -128,7 +132,7 @@ class Trainer {
   // Of the step: losses of its parts, then whether a rank should stop, failed, or met what is not finite.
   std::vector<double> record_;
   std::unique_ptr<Evaluator> evaluator_;  // null: nothing is held back
-  std::string model_hash_;
+  std::string model_hash_, common_hash_;
   WrittenOutputs outputs_;
   std::map<std::string, std::string> transposed_copies_;  // as OnnxGraph has them
   // Initialisers that stay as they are, of the elements of some that steps change: the file may have them as copies of

@@ -1,5 +1,6 @@
 // The engine `gloo`: TCP connections among all ranks, which find one another in the store.
 #include <gloo/allreduce.h>
+#include <gloo/config.h>
 #include <gloo/context.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
@@ -96,21 +97,35 @@ class GlooTransfer final : public Transfer {
   const bool receives_;
 };
 
+// "lo (127.0.0.1)" of a device that says "tcp, pci=, iface=lo, speed=-1, addr=[127.0.0.1]"; else what it says.
+std::string interface_of(const std::string& device) {
+  const auto between = [&](const std::string& from, const std::string& to) -> std::string {
+    const size_t at = device.find(from), begin = at + from.size();
+    const size_t end = at == std::string::npos ? at : device.find(to, begin);
+    return end == std::string::npos ? "" : device.substr(begin, end - begin);
+  };
+  const std::string name = between("iface=", ","), address = between("addr=[", "]");
+  return name.empty() ? device : name + " (" + address + ")";
+}
+
 // Gloo's own collectives number their messages otherwise: their topmost byte is small.
 uint64_t slot_of(uint64_t tag) { return tag | uint64_t{0xF0} << 56; }
 
 class GlooTransport final : public Transport {
  public:
-  GlooTransport(std::shared_ptr<gloo::rendezvous::Context> context, std::string device,
+  GlooTransport(std::shared_ptr<gloo::rendezvous::Context> context, std::string interface,
                 const ConnectOptions& options)
       : context_(std::move(context)),
-        device_(std::move(device)),
+        interface_(std::move(interface)),
         store_(*options.store),
         prefix_(options.prefix) {}
   ~GlooTransport() override { abort(); }
   int rank() const override { return context_->rank; }
   int size() const override { return context_->size; }
-  std::string describe() const override { return "gloo, " + device_; }
+  std::string describe() const override {
+    return "gloo " + std::to_string(GLOO_VERSION_MAJOR) + "." + std::to_string(GLOO_VERSION_MINOR) +
+           "." + std::to_string(GLOO_VERSION_PATCH) + ", " + interface_;
+  }
   bool polls() const override { return false; }
 
   Result<std::unique_ptr<Transfer>> send(int to, uint64_t tag,
@@ -168,7 +183,7 @@ class GlooTransport final : public Transport {
     return std::make_unique<GlooTransfer>(context_->createUnboundBuffer(data, bytes), receives);
   }
   const std::shared_ptr<gloo::rendezvous::Context> context_;
-  const std::string device_;
+  const std::string interface_;
   distributed::Store& store_;
   const std::string prefix_;
 };
@@ -191,7 +206,7 @@ class GlooEngine final : public Engine {
       auto mesh_device = device;
       context->connectFullMesh(store, mesh_device);
       return std::unique_ptr<Transport>(
-          std::make_unique<GlooTransport>(std::move(context), device->str(), o));
+          std::make_unique<GlooTransport>(std::move(context), interface_of(device->str()), o));
     });
   }
 };

@@ -56,11 +56,27 @@ TEST(Ranks, VerifyNamesTheTensorAndTheRanks) {
   for (size_t item = 0; item < items.size(); ++item)
     for (const std::string& text : on_ranks(4, [&](const Ranks& r) {
            std::vector<int64_t> hashes{5, INT64_MAX, INT64_MIN};
-           if (r.rank() % 2 == 1) hashes[item] -= 1;
+           if (r.rank() % 2 == 1) hashes[item] ^= 1;
            return r.verify(items, hashes);
          }))
       EXPECT_EQ(text,
                 items[item] + " is not the same on all ranks: rank 0 has it otherwise than 1, 3");
+}
+
+// One rank needs a buffer for each level of the tree; where ranks have two parts or less each, none needs more than two.
+TEST(Ranks, PriceOfExactSums) {
+  for (int levels = 0; levels < 8; ++levels) {
+    EXPECT_EQ(price_of_exact(1 << levels, 1).buffers, levels + 1);
+    EXPECT_EQ(price_of_exact(1 << levels, 1).traffic, 1);
+  }
+  for (int ranks = 1; ranks < 20; ++ranks)
+    for (int parts = 1; parts <= 2 * ranks; ++parts) {
+      const ExactPrice price = price_of_exact(parts, ranks);
+      EXPECT_EQ(price.buffers, parts > ranks ? 2 : 1);
+      EXPECT_LE(price.traffic, 1.5);
+      const bool whole = parts == ranks || (parts == 2 * ranks && ranks % 2 == 0);
+      EXPECT_TRUE(!whole || price.traffic == 1) << parts << " " << ranks;
+    }
 }
 
 // Ranges are of whole members, one behind the other, and none but the last is smaller than asked for.

@@ -15,7 +15,7 @@ import threading
 import time
 from pathlib import Path
 
-from rank_jobs import ENV, RankJobs, launchers, missing
+from rank_jobs import RankJobs, environment, launchers, missing
 from training import OPTIONS, main
 
 STEPS, LEASE = 500, 2
@@ -26,7 +26,7 @@ class Run:
 
     def __init__(self, command, env=None):
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                        env={**ENV, **(env or {})}, start_new_session=True)
+                                        env={**environment(command), **(env or {})}, start_new_session=True)
         self.lines = []
         self.reader = threading.Thread(target=self.read)
         self.reader.start()

@@ -8,7 +8,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from rank_jobs import ENV, INS, OUTS, WIDTH, RankJobs, launchers, missing
+from rank_jobs import ENV, INS, OUTS, WIDTH, RankJobs, environment, launchers, missing
 from training import OPTIONS, main
 
 import numpy as np
@@ -150,18 +150,19 @@ class Ranks(RankJobs):
         for engine, launcher in launchers(2).items():
             if missing(engine):
                 continue
-            for what, top in (("seed", {"seed": 2}), ("batch", {"batch": 32}), ("steps", {"steps": 8})):
+            for what, top, options in (("seed", {"seed": 2}, ""), ("batch", {"batch": 32}, ""),
+                                       ("steps", {"steps": 8}, ""), ("collectives", {}, "--bucket-bytes 100")):
                 for rank, change in enumerate(({}, top)):
-                    with open(self.path(f"job{rank}.toml"), "w", encoding="utf-8") as file:
-                        file.write(self.text("a", top=change))
+                    Path(self.path(f"job{rank}.toml")).write_text(self.text("a", top=change), encoding="utf-8")
+                    Path(self.path(f"options{rank}")).write_text(options if rank else "", encoding="utf-8")
                 script = self.path("rank.sh")
                 with open(script, "w", encoding="utf-8") as file:
-                    file.write('exec "$1" train "$2"/job${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$TILEWRIGHT_LOCAL_RANK}}.toml'
-                               ' --threads 1\n')
+                    file.write('rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$TILEWRIGHT_LOCAL_RANK}}\n'
+                               'exec "$1" train "$2"/job$rank.toml --threads 1 $(cat "$2"/options$rank)\n')
                 done = subprocess.run([*launcher, "sh", script, OPTIONS.cli, self.folder.name], capture_output=True,
-                                      text=True, check=False, env=ENV, timeout=60)
+                                      text=True, check=False, env=environment(launcher), timeout=60)
                 self.assertNotEqual(done.returncode, 0)
-                self.assertRegex(done.stderr, f"this rank has {what} [0-9]+, others have [0-9]+")
+                self.assertRegex(done.stderr, fr"this rank has {what} [^,]+, others have ")
                 self.assertFalse(os.path.exists(self.path("a/log.jsonl")))
 
 
