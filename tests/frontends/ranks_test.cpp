@@ -63,7 +63,7 @@ TEST(Ranks, VerifyNamesTheTensorAndTheRanks) {
                 items[item] + " is not the same on all ranks: rank 0 has it otherwise than 1, 3");
 }
 
-// One rank needs a buffer for each level of the tree; where ranks have two parts or less each, none needs more than two.
+// One rank needs a buffer for each level of the tree; ranks of two parts or less need no more than two.
 TEST(Ranks, PriceOfExactSums) {
   for (int levels = 0; levels < 8; ++levels) {
     EXPECT_EQ(price_of_exact(1 << levels, 1).buffers, levels + 1);
