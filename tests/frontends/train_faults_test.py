@@ -100,9 +100,11 @@ class Faults(RankJobs):
         except FileNotFoundError:
             return 0
 
-    def wait_for_step(self, run, folder, step, ranks=3):
+    def wait_for_step(self, run, folder, step, ranks=3, find=None):
+        """find: gives the run that prints the table of ranks; else it is `run`."""
         end = time.monotonic() + 30
         while self.steps_done(folder) < step or len(run.ranks()) < ranks:
+            run = find() if find else run
             self.assertIsNone(run.process.poll(), run.text())
             self.assertLess(time.monotonic(), end, run.text())
             time.sleep(0.005)
@@ -197,28 +199,64 @@ class Faults(RankJobs):
                 etcd.kill()
                 etcd.wait()
 
-    def start_etcd(self, folder, ports=None):
+    def start_etcd(self, folder, ports=None, address="127.0.0.1", prefix=()):
         if not shutil.which("etcd"):
             self.skipTest("no etcd")
-        if not ports:
+        if prefix:
+            ports = [2379, 2380]
+        elif not ports:
             ports = []
             for _ in range(2):
                 with socket.socket() as s:
                     s.bind(("127.0.0.1", 0))
                     ports.append(s.getsockname()[1])
-        client, peer = (f"http://127.0.0.1:{p}" for p in ports)
-        process = subprocess.Popen(["etcd", "--data-dir", folder, "--listen-client-urls", client, "--advertise-client-urls",
+        client, peer = (f"http://{address}:{p}" for p in ports)
+        process = subprocess.Popen([*prefix, "etcd", "--data-dir", folder, "--listen-client-urls", client, "--advertise-client-urls",
                                     client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
                                     "--initial-cluster", f"default={peer}"], stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
         end = time.monotonic() + 20
-        while time.monotonic() < end:
+        while prefix and time.monotonic() < end:
+            if subprocess.run([*prefix, "etcdctl", "--endpoints", client, "endpoint", "health"], capture_output=True,
+                              check=False).returncode == 0:
+                break
+        while not prefix and time.monotonic() < end:
             with socket.socket() as s:
                 if s.connect_ex(("127.0.0.1", ports[0])) == 0:
                     break
             time.sleep(0.05)
         self.ports = ports
-        return process, f"etcd://127.0.0.1:{ports[0]}"
+        return process, f"etcd://{address}:{ports[0]}"
+
+    # Of three hosts, of which one has the store and another one's wire is cut, then mended: the others go on meanwhile.
+    def test_the_wire_is_cut(self):
+        if not OPTIONS.rig:
+            self.skipTest("not within a rig of hosts (--rig)")
+        want, times = self.undisturbed(), []
+        on_host = lambda host, *command: ["ip", "netns", "exec", f"h{host}", *command]
+        wire = lambda host, state: subprocess.run(["ip", "link", "set", f"v{host}", state], check=True)
+        with tempfile.TemporaryDirectory() as data:
+            etcd, address = self.start_etcd(data, address="10.77.0.1", prefix=on_host(0))
+            try:
+                for k in range(OPTIONS.times):
+                    folder, cut = f"wire{k}", 1 + k % 2
+                    command = self.command(folder, OPTIONS.cli, "launch", "--nnodes", "1:3", "--store", address, "--job",
+                                           folder)
+                    runs = [Run(on_host(host, *command)) for host in range(3)]
+                    writer = lambda: next((r for r in runs if len(r.ranks()) == 3), runs[0])
+                    self.wait_for_step(writer(), folder, random.randrange(50, STEPS // 2), find=writer)
+                    wire(cut, "down")
+                    times.append(self.next_step(runs[0], folder, time.monotonic()))
+                    wire(cut, "up")
+                    for host, run in enumerate(runs):
+                        status = run.wait()
+                        self.assertTrue(status == 0 or host == cut, run.text())
+                    self.same(want, self.found(folder))
+            finally:
+                etcd.kill()
+                etcd.wait()
+        print("next step after a cut: " + " ".join(f"{t:.2f}" for t in sorted(times)) + " s")
+        self.assertLess(max(times), 3 + LEASE)
 
     # Training goes on without the store.
     def test_the_store_is_gone_for_a_while(self):
@@ -303,5 +341,6 @@ class Faults(RankJobs):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
+    parser.add_argument("--rig", action="store_true", help="this runs within rig.sh with three hosts")
     parser.add_argument("--times", type=int, default=1, help="how often each fault happens, at random moments")
     main(parser)
