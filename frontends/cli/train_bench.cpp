@@ -84,9 +84,11 @@ class Bench {
 Status write_trace(const train::Trainer& trainer, int64_t since, int64_t clock_offset,
                    const std::string& path) {
   const train::Ranks& ranks = trainer.ranks();
-  std::vector<double> origin(1, ranks.is_first() ? static_cast<double>(since) : 0);
-  TW_RETURN_IF_ERROR(ranks.merge(origin, "the trace"));
-  std::string events = trainer.trace_events(static_cast<int64_t>(origin[0]), clock_offset);
+  int64_t origin = since + clock_offset;  // the earliest of all ranks
+  if (ranks.comm())
+    TW_RETURN_IF_ERROR(ranks.comm()->all_reduce(distributed::ReduceOp::kMin,
+                                                {DType::kInt64, &origin, 1}, "the trace"));
+  std::string events = trainer.trace_events(origin, clock_offset);
   if (events.size() > kMostTraceBytes) events.resize(events.rfind(",\n", kMostTraceBytes));
   if (ranks.comm()) {
     TW_ASSIGN(const auto all, ranks.comm()->gather_texts(events, "the trace"));
