@@ -185,9 +185,10 @@ class Faults(RankJobs):
             try:
                 # Kernels come from the cache, so that those who join do so before the end.
                 cache = {"XDG_CACHE_HOME": self.path("cache"), "TILEWRIGHT_CACHE_BYTES": str(1 << 30)}
-                want = self.undisturbed(12 * STEPS, cache)
+                steps = 12 * STEPS * OPTIONS.slow
+                want = self.undisturbed(steps, cache)
                 command = self.command("added", OPTIONS.cli, "launch", "--nnodes", "1:3", "--store", address, "--job",
-                                       "added", steps=12 * STEPS)
+                                       "added", steps=steps)
                 run = Run(command, cache)
                 self.wait_for_step(run, "added", 50, ranks=1)
                 more = [Run(command, cache) for _ in range(2)]
@@ -342,5 +343,6 @@ class Faults(RankJobs):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--rig", action="store_true", help="this runs within rig.sh with three hosts")
+    parser.add_argument("--slow", type=int, default=1, help="how much slower than else ranks start")
     parser.add_argument("--times", type=int, default=1, help="how often each fault happens, at random moments")
     main(parser)
