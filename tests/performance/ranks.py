@@ -7,7 +7,7 @@ usage: ranks.py --cli TILEWRIGHT --torch PYTHON {overlap,exact,peer,scaling} [--
   exact     the same job in four parts, with `exact = true` and without
   peer      a transformer of 25 M parameters, 2 ranks, 1 Gbit/s, 16 samples a rank, beside PyTorch DDP
   scaling   what --scaling predicts from two ranks for 2, 3 and 4 of them, and what these take; 200 Mbit/s and 1 Gbit/s
-PYTHON has torch. Rounds take turns (of exact and peer). Needs etcd, iproute2 and user namespaces or root."""
+PYTHON has torch. Rounds take turns (of exact and peer), and take about a minute each. Needs etcd, iproute2 and user namespaces or root."""
 import argparse
 import json
 import os
@@ -102,6 +102,7 @@ def measure_exact(rig, job):
     for _ in range(rig.options.rounds):
         for kind, found in times.items():
             found.append(rig.bench(kind, 2, 10)["median_ms"])
+        print(f"fast {times[fast][-1]:.1f} ms, exact {times[exact][-1]:.1f} ms", flush=True)
     ratios = [e / f for e, f in zip(times[exact], times[fast])]
     print(f"fast: {spread(times[fast])} ms\nexact: {spread(times[exact])} ms\nratio: median {statistics.median(ratios):.3f}")
 
@@ -111,6 +112,7 @@ def measure_peer(rig, job):
     for _ in range(rig.options.rounds):
         ours.append(rig.bench(job, 2, 8)["median_ms"])
         theirs.append(rig.peer(16, 8)["step_ms"])
+        print(f"tilewright {ours[-1]:.1f} ms, DDP {theirs[-1]:.1f} ms", flush=True)
     ratios = [a / b for a, b in zip(ours, theirs)]
     print(f"tilewright: {spread(ours)} ms\nDDP: {spread(theirs)} ms\nratio: median {statistics.median(ratios):.3f}")
 
