@@ -1,12 +1,14 @@
-// Proves that each element is stored once: as many are stored as there are, and a kernel stores all of its result.
-// So a load before the store of the same index, in the same iteration, sees what the run began with. Branches and masks
-// on one loop variable are counted value by value.
+// Proves that a kernel may store its result over an operand. A kernel stores all of its result; if the number of stored
+// elements equals the size of the result, it stores each element exactly once. A load that precedes the store with the
+// same index, in the same iteration, therefore reads the operand's original value. Branch conditions and masks that
+// depend on one loop variable are evaluated for each value of that variable.
 #include <algorithm>
 #include <numeric>
 
 #include "ir/loops/compare.h"
 #include "ir/loops/rewrite.h"
 #include "passes/loops/loop_passes.h"
+#include "passes/loops/strided_stores.h"
 #include "passes/update_in_place.h"
 
 namespace tilewright::passes {
@@ -56,9 +58,9 @@ class Accesses final : public Visitor {
   }
 
  private:
-  static constexpr int64_t kUnknown = -1, kMostValues = 1 << 14;
+  static constexpr int64_t kUnknown = -1, kMostValues = 1 << 12;
 
-  // A loop around, and of its iterations those in which the statement runs; none listed: all.
+  // An enclosing loop, and the iterations in which the current statement runs; empty: all.
   struct Loop {
     const ExprNode* variable;
     int64_t extent;
@@ -67,13 +69,13 @@ class Accesses final : public Visitor {
     int64_t count() const { return values.empty() ? extent : static_cast<int64_t>(values.size()); }
   };
 
-  // The loads of a scope must find their stores in it.
+  // Visits a scope. The store that matches a load of the operand must follow in the same scope.
   void within(const Stmt& body) {
     const size_t first = pending_.size();
     visit(body);
     end_scope(first);
   }
-  // The number of times is unknown.
+  // Visits a body that runs an unknown number of times.
   void often(const Stmt& body) {
     ++unknown_;
     within(body);
@@ -81,13 +83,13 @@ class Accesses final : public Visitor {
   }
   void end_scope(size_t first) { provable_ &= pending_.size() == first; }
 
-  // Visits a branch with the iterations in which it is taken.
+  // Visits a branch for the iterations in which the condition equals `taken`.
   void in_branch(const Stmt& body, const Expr& condition, int64_t taken) {
     if (const auto known = as_int(condition)) {
       if (*known == taken) within(body);
       return;
     }
-    Loop* const loop = loop_of(condition);
+    Loop* const loop = provable_ ? loop_of(condition) : nullptr;
     if (!loop) return often(body);
     std::vector<int64_t> values;
     for (const int64_t v : values_of(*loop)) {
@@ -101,7 +103,8 @@ class Accesses final : public Visitor {
     within(body);
     std::swap(loops_[place].values, values);
   }
-  // The only loop whose variable the expression has; null: there are others, or too many iterations.
+  // Returns the loop whose variable is the only free variable of the expression; null if there are several, or if the
+  // loop has more than kMostValues iterations.
   Loop* loop_of(const Expr& e) {
     const std::vector<Var> variables = free_vars_in_order(e);
     if (variables.size() != 1) return nullptr;
@@ -116,7 +119,7 @@ class Accesses final : public Visitor {
     return all;
   }
 
-  // How often a statement runs, in all iterations of the loops around but `but`.
+  // Returns the number of executions of the current statement, over all enclosing loops except `but`.
   int64_t repeats(const Loop* but = nullptr) {
     int64_t product = 1;
     for (const Loop& l : loops_) {
@@ -130,16 +133,15 @@ class Accesses final : public Visitor {
     provable_ &= unknown_ == 0;
     stored_ += store.mask ? masked(store.mask) : repeats() * store.value.type().lanes;
     std::erase_if(pending_, [&](const Load* load) {
-      const bool same_lanes =
-          !load->mask || (store.mask && structurally_equal(load->mask, store.mask));
+      const bool same_lanes = !load->mask || same_mask(load->mask, store.mask);
       return same_lanes && load->indices.size() == 1 &&
              structurally_equal(load->indices[0], store.indices[0]);
     });
   }
-  // The number of lanes that a masked store writes, in all iterations.
+  // Returns the number of elements that a masked store writes, over all iterations.
   int64_t masked(const Expr& mask) {
     const bool fixed = free_vars_in_order(mask).empty();
-    Loop* const loop = fixed ? nullptr : loop_of(mask);
+    Loop* const loop = fixed || !provable_ ? nullptr : loop_of(mask);
     if (!fixed && !loop) {
       provable_ = false;
       return 0;
@@ -156,7 +158,7 @@ class Accesses final : public Visitor {
     }
     return lanes * repeats(loop);
   }
-  // Lane k of a vector of integers; null where it is not made of ramps.
+  // Returns lane k of a vector of integers; null if it has other nodes than ramps, broadcasts and binary operations.
   static Expr lane_of(const Expr& e, int64_t k) {
     if (e.lanes() == 1) return e;
     if (const auto* r = e.as<Ramp>())

@@ -24,8 +24,8 @@ enum class RankOfEither : uint8_t { kLarger, kSmaller };
 // the same object; unsupported operators are collected, so that one error names them all.
 class GraphImport {
  public:
-  // The model, the options and the names must outlive the object. `smaller` holds the numbers, in the order of the
-  // import, of the If nodes whose result takes the smaller rank (RankOfEither::kSmaller).
+  // The model, the options and the names must outlive the object. `smaller` lists If nodes by their
+  // position in the order of import: those whose result has the smaller rank of both branches (RankOfEither::kSmaller).
   GraphImport(const OnnxModel& model, const ImportOptions& options, ExtentNames& extents,
               std::set<int> smaller = {})
       : model_(model), options_(options), extents_(extents), smaller_(std::move(smaller)) {}

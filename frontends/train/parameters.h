@@ -55,7 +55,7 @@ Result<Trained> find_trained(const OnnxModel& model, const Job& job);
 void put(const Parameter& p, const float* values, float* flat);
 void get(const Parameter& p, const float* flat, float* values);
 
-// Copies the model's initialisers into a flat buffer of zeros.
+// Copies the model's initialisers into a zero-filled flat buffer.
 void put_initial_values(const OnnxModel& model, const Parameters& parameters, float* flat);
 
 // The first element of a flat buffer that is an infinity or NaN: what it is, and whose. Nothing: all are finite.

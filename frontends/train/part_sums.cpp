@@ -45,7 +45,7 @@ ExactPrice price_of_exact(int parts, int ranks) {
     sent += complete.size();
   }
   price.buffers = static_cast<int>(most);
-  // Subtrees go to the owners of ranges and sums come back, where a ring sends each buffer twice.
+  // Each rank sends its subtrees to the owners of ranges and gets their sums; a ring all-reduce sends a buffer twice.
   if (ranks > 1) price.traffic = (static_cast<double>(sent) / ranks + 1) / 2;
   return price;
 }

@@ -9,7 +9,7 @@ namespace tilewright::train {
 
 inline constexpr const char* kPartialSuffix = ".partial";
 
-// Returns path + kPartialSuffix + random digits, which keep concurrent writers of one target apart.
+// Appends kPartialSuffix and random digits, so that concurrent writers of one target use different files.
 inline std::filesystem::path partial_beside(std::filesystem::path path) {
   char digits[16];
   std::snprintf(digits, sizeof digits, "-%08x", std::random_device()());

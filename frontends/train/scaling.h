@@ -20,8 +20,8 @@ struct Scaled {
   double step() const { return computing + waiting; }
 };
 
-// Simulates one step: ring all-reduces run in sequence, each not before its range is ready. With `shares_cpus`, the CPU
-// time of overlapped communication extends the computation.
+// Simulates one step: ring all-reduces run in sequence, each not before its range is ready. If `shares_cpus`, the
+// computation is longer by the CPU time of the communication that overlaps with it.
 Scaled scale(const StepTimeline& timeline, const distributed::RingCost& cost, int ranks,
              int64_t samples_a_rank, bool shares_cpus);
 

@@ -1,4 +1,4 @@
-// Breaks the time of steps down into computation, communication and waiting, by rank.
+// Splits the time of steps into computation, communication and waiting, for each rank.
 #pragma once
 
 #include <string>

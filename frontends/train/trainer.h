@@ -82,7 +82,7 @@ class Trainer {
   // What is trained, and the price of exact sums.
   std::string summary() const;
   const std::string& model_hash() const { return model_hash_; }
-  // Of all that ranks must have in common; "" without ranks.
+  // Returns a hash of the settings and layouts that all ranks share; empty without ranks.
   const std::string& common_hash() const { return common_hash_; }
   const std::string& version() const { return session().executable().producer; }
   double compile_seconds() const { return compile_seconds_; }

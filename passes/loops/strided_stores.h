@@ -10,7 +10,7 @@ namespace tilewright::passes {
 
 constexpr int kWidestGroup = 64;  // bytes
 
-// Compares the masks of two accesses; a null mask equals only a null mask.
+// Returns whether the masks of two accesses are both null or structurally equal.
 inline bool same_mask(const ir::Expr& a, const ir::Expr& b) {
   return a && b ? ir::same_expr(a, b) : !a && !b;
 }

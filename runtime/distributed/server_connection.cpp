@@ -60,7 +60,7 @@ ServerConnection::Step ServerConnection::write_answer(Deadline now) {
   return Step::kOn;
 }
 
-// Parses bytes that arrived together with the previous request before it reads the socket.
+// Parses pipelined requests that are already buffered before it reads from the socket.
 ServerConnection::Step ServerConnection::read_request(const Handler& handler) {
   auto complete = reader_.add("");
   if (complete && !*complete) {

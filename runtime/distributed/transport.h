@@ -27,7 +27,7 @@ class Transfer {
  public:
   virtual ~Transfer() = default;
   // Blocks until the message is sent or received, and returns the peer's rank. Errors: kIo if the deadline expires or
-  // the peer is lost; kInvalid if message and buffer differ in size.
+  // the connection to the peer breaks; kInvalid if the message does not have the size of the buffer.
   virtual Result<int> wait(Deadline deadline) = 0;
 };
 

@@ -97,7 +97,8 @@ class GlooTransfer final : public Transfer {
   const bool receives_;
 };
 
-// "lo (127.0.0.1)" of a device that says "tcp, pci=, iface=lo, speed=-1, addr=[127.0.0.1]"; else what it says.
+// Extracts interface and address from Gloo's description of a device: "lo (127.0.0.1)" from "tcp, pci=, iface=lo,
+// speed=-1, addr=[127.0.0.1]". Returns descriptions of another form unchanged.
 std::string interface_of(const std::string& device) {
   const auto between = [&](const std::string& from, const std::string& to) -> std::string {
     const size_t at = device.find(from), begin = at + from.size();

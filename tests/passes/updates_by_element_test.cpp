@@ -1,5 +1,5 @@
-// A kernel that is said to update its operand in place gives the same there as in memory of its own. Tails of rows and
-// columns, as branches and masks, are counted; a kernel that reads what it has stored is refused.
+// A kernel that updates_by_element() accepts computes the same in place as out of place. It accepts tiles with tails of
+// rows and columns, written as branches, loops or masks.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -20,7 +20,7 @@ enum class Slip { kNone, kElementBefore, kStoredAgain, kRowAgain, kNoMask };
 constexpr Slip kSlips[] = {Slip::kNone, Slip::kElementBefore, Slip::kStoredAgain, Slip::kRowAgain,
                            Slip::kNoMask};
 
-// out[i, j] = 2 in[i, j] + 1 over [rows, columns], in tiles of `tile` rows by `lanes` columns.
+// A kernel that computes out[i, j] = 2 * in[i, j] + 1 for [rows, columns], in tiles of `tile` rows by `lanes` columns.
 struct Case {
   int64_t rows, columns, tile, lanes;
   bool masked;  // else the last columns are stored one by one
