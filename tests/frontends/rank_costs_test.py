@@ -91,7 +91,9 @@ class Costs(Training):
             line = next(line for line in done.stdout.splitlines() if "{" in line)
             return json.loads(line[line.index("{"):])["communicating_ms"]
 
-        together, apart = communicating(), communicating("--bucket-bytes", "1")
+        # The least of three: other processes lengthen each.
+        rounds = [(communicating(), communicating("--bucket-bytes", "1")) for _ in range(3)]
+        together, apart = (min(times) for times in zip(*rounds))
         print(f"sums of 200 gradients of 4 KiB: {apart:.2f} ms one by one, {together:.2f} ms together")
         self.assertGreaterEqual(apart, 3 * together)
 
