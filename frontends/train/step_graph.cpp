@@ -23,16 +23,37 @@ using ir::Node;
 using ir::V;
 using ir::ValueId;
 
-// Nodes from number `first` on come as early as their operands allow, behind the node that makes the last of these: so
-// do the kernels that they become.
-void move_to_operands(Graph& graph, size_t first) {
+// Which of the nodes from number `first` on serve one gradient alone: its product, but not that of the gradient of
+// what the layer reads, on which the layers before depend.
+std::vector<bool> find_leaves(const Graph& graph, size_t first,
+                              const std::vector<ValueId>& gradients) {
+  constexpr size_t none = SIZE_MAX, many = SIZE_MAX - 1;
+  std::vector<size_t> serves(graph.values.size(), none);  // a gradient
+  const auto add = [](size_t& to, size_t served) {
+    if (served != none) to = to == none || to == served ? served : many;
+  };
+  for (size_t k = 0; k < gradients.size(); ++k) add(serves[static_cast<size_t>(gradients[k])], k);
+  std::vector<bool> leaves(graph.nodes.size());
+  for (size_t k = graph.nodes.size(); k-- > first;) {
+    size_t served = none;
+    for (const ValueId v : graph.nodes[k].outputs)
+      if (v != ir::kNone) add(served, serves[static_cast<size_t>(v)]);
+    for (const ValueId v : graph.nodes[k].inputs)
+      if (v != ir::kNone) add(serves[static_cast<size_t>(v)], served);
+    leaves[k] = served < many;
+  }
+  return leaves;
+}
+
+// The chosen nodes come as early as their operands allow, behind the node that makes the last of these: so do the
+// kernels that they become.
+void move_to_operands(Graph& graph, const std::vector<bool>& chosen) {
   std::vector<size_t> ready(graph.values.size()), place(graph.nodes.size()), order(place.size());
   for (size_t k = 0; k < graph.nodes.size(); ++k) {
     const Node& node = graph.nodes[k];
-    place[k] = k < first ? k : 0;
+    place[k] = chosen[k] ? 0 : k;
     for (const ValueId v : node.inputs)
-      if (k >= first && v != ir::kNone)
-        place[k] = std::max(place[k], ready[static_cast<size_t>(v)]);
+      if (chosen[k] && v != ir::kNone) place[k] = std::max(place[k], ready[static_cast<size_t>(v)]);
     for (const ValueId v : node.outputs)
       if (v != ir::kNone) ready[static_cast<size_t>(v)] = place[k];
   }
@@ -160,10 +181,11 @@ class StepBuilder {
     inputs.push_back(flat_parameters_);
     // Gradients of the loss's share are shares of the gradients.
     const double share = 1.0 / static_cast<double>(job_.parts());
+    const size_t forward = step_.graph.nodes.size();
     TW_ASSIGN(
         const std::vector<ValueId> gradients,
         passes::differentiate(step_.graph, (V{n, step_.graph.outputs[0]} * share).id, pieces_));
-    const size_t made = step_.graph.nodes.size();
+    std::vector<bool> early = find_leaves(step_.graph, forward, gradients);
     step_.made = gradients;
     give(kGradients, parameters_, gradients);
     if (has_statistics() && job_.averages_statistics()) {
@@ -175,7 +197,8 @@ class StepBuilder {
     } else if (has_statistics()) {
       averages.push_back(updated_statistics(n));
     }
-    move_to_operands(step_.graph, made);
+    early.resize(step_.graph.nodes.size(), true);
+    move_to_operands(step_.graph, early);
     set_updates(step_.graph, std::move(inputs), averages);
     return build_update();
   }
