@@ -7,6 +7,8 @@
 
 #include "frontends/onnx/find_dropouts.h"
 #include "frontends/onnx/graph_import.h"
+#include "frontends/onnx/operand_shapes.h"
+#include "frontends/onnx/operand_types.h"
 #include "frontends/onnx/signatures.h"
 #include "frontends/tensor_files/element_type.h"
 #include "ir/graph/infer.h"
@@ -190,6 +192,10 @@ void GraphImport::import_node(const OnnxNode& node, size_t index, ImportScope& s
                                 : node.name};
   try {
     NodeImport import(*this, node, where, mapping->form == Form::kFormula);
+    if (const Signature* signature = find_signature(node)) {
+      check_operand_types(import, *signature);
+      check_operand_shapes(import, *signature);
+    }
     mapping->import(import);
   } catch (ImportFailure& f) {
     sources_ = saved;

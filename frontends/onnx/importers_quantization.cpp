@@ -137,10 +137,22 @@ ValueId for_rows(NodeImport& n, ValueId v) {
   if (ir::is_one(n.dim(v, 0))) return n.reshape(v, std::vector<int64_t>{});
   return n.reshape(v, std::vector<Expr>{n.dim(v, 0), 1});
 }
+// A zero point for the operand, which it must not be larger than: its trailing extents are 1 or those of the operand.
+ValueId repeated_along(NodeImport& n, ValueId zero, ValueId operand, const std::string& name) {
+  if (zero == kNone) return kNone;
+  const int before = n.rank(operand) - n.rank(zero);
+  if (before < 0)
+    n.fail(name + " is " + to_string(n.type(zero)) + " for " + to_string(n.type(operand)));
+  for (int d = 0; d < n.rank(zero); ++d)
+    if (!ir::is_one(n.dim(zero, d)))
+      n.require_equal(n.dim(zero, d), n.dim(operand, before + d),
+                      name + " has the extents of the operand or 1");
+  return n.expanded_to(zero, n.type(operand).dims);
+}
 // Sums of (a - a_zero) * (b - b_zero) in i32, exact for up to 2^15 elements of 8 bits.
 ValueId integer_matmul(NodeImport& n, ValueId a, ValueId a_zero, ValueId b, ValueId b_zero) {
-  if (a_zero != kNone) a_zero = n.expanded_to(for_rows(n, a_zero), n.type(a).dims);
-  if (b_zero != kNone) b_zero = n.expanded_to(b_zero, n.type(b).dims);
+  a_zero = repeated_along(n, for_rows(n, a_zero), a, "the zero point of the left operand");
+  b_zero = repeated_along(n, b_zero, b, "the zero point of the right operand");
   return n.op("matmul", {a, b, unless_zero(n, a_zero), unless_zero(n, b_zero)},
               {{"out_dtype", std::string("i32")}});
 }

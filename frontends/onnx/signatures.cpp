@@ -6,8 +6,6 @@
 
 namespace tilewright::onnx {
 
-namespace {
-
 const Signature* find_signature(const OnnxNode& node) {
   static const auto* const table = [] {
     auto* t = new std::map<std::pair<std::string, std::string>, std::vector<const Signature*>>;
@@ -26,6 +24,8 @@ const Signature* find_signature(const OnnxNode& node) {
   // An operator that is read in opsets before its first has its first form there.
   return best ? best : *std::min_element(rows->second.begin(), rows->second.end(), earlier);
 }
+
+namespace {
 
 // Trailing operands and results that are left out are no surplus.
 std::string count_mismatch(const std::vector<std::string>& names, int least, int most,
@@ -67,6 +67,18 @@ std::vector<AttributeRow> attribute_rows(std::string_view text) {
   }
   return rows;
 }
+// An integer that no extent, axis, stride or flag can be. Elements of constants and ends of slices have all values.
+std::optional<int64_t> out_of_range(const OnnxNode& node, const OnnxAttribute& value) {
+  constexpr int64_t most = int64_t{1} << 31;
+  if (node.op_type == "Constant" || node.op_type == "Slice" || node.op_type == "Shape") return {};
+  const auto is_out = [](int64_t v) { return v > most || v < -most; };
+  if (const auto* one = std::get_if<int64_t>(&value); one && is_out(*one)) return *one;
+  if (const auto* many = std::get_if<std::vector<int64_t>>(&value)) {
+    const auto out = std::ranges::find_if(*many, is_out);
+    if (out != many->end()) return *out;
+  }
+  return {};
+}
 std::string attribute_mismatch(const OnnxNode& node, std::string_view text) {
   const std::vector<AttributeRow> rows = attribute_rows(text);
   for (const auto& [name, value] : node.attributes) {
@@ -77,6 +89,9 @@ std::string attribute_mismatch(const OnnxNode& node, std::string_view text) {
     if (value.index() < kKinds.size() && kKinds[value.index()] != row->kind)
       return "takes " + kind_name(row->kind) + " as attribute " + quote(name) + ", found " +
              kind_name(kKinds[value.index()]);
+    if (const auto out = out_of_range(node, value))
+      return "takes integers up to 2^31 as attribute " + quote(name) + ", found " +
+             std::to_string(*out);
   }
   for (const AttributeRow& row : rows)
     if (row.required && !node.attributes.count(std::string(row.name)))

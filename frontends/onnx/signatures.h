@@ -21,11 +21,19 @@ struct Signature {
   // name:kind, with ! when it must be there. Kinds: int, float, string, tensor, graph, type by
   // their first letter (type: y, sparse tensor: p), lists of them by the capital.
   std::string_view attributes;
+  // name:type of each operand, with ? where it may be absent, * where there may be many (** of different types), a
+  // colon and nothing before it for no name. Types: a set, or the name of one.
+  std::string_view operands;
+  // name=set of each named type, which is one type for all operands of that name. Sets: types as "f32+i64" and groups
+  // of them (all, num, floats, ints, uints), less what follows a minus; seq: also a sequence; none: no type of ours.
+  std::string_view types;
 };
 // The rows of signature_rows.cpp: of ai.onnx, and of com.microsoft.
 std::span<const Signature> standard_signatures();
 std::span<const Signature> microsoft_signatures();
 
+// The row of the node's operator and opset; null when nothing is known of the operator.
+const Signature* find_signature(const OnnxNode& node);
 // What a node has that its operator has not, or the other way round; "" when it fits, or when
 // nothing is known of the operator.
 std::string signature_mismatch(const OnnxNode& node);

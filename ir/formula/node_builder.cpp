@@ -18,6 +18,12 @@ std::optional<std::vector<int64_t>> NodeBuilder::known_ints(ValueId v) const {
   return NodeView(graph(), probe).known_ints(0);
 }
 
+Expr NodeBuilder::dim(ValueId v, int d) const {
+  if (d < 0 || d >= rank(v))
+    fail("an operand is " + to_string(type(v)) + ", which has no dimension " + std::to_string(d));
+  return type(v).dims[static_cast<size_t>(d)];
+}
+
 ValueId NodeBuilder::ints(const std::vector<int64_t>& values) {
   return constant(make_constant_of(DType::kInt64, {static_cast<int64_t>(values.size())}, values));
 }

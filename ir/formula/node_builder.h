@@ -28,7 +28,8 @@ class NodeBuilder {
   const TensorType& type(ValueId v) const { return graph().value(v).type; }
   DType dtype(ValueId v) const { return type(v).dtype; }
   int rank(ValueId v) const { return type(v).rank(); }
-  Expr dim(ValueId v, int d) const { return type(v).dims[static_cast<size_t>(d)]; }
+  // Fails where the value has no such dimension.
+  Expr dim(ValueId v, int d) const;
   std::optional<std::vector<Expr>> known(ValueId v) const;
   std::optional<std::vector<int64_t>> known_ints(ValueId v) const;
 

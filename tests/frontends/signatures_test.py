@@ -13,18 +13,63 @@ PYTHON = pathlib.Path(__file__).resolve().parents[2] / ".venv" / "bin" / "python
 BEGIN, END = "    // rows: begin\n", "    // rows: end\n"
 
 
-def wrapped(head, attributes):
+FLOATS, INTS = ("f16", "bf16", "f32", "f64"), ("i8", "i16", "i32", "i64")
+UINTS = tuple("u" + t[1:] for t in INTS)
+GROUPS = {"all": (*FLOATS, *INTS, *UINTS, "bool"), "num": (*FLOATS, *INTS, *UINTS), "floats": FLOATS, "ints": INTS,
+          "uints": UINTS}
+ONNX_NAMES = {"float": "f32", "double": "f64", "float16": "f16", "bfloat16": "bf16", "bool": "bool",
+              **{f"{'u' * (t[0] == 'u')}int{t[1:]}": t for t in INTS + UINTS}}
+
+
+def wrapped(head, texts):
     """One row of the table, in lines of at most 100 columns."""
-    line = f'{head}"{attributes}"}},\n'
+    line = head + ", ".join(f'"{text}"' for text in texts) + "},\n"
     if len(line) <= 101:
         return line
-    lines, text = [head.rstrip()], ""
-    for word in attributes.split():
-        if len(text) + len(word) > 88:
-            lines.append(f'     "{text}"')
-            text = ""
-        text += word + " "
-    return "\n".join([*lines, f'     "{text.rstrip()}"}},\n'])
+    lines = [head.rstrip()]
+    for text in texts:
+        part = ""
+        for word in text.split():
+            if len(part) + len(word) > 88:
+                lines.append(f'     "{part}"')
+                part = ""
+            part += word + " "
+        lines.append(f'     "{part.rstrip()}",')
+    return "\n".join([*lines[:-1], lines[-1][:-1] + "},\n"])
+
+
+def type_set(strings):
+    """Element types that Tilewright has, by groups: "floats+i32", "num-u64"; seq: sequences as well. Old operator sets
+    have no bf16, but their models do: it is taken where f16 is."""
+    types = {ONNX_NAMES[t[7:-1]] for t in strings if t.startswith("tensor(") and t[7:-1] in ONNX_NAMES}
+    if "f16" in types:
+        types.add("bf16")
+    best = None
+    for name, group in [*GROUPS.items(), ("", ())]:
+        rest = types - set(group)
+        lacking = [t for t in group if t not in types]
+        if rest and lacking:
+            continue
+        order = [t for t in GROUPS["all"] if t in rest]
+        for more in ("ints", "uints"):  # beside another group
+            if set(GROUPS[more]) <= set(order):
+                order = [more, *(t for t in order if t not in GROUPS[more])]
+        text = "+".join([*([name] if name else []), *order]) + "".join("-" + t for t in lacking)
+        if best is None or (text.count("+") + text.count("-"), len(text)) < (best.count("+") + best.count("-"), len(best)):
+            best = text
+    if any(not t.startswith("tensor(") for t in strings):
+        best += "+seq" if best else "seq"
+    return best or "none"
+
+
+def operands(schema):
+    """Names, how often, and types: "X:T B:T? sequence_lens:i32?", "T=floats"."""
+    named = {t.type_param_str: type_set(t.allowed_type_strs) for t in schema.type_constraints}
+    option = {0: "", 1: "?", 2: "*"}
+    texts = [f"{i.name}:{i.type_str if i.type_str in named else type_set(i.types)}{option[int(i.option.value)]}"
+             f"{'' if i.is_homogeneous else '*'}" for i in schema.inputs]
+    used = {i.type_str for i in schema.inputs}
+    return " ".join(texts), " ".join(f"{k}={v}" for k, v in sorted(named.items()) if k in used)
 
 
 def rows(defs, operators):
@@ -42,10 +87,9 @@ def rows(defs, operators):
             most = [-1 if n > 1000 else n for n in (s.max_input, s.max_output)]
             attributes = " ".join(f"{k}:{kind[a.type.name]}{'!' if a.required else ''}"
                                   for k, a in sorted(s.attributes.items()))
-            row = (s.min_input, most[0], s.min_output, most[1], attributes)
+            row = (s.min_input, most[0], s.min_output, most[1], attributes, *operands(s))
             if s.since_version >= first and row != last:
-                yield wrapped(f'    {{"{name}", {s.since_version}, {row[0]}, {row[1]}, {row[2]}, {row[3]}, ',
-                              attributes)
+                yield wrapped(f'    {{"{name}", {s.since_version}, {row[0]}, {row[1]}, {row[2]}, {row[3]}, ', row[4:])
                 last = row
 
 
