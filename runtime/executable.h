@@ -79,7 +79,8 @@ enum class Op : uint8_t {
   kCheckIndices,  // buffers[0]: indices; buffers[1]: for each of `scalars`, the extents that they
                   // point into, the largest of index + extent as u64: an error of the node
                   // `message` where that is twice the extent or more. `index`: the dimension of the
-                  // first
+                  // first; -1: they are no indices, buffers[1] has the largest as u64, which must be
+                  // less than the extent
   kRequire,  // an error, `message` and the two extents, when scalars[0] is not scalars[1]; with
              // index 1, when it is larger; with 2, when they are not equal and neither is 1
   kStart,  // bytes [index, limit) of buffers[0], an output or an updated input, have their values:
@@ -158,7 +159,7 @@ struct Variant {
 
 // Value of the symbol tilewright_abi of a compiled model; changes with kernel_abi.h, this header
 // or the serialised form.
-inline constexpr uint32_t kExecutableAbi = 10;
+inline constexpr uint32_t kExecutableAbi = 11;
 
 // A compiled model: all variants share one section of constants. Immutable once assembled; sessions
 // of it may run at the same time.

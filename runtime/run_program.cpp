@@ -174,7 +174,8 @@ Status ProgramRunner::define_symbol(const Instruction& instruction) {
 
 // A kernel has reduced the indices to the farthest of each dimension as index + extent (unsigned),
 // so that both -extent - 1 and extent show as a number of 2 * extent or more: one comparison for
-// both ends of the range that ONNX allows, [-extent, extent - 1].
+// both ends of the range that ONNX allows, [-extent, extent - 1]. Without a dimension, numbers are at least 0 and the
+// kernel adds nothing.
 Status ProgramRunner::check_indices(const Instruction& instruction) {
   TW_ASSIGN(const int64_t bytes, bytes_of(instruction.buffers[0]));
   for (size_t k = 0; bytes > 0 && k < instruction.scalars.size(); ++k) {
@@ -182,7 +183,11 @@ Status ProgramRunner::check_indices(const Instruction& instruction) {
     const std::optional<int64_t> extent = evaluate(instruction.scalars[k], symbols_);
     if (!extent) return internal_error(instruction.message + ": an extent has no value");
     const uint64_t n = static_cast<uint64_t>(*extent), at = static_cast<uint64_t>(farthest);
-    if (at < 2 * n) continue;
+    const bool no_indices = instruction.index < 0;
+    if (at < (no_indices ? n : 2 * n)) continue;
+    if (no_indices)
+      return invalid(instruction.message + " is " + std::to_string(farthest) + ", expected 0 to " +
+                     std::to_string(*extent - 1));
     return invalid(instruction.message + ": index " + std::to_string(static_cast<int64_t>(at - n)) +
                    " is out of range for dimension " +
                    std::to_string(instruction.index + static_cast<int64_t>(k)) + " of " +

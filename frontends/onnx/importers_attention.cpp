@@ -79,7 +79,8 @@ V masked_scores(NodeImport& n, V scores, ValueId mask_id, const Cached& key) {
   if (n.int_attr("is_causal", 0)) right = 0;
   if (left >= 0) window["left"] = left;
   if (right >= 0) window["right"] = right;
-  ValueId lengths = n.in(6), offset = key.past_length;
+  ValueId lengths = n.within(n.in(6), keys + 1, "an element of 'nonpad_kv_seqlen'"),
+          offset = key.past_length;
   if (lengths != kNone && offset == kNone)
     offset =
         n.op("sub", {n.cast(lengths, DType::kInt64), n.slice(n.op("shape", {scores.id}), 0, 2, 3)});

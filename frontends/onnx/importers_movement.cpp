@@ -99,9 +99,12 @@ void space_to_depth(NodeImport& n) {
 }
 
 void reverse_sequence(NodeImport& n) {
-  n.out(0, n.op("reverse_sequence", {n.required(0), n.required(1)},
-                {{"time_axis", n.int_attr("time_axis", 0)},
-                 {"batch_axis", n.int_attr("batch_axis", 1)}}));
+  const ValueId x = n.required(0);
+  const int64_t time = n.int_attr("time_axis", 0), batch = n.int_attr("batch_axis", 1);
+  const Expr steps = n.dim(x, normalized_axis(n, time, n.rank(x), "time_axis"));
+  n.out(0, n.op("reverse_sequence",
+                {x, n.within(n.required(1), steps + 1, "an element of 'sequence_lens'")},
+                {{"time_axis", time}, {"batch_axis", batch}}));
 }
 void gather_elements(NodeImport& n) {
   n.out(0,
@@ -121,8 +124,15 @@ void scatter_nd(NodeImport& n) {
                 {{"reduction", n.string_attr("reduction", "none")}}));
 }
 void tensor_scatter(NodeImport& n) {
-  n.out(0, n.op("tensor_scatter", {n.required(0), n.required(1), n.in(2)},
-                {{"axis", n.int_attr("axis", -2)}, {"mode", n.string_attr("mode", "linear")}}));
+  const ValueId cache = n.required(0), update = n.required(1);
+  const int64_t axis = n.int_attr("axis", -2);
+  const std::string mode = n.string_attr("mode", "linear");
+  ValueId at = n.in(2);
+  if (mode == "linear" && n.rank(cache) == n.rank(update)) {
+    const int d = normalized_axis(n, axis, n.rank(cache));
+    at = n.within(at, n.dim(cache, d) - n.dim(update, d) + 1, "an element of 'write_indices'");
+  }
+  n.out(0, n.op("tensor_scatter", {cache, update, at}, {{"axis", axis}, {"mode", mode}}));
 }
 
 constexpr auto kMovementRows = std::to_array<OpMapping>({

@@ -230,13 +230,15 @@ ValueId negative_log_likelihood(NodeImport& n, V x, V target, ValueId weight) {
   column.insert(column.begin() + 1, Expr(1));
   std::vector<int64_t> line(static_cast<size_t>(x.rank()), 1);
   line[1] = *classes;
-  V wanted = V{n, n.reshape(target.id, column)}.to(DType::kInt64);
-  V chosen = apply("equal", wanted, V{n, n.reshape(n.ints(range(0, *classes)), line)});
-  V loss = apply("neg", reduce("reduce_sum", where(chosen, x, x.number(0)), {1}, false));
   const bool ignores = n.has_attr("ignore_index");
   V ignored = ignores ? apply("equal", target,
                               target.number(static_cast<double>(n.int_attr("ignore_index", 0))))
-                      : loss;
+                      : target;
+  const V judged = ignores ? where(ignored, target.number(0), target) : target;
+  target = V{n, n.within(judged.id, Expr(*classes), "a class")};
+  V wanted = V{n, n.reshape(target.id, column)}.to(DType::kInt64);
+  V chosen = apply("equal", wanted, V{n, n.reshape(n.ints(range(0, *classes)), line)});
+  V loss = apply("neg", reduce("reduce_sum", where(chosen, x, x.number(0)), {1}, false));
   if (ignores) loss = where(ignored, loss.number(0), loss);
   V weights = weight != kNone ? V{n, n.op("gather", {weight, target.id}, {{"clamps", int64_t{1}}})}
                               : loss.number(1);
@@ -252,21 +254,12 @@ ValueId negative_log_likelihood(NodeImport& n, V x, V target, ValueId weight) {
   if (mode != "mean") n.fail("reduction '" + mode + "', expected none, sum or mean");
   return (sum / reduce("reduce_sum", weights, all, false)).id;
 }
-// Class numbers, as the standard has them: probabilities would be compared with these.
-V class_numbers(NodeImport& n, int operand) {
-  const V labels{n, n.required(operand)};
-  if (labels.dtype() != DType::kInt32 && labels.dtype() != DType::kInt64)
-    n.fail("labels are " + to_string(n.type(labels.id)) +
-           ", expected class numbers of i32 or i64; a loss by probabilities is written out with "
-           "LogSoftmax");
-  return labels;
-}
 void nll_loss(NodeImport& n) {
-  n.out(0, negative_log_likelihood(n, {n, n.required(0)}, class_numbers(n, 1), n.in(2)));
+  n.out(0, negative_log_likelihood(n, {n, n.required(0)}, V{n, n.required(1)}, n.in(2)));
 }
 void softmax_cross_entropy(NodeImport& n) {
   V log_prob{n, n.op("log_softmax", {n.required(0)}, {{"axis", int64_t{1}}})};
-  n.out(0, negative_log_likelihood(n, log_prob, class_numbers(n, 1), n.in(2)));
+  n.out(0, negative_log_likelihood(n, log_prob, V{n, n.required(1)}, n.in(2)));
   n.out(1, log_prob.id);
 }
 

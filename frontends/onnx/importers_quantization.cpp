@@ -144,9 +144,8 @@ ValueId repeated_along(NodeImport& n, ValueId zero, ValueId operand, const std::
   if (before < 0)
     n.fail(name + " is " + to_string(n.type(zero)) + " for " + to_string(n.type(operand)));
   for (int d = 0; d < n.rank(zero); ++d)
-    if (!ir::is_one(n.dim(zero, d)))
-      n.require_equal(n.dim(zero, d), n.dim(operand, before + d),
-                      name + " has the extents of the operand or 1");
+    n.require_at_most(n.dim(zero, d), simplify(max(n.dim(operand, before + d), 1)),
+                      name + " is not larger than the operand");
   return n.expanded_to(zero, n.type(operand).dims);
 }
 // Sums of (a - a_zero) * (b - b_zero) in i32, exact for up to 2^15 elements of 8 bits.

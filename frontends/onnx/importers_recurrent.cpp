@@ -130,6 +130,7 @@ class Recurrent {
     if (known && seq &&
         std::all_of(known->begin(), known->end(), [&](int64_t l) { return l == *seq; }))
       lens_ = kNone;
+    lens_ = n_.within(lens_, n_.dim(x_, 0) + 1, "an element of 'sequence_lens'");
   }
 
   // Row d of a value with one row for each direction, without that dimension.

@@ -1,5 +1,6 @@
 // Reductions; the axes are an attribute in old opsets and an operand in new ones.
 #include <array>
+#include <set>
 
 #include "frontends/onnx/importers.h"
 
@@ -16,6 +17,12 @@ struct Axes {
 Axes read_axes(NodeImport& n, int64_t input_since) {
   Axes a{n.axes(1, input_since), false, n.int_attr("keepdims", 1)};
   if (a.axes && a.axes->empty()) a.axes.reset();
+  if (a.axes) {  // an axis named twice counts once
+    std::set<int64_t> distinct;
+    for (const int64_t axis : *a.axes)
+      distinct.insert(normalized_axis(n, axis, n.rank(n.required(0))));
+    a.axes->assign(distinct.begin(), distinct.end());
+  }
   a.nothing = !a.axes && n.int_attr("noop_with_empty_axes", 0) != 0;
   return a;
 }

@@ -29,7 +29,10 @@ void max_unpool(NodeImport& n) {
     from.push_back(simplify((n.dim(x, static_cast<int>(d) + 2) - 1) * Expr(strides[d]) +
                             Expr(kernel[d] - pads[d] - pads[d + spatial])));
   ValueId inferred = n.dims(from);
-  n.out(0, n.op("max_unpool", {x, n.required(1), n.has(2) ? n.in(2) : inferred, inferred}));
+  Expr places = 1;
+  for (const Expr& e : from) places = places * e;
+  const ValueId indices = n.within(n.required(1), places, "an element of 'I'");
+  n.out(0, n.op("max_unpool", {x, indices, n.has(2) ? n.in(2) : inferred, inferred}));
 }
 
 // (sum over the window of |x|^p)^(1/p)

@@ -239,6 +239,13 @@ std::vector<ValueId> NodeImport::inline_graph(const OnnxGraph& nested,
   return owner_.import_body(nested, inner);
 }
 
+void NodeImport::require_at_most(const ir::Expr& a, const ir::Expr& b, const std::string& rule) {
+  const auto x = ir::as_int(a), y = ir::as_int(b);
+  if (x && y && *x > *y)
+    fail(rule + ": extents are " + std::to_string(*x) + " and " + std::to_string(*y));
+  if (!ir::can_prove(a <= b))
+    graph().requirements.push_back({a, b, ir::Relation::kAtMost, where_ + ": " + rule});
+}
 void NodeImport::require_equal(const ir::Expr& a, const ir::Expr& b, const std::string& rule) {
   const auto x = ir::as_int(a), y = ir::as_int(b);
   if (x && y && *x != *y)
@@ -246,6 +253,11 @@ void NodeImport::require_equal(const ir::Expr& a, const ir::Expr& b, const std::
          ", expected them to be equal");
   if (!can_prove_equal(a, b))
     graph().requirements.push_back({a, b, ir::Relation::kEqual, where_ + ": " + rule});
+}
+ValueId NodeImport::within(ValueId v, const ir::Expr& end, const std::string& what) {
+  if (v == ir::kNone) return v;
+  return op("within", {v},
+            {{"extents", ir::Extents{{simplify(end)}}}, {"what", where_ + ": " + what}});
 }
 void NodeImport::require_multiple(const ir::Expr& a, int64_t of, const std::string& rule) {
   require_equal(a, simplify(floordiv(a, of) * ir::Expr(of)), rule);

@@ -113,7 +113,11 @@ class NodeImport final : public ir::NodeBuilder {
 
   // What the standard requires of extents: fails where they are known and do not keep to it; else
   // the run checks. `rule`: the requirement, as a sentence for the error.
+  void require_at_most(const ir::Expr& a, const ir::Expr& b, const std::string& rule);
   void require_equal(const ir::Expr& a, const ir::Expr& b, const std::string& rule);
+  // v, an integer value whose elements must be at least 0 and less than `end`; the run checks what is not known. what:
+  // an element, for messages.
+  ir::ValueId within(ir::ValueId v, const ir::Expr& end, const std::string& what);
   void require_multiple(const ir::Expr& a, int64_t of, const std::string& rule);
 
   [[noreturn]] void fail(const std::string& message) const override;  // the model breaks a rule

@@ -111,7 +111,9 @@ void check_operand_types(NodeImport& n, const Signature& signature) {
     const Formal& formal = formal_of(all, i);
     const std::string name = operand_name(signature, i);
     if (!n.has(i)) {
-      if (!formal.optional && !formal.many) n.fail(name + " is missing");
+      // More than the operator takes are no surplus where they are left out.
+      const bool is_surplus = i >= static_cast<int>(all.size());
+      if (!is_surplus && !formal.optional && !formal.many) n.fail(name + " is missing");
       continue;
     }
     if (n.is_sequence(i)) {

@@ -66,12 +66,14 @@ inline bool has_reduction(FusionKind k) {
 // of all operands and not of the result.
 enum class Channels : uint8_t { kAnywhere, kAlong, kInnermost, kOperandsInnermost };
 
-// A dimension that indices point into.
+// A dimension that indices point into, or the range of other integers.
 struct IndexedDim {
-  // Dimension and extent of the operand that is read or written there.
+  // Dimension and extent of the operand that is read or written there. kNoIndices: elements are lengths, classes or
+  // places, at least 0 and less than `extent`, where negative ones do not count from the end.
   int dim;
   Expr extent;
 };
+inline constexpr int kNoIndices = -1;
 
 // Everything the compiler knows of an operator. Passes ask these fields and never for a name (TVM's
 // and MLIR's operator traits serve the same end); `compute` is both what the interpreter runs and

@@ -1,5 +1,7 @@
 #include "ir/ops/indices.h"
 
+#include <algorithm>
+
 #include "ir/loops/simplify.h"
 
 namespace tilewright::ir {
@@ -26,6 +28,18 @@ std::optional<std::vector<Expr>> known_dims(const NodeView& c, int operand) {
 
 std::string axis_message(int64_t axis, const TensorType& type) {
   return "axis " + std::to_string(axis) + " of " + to_string(type);
+}
+
+Result<std::vector<int>> distinct_axes(const std::vector<int64_t>& axes, const TensorType& type) {
+  std::vector<int> found;
+  for (const int64_t axis : axes) {
+    const int64_t a = axis < 0 ? axis + type.rank() : axis;
+    if (a < 0 || a >= type.rank()) return invalid(axis_message(axis, type));
+    if (std::ranges::find(found, static_cast<int>(a)) != found.end())
+      return invalid(axis_message(axis, type) + " is named twice");
+    found.push_back(static_cast<int>(a));
+  }
+  return found;
 }
 
 }  // namespace tilewright::ir

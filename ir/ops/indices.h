@@ -22,5 +22,7 @@ std::optional<std::vector<Expr>> known_dims(const NodeView& c, int operand);
 
 // "axis 3 of f32[2, 5]": the message for an axis outside the rank.
 std::string axis_message(int64_t axis, const TensorType& type);
+// Axes of a tensor brought into [0, rank), in their order. Errors: one that is none of its, or is named twice.
+Result<std::vector<int>> distinct_axes(const std::vector<int64_t>& axes, const TensorType& type);
 
 }  // namespace tilewright::ir

@@ -31,11 +31,10 @@ Result<PadAmounts> pad_amounts(const NodeView& c) {
     return invalid("pads has " + std::to_string(pads->size()) + " elements, expected " +
                    std::to_string(2 * axes.size()));
   PadAmounts p{zeros(rank), zeros(rank)};
+  TW_ASSIGN(const std::vector<int> dims, distinct_axes(axes, c.type(0)));
   for (size_t k = 0; k < axes.size(); ++k) {
-    const int64_t a = axes[k] < 0 ? axes[k] + rank : axes[k];
-    if (a < 0 || a >= rank) return invalid(axis_message(axes[k], c.type(0)));
-    p.begin[static_cast<size_t>(a)] = (*pads)[k];
-    p.end[static_cast<size_t>(a)] = (*pads)[k + axes.size()];
+    p.begin[static_cast<size_t>(dims[k])] = (*pads)[k];
+    p.end[static_cast<size_t>(dims[k])] = (*pads)[k + axes.size()];
   }
   return p;
 }

@@ -9,6 +9,7 @@
 #include "ir/loops/simplify.h"
 #include "ir/ops/accumulator.h"
 #include "ir/ops/families.h"
+#include "ir/ops/indices.h"
 
 namespace tilewright::ir {
 namespace {
@@ -31,9 +32,10 @@ bool is_reduced(const std::vector<int>& axes, int d) {
 
 Status infer_reduce(InferContext& c) {
   const auto& x = c.type(0);
+  if (c.has_attribute("axes"))
+    if (auto given = distinct_axes(c.attr_ints("axes"), x); !given.ok())
+      return c.at_node(given.error());
   const std::vector<int> axes = reduced_axes(c);
-  for (int a : axes)
-    if (a < 0 || a >= x.rank()) return c.error("axis " + std::to_string(a) + " of " + to_string(x));
   std::vector<Expr> dims;
   for (int d = 0; d < x.rank(); ++d) {
     if (!is_reduced(axes, d))

@@ -77,12 +77,11 @@ Result<std::vector<ResizeAxis>> resize_axes(const NodeView& c) {
   if (found != given.size())
     return invalid(std::to_string(found) + " scales or sizes for " + std::to_string(given.size()) +
                    " axes");
+  TW_ASSIGN(const std::vector<int> dims, distinct_axes(given, c.type(0)));
   std::vector<ResizeAxis> axes;
   for (size_t k = 0; k < given.size(); ++k) {
     ResizeAxis a;
-    const int64_t d = given[k] < 0 ? given[k] + rank : given[k];
-    if (d < 0 || d >= rank) return invalid(axis_message(given[k], c.type(0)));
-    a.axis = static_cast<int>(d);
+    a.axis = dims[k];
     a.in = c.dim(0, a.axis);
     a.roi_begin = static_cast<int>(k);
     a.roi_end = static_cast<int>(k + given.size());

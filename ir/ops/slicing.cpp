@@ -50,14 +50,12 @@ Result<std::vector<SliceAxis>> slice_axes(const NodeView& c, const SliceBound& b
   if (axes.size() != all.size() || as_int(c.dim(2, 0)).value_or(*count) != *count ||
       steps.size() != all.size())
     return invalid("starts, ends, axes and steps differ in length");
+  TW_ASSIGN(const std::vector<int> dims, distinct_axes(axes, x));
   for (size_t k = 0; k < axes.size(); ++k) {
-    const int64_t a = axes[k] < 0 ? axes[k] + x.rank() : axes[k];
-    if (a < 0 || a >= x.rank())
-      return invalid("axis " + std::to_string(axes[k]) + " of " + to_string(x));
     if (steps[k] == 0) return invalid("step 0");
     const int n = static_cast<int>(k);
-    result[static_cast<size_t>(a)] =
-        slice_axis(bound(1, n), bound(2, n), steps[k], x.dims[static_cast<size_t>(a)]);
+    const auto d = static_cast<size_t>(dims[k]);
+    result[d] = slice_axis(bound(1, n), bound(2, n), steps[k], x.dims[d]);
   }
   return result;
 }

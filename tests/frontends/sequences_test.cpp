@@ -179,8 +179,8 @@ TEST_F(Sequences, ErrorsNameTheRule) {
   expect_error("SequenceAt", {"rows", open}, "position is not known at compile time");
   expect_error("SequenceAt", {"nothing", four}, "the sequence is empty");
   expect_error("SequenceErase", {"nothing"}, "the sequence is empty");
-  expect_error("SequenceAt", {x, four}, "operand 0 is a tensor, expected a sequence");
-  expect_error("Neg", {"rows"}, "a sequence as operand 0");
+  expect_error("SequenceAt", {x, four}, "operand 'input_sequence' is f32[4, 2], expected a sequence");
+  expect_error("Neg", {"rows"}, "operand 'X' is a sequence, expected");
   expect_error("Identity", {"rows"}, "output 'y' is a sequence");
   expect_error("SplitToSequence", {many, two}, "a sequence of more than 10000 tensors");
   expect_error("SplitToSequence", {x, none}, "split is 0");
@@ -188,7 +188,7 @@ TEST_F(Sequences, ErrorsNameTheRule) {
       "SplitToSequence", {x, parts},
       "the parts must add up to dimension 0: extents are 3 and 4, expected them to be equal");
   expect_error("SplitToSequence", {x, negative}, "parts are [5, -1]");
-  expect_error("SequenceConstruct", {x, four}, "their types differ");
+  expect_error("SequenceConstruct", {x, four}, "operand 0 is f32[4, 2] and operand 1 is i64[], expected one type");
   expect_error("ConcatFromSequence", {"rows"}, "axis 2 is outside rank 2", {{"axis", int64_t{2}}});
 }
 

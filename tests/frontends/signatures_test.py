@@ -38,12 +38,17 @@ def wrapped(head, texts):
     return "\n".join([*lines[:-1], lines[-1][:-1] + "},\n"])
 
 
-def type_set(strings):
-    """Element types that Tilewright has, by groups: "floats+i32", "num-u64"; seq: sequences as well. Old operator sets
-    have no bf16, but their models do: it is taken where f16 is."""
+WIDER = {("Range", "T"): {"tensor(uint8)", "tensor(uint16)", "tensor(uint32)", "tensor(uint64)", "tensor(int8)"}}
+
+
+def type_set(strings, named=False):
+    """Element types that Tilewright has, by groups: "floats+i32", "num-u64"; seq: sequences as well. Named types that
+    are floats are all floats: operators without halves or doubles have them in later operator sets, and in models."""
     types = {ONNX_NAMES[t[7:-1]] for t in strings if t.startswith("tensor(") and t[7:-1] in ONNX_NAMES}
     if "f16" in types:
         types.add("bf16")
+    if named and "f32" in types and types <= set(FLOATS):
+        types = set(FLOATS)
     best = None
     for name, group in [*GROUPS.items(), ("", ())]:
         rest = types - set(group)
@@ -64,7 +69,8 @@ def type_set(strings):
 
 def operands(schema):
     """Names, how often, and types: "X:T B:T? sequence_lens:i32?", "T=floats"."""
-    named = {t.type_param_str: type_set(t.allowed_type_strs) for t in schema.type_constraints}
+    named = {t.type_param_str: type_set({*t.allowed_type_strs, *WIDER.get((schema.name, t.type_param_str), ())}, True)
+             for t in schema.type_constraints}
     option = {0: "", 1: "?", 2: "*"}
     texts = [f"{i.name}:{i.type_str if i.type_str in named else type_set(i.types)}{option[int(i.option.value)]}"
              f"{'' if i.is_homogeneous else '*'}" for i in schema.inputs]

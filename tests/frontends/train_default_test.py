@@ -367,7 +367,7 @@ class Default(Training):
             done = self.train(self.job({"loss": '"output"'}))
             self.assertEqual(done.returncode, 1)
             self.assertIn(f"node 'loss' ({op})", done.stderr)
-            self.assertIn(f"labels are f32[{BATCH}, {OUTS}]", done.stderr)
+            self.assertIn(f"is f32[{BATCH}, {OUTS}], expected i32 or i64", done.stderr)
 
 
 if __name__ == "__main__":

@@ -187,15 +187,17 @@ class Faults(RankJobs):
                 cache = {"XDG_CACHE_HOME": self.path("cache"), "TILEWRIGHT_CACHE_BYTES": str(1 << 30)}
                 steps = 12 * STEPS * OPTIONS.slow
                 want = self.undisturbed(steps, cache)
-                command = self.command("added", OPTIONS.cli, "launch", "--nnodes", "1:3", "--store", address, "--job",
-                                       "added", steps=steps)
-                run = Run(command, cache)
-                self.wait_for_step(run, "added", 50, ranks=1)
-                more = [Run(command, cache) for _ in range(2)]
-                for r in (run, *more):
-                    self.assertEqual(r.wait(120), 0, r.text())
-                self.assertIn("rank 2: ", run.text())
-                self.same(want, self.found("added"))
+                for k in range(OPTIONS.times):
+                    folder = f"added{k}"
+                    command = self.command(folder, OPTIONS.cli, "launch", "--nnodes", "1:3", "--store", address, "--job",
+                                           folder, steps=steps)
+                    run = Run(command, cache)
+                    self.wait_for_step(run, folder, random.randrange(50, 100), ranks=1)
+                    more = [Run(command, cache) for _ in range(2)]
+                    for r in (run, *more):
+                        self.assertEqual(r.wait(120), 0, r.text())
+                    self.assertIn("rank 2: ", run.text())
+                    self.same(want, self.found(folder))
             finally:
                 etcd.kill()
                 etcd.wait()
@@ -264,17 +266,20 @@ class Faults(RankJobs):
         with tempfile.TemporaryDirectory() as data:
             etcd, address = self.start_etcd(data)
             try:
-                want = self.undisturbed()
-                run = Run(self.command("gone", OPTIONS.cli, "launch", "--nnodes", "1", "--nproc", "3", "--store", address,
-                                       "--job", "gone"))
-                self.wait_for_step(run, "gone", 100)
-                etcd.kill()
-                etcd.wait()
-                self.next_step(run, "gone", time.monotonic())
-                time.sleep(1)
-                etcd, _ = self.start_etcd(data, self.ports)
-                self.assertEqual(run.wait(), 0, run.text())
-                self.same(want, self.found("gone"))
+                steps, seconds = (12 * STEPS, 10) if OPTIONS.times > 1 else (STEPS, 1)
+                want = self.undisturbed(steps)
+                for k in range(OPTIONS.times):
+                    folder = f"gone{k}"
+                    run = Run(self.command(folder, OPTIONS.cli, "launch", "--nnodes", "1", "--nproc", "3", "--store",
+                                           address, "--job", folder, steps=steps))
+                    self.wait_for_step(run, folder, random.randrange(50, 150))
+                    etcd.kill()
+                    etcd.wait()
+                    self.next_step(run, folder, time.monotonic())
+                    time.sleep(seconds)
+                    etcd, _ = self.start_etcd(data, self.ports)
+                    self.assertEqual(run.wait(600), 0, run.text())
+                    self.same(want, self.found(folder))
             finally:
                 etcd.kill()
                 etcd.wait()
@@ -300,7 +305,7 @@ class Faults(RankJobs):
             self.assertIn("went on after step", again.text())
             self.same(want, self.found(folder))
 
-    # Rank 0 cannot write a checkpoint: all ranks end, and say whose error it is.
+    # Rank 0 cannot write a checkpoint: all ranks end, and one of them says whose error it is.
     def test_a_checkpoint_cannot_be_written(self):
         want = self.undisturbed()
         for k in range(OPTIONS.times):
@@ -312,7 +317,7 @@ class Faults(RankJobs):
             kept.rename(aside)
             kept.touch()
             self.assertNotEqual(run.wait(), 0, run.text())
-            self.assertRegex(run.text(), r"rank 0 ended: .*kept/step-")
+            self.assertRegex(run.text(), r"(rank 0 ended|\[rank 0\] tilewright): .*kept/step-")
             kept.unlink()
             aside.rename(kept)
             again = Run(command)
@@ -324,20 +329,23 @@ class Faults(RankJobs):
             with self.subTest(engine=engine):
                 if missing(engine):
                     self.skipTest(missing(engine))
-                launcher = launchers(3)[engine]
-                folder = f"mpi-{engine}"
-                run = Run(self.command(folder, *launcher, deadline=2))
-                self.wait_for_step(run, folder, 110)
-                os.kill(run.ranks()[2], signal.SIGSTOP)
-                since = time.monotonic()
-                self.assertNotEqual(run.wait(20), 0)
-                named = [at - since for at, line in run.lines if "and rank 2 does not answer" in line]
-                self.assertTrue(named, run.text())
-                self.assertLess(max(named), 4)
-                again = Run(self.command(folder, *launcher, deadline=20))
-                self.assertEqual(again.wait(), 0, again.text())
-                self.assertIn("went on after step", again.text())
-                self.same(self.undisturbed(), self.found(folder))
+                launcher, times, want = launchers(3)[engine], [], self.undisturbed()
+                for k in range(OPTIONS.times):
+                    folder = f"mpi-{engine}{k}"
+                    run = Run(self.command(folder, *launcher, deadline=2))
+                    self.wait_for_step(run, folder, random.randrange(110, STEPS - 110))
+                    os.kill(run.ranks()[2], signal.SIGSTOP)
+                    since = time.monotonic()
+                    self.assertNotEqual(run.wait(20), 0)
+                    named = [at - since for at, line in run.lines if "and rank 2 does not answer" in line]
+                    self.assertTrue(named, run.text())
+                    times.append(max(named))
+                    again = Run(self.command(folder, *launcher, deadline=20))
+                    self.assertEqual(again.wait(), 0, again.text())
+                    self.assertIn("went on after step", again.text())
+                    self.same(want, self.found(folder))
+                print(f"rank 2 named under {engine}: " + " ".join(f"{t:.2f}" for t in sorted(times)) + " s")
+                self.assertLess(max(times), 4)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,24 @@ TEST(CheckIndices, OncePerExtents) {
 )");
 }
 
+// Lengths and classes do not count from the end, and their copy is the checked operand.
+TEST(CheckIndices, OtherIntegersStartAtZero) {
+  expect_checked(R"(  input x: i32[3]
+  y: i32[3] = within(x) {extents = extents[6], what = "a length"}
+  output y as "y"
+)",
+                 R"(  input x: i32[3]
+  y: u64[1] = farthest_index(x) {extents = extents[6], from_zero = 1}
+  y_1: i32[3] = checked_indices(x, y) {dim = -1, extents = extents[6], node = "a length"}
+  output y_1 as "y"
+)");
+  expect_refused(R"(  const x: i32[2] = [5, -1]
+  y: i32[2] = within(x) {extents = extents[6], what = "a length"}
+  output y as "y"
+)",
+                 "a length is -1, expected 0 to 5");
+}
+
 // Each column of the indices points into a dimension of its own.
 TEST(CheckIndices, EachColumnIntoItsDimension) {
   expect_checked(R"(  input x: f32[4, 6, 2]
