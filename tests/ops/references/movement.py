@@ -153,6 +153,9 @@ def edges(f):
     moved(f, "farthest_index", "farthest_index", [i], {"extents": [7]}, [11], "u64")
     moved(f, "farthest_index_tuples", "farthest_index", [i], {"extents": [5, 6]}, [9, 9], "u64")
     moved(f, "farthest_index_outside", "farthest_index", [i], {"extents": [3]}, [2**64 - 2], "u64")
+    moved(f, "farthest_place", "farthest_index", [abs(i)], {"extents": [7], "from_zero": 1}, [5], "u64")
+    moved(f, "farthest_place_outside", "farthest_index", [i], {"extents": [7], "from_zero": 1}, [2**64 - 2], "u64")
+    moved(f, "within", "within", [abs(i)], {"extents": [6], "what": "an element"}, abs(i), "i64")
 
 
 def write():
