@@ -1,5 +1,5 @@
-// An operand's shape is read against one alternative of its row, the first whose rank fits. Letters get the first
-// extent that stands at them alone; then everything is compared.
+// Matches each operand with the first alternative of its row that has its rank. A first pass binds letters to extents,
+// a second one compares all extents with their expressions.
 #include "frontends/onnx/operand_shapes.h"
 
 #include <algorithm>
@@ -104,7 +104,7 @@ class ShapeCheck {
             ", expected " + expected);
   }
 
-  // Calls visit(text, dimension) for each extent; those at a star are "x0", "x1", ... or ?.
+  // Calls visit(text, dimension) for each dimension. The text is "x0", "x1", ... in *x, and ? in *.
   template <typename Visit>
   static void for_each_extent(const Operand& operand, const Visit& visit) {
     const size_t more = operand.dims.size() + 1 - operand.extents.size();

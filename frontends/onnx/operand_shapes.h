@@ -16,13 +16,14 @@ struct OperandShapes {
   int since;  // first opset of the row
   std::string_view
       attribute;  // an integer attribute that is not 0 in nodes of this row; empty: of all others
-  // name:extents of operands. Extents: a number; a letter, one extent wherever it stands; ?, any; a product or quotient
-  // of these and of integer attributes, whose default is 1 ("4*h", "c/group"). *x: any number of extents, as many
-  // wherever an operand has such, and the same ones for one x; * alone: any number of any extents.
-  // `scalar`: one element, of no dimension or one. |: alternatives of different ranks.
+  // A list of name:extents. An extent is a number, a letter (all dimensions with this letter have equal extents),
+  // ? (any extent), or a product or quotient of these and of integer attributes with default 1 ("4*h", "c/group").
+  // *x stands for a list of dimensions: all such lists of a node have the same length, and lists with one name have
+  // equal extents. * alone stands for any dimensions. `scalar` is a tensor of one element of rank 0 or 1. | separates
+  // alternatives of different ranks.
   std::string_view shapes;
 };
-// The rows of operand_shape_rows.cpp.
+// Returns the table in operand_shape_rows.cpp.
 std::span<const OperandShapes> operand_shapes();
 
 // Fails where ranks or known extents are none of the operator's. Where only the run knows an extent, it is checked

@@ -111,7 +111,7 @@ void check_operand_types(NodeImport& n, const Signature& signature) {
     const Formal& formal = formal_of(all, i);
     const std::string name = operand_name(signature, i);
     if (!n.has(i)) {
-      // More than the operator takes are no surplus where they are left out.
+      // A node may list absent operands beyond those that its operator takes.
       const bool is_surplus = i >= static_cast<int>(all.size());
       if (!is_surplus && !formal.optional && !formal.many) n.fail(name + " is missing");
       continue;

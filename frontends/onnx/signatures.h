@@ -21,11 +21,12 @@ struct Signature {
   // name:kind, with ! when it must be there. Kinds: int, float, string, tensor, graph, type by
   // their first letter (type: y, sparse tensor: p), lists of them by the capital.
   std::string_view attributes;
-  // name:type of each operand, with ? where it may be absent, * where there may be many (** of different types), a
-  // colon and nothing before it for no name. Types: a set, or the name of one.
+  // name:type for each operand. A final ? marks an optional operand, * a variadic one, ** a variadic one of mixed
+  // types. The type is a set of element types, or the name of a set in `types`.
   std::string_view operands;
-  // name=set of each named type, which is one type for all operands of that name. Sets: types as "f32+i64" and groups
-  // of them (all, num, floats, ints, uints), less what follows a minus; seq: also a sequence; none: no type of ours.
+  // name=set for each type variable; all operands with one variable have one element type. A set adds and subtracts
+  // element types and groups of them (all, num, floats, ints, uints): "f32+i64", "num-u64". `seq` allows a sequence,
+  // `none` allows nothing.
   std::string_view types;
 };
 // The rows of signature_rows.cpp: of ai.onnx, and of com.microsoft.

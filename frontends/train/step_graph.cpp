@@ -45,8 +45,7 @@ std::vector<bool> find_leaves(const Graph& graph, size_t first,
   return leaves;
 }
 
-// The chosen nodes come as early as their operands allow, behind the node that makes the last of these: so do the
-// kernels that they become.
+// Moves each chosen node directly behind the producer of its last operand. Kernels keep the order of their nodes.
 void move_to_operands(Graph& graph, const std::vector<bool>& chosen) {
   std::vector<size_t> ready(graph.values.size()), place(graph.nodes.size()), order(place.size());
   for (size_t k = 0; k < graph.nodes.size(); ++k) {

@@ -132,8 +132,8 @@ TEST_P(RequiredExtents, AreRequiredAtTheRun) {
   EXPECT_GT(taken, 0);
 }
 
-// Operands of other types, ranks and extents, one at a time: an error of the model that names the node, or a run that
-// touches nothing outside.
+// Changes the type, rank or an extent of one operand at a time: the result is an error that names the node, or a run
+// without accesses outside of its buffers.
 TEST_P(RequiredExtents, OtherOperandsAreRefusedByName) {
   const Row& row = GetParam();
   Random random(2);
