@@ -134,8 +134,10 @@ Result<Executable> deserialize_executable(const uint8_t* data, size_t size) {
   if (!reader.at_end())
     return invalid("damaged model metadata: " + std::to_string(size - reader.position()) +
                    " bytes too many");
-  Status status = check_executable(executable);
-  if (!status.ok()) return std::move(status.error());
+  if (Status status = check_executable(executable); !status.ok()) {
+    status.error().kind = ErrorKind::kInvalid;  // of the file, not of a pass
+    return std::move(status.error());
+  }
   return executable;
 }
 

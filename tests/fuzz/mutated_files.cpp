@@ -1,0 +1,122 @@
+// Files of every reader with changed bytes: each is read, or refused by an error of the user's kind. A crash or a hang
+// ends the process with the reader and the number, which runs it alone.
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include "tests/fuzz/readers.h"
+
+namespace tilewright {
+namespace {
+
+char place[256] = "nothing yet";
+void report(int signal) {
+  const char* why = signal == SIGALRM ? "\nhangs: " : "\ncrashes: ";
+  (void)!write(2, why, std::strlen(why));
+  (void)!write(2, place, std::strlen(place));
+  (void)!write(2, "\n", 1);
+  std::signal(signal, SIG_DFL);
+  if (signal == SIGALRM) _exit(1);
+  raise(signal);
+}
+
+// Between one and a few changes, as fuzzers make them: bits, bytes, numbers of several widths, pieces that are gone,
+// doubled, moved, or of another file.
+class ByteMutator {
+ public:
+  ByteMutator(const std::vector<Bytes>& seeds, std::mt19937_64& random)
+      : seeds_(seeds), random_(random) {}
+  Bytes run() {
+    Bytes b = seeds_[below(seeds_.size())];
+    for (uint64_t k = 1 + below(4); k > 0; --k) change(b);
+    return b;
+  }
+
+ private:
+  size_t below(uint64_t n) { return n == 0 ? 0 : static_cast<size_t>(random_() % n); }
+  void change(Bytes& b) {
+    if (b.empty()) return b.push_back(static_cast<uint8_t>(random_()));
+    const size_t at = below(b.size()), length = 1 + below(std::min<size_t>(b.size() - at, 64));
+    const auto begin = b.begin() + static_cast<long>(at), end = begin + static_cast<long>(length);
+    switch (below(8)) {
+      case 0: *begin ^= static_cast<uint8_t>(1u << below(8)); break;
+      case 1: *begin = static_cast<uint8_t>(random_()); break;
+      case 2: b.erase(begin, end); break;
+      case 3: {
+        const Bytes piece(begin, end);
+        b.insert(b.begin() + static_cast<long>(below(b.size() + 1)), piece.begin(), piece.end());
+        break;
+      }
+      case 4: b.resize(at); break;
+      case 5: {
+        static constexpr int64_t kNumbers[] = {0,         -1,        1,         127,      255,
+                                               INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
+        const int64_t n = kNumbers[below(std::size(kNumbers))];
+        std::memcpy(b.data() + at, &n, std::min<size_t>(size_t{1} << below(4), b.size() - at));
+        break;
+      }
+      case 6: std::fill(begin, end, static_cast<uint8_t>("\0\xff[{(9"[below(6)])); break;
+      default: {
+        const Bytes& other = seeds_[below(seeds_.size())];
+        const size_t from = below(other.size()), most = std::min<size_t>(other.size() - from, 256);
+        b.insert(begin, other.begin() + static_cast<long>(from),
+                 other.begin() + static_cast<long>(from + below(most + 1)));
+      }
+    }
+  }
+  const std::vector<Bytes>& seeds_;
+  std::mt19937_64& random_;
+};
+
+int run(int argc, char** argv) {
+  uint64_t first = 0, count = 1000;
+  std::vector<std::string> wanted;
+  for (int i = 1; i < argc; ++i) {
+    const std::string a = argv[i];
+    if ((a == "--first" || a == "--count") && i + 1 < argc)
+      (a == "--first" ? first : count) = std::strtoull(argv[++i], nullptr, 10);
+    else
+      wanted.push_back(a);
+  }
+  for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM}) std::signal(s, report);
+  bool any = false;
+  for (const Reader& r : readers()) {
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), r.name) == wanted.end())
+      continue;
+    any = true;
+    std::snprintf(place, sizeof place, "the seeds of %s", std::string(r.name).c_str());
+    const std::vector<Bytes> seeds = r.seeds();
+    if (seeds.empty()) {
+      std::fprintf(stderr, "%s has no seeds\n", std::string(r.name).c_str());
+      return 1;
+    }
+    for (uint64_t k = first; k < first + count; ++k) {
+      std::snprintf(place, sizeof place, "%s --first %llu --count 1", std::string(r.name).c_str(),
+                    static_cast<unsigned long long>(k));
+      alarm(60);
+      std::mt19937_64 random(k);
+      const Bytes bytes = ByteMutator(seeds, random).run();
+      r.read(bytes);
+    }
+    alarm(0);
+    std::printf("%s: %llu files of %zu seeds, 0 findings\n", std::string(r.name).c_str(),
+                static_cast<unsigned long long>(count), seeds.size());
+  }
+  if (!any) {
+    std::fprintf(stderr,
+                 "usage: mutated_files [--first N] [--count N] [READER...]; the readers are");
+    for (const Reader& r : readers()) std::fprintf(stderr, " %s", std::string(r.name).c_str());
+    std::fprintf(stderr, "\n");
+  }
+  return any ? 0 : 2;
+}
+
+}  // namespace
+}  // namespace tilewright
+
+int main(int argc, char** argv) { return tilewright::run(argc, argv); }
