@@ -182,6 +182,7 @@ class Flatten {
     out.buffers = {x.buffer};
     out.index = x.index;
     out.limit = x.limit;
+    out.message = x.what;
     return {};
   }
   Status add(const ir::AllocateInstruction& x, Instruction& out) {

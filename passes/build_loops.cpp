@@ -6,9 +6,11 @@
 #include <set>
 
 #include "ir/graph/compute.h"
+#include "ir/graph/infer.h"
 #include "ir/graph/op.h"
 #include "ir/loops/rewrite.h"
 #include "ir/loops/simplify.h"
+#include "passes/close_accesses.h"
 
 namespace tilewright::passes {
 
@@ -227,6 +229,7 @@ class GroupBuilder {
     for (Buffer& b : g.kernel.params)
       if (const auto it = placed_.find(b.get()); it != placed_.end()) b = it->second.whole;
     rename_params(g);
+    close_accesses(g);
     g.kernel.scalars = kernel_scalars(g.kernel);
     return g;
   }
@@ -242,6 +245,45 @@ class GroupBuilder {
       named[before] = g.kernel.params[p] = std::make_shared<const BufferNode>(std::move(b));
     }
     g.kernel.body = replace_buffers(g.kernel.body, named);
+  }
+  // "resize 'y': dimension 0 of 'roi'": the node that takes the operand, or that gives the result.
+  std::string name_of(const GroupKernel& g, const OpenAccess& a) const {
+    const auto p = std::find(g.kernel.params.begin(), g.kernel.params.end(), a.buffer);
+    const auto k = static_cast<size_t>(p - g.kernel.params.begin());
+    const ValueId v = k < g.params.size() ? g.params[k] : kNone;
+    size_t node = nodes_.back();
+    for (size_t n : nodes_) {
+      const Node& candidate = graph_.nodes[n];
+      const auto& values = k < g.num_inputs ? candidate.inputs : candidate.outputs;
+      if (v == kNone || std::find(values.begin(), values.end(), v) == values.end()) continue;
+      node = n;
+      break;
+    }
+    return describe(graph_.nodes[node]) + ": dimension " + std::to_string(a.dim) + " of '" +
+           (v == kNone ? a.buffer->name : graph_.value(v).name) + "'";
+  }
+  // No access of a parameter is left that may lie outside of it.
+  void close_accesses(GroupKernel& g) const {
+    std::vector<CheckedElements> checked;
+    for (size_t n : nodes_) {
+      const Node& node = graph_.nodes[n];
+      for (Requirement& r : requirements_of(graph_, node)) g.requirements.push_back(std::move(r));
+      const auto k = static_cast<size_t>(node.op->index_operand);
+      if (!node.op->indexed_dims || k >= node.inputs.size() || node.inputs[k] == kNone) continue;
+      const auto p = std::find(g.params.begin(), g.params.end(), node.inputs[k]);
+      std::vector<IndexedDim> dims = node.op->indexed_dims(NodeView(graph_, node));
+      if (p != g.params.end() && !dims.empty())
+        checked.push_back(
+            {g.kernel.params[static_cast<size_t>(p - g.params.begin())], std::move(dims)});
+    }
+    std::vector<Requirement> known = g.requirements;
+    known.insert(known.end(), graph_.requirements.begin(), graph_.requirements.end());
+    ClosedKernel closed = passes::close_accesses(
+        g.kernel, checked, known, [&](const OpenAccess& a) { return name_of(g, a); });
+    g.kernel.body = std::move(closed.body);
+    g.guards = closed.guards;
+    std::move(closed.requirements.begin(), closed.requirements.end(),
+              std::back_inserter(g.requirements));
   }
   template <typename Wanted>
   void add_param(GroupKernel& g, ValueId v, Wanted wanted) {

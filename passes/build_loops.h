@@ -14,8 +14,13 @@ struct GroupKernel {
   // Blocks at Stage::kBlocks, not yet scheduled. Names follow from the operators: blocks and
   // temporaries have theirs, parameters are in0, in1, ... and out0, out1, ...
   ir::Kernel kernel;
-  std::vector<ir::ValueId> params;   // value of each buffer parameter
-  size_t num_inputs = 0;             // the first params are read, the others written
+  std::vector<ir::ValueId> params;  // value of each buffer parameter
+  size_t num_inputs = 0;            // the first params are read, the others written
+  // What must hold of extents that only the run knows, so that the nodes mean what they were compiled to and every
+  // access of a parameter lies inside of it. One that is false of constants is an error of the model.
+  std::vector<ir::Requirement> requirements;
+  // Accesses that are guarded instead.
+  size_t guards = 0;
   std::vector<std::string> sources;  // nodes of the source model
 };
 

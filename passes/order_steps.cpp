@@ -33,7 +33,7 @@ std::set<const ExprNode*> symbols_used(const Graph& graph, const PlanStep& s) {
   for (ValueId v : s.group.params)
     if (v != kNone) add_symbols(graph.value(v), used);
   for (const auto& region : graph.nodes[s.node].regions) add_symbols_of(*region, used);
-  for (const RequireInstruction& r : s.requirements)
+  for (const Requirement& r : s.requirements)
     for (const Expr& e : {r.a, r.b})
       for (const Var& v : free_vars_in_order(e)) used.insert(v.get());
   return used;
@@ -46,6 +46,9 @@ class DropUnused {
   // be.
   void run() {
     for (ValueId v : g_.graph.outputs) need(v);
+    for (const Requirement& r : g_.graph.requirements)
+      for (const Expr& e : {r.a, r.b})
+        for (const Var& v : free_vars_in_order(e)) symbols_.insert(v.get());
     std::vector<PlanStep> kept;
     for (size_t i = g_.steps.size(); i-- > 0;) {
       PlanStep& s = g_.steps[i];

@@ -117,7 +117,7 @@ Status Planner::emit_branch(GraphPlan& g, const Node& node, size_t region,
       extents.push_back(graph.value(graph.outputs[static_cast<size_t>(output)])
                             .type.dims[static_cast<size_t>(dim)]);
     GroupKernel kernel = expressions_kernel(extents, node);
-    TW_RETURN_IF_ERROR(define_symbols(inner, kernel, {}, node.defined_symbols));
+    TW_RETURN_IF_ERROR(define_symbols(inner, kernel, {}, node.defined_symbols, ""));
     for (int32_t b : outputs)
       if (b >= 0 && at(b).dynamic) push(inner, AllocateInstruction{b});
   }

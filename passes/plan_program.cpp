@@ -16,6 +16,7 @@
 #include "passes/lower.h"
 #include "passes/planner.h"
 #include "passes/update_in_place.h"
+#include "runtime/core/relations.h"
 
 namespace tilewright::passes {
 
@@ -46,12 +47,12 @@ Result<Program> Planner::run(const Graph& graph) {
 
 Status Planner::write_block(GraphPlan& g) {
   TW_RETURN_IF_ERROR(run_pipeline(plan_passes(), g, options_));
-  require_known(g);
+  TW_RETURN_IF_ERROR(require_known(g));
   for (size_t i = 0; i < g.steps.size(); ++i) {
     if (i == 0 || g.steps[i - 1].kind == PlanStep::kControl) lower_ahead(g, i);
     const size_t symbols = program_.symbols.size();
     TW_RETURN_IF_ERROR(emit(g, g.steps[i]));
-    if (program_.symbols.size() != symbols) require_known(g);
+    if (program_.symbols.size() != symbols) TW_RETURN_IF_ERROR(require_known(g));
   }
   return {};
 }
@@ -158,14 +159,23 @@ int32_t Planner::packed_constant(GraphPlan& g, ValueId v, const Layout& layout) 
   return made.back();
 }
 
-// Emits the requirement unless this block has it already.
-void Planner::require(GraphPlan& g, RequireInstruction r) {
+// Emits the requirement unless it holds or this block has it already. A branch may never be taken: there one that is
+// false is left to the run.
+Status Planner::require(GraphPlan& g, const Requirement& r) {
+  if (const auto a = as_int(r.a), b = as_int(r.b); a && b) {
+    const bool either = r.relation == Relation::kBroadcast && (*a == 1 || *b == 1);
+    if (*a == *b || either || (r.relation == Relation::kAtMost && *a < *b)) return {};
+    if (g.block == 0)
+      return invalid(to_string(r) + ", expected " +
+                     std::string(kExpectedRelations[static_cast<size_t>(r.relation)]));
+  }
   if (g.required.insert(to_text(r.a) + " " + std::string(name(r.relation)) + " " + to_text(r.b))
           .second)
-    push(g, std::move(r));
+    push(g, RequireInstruction{r.a, r.b, r.relation, to_string(r)});
+  return {};
 }
 // Emits the graph's requirements whose symbols are all defined at this point.
-void Planner::require_known(GraphPlan& g) {
+Status Planner::require_known(GraphPlan& g) {
   const auto has_value = [&](const Var& s) {
     return std::any_of(program_.symbols.begin(), program_.symbols.end(),
                        [&](const Var& known) { return known.same_as(s); });
@@ -175,12 +185,13 @@ void Planner::require_known(GraphPlan& g) {
     return std::all_of(symbols.begin(), symbols.end(), has_value);
   };
   for (const Requirement& r : g.graph.requirements)
-    if (is_known(r.a) && is_known(r.b)) require(g, {r.a, r.b, r.relation, to_string(r)});
+    if (is_known(r.a) && is_known(r.b)) TW_RETURN_IF_ERROR(require(g, r));
+  return {};
 }
 
 Status Planner::emit(GraphPlan& g, PlanStep& s) {
   const Node& node = g.graph.nodes[s.node];
-  for (RequireInstruction& r : s.requirements) require(g, std::move(r));
+  for (const Requirement& r : s.requirements) TW_RETURN_IF_ERROR(require(g, r));
   switch (s.kind) {
     case PlanStep::kView: {
       const int32_t from = buffer(g, s.group.params[0]), to = buffer(g, s.group.params[1]);
@@ -216,11 +227,20 @@ Status Planner::emit_symbols(GraphPlan& g, PlanStep& s) {
   CallInstruction call;
   for (size_t p = 0; p < s.group.num_inputs; ++p)
     call.buffers.push_back(buffer(g, s.group.params[p]));
-  return define_symbols(g, s.group, std::move(call), g.graph.nodes[s.node].defined_symbols);
+  const Node& node = g.graph.nodes[s.node];
+  std::string what;
+  if (!node.op->symbols_rule.empty()) {
+    what = describe(node);
+    const NodeView view(g.graph, node);
+    for (int k = 0; k < view.num_inputs(); ++k)
+      if (view.has(k)) what += (k == 0 ? " of " : ", ") + to_string(view.type(k));
+    what += ": " + std::string(node.op->symbols_rule);
+  }
+  return define_symbols(g, s.group, std::move(call), node.defined_symbols, what);
 }
 // The kernel writes one int64 for each symbol into its last parameter.
 Status Planner::define_symbols(GraphPlan& g, GroupKernel& kernel, CallInstruction call,
-                               const std::vector<Var>& symbols) {
+                               const std::vector<Var>& symbols, const std::string& what) {
   TW_RETURN_IF_ERROR(add_call(g.graph, kernel, call));
   ProgramBuffer b;
   b.name = "symbols";
@@ -230,7 +250,8 @@ Status Planner::define_symbols(GraphPlan& g, GroupKernel& kernel, CallInstructio
   push(g, std::move(call));
   for (size_t k = 0; k < symbols.size(); ++k) {
     define_at_run(symbols[k]);
-    push(g, DefineSymbolInstruction{symbols[k], id, static_cast<int64_t>(k), kMostDynamicElements});
+    push(g, DefineSymbolInstruction{symbols[k], id, static_cast<int64_t>(k), kMostDynamicElements,
+                                    what});
   }
   return {};
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "ir/graph/infer.h"
 #include "ir/ops/known_ops.h"
 #include "passes/analysis/views.h"
 #include "passes/planner.h"
@@ -35,6 +36,7 @@ class Steps {
     s.kind = PlanStep::kSymbols;
     s.node = node;
     s.group = build_symbol_kernel(graph_, node, aliases_);
+    s.requirements = s.group.requirements;
     return s;
   }
   PlanStep step_of(const std::vector<size_t>& nodes) const {
@@ -65,7 +67,8 @@ class Steps {
         std::copy_if(last.inputs.begin(), last.inputs.end(), std::back_inserter(s.after),
                      [&](ValueId v) { return v != kNone && joins(v, last); });
     }
-    s.requirements = requirements_of(graph_, nodes, s.group.kernel);
+    s.requirements = s.group.requirements;
+    if (s.kind != PlanStep::kKernel) s.requirements = requirements_of(graph_, last);
     return s;
   }
   // A slice that lies in its operand, or a concat all of whose operands lie in it.

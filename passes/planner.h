@@ -15,8 +15,8 @@ struct PlanStep {
   size_t node = 0;            // the last of its group
   std::vector<size_t> nodes;  // of a kernel
   GroupKernel group;
-  std::vector<ir::ValueId> after;  // values that lie in the result, and are made before
-  std::vector<ir::RequireInstruction> requirements;  // of the run's extents
+  std::vector<ir::ValueId> after;             // values that lie in the result, and are made before
+  std::vector<ir::Requirement> requirements;  // of the run's extents
 };
 
 // A graph or region while its block is written.
@@ -61,13 +61,13 @@ class Planner {
   ir::ProgramBuffer& at(int32_t buffer_id) {
     return program_.buffers[static_cast<size_t>(buffer_id)];
   }
-  void require(GraphPlan& g, ir::RequireInstruction r);
-  void require_known(GraphPlan& g);
+  Status require(GraphPlan& g, const ir::Requirement& r);
+  Status require_known(GraphPlan& g);
   Status emit(GraphPlan& g, PlanStep& s);
   Status emit_kernel(GraphPlan& g, PlanStep& s);
   Status emit_symbols(GraphPlan& g, PlanStep& s);
   Status define_symbols(GraphPlan& g, GroupKernel& kernel, ir::CallInstruction call,
-                        const std::vector<ir::Var>& symbols);
+                        const std::vector<ir::Var>& symbols, const std::string& what);
   template <typename Instruction>
   void push(const GraphPlan& g, Instruction i) {
     program_.blocks[static_cast<size_t>(g.block)].emplace_back(std::move(i));
@@ -124,10 +124,5 @@ std::vector<ir::ValueId> inputs_of(const PlanStep& s);
 // what earlier ones made, and there is a step for each result.
 std::string to_text(const GraphPlan& g);
 Status verify(const GraphPlan& g, bool ordered);
-// passes/plan_requirements.cpp: what must hold of extents that only the run knows, so that the
-// nodes of a kernel mean what they were compiled to, and it reads and writes what there is.
-std::vector<ir::RequireInstruction> requirements_of(const ir::Graph& graph,
-                                                    const std::vector<size_t>& nodes,
-                                                    const ir::Kernel& kernel);
 
 }  // namespace tilewright::passes

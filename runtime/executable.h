@@ -96,7 +96,7 @@ struct Instruction {
   int64_t index = 0, limit = 0;        // kDefineSymbol, kCheckIndices
   int32_t block_a = -1, block_b = -1;  // kIf: in Variant::blocks, -1: nothing to do
   int32_t profile = -1;                // row of Executable::profile, or -1
-  std::string message;                 // kFail, kCheckIndices
+  std::string message;                 // kFail, kCheckIndices, kRequire; kDefineSymbol: of a value below 0
 };
 
 // kLoop: for (i = 0; i < trip_count && cond; ++i) {

@@ -165,11 +165,23 @@ Status ProgramRunner::set_workspace(const CallPlan& call) {
 Status ProgramRunner::define_symbol(const Instruction& instruction) {
   TW_ASSIGN(const int64_t value, read_i64(instruction.buffers[0], instruction.index));
   const std::string& symbol = variant_->symbols[instruction.target];
+  if (value < 0 && !instruction.message.empty())
+    return invalid(instruction.message + known_symbols(instruction.target));
   if (value < 0 || value > instruction.limit)
     return limit_error("symbol '" + symbol + "' is " + std::to_string(value) + ", outside [0, " +
                        std::to_string(instruction.limit) + "]");
   symbols_[instruction.target] = value;
   return {};
+}
+
+// " (n = 3, m = 4)": those before `end` that have a value.
+std::string ProgramRunner::known_symbols(int32_t end) const {
+  std::string all;
+  for (int32_t s = 0; s < end; ++s)
+    if (symbols_[s] != kUnknownSize)
+      all +=
+          (all.empty() ? " (" : ", ") + variant_->symbols[s] + " = " + std::to_string(symbols_[s]);
+  return all.empty() ? all : all + ")";
 }
 
 // A kernel has reduced the indices to the farthest of each dimension as index + extent (unsigned),

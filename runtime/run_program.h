@@ -60,6 +60,7 @@ class ProgramRunner {
   Status observe(const Instruction& instruction, const CallPlan& call, bool done);
   Status set_workspace(const CallPlan& call);
   Status define_symbol(const Instruction& instruction);
+  std::string known_symbols(int32_t end) const;
   Status check_indices(const Instruction& instruction);
   Status allocate(int32_t buffer);
   Status copy(int32_t to, int32_t from);

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "runtime/core/relations.h"
+
 namespace tilewright {
 namespace {
 
@@ -254,12 +256,11 @@ bool requirements_hold(const Variant& variant, std::span<const int64_t> symbols)
   return true;
 }
 Status check_extents(const Instruction& instruction, std::span<const int64_t> symbols) {
-  constexpr const char* kExpected[] = {"them to be equal", "the first to be at most the second",
-                                       "them to be equal or one of them to be 1"};
   const Required r = required(instruction, symbols);
   if (r.holds) return {};
   return invalid(instruction.message + " are " + std::to_string(*r.a) + " and " +
-                 std::to_string(*r.b) + ", expected " + kExpected[instruction.index]);
+                 std::to_string(*r.b) + ", expected " +
+                 std::string(kExpectedRelations[instruction.index]));
 }
 
 }  // namespace tilewright

@@ -116,6 +116,7 @@ struct OpDef {
   // For extents that depend on data: writes the value of each of the node's defined symbols into an
   // int64 buffer.
   void (*compute_symbols)(ComputeContext&) = nullptr;
+  std::string_view symbols_rule;  // what a value below 0 means, as the run's error says
   bool fold = true;  // false: left to the run even where it hangs on constants alone
   // For operators that read or write at positions that are data: the operand that holds them, and
   // the dimensions they point into, consecutive ones: one for all elements of that operand, or one

@@ -197,7 +197,7 @@ CallInstruction ProgramParser::read(Of<CallInstruction>) {
   return x;
 }
 DefineSymbolInstruction ProgramParser::read(Of<DefineSymbolInstruction>) {
-  DefineSymbolInstruction x{symbol(), 0, 0, 0};
+  DefineSymbolInstruction x{symbol(), 0, 0, 0, ""};
   c_.expect_symbol("=");
   x.buffer = buffer();
   c_.expect_symbol("[");
@@ -205,6 +205,7 @@ DefineSymbolInstruction ProgramParser::read(Of<DefineSymbolInstruction>) {
   c_.expect_symbol("]");
   c_.expect_word("limit");
   x.limit = c_.integer("a limit");
+  if (c_.peek().kind == TokenKind::kString) x.what = string("what a value below 0 means");
   return x;
 }
 CopyInstruction ProgramParser::read(Of<CopyInstruction>) {

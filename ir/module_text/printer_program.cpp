@@ -116,6 +116,7 @@ class ProgramPrinter {
   void print(const DefineSymbolInstruction& x) {
     out_ += " " + expr(x.symbol) + " = " + id(x.buffer) + "[" + std::to_string(x.index) +
             "] limit " + std::to_string(x.limit);
+    if (!x.what.empty()) out_ += " " + string(x.what);
   }
   void print(const AllocateInstruction& x) { out_ += " " + id(x.buffer); }
   void print(const CopyInstruction& x) { out_ += " " + id(x.to) + " = " + id(x.from); }

@@ -68,11 +68,10 @@ void compute_range_length(ComputeContext& c) {
   } else {
     auto wide = [](const Expr& e) { return cast(DType::kInt64, e); };
     Expr d = wide(delta), distance = wide(limit) - wide(start);
-    // A delta of zero gives nothing.
-    n = select(eq(d, Expr(0)), Expr(0),
-               Expr(0) - floordiv(Expr(0) - distance, select(eq(d, Expr(0)), Expr(1), d)));
+    n = Expr(0) - floordiv(Expr(0) - distance, select(eq(d, Expr(0)), Expr(1), d));
   }
-  c.b.opaque(store(c.out(), {Expr(0)}, max(n, 0)), "length");
+  n = select(eq(delta, constant(0, delta.dtype())), Expr(-1), max(n, 0));
+  c.b.opaque(store(c.out(), {Expr(0)}, n), "length");
 }
 
 // By start and delta; how many elements there are is no matter of a derivative.
@@ -209,6 +208,7 @@ const std::vector<OpDef>& generator_ops() {
        .compute = compute_range,
        .gradient = gradient_of_range,
        .compute_symbols = compute_range_length,
+       .symbols_rule = "delta is 0",
        .example = {.inputs = {i0, i0, i0}, .values = {{3}, {17}, {4}}},
        .source = kOnnx},
       {.name = "eye_like",

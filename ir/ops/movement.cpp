@@ -61,7 +61,8 @@ Status infer_expand_at_run(InferContext& c) {
     return c.needs_value("a shape operand of lower rank than x is not known at compile time");
   return infer_shape_at_run(c, [&](int d, const Expr& symbol) {
     const int s = expand_source(c, d);
-    return s >= 0 && as_int(c.dim(0, s)).value_or(1) != 1 ? c.dim(0, s) : symbol;
+    const bool known = s >= 0 && as_int(c.dim(0, s)).value_or(1) != 1;
+    return known && c.broadcasts(c.dim(0, s), symbol) ? c.dim(0, s) : symbol;
   });
 }
 void expand_symbols(ComputeContext& c) {
@@ -70,6 +71,11 @@ void expand_symbols(ComputeContext& c) {
     const Expr wanted = c.int_element(1, d);
     const int s = expand_source(c, d);
     const Expr have = s >= 0 ? c.dim(0, s) : Expr(1);
+    // A known extent is the result's; that it agrees is required of the symbol (infer_expand_at_run).
+    if (as_int(have).value_or(1) != 1) {
+      dims.push_back(wanted);
+      continue;
+    }
     const Expr agrees = logical_or(eq(wanted, Expr(1)), eq(wanted, have));
     dims.push_back(select(eq(have, Expr(1)), wanted, select(agrees, have, Expr(-1))));
   }
@@ -238,6 +244,7 @@ const std::vector<OpDef>& movement_ops() {
        .compute = compute_expand,
        .gradient = [](GradientContext& c) { c.add(0, c.dy()); },
        .compute_symbols = expand_symbols,
+       .symbols_rule = "x does not broadcast to the shape asked for",
        .example = {.inputs = {{DType::kFloat32, {5, 1}}, i1}, .values = {{}, {5, 3}}},
        .source = kOnnx},
       {.name = "concat",

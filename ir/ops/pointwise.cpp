@@ -277,23 +277,23 @@ std::vector<OpDef> binary_family() {
                                   c.add(0, c.dy() * c.in(1));
                                   c.add(1, c.dy() * c.in(0));
                                 }),
-      binary_op<BinaryOp::kDiv>("div", "a / b; integers towards zero", kFloat,
+      binary_op<BinaryOp::kDiv>("div", "a / b; integers towards zero, and by 0 as by 1", kFloat,
                                 [](Context& c) {
                                   c.add(0, c.dy() / c.in(1));
                                   c.add(1, apply("neg", c.dy() * c.out() / c.in(1)));
                                 }),
-      binary_op<BinaryOp::kFloorMod>("mod", "remainder with the sign of b", kFloat,
-                                     [](Context& c) {
-                                       c.add(0, c.dy());
-                                       c.add(1, apply("neg",
-                                                      c.dy() * apply("floor", c.in(0) / c.in(1))));
-                                     }),
-      binary_op<BinaryOp::kTruncMod>("fmod", "remainder with the sign of a", kFloat,
-                                     [](Context& c) {
-                                       c.add(0, c.dy());
-                                       c.add(1, apply("neg",
-                                                      c.dy() * apply("trunc", c.in(0) / c.in(1))));
-                                     }),
+      binary_op<BinaryOp::kFloorMod>(
+          "mod", "remainder with the sign of b; of integers, 0 by 0", kFloat,
+          [](Context& c) {
+            c.add(0, c.dy());
+            c.add(1, apply("neg", c.dy() * apply("floor", c.in(0) / c.in(1))));
+          }),
+      binary_op<BinaryOp::kTruncMod>(
+          "fmod", "remainder with the sign of a; of integers, 0 by 0", kFloat,
+          [](Context& c) {
+            c.add(0, c.dy());
+            c.add(1, apply("neg", c.dy() * apply("trunc", c.in(0) / c.in(1))));
+          }),
       binary_op<BinaryOp::kPow>("pow", "a to the b", kFloat,
                                 [](Context& c) { gradient_of_pow(c); }),
       binary_op<BinaryOp::kMin>("min", "smaller of a and b, NaN when either is", kFloat,

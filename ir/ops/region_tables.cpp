@@ -23,7 +23,7 @@ Neighbours neighbours(const Expr& position, const Expr& extent) {
   const Expr last = extent - 1, one = constant(1, t);
   Expr outside = logical_or(position<constant(-1, t), position> cast(t, extent));
   Expr p = min(max(position, constant(0, t)), cast(t, last));
-  Expr low = cast(DType::kInt64, p), part = p - cast(t, low);
+  const Expr low = clamp(cast(DType::kInt64, p), 0, last), part = p - cast(t, low);
   return {low, min(low + 1, last), one - part, part, outside};
 }
 // Sample k of a bin.

@@ -129,9 +129,12 @@ void compute_mean_samples(ComputeContext& c, DType t) {
                         sum_columns(c, m.side[1], row, {i[0], i[1], b[0]}, first)});
           });
         };
+        const auto column = [&](int64_t end) {
+          return clamp(load(m.columns, {i[0], Expr(end)}), 0, c.dim(0, 3));
+        };
         Stmt all = with_value("batch", batch_of(call, i[0]), [&](const Expr& batch) {
-          return with_value("first", load(m.columns, {i[0], Expr(0)}), [&](const Expr& first) {
-            return with_value("end", load(m.columns, {i[0], Expr(1)}),
+          return with_value("first", column(0), [&](const Expr& first) {
+            return with_value("end", column(1),
                               [&](const Expr& end) { return rows(batch, first, end); });
           });
         });

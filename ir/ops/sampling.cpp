@@ -117,6 +117,7 @@ TapTables fill_taps(ComputeContext& c, const GridSample& s, size_t r) {
                first = cast(DType::kInt64, unary(UnaryOp::kFloor, load(position, i)));
           Expr at = border_index(
               b, first + Expr(static_cast<int64_t>(k)) - Expr(s.mode == "cubic" ? 1 : 0), inside);
+          at = clamp(at, 0, b.extent - 1);  // where it is outside the sum is below 0 anyway
           return cast(offset.dtype, select(inside, at * behind, Expr(offset.outside)));
         },
         "offset");

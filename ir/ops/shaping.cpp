@@ -165,6 +165,7 @@ const std::vector<OpDef>& shaping_ops() {
        .gradient =
            [](GradientContext& c) { c.add(0, {c, c.reshape(c.dy().id, c.type(c.in(0).id).dims)}); },
        .compute_symbols = reshape_symbols,
+       .symbols_rule = "the shape asked for has another number of elements",
        .example = {.inputs = {x3, i1}, .values = {{}, {14, -1}}},
        .source = kOnnx},
       {.name = "shape",

@@ -81,6 +81,10 @@ Status infer_slice(InferContext& c) {
     }
     dims.push_back(c.data_dependent_symbol(symbols, "extent" + std::to_string(symbols)));
     ++symbols;
+    const Expr extent = dims.back(), reach = Expr(std::abs(*as_int(a.step)));
+    if (!c.at_most(extent * reach, c.dim(0, static_cast<int>(dims.size()) - 1) + reach - 1,
+                   "the elements taken must lie inside"))
+      return c.error("more is taken than there is");
   }
   c.set_output(0, c.type(0).dtype, std::move(dims));
   return {};
@@ -93,7 +97,15 @@ void slice_symbols(ComputeContext& c) {
   store_symbols(c, extents);
 }
 void compute_slice(ComputeContext& c) {
-  const auto axes = slice_axes_at_run(c);
+  auto axes = slice_axes_at_run(c);
+  // The extent was found from the same bounds. That all elements lie inside follows from it alone, too.
+  const auto known = slice_axes_known(c).value();
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (known[d].extent) continue;
+    const Expr have = c.in(0)->shape[d], last = (c.out()->shape[d] - 1) * axes[d].step;
+    axes[d].start = *as_int(axes[d].step) > 0 ? max(min(axes[d].start, have - 1 - last), 0)
+                                              : min(max(axes[d].start, -last), have - 1);
+  }
   c.b.compute(
       c.out(),
       [&](const Axes& i) {

@@ -333,6 +333,7 @@ const std::vector<OpDef>& sorting_ops() {
        .compute = compute_top_k,
        .gradient = gradient_of_top_k,
        .compute_symbols = compute_top_k_count,
+       .symbols_rule = "k is below 0",
        .example = {.inputs = {x2, i1}, .values = {{}, {4}}, .outputs = 2},
        .source = "https://onnx.ai/onnx/operators/onnx__TopK.html"},
       {.name = "unique",

@@ -52,12 +52,14 @@ struct CallInstruction {
   std::vector<Expr> scalars;
   int32_t profile = -1;
 };
-// symbol = element `index` of an i64 `buffer`; an error where it is not in [0, limit].
+// symbol = element `index` of an i64 `buffer`; an error where it is not in [0, limit]. `what`: what a value below 0
+// means; empty: it has no meaning of its own.
 struct DefineSymbolInstruction {
   Var symbol;
   int32_t buffer;
   int64_t index;
   int64_t limit;
+  std::string what;
 };
 // From here on the dynamic `buffer` has storage, of the size that its extents have now.
 struct AllocateInstruction {

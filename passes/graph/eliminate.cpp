@@ -68,6 +68,10 @@ class NamedSymbols {
       for (const Node& inner : region->nodes) note(*region, inner);
     }
   }
+  // What the run is required to check.
+  void note(const std::vector<Requirement>& requirements) {
+    for (const Requirement& r : requirements) note(std::vector<Expr>{r.a, r.b});
+  }
   bool defines_one(const Node& n) const {
     for (const Var& v : n.defined_symbols)
       if (named_.count(v.get())) return true;
@@ -129,6 +133,7 @@ Graph eliminate_dead_nodes(Graph graph) {
   for (ValueId v : graph.outputs) needed[static_cast<size_t>(v)] = true;
   std::vector<Node> kept;
   NamedSymbols named;
+  named.note(graph.requirements);
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     Node& n = graph.nodes[i];
     bool wanted = named.defines_one(n);

@@ -2,8 +2,13 @@
 // compiled, fused or not, scheduled or not, with one thread and with three.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "ir/graph/infer.h"
 #include "ir/graph/op.h"
+#include "ir/text/printer_loops.h"
+#include "passes/build_loops.h"
+#include "passes/graph/graph_passes.h"
 #include "tests/ops/graph_oracle.h"
 
 namespace tilewright {
@@ -67,6 +72,26 @@ TEST_P(OpRecords, AreDocumented) {
   if (!op.compute) return;  // control flow: no example of one node
   bool has_example = !op.example.inputs.empty() || !op.example.attributes.empty();
   EXPECT_TRUE(has_example) << "no example";
+}
+
+// Those whose positions come of data in ways that the proof does not follow: counters of what was found, and boxes by
+// rank.
+const std::set<std::string_view> kGuarded{"choose_boxes", "list_boxes", "nonzero", "top_k",
+                                          "unique"};
+
+// Every access of an operand or result lies inside by proof or under a requirement, checked indices taken as such.
+TEST_P(OpExamples, AccessesAreProven) {
+  const OpDef& op = *GetParam();
+  auto call = build_example(op);
+  ASSERT_TRUE(call.ok()) << call.error().to_string();
+  auto checked = passes::check_indices(std::move(call->graph), false);
+  ASSERT_TRUE(checked.ok()) << checked.error().to_string();
+  const size_t last = checked->nodes.size() - 1;
+  ASSERT_EQ(checked->nodes[last].op, &op);
+  const passes::GroupKernel g = passes::build_group_kernel(*checked, {last}, checked->use_counts());
+  for (const ir::Requirement& r : g.requirements)
+    EXPECT_TRUE(!ir::as_int(r.a) || !ir::as_int(r.b)) << to_string(r);
+  EXPECT_TRUE(g.guards == 0 || kGuarded.count(op.name)) << to_text(g.kernel);
 }
 
 TEST_P(OpExamples, CompiledEqualsInterpreted) {
