@@ -141,10 +141,10 @@ class DynamicSection {
 
 }  // namespace
 
-Result<PassiveObject> check_passive_object(int descriptor, uint64_t bytes,
+Result<PassiveObject> check_passive_object(std::span<const uint8_t> file,
                                            const std::vector<std::string>& symbols) {
   PassiveObject object;
-  TW_ASSIGN(object.segments, read_segments(descriptor, bytes));
+  TW_ASSIGN(object.segments, read_segments(file));
   DynamicSection dynamic(object.segments);
   TW_RETURN_IF_ERROR(dynamic.read());
   TW_RETURN_IF_ERROR(dynamic.find(symbols, object.symbols));

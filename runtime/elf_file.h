@@ -17,9 +17,8 @@ struct PassiveObject {
 
 // A shared object that can be opened without running code: it exports all of `symbols` as data, has no
 // code that runs when it is opened or closed, needs no other library, and its relocations add its
-// address to pointers into itself, where it can be written, and nothing else. The first `bytes` bytes
-// of an open file count. Errors: as of read_segments, and invalid "not a tilewright model: ...".
-Result<PassiveObject> check_passive_object(int descriptor, uint64_t bytes,
+// address to pointers into itself, where it can be written, and nothing else. Errors: as of read_segments, and invalid "not a tilewright model: ...".
+Result<PassiveObject> check_passive_object(std::span<const uint8_t> file,
                                            const std::vector<std::string>& symbols);
 
 }  // namespace tilewright

@@ -3,8 +3,6 @@
 #include <cstring>
 #include <limits>
 
-#include "runtime/seal.h"
-
 namespace tilewright {
 namespace {
 
@@ -25,13 +23,12 @@ bool is_inside(uint64_t offset, uint64_t length, uint64_t bytes) {
   return offset <= bytes && length <= bytes - offset;
 }
 
-Result<Elf64_Ehdr> read_header(int descriptor, uint64_t bytes) {
+Result<Elf64_Ehdr> read_header(std::span<const uint8_t> file) {
   Elf64_Ehdr header{};
-  if (bytes < SELFMAG || !read_exactly(descriptor, 0, header.e_ident, SELFMAG) ||
-      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+  if (file.size() < SELFMAG || std::memcmp(file.data(), ELFMAG, SELFMAG) != 0)
     return invalid("not a shared object");
-  if (bytes < sizeof header || !read_exactly(descriptor, 0, &header, sizeof header))
-    return truncated("the file header", bytes);
+  if (file.size() < sizeof header) return truncated("the file header", file.size());
+  std::memcpy(&header, file.data(), sizeof header);
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
       header.e_type != ET_DYN)
     return invalid("not a shared object (64-bit, little-endian)");
@@ -114,22 +111,23 @@ uint64_t ElfSegments::offset_of(uint64_t address) const {
 
 bool ElfSegments::read_at(uint64_t address, void* data, uint64_t length) const {
   const Elf64_Phdr* s = find(address, length);
-  return s && is_inside(address - s->p_vaddr, length, s->p_filesz) &&
-         read_exactly(descriptor, s->p_offset + (address - s->p_vaddr), data, length);
+  if (!s || !is_inside(address - s->p_vaddr, length, s->p_filesz)) return false;
+  if (length) std::memcpy(data, file.data() + s->p_offset + (address - s->p_vaddr), length);
+  return true;
 }
 
 Error not_a_model(const std::string& why) { return invalid("not a tilewright model: " + why); }
 
-Result<ElfSegments> read_segments(int descriptor, uint64_t bytes) {
-  TW_ASSIGN(const Elf64_Ehdr header, read_header(descriptor, bytes));
+Result<ElfSegments> read_segments(std::span<const uint8_t> file) {
+  TW_ASSIGN(const Elf64_Ehdr header, read_header(file));
   std::vector<Elf64_Phdr> all(header.e_phnum);
-  if (!is_inside(header.e_phoff, all.size() * sizeof all[0], bytes) ||
-      !read_exactly(descriptor, header.e_phoff, all.data(), all.size() * sizeof all[0]))
-    return truncated("the table of segments", bytes);
-  ElfSegments segments{descriptor, bytes, header.e_phoff, all.size(), {}, {}, {}};
+  if (!is_inside(header.e_phoff, all.size() * sizeof all[0], file.size()))
+    return truncated("the table of segments", file.size());
+  std::memcpy(all.data(), file.data() + header.e_phoff, all.size() * sizeof all[0]);
+  ElfSegments segments{file, header.e_phoff, all.size(), {}, {}, {}};
   for (size_t i = 0; i < all.size(); ++i) {
-    if (!is_inside(all[i].p_offset, all[i].p_filesz, bytes))
-      return truncated("segment " + std::to_string(i), bytes);
+    if (!is_inside(all[i].p_offset, all[i].p_filesz, file.size()))
+      return truncated("segment " + std::to_string(i), file.size());
     (all[i].p_type == PT_LOAD      ? segments.loads
      : all[i].p_type == PT_DYNAMIC ? segments.dynamic
                                    : segments.others)

@@ -1,11 +1,12 @@
-// The segments of an ELF file, read by offset from an open file that is not mapped: every number in it is
-// untrusted, so each is compared with the file's size before it is used. Structures as in the System V
+// The segments of an ELF file, before the system's loader sees it: every number in it is untrusted, so
+// each is compared with the file's size before it is used. Structures as in the System V
 // ABI, chapters 4 and 5.
 #pragma once
 
 #include <elf.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,10 @@ namespace tilewright {
 
 // What the system's loader maps of a file. Addresses are the file's own; the loader adds one number to all.
 struct ElfSegments {
-  int descriptor = -1;
-  uint64_t bytes = 0;                            // of the file
+  std::span<const uint8_t> file;
   uint64_t table_offset = 0, table_entries = 0;  // of segments, in the file
-  std::vector<Elf64_Phdr> loads;    // PT_LOAD, as they stand in the file
-  std::vector<Elf64_Phdr> dynamic;  // PT_DYNAMIC
+  std::vector<Elf64_Phdr> loads;                 // PT_LOAD, as they stand in the file
+  std::vector<Elf64_Phdr> dynamic;               // PT_DYNAMIC
   std::vector<Elf64_Phdr> others;
 
   // The loaded segment that holds [address, address + bytes); null: none does.
@@ -32,10 +32,9 @@ struct ElfSegments {
   bool read_at(uint64_t address, void* data, uint64_t bytes) const;
 };
 
-// The segments of the first `bytes` bytes of an open file, a 64-bit shared object for this machine; each
-// lies inside the file. Errors: invalid "not a shared object", "truncated: ..."; unsupported: for another
+// The segments of a 64-bit shared object for this machine; each lies inside the file. Errors: invalid "not a shared object", "truncated: ..."; unsupported: for another
 // kind of processor.
-Result<ElfSegments> read_segments(int descriptor, uint64_t bytes);
+Result<ElfSegments> read_segments(std::span<const uint8_t> file);
 
 // Segments are loaded in order and to pages of their own, all others lie in these, exactly one is dynamic,
 // and none needs more of the loader than to be mapped. Errors: invalid "not a tilewright model: ...".

@@ -1,6 +1,7 @@
 #include "runtime/model_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,21 +17,29 @@ Result<ModelFile> ModelFile::open(const std::string& path) {
   struct stat about{};
   if (file.descriptor_ < 0 || fstat(file.descriptor_, &about) != 0)
     return io_error("cannot read the file");
-  file.size_ = static_cast<uint64_t>(about.st_size);
   file.device_ = about.st_dev;
   file.inode_ = about.st_ino;
   if (!S_ISREG(about.st_mode)) return io_error("not a regular file");
+  if (about.st_size == 0) return file;
+  const auto size = static_cast<size_t>(about.st_size);
+  void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor_, 0);
+  if (data == MAP_FAILED)
+    return limit_error("no room for its " + std::to_string(about.st_size) + " bytes");
+  file.data_ = static_cast<const uint8_t*>(data);
+  file.size_ = size;
   return file;
 }
 
 ModelFile::ModelFile(ModelFile&& other) noexcept
     : given_path_(std::move(other.given_path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      size_(other.size_),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
       device_(other.device_),
       inode_(other.inode_) {}
 
 ModelFile::~ModelFile() {
+  if (data_) munmap(const_cast<uint8_t*>(data_), size_);
   struct stat about{};
   if (descriptor_ >= 0 && fstat(descriptor_, &about) == 0 && about.st_dev == device_ &&
       about.st_ino == inode_)

@@ -1,9 +1,11 @@
-// An open regular file, known by what it is and not by what it is called.
+// An open regular file, mapped to be read, and known by what it is and not by what it is called.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "runtime/core/result.h"
@@ -13,7 +15,7 @@ namespace tilewright {
 class ModelFile {
  public:
   // Never waits for what the path names (a FIFO, a device). Errors: kIo "cannot read the file", "not a
-  // regular file".
+  // regular file"; kLimit where its pages find no room.
   static Result<ModelFile> open(const std::string& path);
   ModelFile(ModelFile&& other) noexcept;
   ModelFile(const ModelFile&) = delete;
@@ -22,7 +24,7 @@ class ModelFile {
   ~ModelFile();
 
   int descriptor() const { return descriptor_; }
-  uint64_t size() const { return size_; }
+  std::span<const uint8_t> bytes() const { return {data_, size_}; }
   bool is_same(const ModelFile& other) const {
     return device_ == other.device_ && inode_ == other.inode_;
   }
@@ -37,7 +39,8 @@ class ModelFile {
   ModelFile() = default;
   std::string given_path_;
   int descriptor_ = -1;
-  uint64_t size_ = 0;
+  const uint8_t* data_ = nullptr;
+  size_t size_ = 0;
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };

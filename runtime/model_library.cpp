@@ -31,9 +31,11 @@ class LoadedModel : public ModelLibrary {
 
   Result<const uint8_t*> find(const char* name, uint64_t bytes) const override {
     const uint64_t address = object_.symbols.at(name);
-    if (!object_.segments.is_loaded(address, bytes))
-      return invalid(std::string("damaged: ") + name + " exceeds its segment");
-    return reinterpret_cast<const uint8_t*>(base_ + address);
+    const Elf64_Phdr* segment = object_.segments.find(address, bytes);
+    if (!segment) return invalid(std::string("damaged: ") + name + " exceeds its segment");
+    // What relocations do not change is used from the pages that were checked, which the process has.
+    return segment->p_flags & PF_W ? reinterpret_cast<const uint8_t*>(base_ + address)
+                                   : file_.bytes().data() + object_.segments.offset_of(address);
   }
   bool is_code(const void* address) const override {
     return object_.segments.is_loaded(reinterpret_cast<uintptr_t>(address) - base_, 1, PF_X);
@@ -131,11 +133,11 @@ class Registry {
 Result<std::shared_ptr<const ModelLibrary>> open_model_library(const std::string& path,
                                                                std::string_view label) {
   TW_ASSIGN(ModelFile file, ModelFile::open(path));
-  TW_ASSIGN(const std::optional<Seal> seal, read_seal(file.descriptor(), file.size()));
-  if (seal) TW_RETURN_IF_ERROR(check_seal(file.descriptor(), file.size(), *seal, label));
+  const std::optional<Seal> seal = read_seal(file.bytes());
+  if (seal) TW_RETURN_IF_ERROR(check_seal(file.bytes(), *seal, label));
   TW_ASSIGN(
       PassiveObject object,
-      check_passive_object(file.descriptor(), seal ? seal->bytes : file.size(),
+      check_passive_object(seal ? file.bytes().first(seal->bytes) : file.bytes(),
                            {"tilewright_abi", "tilewright_metadata", "tilewright_metadata_size",
                             "tilewright_constants", "tilewright_constants_size",
                             "tilewright_kernels", "tilewright_kernel_count"}));

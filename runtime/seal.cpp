@@ -1,47 +1,36 @@
-// The checksum is a hash over the hashes of the file's chunks, so that threads share the reading: copying
-// a file out of the page cache takes longer than hashing it.
+// The checksum is a hash over the hashes of chunks, so that threads share the reading: bringing a file's
+// pages into the process takes longer than hashing them.
 #include "runtime/seal.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include "runtime/hash_bytes.h"
+#include "runtime/model_file.h"
 #include "runtime/thread_pool.h"
 
 namespace tilewright {
 namespace {
 
 constexpr char kSealMark[] = "twseal\r\n";
-constexpr uint64_t kChunk = 256 << 10;    // stays in a core's cache until it is hashed
+constexpr uint64_t kChunk = 256 << 10;
 constexpr uint64_t kChunksPerThread = 4;  // fewer are hashed before a thread has started
 constexpr uint64_t kMostSealThreads = 4;  // more do not read memory faster
 
 struct ChunkHashes {
-  int descriptor;
-  uint64_t bytes;
+  std::span<const uint8_t> contents;
   std::vector<Hash128> hashes;
-  std::vector<std::unique_ptr<uint8_t[]>> buffers;  // one per worker
-  std::atomic<bool> readable{true};
 };
 
-void hash_chunks(TwKernelContext*, void* closure, int64_t begin, int64_t end, int64_t worker) {
+void hash_chunks(TwKernelContext*, void* closure, int64_t begin, int64_t end, int64_t) {
   auto& c = *static_cast<ChunkHashes*>(closure);
-  uint8_t* const buffer = c.buffers[static_cast<size_t>(worker)].get();
-  for (auto i = static_cast<uint64_t>(begin); i < static_cast<uint64_t>(end); ++i) {
-    const size_t bytes = std::min(kChunk, c.bytes - i * kChunk);
-    if (read_exactly(c.descriptor, i * kChunk, buffer, bytes))
-      c.hashes[i] = hash_bytes(buffer, bytes);
-    else
-      c.readable = false;
-  }
+  for (auto i = static_cast<uint64_t>(begin); i < static_cast<uint64_t>(end); ++i)
+    c.hashes[i] = hash_bytes(c.contents.data() + i * kChunk,
+                             std::min<uint64_t>(kChunk, c.contents.size() - i * kChunk));
 }
 
 std::string hexadecimal(const uint64_t (&checksum)[2]) {
@@ -53,40 +42,23 @@ std::string hexadecimal(const uint64_t (&checksum)[2]) {
 
 }  // namespace
 
-bool read_exactly(int descriptor, uint64_t offset, void* data, size_t bytes) {
-  auto* to = static_cast<uint8_t*>(data);
-  while (bytes > 0) {
-    const ssize_t n = pread(descriptor, to, bytes, static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    to += n;
-    offset += static_cast<uint64_t>(n);
-    bytes -= static_cast<size_t>(n);
-  }
-  return true;
-}
-
-Result<std::optional<Seal>> read_seal(int descriptor, uint64_t size) {
+std::optional<Seal> read_seal(std::span<const uint8_t> file) {
   Seal seal{};
-  if (size < sizeof seal) return std::optional<Seal>();
-  if (!read_exactly(descriptor, size - sizeof seal, &seal, sizeof seal))
-    return io_error("cannot read the file");
-  if (std::memcmp(seal.mark, kSealMark, sizeof seal.mark) != 0) return std::optional<Seal>();
-  return std::optional<Seal>(seal);
+  if (file.size() < sizeof seal) return std::nullopt;
+  std::memcpy(&seal, file.data() + file.size() - sizeof seal, sizeof seal);
+  if (std::memcmp(seal.mark, kSealMark, sizeof seal.mark) != 0) return std::nullopt;
+  return seal;
 }
 
-Result<Seal> make_seal(int descriptor, uint64_t bytes, std::string_view label) {
-  const uint64_t chunks = (bytes + kChunk - 1) / kChunk;
+Seal make_seal(std::span<const uint8_t> contents, std::string_view label) {
+  const uint64_t bytes = contents.size(), chunks = (bytes + kChunk - 1) / kChunk;
   const uint64_t threads = chunks <= kChunksPerThread
                                ? 1
                                : std::min({chunks / kChunksPerThread, kMostSealThreads,
                                            static_cast<uint64_t>(available_cpus())});
-  ThreadPool pool(static_cast<int>(threads));
-  ChunkHashes c{descriptor, bytes, std::vector<Hash128>(chunks), {}};
-  for (int w = 0; w < pool.worker_count(); ++w)
-    c.buffers.push_back(std::make_unique_for_overwrite<uint8_t[]>(std::min(kChunk, bytes)));
-  pool.parallel(nullptr, static_cast<int64_t>(chunks), hash_chunks, &c);
-  if (!c.readable) return io_error("cannot read the file");
+  ChunkHashes c{contents, std::vector<Hash128>(chunks)};
+  ThreadPool(static_cast<int>(threads))
+      .parallel(nullptr, static_cast<int64_t>(chunks), hash_chunks, &c);
 
   std::vector<uint8_t> all(sizeof bytes + chunks * sizeof(Hash128));
   std::memcpy(all.data(), &bytes, sizeof bytes);
@@ -98,28 +70,25 @@ Result<Seal> make_seal(int descriptor, uint64_t bytes, std::string_view label) {
   return seal;
 }
 
-Status check_seal(int descriptor, uint64_t size, const Seal& seal, std::string_view label) {
-  const uint64_t bytes = size - sizeof seal;
-  if (seal.bytes != bytes)
-    return invalid("damaged: " + std::to_string(bytes) + " bytes stand before its seal, expected " +
+Status check_seal(std::span<const uint8_t> file, const Seal& seal, std::string_view label) {
+  const std::span<const uint8_t> contents = file.first(file.size() - sizeof seal);
+  const std::string bytes = std::to_string(contents.size());
+  if (seal.bytes != contents.size())
+    return invalid("damaged: " + bytes + " bytes stand before its seal, expected " +
                    std::to_string(seal.bytes));
-  TW_ASSIGN(const Seal found, make_seal(descriptor, bytes, label));
+  const Seal found = make_seal(contents, label);
   if (found != seal)
-    return invalid("damaged: the checksum of its " + std::to_string(bytes) + " bytes is " +
+    return invalid("damaged: the checksum of its " + bytes + " bytes is " +
                    hexadecimal(found.checksum) + ", its seal says " + hexadecimal(seal.checksum));
   return {};
 }
 
 Status append_seal(const std::string& path, std::string_view label) {
-  const int descriptor = open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC);
-  struct stat about{};
-  if (descriptor < 0 || fstat(descriptor, &about) != 0) {
-    if (descriptor >= 0) close(descriptor);
-    return io_error("cannot open the file", path);
-  }
-  const Result<Seal> seal = make_seal(descriptor, static_cast<uint64_t>(about.st_size), label);
-  const bool written =
-      seal.ok() && write(descriptor, &*seal, sizeof *seal) == static_cast<ssize_t>(sizeof *seal);
+  TW_ASSIGN(const ModelFile file, ModelFile::open(path));
+  const Seal seal = make_seal(file.bytes(), label);
+  const int descriptor = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (descriptor < 0) return io_error("cannot write the file", path);
+  const bool written = write(descriptor, &seal, sizeof seal) == static_cast<ssize_t>(sizeof seal);
   if (close(descriptor) != 0 || !written) return io_error("cannot write the file", path);
   return {};
 }

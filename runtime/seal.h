@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,20 +20,17 @@ struct Seal {
   bool operator==(const Seal&) const = default;
 };
 
-// What stands at the end of a file of `size` bytes; none where that is no seal.
-Result<std::optional<Seal>> read_seal(int descriptor, uint64_t size);
+// What stands at the end of a file; none where that is no seal.
+std::optional<Seal> read_seal(std::span<const uint8_t> file);
 
-// The seal of the first `bytes` bytes of an open file. A label (such as the name under which a cache keeps
-// the file) makes it another one. Large files are read by several threads. Errors: kIo.
-Result<Seal> make_seal(int descriptor, uint64_t bytes, std::string_view label);
+// The seal that belongs behind `contents`. A label (such as the name under which a cache keeps the file) makes
+// it another one. Large contents are read by several threads.
+Seal make_seal(std::span<const uint8_t> contents, std::string_view label);
 
-// Errors: invalid "damaged: ..." where a file of `size` bytes is not what `seal`, its own, says.
-Status check_seal(int descriptor, uint64_t size, const Seal& seal, std::string_view label);
+// Errors: invalid "damaged: ..." where a file that ends with `seal` is not what that says.
+Status check_seal(std::span<const uint8_t> file, const Seal& seal, std::string_view label);
 
 // Seals a file that has no seal. Errors: kIo.
 Status append_seal(const std::string& path, std::string_view label);
-
-// Exactly `bytes` bytes from `offset` on; false where the file has fewer or cannot be read.
-bool read_exactly(int descriptor, uint64_t offset, void* data, size_t bytes);
 
 }  // namespace tilewright
