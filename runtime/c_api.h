@@ -6,9 +6,9 @@
    model run concurrently; calls on one session wait for each other. Strings and arrays that a query
    returns live as long as the handle queried.
 
-   fork: the child may use and free models and sessions of the parent as long as no other thread of the
-   parent was inside a call on them; it has none of the parent's threads, so that sessions made
-   before run on the calling thread alone until tw_session_set_threads gives them new ones.
+   fork: the child may use and free models and sessions of the parent as long as no other thread of
+   the parent was inside a call on them. It has none of the parent's threads: sessions made before
+   run on the calling thread alone until tw_session_set_threads gives them new ones.
 
      tw_model* model = NULL;
      tw_session* session = NULL;
@@ -66,12 +66,12 @@ TW_API int tw_version(void);
  * this thread. */
 TW_API const char* tw_last_error(void);
 
-/* Loads a compiled model. Checks before any code of it runs that the file is the one that was compiled,
-   by the checksum at its end, that its ABI is this runtime's and that the CPU has what it was
-   compiled for. Sessions keep what they need: a model may be freed before them. The file stays
-   mapped, and one descriptor of it open, until the last of them is freed. It may be replaced by renaming another
-   file over it, which the next load then gives; writing into it, as cp does, changes the code of
-   sessions that run, and loading it again meanwhile is TW_INVALID. */
+/* Loads a compiled model. Checks before any code of it runs that the file is the one that was
+   compiled, by the checksum at its end, that its ABI is this runtime's and that the CPU has what it
+   was compiled for. Sessions keep what they need: a model may be freed before them. The file stays
+   mapped, and one descriptor of it open, until the last of them is freed. It may be replaced by
+   renaming another file over it, which the next load then gives. Writing into it, as cp does,
+   changes the code that sessions run; loading it again meanwhile is TW_INVALID. */
 TW_API tw_status tw_model_load(const char* path, tw_model** model);
 TW_API void tw_model_free(tw_model* model); /* NULL: nothing */
 
@@ -116,8 +116,8 @@ TW_API tw_status tw_session_create(const tw_model* model, const tw_session_optio
 TW_API void tw_session_free(
     tw_session* session); /* NULL: nothing; no call on it may be under way */
 TW_API tw_status tw_session_set_threads(tw_session* session, int32_t threads);
-/* since 1.4: the workers that the session has, which are fewer than were asked for where that was more than
-   the bound or than the system grants. 0 for NULL. */
+/* since 1.4: the workers that the session has, which are fewer than were asked for where that was
+   more than the bound or than the system grants. 0 for NULL. */
 TW_API int32_t tw_session_threads(const tw_session* session);
 
 /* Runs the model. inputs: in the model's order, in CPU memory; one that is not row-major is copied

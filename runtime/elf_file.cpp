@@ -16,9 +16,9 @@ constexpr uint64_t kRelative = ~uint64_t{0};
 #endif
 constexpr uint64_t kMostSymbols = 1 << 16, kMostEntries = 256, kMostRelocations = 1 << 20;
 
-// What the dynamic section of a compiled model may hold: tables, with the bytes that the loader reads of
-// them unasked, and numbers. Other entries load libraries, run code, or give the file a name that
-// stands for another library.
+// What the dynamic section of a compiled model may hold: tables, with the bytes that the loader
+// reads of them unasked, and numbers. Other entries load libraries, run code, or give the file a
+// name that stands for another library.
 struct Entry {
   int64_t tag;
   uint64_t table_bytes;  // 0: the entry is a number
@@ -114,7 +114,8 @@ class DynamicSection {
     return segments_.read_at(value(DT_STRTAB) + symbol.st_name, text.data(), text.size()) &&
            std::memcmp(text.data(), name.c_str(), text.size()) == 0;
   }
-  // The loader stops the process over a header that is not possible, and computes with it otherwise.
+  // The loader stops the process over a header that is not possible, and computes with it
+  // otherwise.
   Status check_hash_table() const {
     struct {
       uint32_t buckets, first_symbol, words, shift;

@@ -61,8 +61,8 @@ Status check_loads(const std::vector<Elf64_Phdr>& loads) {
   return {};
 }
 
-// Only these kinds, as others are more than bytes to map (PT_INTERP, PT_TLS), and an executable stack would
-// be one for the whole process.
+// Only these kinds, as others are more than bytes to map (PT_INTERP, PT_TLS), and an executable
+// stack would be one for the whole process.
 Status check_other(const Elf64_Phdr& s, const ElfSegments& segments) {
   const std::string name = "a segment of type " + std::to_string(s.p_type);
   switch (s.p_type) {

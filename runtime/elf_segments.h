@@ -1,6 +1,6 @@
-// The segments of an ELF file, before the system's loader sees it: every number in it is untrusted, so
-// each is compared with the file's size before it is used. Structures as in the System V
-// ABI, chapters 4 and 5.
+// The segments of an ELF file, before the system's loader sees it: every number in it is untrusted,
+// so each is compared with the file's size before it is used. Structures as in the System V ABI,
+// chapters 4 and 5.
 #pragma once
 
 #include <elf.h>
@@ -14,7 +14,8 @@
 
 namespace tilewright {
 
-// What the system's loader maps of a file. Addresses are the file's own; the loader adds one number to all.
+// What the system's loader maps of a file. Addresses are the file's own; the loader adds one number
+// to all.
 struct ElfSegments {
   std::span<const uint8_t> file;
   uint64_t table_offset = 0, table_entries = 0;  // of segments, in the file
@@ -32,12 +33,13 @@ struct ElfSegments {
   bool read_at(uint64_t address, void* data, uint64_t bytes) const;
 };
 
-// The segments of a 64-bit shared object for this machine; each lies inside the file. Errors: invalid "not a shared object", "truncated: ..."; unsupported: for another
-// kind of processor.
+// The segments of a 64-bit shared object for this machine; each lies inside the file. Errors:
+// invalid "not a shared object", "truncated: ..."; unsupported: for another kind of processor.
 Result<ElfSegments> read_segments(std::span<const uint8_t> file);
 
-// Segments are loaded in order and to pages of their own, all others lie in these, exactly one is dynamic,
-// and none needs more of the loader than to be mapped. Errors: invalid "not a tilewright model: ...".
+// Segments are loaded in order and to pages of their own, all others lie in these, exactly one is
+// dynamic, and none needs more of the loader than to be mapped. Errors: invalid "not a tilewright
+// model: ...".
 Status check_segments(const ElfSegments& segments);
 
 // "not a tilewright model: `why`".

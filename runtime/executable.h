@@ -191,10 +191,10 @@ Result<Executable> deserialize_executable(const uint8_t* data, size_t size);
 //   uint8_t tilewright_metadata[]; uint64_t tilewright_metadata_size;    (the serialised form)
 //   uint8_t tilewright_constants[]; uint64_t tilewright_constants_size;  (64-byte aligned)
 //   TwKernel tilewright_kernels[]; uint64_t tilewright_kernel_count;     (over all variants)
-// and ends with a seal (seal.h) that was made with `label`. The file may be replaced by another one (rename)
-// while the executable lives, but not be changed: its pages are those of the file. Errors: not a Tilewright
-// model, damaged, without a seal, another ABI version, a CPU that lacks a required feature (named), rewritten
-// while another executable from the file lives.
+// and ends with a seal (seal.h) that was made with `label`. The file may be replaced by another one
+// (rename) while the executable lives, but not be written to: its pages are those of the file.
+// Errors: not a Tilewright model, damaged, without a seal, another ABI version, a CPU that lacks a
+// required feature (named), rewritten while another executable from the file lives.
 Result<std::shared_ptr<Executable>> load_executable(const std::string& path,
                                                     std::string_view label = {});
 

@@ -1,5 +1,5 @@
-// Compiled with AVX2 (CMakeLists.txt). It includes nothing that other files share, so that no function
-// with such instructions replaces one of theirs when they are linked.
+// Compiled with AVX2 (CMakeLists.txt). It includes nothing that other files share, so that no
+// function with such instructions replaces one of theirs when they are linked.
 #include "runtime/hash_bytes.h"
 
 #if defined(__x86_64__)

@@ -51,8 +51,8 @@ bool ModelFile::leads_here(const std::string& path) const {
   return stat(path.c_str(), &about) == 0 && about.st_dev == device_ && about.st_ino == inode_;
 }
 
-// By the number of the process, so that a debugger that looks from another one finds the file; the second
-// form is for a /proc of another PID namespace.
+// By the number of the process, so that a debugger that looks from another one finds the file; the
+// second form is for a /proc of another PID namespace.
 std::string ModelFile::path() const {
   const std::string number = "/fd/" + std::to_string(descriptor_);
   for (const std::string& path :

@@ -14,8 +14,8 @@ namespace tilewright {
 
 class ModelFile {
  public:
-  // Never waits for what the path names (a FIFO, a device). Errors: kIo "cannot read the file", "not a
-  // regular file"; kLimit where its pages find no room.
+  // Never waits for what the path names (a FIFO, a device). Errors: kIo "cannot read the file",
+  // "not a regular file"; kLimit where its pages find no room.
   static Result<ModelFile> open(const std::string& path);
   ModelFile(ModelFile&& other) noexcept;
   ModelFile(const ModelFile&) = delete;
@@ -28,11 +28,12 @@ class ModelFile {
   bool is_same(const ModelFile& other) const {
     return device_ == other.device_ && inode_ == other.inode_;
   }
-  // A path that leads to this file and to no other: that of the descriptor where /proc is mounted, else the
-  // one that it was opened by, if that still leads here; empty: there is none.
+  // A path that leads to this file and to no other: that of the descriptor where /proc is mounted,
+  // else the one that it was opened by, if that still leads here; empty: there is none.
   std::string path() const;
   bool leads_here(const std::string& path) const;
-  // Moves the descriptor to a higher number, and with it path(). False: the process may open no more.
+  // Moves the descriptor to a higher number, and with it path(). False: the process may open no
+  // more.
   bool renumber();
 
  private:

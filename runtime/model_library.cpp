@@ -1,7 +1,7 @@
-// The system's loader knows libraries by name first: it would give the library of an earlier file for a path
-// that leads to another one since. So it is given the path of an open descriptor, which stays
-// open as long as the library is loaded: a name for this file alone. Debuggers, profilers and unwinding
-// see an ordinary library, and its constants are mapped, not copied.
+// The system's loader knows libraries by name first: it would give the library of an earlier file
+// for a path that leads to another one since. So it is given the path of an open descriptor, which
+// stays open as long as the library is loaded: a name for this file alone. Debuggers, profilers and
+// unwinding see an ordinary library, and its constants are mapped, not copied.
 #include "runtime/model_library.h"
 
 #include <dlfcn.h>
@@ -33,7 +33,8 @@ class LoadedModel : public ModelLibrary {
     const uint64_t address = object_.symbols.at(name);
     const Elf64_Phdr* segment = object_.segments.find(address, bytes);
     if (!segment) return invalid(std::string("damaged: ") + name + " exceeds its segment");
-    // What relocations do not change is used from the pages that were checked, which the process has.
+    // What relocations do not change is used from the pages that were checked, which the process
+    // has.
     return segment->p_flags & PF_W ? reinterpret_cast<const uint8_t*>(base_ + address)
                                    : file_.bytes().data() + object_.segments.offset_of(address);
   }
@@ -43,8 +44,9 @@ class LoadedModel : public ModelLibrary {
 
   const ModelFile& file() const { return file_; }
   const Seal& seal() const { return seal_; }
-  // A name is taken where a program closed the descriptor of a library that is loaded, or loaded the file
-  // by itself: the loader then gives what it has by that name, and the next number is tried.
+  // A name is taken where a program closed the descriptor of a library that is loaded, or loaded
+  // the file by itself: the loader then gives what it has by that name, and the next number is
+  // tried.
   Status load(const std::vector<std::unique_ptr<LoadedModel>>& others) {
     for (int i = 0; i < kMostNames; ++i) {
       const std::string path = file_.path();
@@ -95,7 +97,8 @@ class Registry {
   }
 
  private:
-  // A fork waits until no thread is loading, so that the child finds the list whole and the lock free.
+  // A fork waits until no thread is loading, so that the child finds the list whole and the lock
+  // free.
   Registry() {
     pthread_atfork([] { get().lock_.lock(); }, [] { get().lock_.unlock(); },
                    [] { get().lock_.unlock(); });

@@ -1,5 +1,5 @@
-// The checksum is a hash over the hashes of chunks, so that threads share the reading: bringing a file's
-// pages into the process takes longer than hashing them.
+// The checksum is a hash over the hashes of chunks, so that threads share the reading: bringing a
+// file's pages into the process takes longer than hashing them.
 #include "runtime/seal.h"
 
 #include <fcntl.h>

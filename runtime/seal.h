@@ -1,5 +1,5 @@
-// The seal that a compiled model ends with, behind the ELF file: it tells a file that was damaged, cut off or
-// added to from the one that was written, before any of it is believed.
+// The seal that a compiled model ends with, behind the ELF file: it tells a file that was damaged,
+// cut off or added to from the one that was written, before any of it is believed.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct Seal {
 // What stands at the end of a file; none where that is no seal.
 std::optional<Seal> read_seal(std::span<const uint8_t> file);
 
-// The seal that belongs behind `contents`. A label (such as the name under which a cache keeps the file) makes
-// it another one. Large contents are read by several threads.
+// The seal that belongs behind `contents`. A label (such as the name under which a cache keeps the
+// file) makes it another one. Large contents are read by several threads.
 Seal make_seal(std::span<const uint8_t> contents, std::string_view label);
 
 // Errors: invalid "damaged: ..." where a file that ends with `seal` is not what that says.

@@ -71,7 +71,8 @@ class ThreadPool {
 
   bool has_threads() const;  // false in the child of a fork
 
-  // The threads and what they sleep on. In the child of a fork these may neither be joined nor destroyed.
+  // The threads and what they sleep on. In the child of a fork these may neither be joined nor
+  // destroyed.
   struct Threads {
     std::vector<std::thread> threads;
     std::mutex mutex;

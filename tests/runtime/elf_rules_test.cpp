@@ -1,5 +1,5 @@
-// Rules of a model's ELF file, whose seal is right: what would make the system's loader run code, write
-// outside the library or stop the process is refused.
+// Rules of a model's ELF file, whose seal is right: what would make the system's loader run code,
+// write outside the library or stop the process is refused.
 #include <elf.h>
 
 #include <functional>
@@ -168,8 +168,8 @@ TEST(ElfRules, EachViolationIsRefusedByName) {
 }
 #endif
 
-// Numbers of the headers, the dynamic section, relocations and symbols, changed at random: a file is
-// refused, or the system's loader takes it.
+// Numbers of the headers, the dynamic section, relocations and symbols, changed at random: a file
+// is refused, or the system's loader takes it.
 TEST(ElfRules, NoFileStopsTheProcess) {
   std::mt19937_64 random(5);
   const TemporaryFile file;

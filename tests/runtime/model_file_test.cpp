@@ -1,5 +1,6 @@
-// A model's file is what was compiled or is refused; the file that was checked is the file that runs.
-// TILEWRIGHT_FLIPS: how many bits of it are flipped (20,000; 0: each), TILEWRIGHT_FLIP_MODEL: of which file.
+// A model's file is what was compiled or is refused; the file that was checked is the file that
+// runs. TILEWRIGHT_FLIPS: how many bits of it are flipped (20,000; 0: each), TILEWRIGHT_FLIP_MODEL:
+// of which file.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -178,8 +179,8 @@ std::vector<int> descriptors_of(const std::string& path) {
   return found;
 }
 
-// As programs do that become daemons. The number is then another file's, which is not closed, and the name by it
-// another library's, which is not taken for this one.
+// As programs do that become daemons. The number is then another file's, which is not closed, and
+// the name by it another library's, which is not taken for this one.
 TEST(ModelFile, AProgramMayCloseAllDescriptors) {
   const std::string bytes = read_file(TEST_MODEL);
   const TemporaryFile first, second;

@@ -286,8 +286,8 @@ TEST(ThreadPool, HasAtMostSoManyWorkers) {
   EXPECT_EQ(ThreadPool(std::numeric_limits<int>::min()).worker_count(), 1);
 }
 
-// It has none of the pool's threads, whatever these were doing: asleep, at work for another thread, or just
-// woken up.
+// It has none of the pool's threads, whatever these were doing: asleep, at work for another thread,
+// or just woken up.
 TEST(ThreadPool, TheChildOfAForkRunsSeriallyAndGivesItBack) {
   for (int round = 0; round < 12; ++round) {
     auto pool = std::make_unique<ThreadPool>(3);
