@@ -6,6 +6,7 @@
 //               tilewright_constants   read-only data, packed by layouts
 //               tilewright_kernels     an array of pointers to functions, variant by variant
 //               tilewright_abi         what a runtime checks first
+//               the seal               behind the ELF file: a checksum of all of it (runtime/seal.h)
 //
 // The file needs no other library and runs no code when it is opened, which load_executable checks.
 #include "codegen/assemble_executable.h"
@@ -23,6 +24,7 @@
 #include "codegen/elf_data.h"
 #include "codegen/flatten_program.h"
 #include "runtime/core/host_tensor.h"
+#include "runtime/seal.h"
 
 namespace tilewright::codegen {
 
@@ -188,6 +190,7 @@ Status assemble_shared_object(std::vector<ir::Program> programs, const AssembleO
   // Linked beside the target and renamed: no reader ever sees half a file.
   const std::string partial = path + ".partial";
   TW_RETURN_IF_ERROR(parts.backend->link(files, partial));
+  TW_RETURN_IF_ERROR(append_seal(partial, options.seal_label));
   std::error_code error;
   std::filesystem::rename(partial, path, error);
   if (error) return io_error("cannot write '" + path + "': " + error.message());

@@ -27,6 +27,7 @@ struct AssembleOptions {
   std::function<void(const std::string& symbol, const std::string& code)> on_code;
   const Backend* backend = nullptr;   // null: the CPU's
   cache::FileCache* cache = nullptr;  // of compiled kernels; null: none
+  std::string seal_label = {};        // that load_executable must be given for the file
   // Inputs that a caller may leave out, by name, and what they are then: of the input's type and rank.
   std::map<std::string, ir::ConstantRef> defaults = {};
 };

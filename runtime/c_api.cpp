@@ -112,14 +112,24 @@ bool is_borrowed(const Tensor& t, const DLTensor& from) {
   return t.bytes() == 0 || t.data() == static_cast<uint8_t*>(from.data) + from.byte_offset;
 }
 
+// Before a shape is copied: a rank that the model does not have may be any number.
+Status check_rank(const char* kind, const ValueInfo& info, const DLTensor& given) {
+  if (given.ndim == static_cast<int64_t>(info.extents.size())) return {};
+  return invalid(kind + (" '" + info.name) + "': rank is " + std::to_string(given.ndim) +
+                 ", expected " + std::to_string(info.extents.size()));
+}
+
 Result<std::vector<Tensor>> import_inputs(const Session& session, const DLTensor* const* inputs,
                                           size_t count) {
+  if (count > session.inputs().size())
+    return invalid("got " + std::to_string(count) + " inputs, expected " +
+                   std::to_string(session.inputs().size()));
   std::vector<Tensor> tensors(count);
   for (size_t i = 0; i < count; ++i) {
     if (!inputs || !inputs[i]) continue;  // the session names the missing input
+    TW_RETURN_IF_ERROR(check_rank("input", session.inputs()[i], *inputs[i]));
     TW_ASSIGN(tensors[i], import_dltensor(*inputs[i]));
-    if (i < session.inputs().size() && session.inputs()[i].updated &&
-        !is_borrowed(tensors[i], *inputs[i]))
+    if (session.inputs()[i].updated && !is_borrowed(tensors[i], *inputs[i]))
       return invalid("input '" + session.inputs()[i].name +
                      "' is updated by the run: the tensor given is not row-major");
   }
@@ -127,10 +137,11 @@ Result<std::vector<Tensor>> import_inputs(const Session& session, const DLTensor
 }
 
 // A caller's output tensor; it must be usable as it lies.
-Result<Tensor> borrow_output(const DLTensor& tensor, const std::string& name) {
+Result<Tensor> borrow_output(const DLTensor& tensor, const ValueInfo& info) {
+  TW_RETURN_IF_ERROR(check_rank("output", info, tensor));
   TW_ASSIGN(Tensor t, import_dltensor(tensor));
   if (!is_borrowed(t, tensor))
-    return invalid("output '" + name +
+    return invalid("output '" + info.name +
                    "': the tensor given is not row-major or not aligned to its elements");
   return t;
 }
@@ -157,9 +168,7 @@ Status run(tw_session& s, const DLTensor* const* inputs, size_t input_count, DLT
   TW_ASSIGN(const std::vector<Tensor> in, import_inputs(*s.session, inputs, input_count));
   std::vector<Tensor> out(output_count), given(output_count);
   for (size_t i = 0; i < output_count; ++i) {
-    if (outputs[i]) {
-      TW_ASSIGN(given[i], borrow_output(*outputs[i], s.session->outputs()[i].name));
-    }
+    if (outputs[i]) { TW_ASSIGN(given[i], borrow_output(*outputs[i], s.session->outputs()[i])); }
     out[i] = outputs[i] ? given[i] : s.owned[i].tensor;
   }
   TW_RETURN_IF_ERROR(s.session->run(in, out));
@@ -267,6 +276,10 @@ tw_status tw_session_set_threads(tw_session* session, int32_t threads) {
     session->session->set_threads(threads);
     return {};
   });
+}
+
+int32_t tw_session_threads(const tw_session* session) {
+  return session ? session->session->threads() : 0;
 }
 
 tw_status tw_session_run(tw_session* session, const DLTensor* const* inputs, size_t input_count,

@@ -6,6 +6,10 @@
    model run concurrently; calls on one session wait for each other. Strings and arrays that a query
    returns live as long as the handle queried.
 
+   fork: the child may use and free models and sessions of the parent as long as no other thread of
+   the parent was inside a call on them. It has none of the parent's threads: sessions made before
+   run on the calling thread alone until tw_session_set_threads gives them new ones.
+
      tw_model* model = NULL;
      tw_session* session = NULL;
      if (tw_model_load("model.so", &model) || tw_session_create(model, NULL, &session))
@@ -38,7 +42,7 @@ extern "C" {
 #endif
 
 /* What this header declares; tw_version() tells what the library at hand has. */
-#define TW_C_API_VERSION 103 /* major * 100 + minor */
+#define TW_C_API_VERSION 104 /* major * 100 + minor */
 
 /* What a call came to. For all but TW_OK, tw_last_error() says why. */
 typedef enum {
@@ -62,9 +66,12 @@ TW_API int tw_version(void);
  * this thread. */
 TW_API const char* tw_last_error(void);
 
-/* Loads a compiled model. Checks before any code of it runs that the file is whole, that its ABI is
-   this runtime's and that the CPU has what it was compiled for. Sessions keep what they need: a
-   model may be freed before them. */
+/* Loads a compiled model. Checks before any code of it runs that the file is the one that was
+   compiled, by the checksum at its end, that its ABI is this runtime's and that the CPU has what it
+   was compiled for. Sessions keep what they need: a model may be freed before them. The file stays
+   mapped, and one descriptor of it open, until the last of them is freed. It may be replaced by
+   renaming another file over it, which the next load then gives. Writing into it, as cp does,
+   changes the code that sessions run; loading it again meanwhile is TW_INVALID. */
 TW_API tw_status tw_model_load(const char* path, tw_model** model);
 TW_API void tw_model_free(tw_model* model); /* NULL: nothing */
 
@@ -95,9 +102,9 @@ TW_API int tw_model_input_has_default(const tw_model* model, size_t index);
 /* Set struct_size to sizeof(tw_session_options) and what is not needed to 0. */
 typedef struct {
   size_t struct_size;
-  int32_t
-      threads; /* workers, the calling thread included; 0: one per CPU available to the process */
-  int32_t profile;       /* not 0: record the time of each kernel call */
+  int32_t threads; /* workers, the calling thread included; 0: one per CPU available to the process;
+                      at most 4 for each of these, or 16 where that is more (tw_session_threads) */
+  int32_t profile; /* not 0: record the time of each kernel call */
   int64_t dynamic_limit; /* bytes of buffers whose size the run decides; 0: 8 GiB */
   uint64_t seed; /* since 1.1; of random numbers, but for nodes with a seed of their own: run k is
                     equal to run k of any session with this seed; 0: drawn from the system */
@@ -109,6 +116,9 @@ TW_API tw_status tw_session_create(const tw_model* model, const tw_session_optio
 TW_API void tw_session_free(
     tw_session* session); /* NULL: nothing; no call on it may be under way */
 TW_API tw_status tw_session_set_threads(tw_session* session, int32_t threads);
+/* since 1.4: the workers that the session has, which are fewer than were asked for where that was
+   more than the bound or than the system grants. 0 for NULL. */
+TW_API int32_t tw_session_threads(const tw_session* session);
 
 /* Runs the model. inputs: in the model's order, in CPU memory; one that is not row-major is copied
    first. outputs[i]: NULL, then it is set to a tensor that the session owns, valid until the next

@@ -1,197 +1,158 @@
 #include "runtime/elf_file.h"
 
-#include <elf.h>
-
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <map>
-#include <set>
+#include <optional>
 
 namespace tilewright {
 namespace {
 
 #if defined(__x86_64__)
-constexpr int kMachine = EM_X86_64;
 constexpr uint64_t kRelative = R_X86_64_RELATIVE;
 #elif defined(__aarch64__)
-constexpr int kMachine = EM_AARCH64;
 constexpr uint64_t kRelative = R_AARCH64_RELATIVE;
 #else
-constexpr int kMachine = EM_NONE;
 constexpr uint64_t kRelative = ~uint64_t{0};
 #endif
+constexpr uint64_t kMostSymbols = 1 << 16, kMostEntries = 256, kMostRelocations = 1 << 20;
 
-// What the dynamic section of a compiled model may hold. Others load libraries, or run code.
-const std::set<int64_t> kPassive{DT_HASH,      DT_GNU_HASH, DT_STRTAB,  DT_STRSZ,   DT_SYMTAB,
-                                 DT_SYMENT,    DT_RELA,     DT_RELASZ,  DT_RELAENT, DT_SONAME,
-                                 DT_RELACOUNT, DT_FLAGS,    DT_FLAGS_1, DT_DEBUG,   DT_PLTGOT};
-constexpr uint64_t kMostSymbols = 1 << 16, kMostEntries = 1 << 20;
+// What the dynamic section of a compiled model may hold: tables, with the bytes that the loader
+// reads of them unasked, and numbers. Other entries load libraries, run code, or give the file a
+// name that stands for another library.
+struct Entry {
+  int64_t tag;
+  uint64_t table_bytes;  // 0: the entry is a number
+};
+constexpr Entry kPassive[] = {
+    {DT_GNU_HASH, 16}, {DT_STRTAB, 1}, {DT_STRSZ, 0},   {DT_SYMTAB, sizeof(Elf64_Sym)},
+    {DT_SYMENT, 0},    {DT_RELA, 0},   {DT_RELASZ, 0},  {DT_RELAENT, 0},
+    {DT_RELACOUNT, 0}, {DT_FLAGS, 0},  {DT_FLAGS_1, 0}, {DT_PLTGOT, 0}};
 
-// Reads what the checks ask for, by offset, and never maps the file: every number in it is
-// untrusted, so each is compared with the size before it is used. Structures as in the System V
-// ABI, chapters 4 and 5.
-class ElfFile {
+class DynamicSection {
  public:
-  explicit ElfFile(const std::string& path) : path_(path), file_(path, std::ios::binary) {
-    if (!file_) return;
-    file_.seekg(0, std::ios::end);
-    size_ = file_ ? static_cast<uint64_t>(file_.tellg()) : 0;
+  explicit DynamicSection(const ElfSegments& segments) : segments_(segments) {}
+
+  Status read() {
+    if (segments_.dynamic.empty()) return not_a_model("it has no dynamic section");
+    const Elf64_Phdr& section = segments_.dynamic[0];
+    for (uint64_t i = 0; i < std::min(section.p_memsz / sizeof(Elf64_Dyn), kMostEntries); ++i) {
+      Elf64_Dyn entry{};
+      if (!segments_.read_at(section.p_vaddr + i * sizeof entry, &entry, sizeof entry)) break;
+      if (entry.d_tag == DT_NULL) return {};
+      if (!entries_.emplace(entry.d_tag, entry.d_un.d_val).second) repeated_ = entry.d_tag;
+    }
+    return not_a_model("its dynamic section has no end");
   }
 
-  Status check() {
-    if (!file_) return io_error("cannot read the file", path_);
-    Elf64_Ehdr header{};
-    unsigned char magic[SELFMAG] = {};
-    if (!read(0, magic) || std::memcmp(magic, ELFMAG, SELFMAG) != 0)
-      return invalid("not a shared object", path_);
-    if (!read(0, header)) return truncated("the file header");
-    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
-        header.e_type != ET_DYN)
-      return invalid("not a shared object (64-bit, little-endian)", path_);
-    if (header.e_machine != kMachine)
-      return unsupported("a shared object for another kind of processor", path_);
-    TW_RETURN_IF_ERROR(check_segments(header));
-    return check_sections(header);
+  // The table of symbols does not tell its length; what lies behind it is hardly a like name.
+  Status find(const std::vector<std::string>& names, std::map<std::string, uint64_t>& found) const {
+    for (uint64_t i = 1; i < kMostSymbols && found.size() < names.size(); ++i) {
+      Elf64_Sym symbol{};
+      if (!segments_.read_at(value(DT_SYMTAB) + i * sizeof symbol, &symbol, sizeof symbol) ||
+          symbol.st_name >= value(DT_STRSZ))
+        break;
+      if (symbol.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT) continue;
+      for (const std::string& name : names)
+        if (is_named(symbol, name)) found.emplace(name, symbol.st_value);
+    }
+    for (const std::string& name : names)
+      if (!found.count(name)) return not_a_model("it does not export " + name);
+    return {};
   }
 
-  // After check().
-  Status check_passive(const std::vector<std::string>& symbols) {
-    TW_RETURN_IF_ERROR(read_dynamic());
-    for (const std::string& name : symbols)
-      if (!exports(name)) return no_model("it does not export " + name);
-    for (const auto& [tag, value] : dynamic_)
-      if (!kPassive.count(tag))
-        return no_model("it loads or runs something when it is opened (tag " + std::to_string(tag) +
-                        " of its dynamic section)");
-    return check_relocations();
+  Status check_entries() const {
+    if (repeated_)
+      return not_a_model("its dynamic section has the tag " + std::to_string(*repeated_) +
+                         " twice");
+    for (const auto& [tag, value] : entries_) {
+      const auto* allowed = std::find_if(std::begin(kPassive), std::end(kPassive),
+                                         [tag = tag](const Entry& e) { return e.tag == tag; });
+      const std::string name = "tag " + std::to_string(tag) + " of its dynamic section";
+      if (allowed == std::end(kPassive))
+        return not_a_model("it loads or runs something when it is opened (" + name + ")");
+      if (allowed->table_bytes && !segments_.is_loaded(value, allowed->table_bytes))
+        return not_a_model(name + " is not in a loaded segment");
+    }
+    if (!segments_.is_loaded(value(DT_STRTAB), value(DT_STRSZ)))
+      return not_a_model("its names are not in a loaded segment");
+    TW_RETURN_IF_ERROR(check_hash_table());
+    if (value(DT_SYMENT) != sizeof(Elf64_Sym)) return not_a_model("its symbols have another size");
+    if ((value(DT_FLAGS) & ~uint64_t{DF_BIND_NOW}) || (value(DT_FLAGS_1) & ~uint64_t{DF_1_NOW}))
+      return not_a_model("its flags ask for more than to be mapped");
+    return {};
+  }
+
+  Status check_relocations() const {
+    const uint64_t bytes = value(DT_RELASZ);
+    if (bytes == 0) return {};
+    if (value(DT_RELAENT) != sizeof(Elf64_Rela) || bytes % sizeof(Elf64_Rela) != 0 ||
+        bytes / sizeof(Elf64_Rela) > kMostRelocations)
+      return not_a_model("its table of relocations has no possible size");
+    std::vector<Elf64_Rela> table(bytes / sizeof(Elf64_Rela));
+    if (!segments_.read_at(value(DT_RELA), table.data(), bytes))
+      return not_a_model("its table of relocations is not in a loaded segment");
+    for (size_t i = 0; i < table.size(); ++i) {
+      const Elf64_Rela& r = table[i];
+      const std::string name = "relocation " + std::to_string(i);
+      if (ELF64_R_TYPE(r.r_info) != kRelative)
+        return not_a_model(name + " is of type " + std::to_string(ELF64_R_TYPE(r.r_info)));
+      if (!segments_.is_loaded(r.r_offset, sizeof(uint64_t), PF_W) || is_in_section(r.r_offset))
+        return not_a_model(name + " writes outside the data");
+      if (!segments_.is_loaded(static_cast<uint64_t>(r.r_addend), 1))
+        return not_a_model(name + " points outside the file");
+    }
+    return {};
   }
 
  private:
-  template <typename T>
-  bool read(uint64_t offset, T& value) {
-    if (!inside(offset, sizeof value)) return false;
-    file_.clear();
-    file_.seekg(static_cast<std::streamoff>(offset));
-    file_.read(reinterpret_cast<char*>(&value), sizeof value);
-    return static_cast<bool>(file_);
+  uint64_t value(int64_t tag) const {
+    const auto it = entries_.find(tag);
+    return it == entries_.end() ? 0 : it->second;
   }
-  bool inside(uint64_t offset, uint64_t bytes) const {
-    return offset <= size_ && bytes <= size_ - offset;
+  bool is_named(const Elf64_Sym& symbol, const std::string& name) const {
+    std::string text(name.size() + 1, ' ');
+    return segments_.read_at(value(DT_STRTAB) + symbol.st_name, text.data(), text.size()) &&
+           std::memcmp(text.data(), name.c_str(), text.size()) == 0;
   }
-  Error truncated(const std::string& what) const {
-    return invalid(
-        "truncated: " + what + " exceeds the file of " + std::to_string(size_) + " bytes", path_);
-  }
-
-  Status check_segments(const Elf64_Ehdr& header) {
-    if (header.e_phnum == 0 || header.e_phentsize != sizeof(Elf64_Phdr))
-      return invalid("not a shared object: no segments", path_);
-    for (uint64_t i = 0; i < header.e_phnum; ++i) {
-      Elf64_Phdr segment{};
-      if (!inside(header.e_phoff, (i + 1) * sizeof segment) ||
-          !read(header.e_phoff + i * sizeof segment, segment))
-        return truncated("the table of segments");
-      if (!inside(segment.p_offset, segment.p_filesz))
-        return truncated("segment " + std::to_string(i));
-      segments_.push_back(segment);
-    }
+  // The loader stops the process over a header that is not possible, and computes with it
+  // otherwise.
+  Status check_hash_table() const {
+    struct {
+      uint32_t buckets, first_symbol, words, shift;
+    } header{};
+    if (!entries_.count(DT_GNU_HASH)) return {};
+    const uint64_t at = value(DT_GNU_HASH);
+    if (!segments_.read_at(at, &header, sizeof header) || header.words == 0 ||
+        (header.words & (header.words - 1)) != 0 || header.shift > 31 ||
+        !segments_.is_loaded(
+            at, sizeof header + uint64_t{8} * header.words + uint64_t{4} * header.buckets))
+      return not_a_model("its hash table has an impossible header");
     return {};
   }
-
-  // The table of sections stands last in most files, so that even a lost last byte shows.
-  Status check_sections(const Elf64_Ehdr& header) {
-    if (header.e_shnum == 0) return {};
-    if (header.e_shentsize != sizeof(Elf64_Shdr))
-      return invalid("not a shared object: damaged file header", path_);
-    for (uint64_t i = 0; i < header.e_shnum; ++i) {
-      Elf64_Shdr section{};
-      if (!inside(header.e_shoff, (i + 1) * sizeof section) ||
-          !read(header.e_shoff + i * sizeof section, section))
-        return truncated("the table of sections");
-      if (section.sh_type != SHT_NOBITS && !inside(section.sh_offset, section.sh_size))
-        return truncated("section " + std::to_string(i));
-    }
-    return {};
+  // Whether eight bytes at an address meet the dynamic section, which the loader is reading.
+  bool is_in_section(uint64_t address) const {
+    const Elf64_Phdr& s = segments_.dynamic[0];
+    return address + sizeof(uint64_t) > s.p_vaddr && address < s.p_vaddr + s.p_memsz;
   }
 
-  Error no_model(const std::string& why) const {
-    return invalid("not a tilewright model: " + why, path_);
-  }
-  // What the loader will see at an address.
-  template <typename T>
-  bool read_at(uint64_t address, T& value) {
-    for (const Elf64_Phdr& s : segments_)
-      if (s.p_type == PT_LOAD && address >= s.p_vaddr && address - s.p_vaddr <= s.p_filesz &&
-          sizeof value <= s.p_filesz - (address - s.p_vaddr))
-        return read(s.p_offset + (address - s.p_vaddr), value);
-    return false;
-  }
-
-  Status read_dynamic() {
-    const auto section = std::find_if(segments_.begin(), segments_.end(),
-                                      [](const auto& s) { return s.p_type == PT_DYNAMIC; });
-    if (section == segments_.end()) return no_model("it has no dynamic section");
-    for (uint64_t i = 0; i < kMostEntries; ++i) {
-      Elf64_Dyn entry{};
-      if (!read_at(section->p_vaddr + i * sizeof entry, entry))
-        return truncated("the dynamic section");
-      if (entry.d_tag == DT_NULL) return {};
-      dynamic_[entry.d_tag] = entry.d_un.d_val;
-    }
-    return no_model("its dynamic section has no end");
-  }
-  uint64_t dynamic(int64_t tag) const {
-    const auto it = dynamic_.find(tag);
-    return it == dynamic_.end() ? 0 : it->second;
-  }
-  // The table of symbols does not tell its length; what lies behind it is hardly a like name.
-  bool exports(const std::string& name) {
-    for (uint64_t i = 1; i < kMostSymbols; ++i) {
-      Elf64_Sym symbol{};
-      if (!read_at(dynamic(DT_SYMTAB) + i * sizeof symbol, symbol)) return false;
-      if (symbol.st_name >= dynamic(DT_STRSZ)) return false;
-      if (symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT &&
-          is_named(symbol, name))
-        return true;
-    }
-    return false;
-  }
-  bool is_named(const Elf64_Sym& symbol, const std::string& name) {
-    char c = 0;
-    for (size_t i = 0; i <= name.size(); ++i)
-      if (!read_at(dynamic(DT_STRTAB) + symbol.st_name + i, c) || c != name.c_str()[i])
-        return false;
-    return true;
-  }
-  Status check_relocations() {
-    const uint64_t count = dynamic(DT_RELASZ) / sizeof(Elf64_Rela);
-    for (uint64_t i = 0; i < count; ++i) {
-      Elf64_Rela relocation{};
-      if (!read_at(dynamic(DT_RELA) + i * sizeof relocation, relocation))
-        return truncated("the table of relocations");
-      if (ELF64_R_TYPE(relocation.r_info) != kRelative)
-        return no_model("relocation " + std::to_string(i) + " is of type " +
-                        std::to_string(ELF64_R_TYPE(relocation.r_info)));
-    }
-    return {};
-  }
-
-  const std::string path_;
-  std::ifstream file_;
-  uint64_t size_ = 0;
-  std::vector<Elf64_Phdr> segments_;
-  std::map<int64_t, uint64_t> dynamic_;
+  const ElfSegments& segments_;
+  std::map<int64_t, uint64_t> entries_;
+  std::optional<int64_t> repeated_;
 };
 
 }  // namespace
 
-Status check_shared_object(const std::string& path) { return ElfFile(path).check(); }
-
-Status check_passive_object(const std::string& path, const std::vector<std::string>& symbols) {
-  ElfFile file(path);
-  TW_RETURN_IF_ERROR(file.check());
-  return file.check_passive(symbols);
+Result<PassiveObject> check_passive_object(std::span<const uint8_t> file,
+                                           const std::vector<std::string>& symbols) {
+  PassiveObject object;
+  TW_ASSIGN(object.segments, read_segments(file));
+  DynamicSection dynamic(object.segments);
+  TW_RETURN_IF_ERROR(dynamic.read());
+  TW_RETURN_IF_ERROR(dynamic.find(symbols, object.symbols));
+  TW_RETURN_IF_ERROR(check_segments(object.segments));
+  TW_RETURN_IF_ERROR(dynamic.check_entries());
+  TW_RETURN_IF_ERROR(dynamic.check_relocations());
+  return object;
 }
 
 }  // namespace tilewright

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/core/dtype.h"
@@ -79,8 +80,8 @@ enum class Op : uint8_t {
   kCheckIndices,  // buffers[0]: indices; buffers[1]: for each of `scalars`, the extents that they
                   // point into, the largest of index + extent as u64: an error of the node
                   // `message` where that is twice the extent or more. `index`: the dimension of the
-                  // first; -1: they are no indices, buffers[1] has the largest as u64, which must be
-                  // less than the extent
+  // first; -1: they are no indices, buffers[1] has the largest as u64, which must be
+  // less than the extent
   kRequire,  // an error, `message` and the two extents, when scalars[0] is not scalars[1]; with
              // index 1, when it is larger; with 2, when they are not equal and neither is 1
   kStart,  // bytes [index, limit) of buffers[0], an output or an updated input, have their values:
@@ -159,7 +160,7 @@ struct Variant {
 
 // Value of the symbol tilewright_abi of a compiled model; changes with kernel_abi.h, this header
 // or the serialised form.
-inline constexpr uint32_t kExecutableAbi = 11;
+inline constexpr uint32_t kExecutableAbi = 12;
 
 // A compiled model: all variants share one section of constants. Immutable once assembled; sessions
 // of it may run at the same time.
@@ -190,8 +191,11 @@ Result<Executable> deserialize_executable(const uint8_t* data, size_t size);
 //   uint8_t tilewright_metadata[]; uint64_t tilewright_metadata_size;    (the serialised form)
 //   uint8_t tilewright_constants[]; uint64_t tilewright_constants_size;  (64-byte aligned)
 //   TwKernel tilewright_kernels[]; uint64_t tilewright_kernel_count;     (over all variants)
-// Errors: not a Tilewright model, truncated, another ABI version, a CPU that lacks a required
-// feature (named).
-Result<std::shared_ptr<Executable>> load_executable(const std::string& path);
+// and ends with a seal (seal.h) that was made with `label`. The file may be replaced by another one
+// (rename) while the executable lives, but not be written to: its pages are those of the file.
+// Errors: not a Tilewright model, damaged, without a seal, another ABI version, a CPU that lacks a
+// required feature (named), rewritten while another executable from the file lives.
+Result<std::shared_ptr<Executable>> load_executable(const std::string& path,
+                                                    std::string_view label = {});
 
 }  // namespace tilewright

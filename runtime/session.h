@@ -16,7 +16,9 @@
 namespace tilewright {
 
 struct SessionOptions {
-  int threads = 0;  // workers, the calling thread included; 0: one per available CPU
+  // Workers, the calling thread included, at most ThreadPool::most_workers(); 0: one per available
+  // CPU.
+  int threads = 0;
   std::shared_ptr<ThreadPool> pool;          // to share one among sessions; null: a pool of its own
   int64_t dynamic_limit = int64_t{8} << 30;  // bytes of buffers whose sizes the run decides
   bool profile = false;                      // record from the first run on; see set_profiling

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "runtime/executable_check.h"
+
 namespace tilewright {
 namespace {
 
@@ -140,8 +142,10 @@ Result<Tensor> import_dltensor(const DLTensor& tensor, std::shared_ptr<void> own
     return unsupported("dlpack tensor is on device type " +
                        std::to_string(int(tensor.device.device_type)) + ", expected CPU memory");
   TW_ASSIGN(const DType dtype, from_dlpack(tensor.dtype));
-  if (tensor.ndim < 0 || (tensor.ndim > 0 && !tensor.shape))
-    return invalid("dlpack tensor without a shape");
+  if (tensor.ndim < 0 || tensor.ndim > kRankLimit)
+    return invalid("dlpack tensor of rank " + std::to_string(tensor.ndim) + ", at most " +
+                   std::to_string(kRankLimit) + " are possible");
+  if (tensor.ndim > 0 && !tensor.shape) return invalid("dlpack tensor without a shape");
   Shape shape(tensor.shape, tensor.shape + tensor.ndim);
   const std::optional<int64_t> count = element_count(shape);
   if (!count) return invalid("no tensor has the shape " + to_string(shape));

@@ -17,6 +17,7 @@
 // spinning thread would then hold up the very one it waits for.
 #include "runtime/thread_pool.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -30,9 +31,29 @@ namespace {
 // Longer than a wake-up (some 5 to 40 us) would gain nothing; machines are shared.
 constexpr std::chrono::microseconds kSpin{20};
 constexpr uint64_t kPartsMask = 0xffff;
+constexpr int kWorkersPerCpu = 4, kLeastBound = 16;
 constexpr int kPieces = 8;  // of a worker's share, at most one more
 
 std::atomic<int> awake_workers{0};  // of all pools: working or spinning
+
+// Of forks that led to this process since the first pool was made.
+std::atomic<int> forks{0};
+int fork_count() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    forks.fetch_add(1, std::memory_order_relaxed);
+    awake_workers.store(0, std::memory_order_relaxed);  // they are threads of the parent
+  });
+  (void)registered;
+  return forks.load(std::memory_order_relaxed);
+}
+
+// Keeps what nothing may destroy where tools that look for leaks find it.
+void abandon(void* memory) {
+  static std::mutex lock;
+  static auto& abandoned = *new std::vector<void*>;
+  const std::lock_guard hold(lock);
+  abandoned.push_back(memory);
+}
 
 // The worker that this thread is, while it runs a part or walks through the phases of a team.
 struct Here {
@@ -107,31 +128,46 @@ int available_cpus() {
 AwakeThread::AwakeThread() { awake_workers.fetch_add(1, std::memory_order_relaxed); }
 AwakeThread::~AwakeThread() { awake_workers.fetch_sub(1, std::memory_order_relaxed); }
 
-ThreadPool::ThreadPool(int workers) : worker_count_(std::clamp(workers, 1, kMaxWorkers)) {
+int ThreadPool::most_workers() {
+  return std::clamp(kWorkersPerCpu * process_cpus(), kLeastBound, kMaxWorkers);
+}
+
+ThreadPool::ThreadPool(int workers)
+    : worker_count_(std::clamp(workers, 1, most_workers())),
+      forks_(fork_count()),
+      threads_(std::make_unique<Threads>()) {
   shares_ = std::make_unique<Share[]>(static_cast<size_t>(worker_count_));
-  threads_.reserve(worker_count_ - 1);
+  threads_->threads.reserve(static_cast<size_t>(worker_count_) - 1);
   try {
-    for (int w = 1; w < worker_count_; ++w) threads_.emplace_back([this, w] { run_worker(w); });
+    for (int w = 1; w < worker_count_; ++w)
+      threads_->threads.emplace_back([this, w] { run_worker(w); });
   } catch (const std::system_error&) {
-    worker_count_ = static_cast<int>(threads_.size()) + 1;  // the system gives no more threads
+    // The system gives no more threads.
+    worker_count_ = static_cast<int>(threads_->threads.size()) + 1;
   }
 }
 
 ThreadPool::~ThreadPool() {
+  if (!has_threads()) {
+    abandon(threads_.release());
+    return;
+  }
   {
-    std::lock_guard lock(sleep_mutex_);
+    std::lock_guard lock(threads_->mutex);
     stop_.store(true);
   }
-  wake_workers_.notify_all();
-  for (std::thread& t : threads_) t.join();
+  threads_->wake_workers.notify_all();
+  for (std::thread& t : threads_->threads) t.join();
 }
+
+bool ThreadPool::has_threads() const { return forks_ == forks.load(std::memory_order_relaxed); }
 
 void ThreadPool::parallel(TwKernelContext* context, int64_t count, TwParallelBody body,
                           void* closure) {
   if (count <= 0) return;
   if (here.pool == this && here.between_phases) return run_phase(context, count, body, closure);
   const int parts = static_cast<int>(std::min<int64_t>(count, worker_count_));
-  if (parts == 1 || here.pool || !busy_.try_lock())
+  if (parts == 1 || here.pool || !has_threads() || !busy_.try_lock())
     return run_serially(context, count, body, closure, this);
   std::lock_guard lock(busy_, std::adopt_lock);
   job_ = {context, body, nullptr, closure, count, parts, done_.load(std::memory_order_relaxed)};
@@ -147,7 +183,8 @@ void ThreadPool::parallel(TwKernelContext* context, int64_t count, TwParallelBod
 }
 
 void ThreadPool::team(TwKernelContext* context, TwTeamBody body, void* closure) {
-  if (worker_count_ == 1 || here.pool || !busy_.try_lock()) return body(context, closure);
+  if (worker_count_ == 1 || here.pool || !has_threads() || !busy_.try_lock())
+    return body(context, closure);
   std::lock_guard lock(busy_, std::adopt_lock);
   job_ = {context, nullptr, body, closure, 0, worker_count_, done_.load(std::memory_order_relaxed)};
   awake_workers.fetch_add(1, std::memory_order_relaxed);
@@ -200,15 +237,15 @@ void ThreadPool::open_phase(uint64_t phase, int64_t count) {
 void ThreadPool::close_phase(uint64_t phase) {
   done_.store(phase + 1);
   if (phase_sleepers_.load() == 0) return;
-  { std::lock_guard lock(sleep_mutex_); }
-  wake_members_.notify_all();
+  { std::lock_guard lock(threads_->mutex); }
+  threads_->wake_members.notify_all();
 }
 void ThreadPool::wait_for_phase(uint64_t phase) {
   if (spin_until([&] { return done_.load(std::memory_order_acquire) > phase; })) return;
   awake_workers.fetch_sub(1, std::memory_order_relaxed);
-  std::unique_lock lock(sleep_mutex_);
+  std::unique_lock lock(threads_->mutex);
   phase_sleepers_.fetch_add(1);
-  wake_members_.wait(lock, [&] { return done_.load() > phase; });
+  threads_->wake_members.wait(lock, [&] { return done_.load() > phase; });
   phase_sleepers_.fetch_sub(1);
   awake_workers.fetch_add(1, std::memory_order_relaxed);
 }
@@ -233,17 +270,17 @@ void ThreadPool::fork(int parts) {
   // new epoch.
   epoch_.store(generation << 16 | static_cast<uint64_t>(parts));
   if (parts == 0 || sleepers_.load() == 0) return;
-  { std::lock_guard lock(sleep_mutex_); }
-  wake_workers_.notify_all();
+  { std::lock_guard lock(threads_->mutex); }
+  threads_->wake_workers.notify_all();
 }
 
 void ThreadPool::join() {
   const uint64_t phase = job_.phase;
   auto done = [&] { return done_.load(std::memory_order_acquire) > phase; };
   if (!spin_until(done)) {
-    std::unique_lock lock(sleep_mutex_);
+    std::unique_lock lock(threads_->mutex);
     caller_sleeps_.store(true);
-    wake_caller_.wait(lock, [&] { return done_.load() > phase; });
+    threads_->wake_caller.wait(lock, [&] { return done_.load() > phase; });
     caller_sleeps_.store(false);
   }
 }
@@ -257,8 +294,8 @@ void ThreadPool::leave() {
 void ThreadPool::wake_caller() {
   done_.store(job_.phase + 1);
   if (!caller_sleeps_.load()) return;
-  { std::lock_guard lock(sleep_mutex_); }
-  wake_caller_.notify_one();
+  { std::lock_guard lock(threads_->mutex); }
+  threads_->wake_caller.notify_one();
 }
 
 // Own share first, then the others' in a ring. fetch_sub tells exactly one worker that nothing is
@@ -289,9 +326,9 @@ uint64_t ThreadPool::wait_for_job(uint64_t seen) {
   };
   if (!spin_until(changed)) {
     awake_workers.fetch_sub(1, std::memory_order_relaxed);
-    std::unique_lock lock(sleep_mutex_);
+    std::unique_lock lock(threads_->mutex);
     sleepers_.fetch_add(1);
-    wake_workers_.wait(lock, [&] { return epoch_.load() != seen || stop_.load(); });
+    threads_->wake_workers.wait(lock, [&] { return epoch_.load() != seen || stop_.load(); });
     sleepers_.fetch_sub(1);
     awake_workers.fetch_add(1, std::memory_order_relaxed);
   }

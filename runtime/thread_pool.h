@@ -19,17 +19,20 @@ namespace tilewright {
 // is inside a piece. Workers spin for a moment after a call
 // and then sleep; they never spin while more workers are awake in the process than it has CPUs.
 // Safe to share among sessions: a call that finds the pool busy, and a call from inside a body,
-// runs serially on the calling thread.
+// runs serially on the calling thread. So does every call in the child of a fork, which has none of the
+// threads of a pool that was made before.
 class ThreadPool {
  public:
-  // Clamped to [1, kMaxWorkers], and to the threads that the system grants; 1 starts no thread.
+  // Clamped to [1, most_workers()], and to the threads that the system grants; 1 starts no thread.
   explicit ThreadPool(int workers);
-  ~ThreadPool();  // waits for the threads; no call may be under way
+  ~ThreadPool();  // waits for the threads that there are; no call may be under way
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   // The field for participants in epoch_ has 16 bits; sessions need far fewer.
   static constexpr int kMaxWorkers = 1024;
+  // Of one pool in this process: 4 for each CPU that it may use, at least 16, at most kMaxWorkers.
+  static int most_workers();
   int worker_count() const { return worker_count_; }
 
   // Runs body over [0, count) and returns when all is done. Of a nested call every part bears the
@@ -66,8 +69,19 @@ class ThreadPool {
   void join();
   void leave();
 
+  bool has_threads() const;  // false in the child of a fork
+
+  // The threads and what they sleep on. In the child of a fork these may neither be joined nor
+  // destroyed.
+  struct Threads {
+    std::vector<std::thread> threads;
+    std::mutex mutex;
+    std::condition_variable wake_workers, wake_caller, wake_members;
+  };
+
   int worker_count_;
-  std::vector<std::thread> threads_;
+  const int forks_;  // of the process, when the pool was made
+  std::unique_ptr<Threads> threads_;
   std::mutex busy_;  // held by the call under way
   Job job_;          // stable while a worker is inside
 
@@ -91,8 +105,6 @@ class ThreadPool {
   alignas(64) std::atomic<int> sleepers_{0};
   std::atomic<bool> caller_sleeps_{false};
   std::atomic<bool> stop_{false};
-  std::mutex sleep_mutex_;
-  std::condition_variable wake_workers_, wake_caller_, wake_members_;
 };
 
 // Counts the calling thread among the awake workers of the process while the object lives: for threads of other

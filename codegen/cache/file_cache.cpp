@@ -81,11 +81,6 @@ bool append(const std::string& path, std::span<const uint8_t> bytes) {
   return close(descriptor) == 0 && bytes.empty();
 }
 
-bool append_seal(const std::string& path, const std::string& name) {
-  const Seal s = seal_of(name, Mapped(path).bytes());
-  return append(path, {reinterpret_cast<const uint8_t*>(&s), sizeof s});
-}
-
 void remove_file(const std::string& path) {
   std::error_code ignored;
   fs::remove(path, ignored);
@@ -108,18 +103,18 @@ std::optional<std::vector<uint8_t>> FileCache::read(const std::string& name) {
 }
 
 std::optional<std::string> FileCache::find(const std::string& name) {
-  const Mapped file(path(name));
-  if (file.bytes().empty()) return std::nullopt;
-  if (!file.contents(name)) {
-    remove_file(path(name));
-    return std::nullopt;
-  }
-  file.touch();
+  if (utimensat(AT_FDCWD, path(name).c_str(), nullptr, 0) != 0) return std::nullopt;
   return path(name);
 }
 
 bool FileCache::write(const std::string& name, std::span<const uint8_t> contents) {
-  return keep(name, [&](const std::string& path) { return append(path, contents); }).has_value();
+  const Seal s = seal_of(name, contents);
+  return keep(name,
+              [&](const std::string& path) {
+                return append(path, contents) &&
+                       append(path, {reinterpret_cast<const uint8_t*>(&s), sizeof s});
+              })
+      .has_value();
 }
 
 // A name's file is replaced at once (rename), so that readers have the old contents or the new ones,
@@ -132,8 +127,7 @@ std::optional<std::string> FileCache::keep(
   const int descriptor = mkstemp(beside.data());
   if (descriptor < 0) return std::nullopt;
   close(descriptor);
-  if (!write_file(beside) || !append_seal(beside, name) ||
-      std::rename(beside.c_str(), path(name).c_str()) != 0) {
+  if (!write_file(beside) || std::rename(beside.c_str(), path(name).c_str()) != 0) {
     remove_file(beside);
     return std::nullopt;
   }

@@ -24,8 +24,8 @@ class FileCache {
   std::optional<std::vector<uint8_t>> read(const std::string& name);
   bool write(const std::string& name, std::span<const uint8_t> contents);
 
-  // The same for contents that another reads by a path, which stays good while the file is used, as
-  // a file that goes is only unlinked. The seal lies behind the contents.
+  // The same for files that others write, read and check: they bear a seal of their own, with the
+  // name in it. A path stays good while the file is used, as a file that goes is only unlinked.
   std::optional<std::string> find(const std::string& name);
   // `write_file` writes contents to the path that it is given, and says whether it could; the path from
   // where they can be read from then on.

@@ -43,6 +43,8 @@ bool is_compiled(const std::string& path);  // by its name: an .so
 // The options of the driver that follow from those of the command line. Kernels are scheduled for
 // the threads that will run them.
 CompileOptions compile_options(const ModelOptions& options);
+// Says on standard error where runs have fewer threads than were asked for (ThreadPool::most_workers).
+void note_bounded_threads(int threads);
 
 // What shapes can be given for: an input of a model, ONNX or compiled.
 struct InputInfo {

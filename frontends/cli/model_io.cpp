@@ -41,6 +41,13 @@ CompileOptions compile_options(const ModelOptions& options) {
   return compile;
 }
 
+void note_bounded_threads(int threads) {
+  const int most = ThreadPool::most_workers();
+  if (threads > most)
+    std::cerr << "tilewright: note: runs with " << most << " threads instead of " << threads
+              << ": the most for the " << available_cpus() << " CPUs that this process may use\n";
+}
+
 bool may_decide_shapes(DType dtype, const Shape& shape) {
   const int64_t most = is_float(dtype) ? 8 : 64;  // scales of Resize; lists of axes, sizes and pads
   return shape.size() <= 1 && element_count(shape).value_or(most + 1) <= most;
@@ -155,6 +162,7 @@ Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& 
                                 bool profile) {
   if (!options.overrides.empty() && (is_compiled(options.model) || is_text_model(options.model)))
     return invalid("--override is of .onnx files: '" + options.model + "' has its inputs");
+  note_bounded_threads(options.threads);
   OpenedModel opened;
   std::vector<InputInfo> infos;
   SessionOptions session_options;

@@ -137,6 +137,7 @@ Status run_threads(const train::Job& job, const ModelOptions& options, const Tra
 
 Status run(const ModelOptions& options, const TrainArguments& a) {
   TW_ASSIGN(train::Job job, train::read_job(a.job));
+  note_bounded_threads(options.threads);
   // The order of a file may have no more steps than the job: a measurement shuffles. It evaluates nothing.
   if (a.bench || !a.scaling.empty()) job.data.order.clear(), job.evaluation = {};
   job.distributed.bucket_bytes = a.bucket_bytes;

@@ -57,6 +57,7 @@ int tune_and_report(const ModelOptions& options, const TuneArguments& arguments,
                     const autotune::TuneOptions& limits, const std::string& model,
                     const std::string& inputs, const Tune& run) {
   const CompileOptions compile = compile_options(options);
+  note_bounded_threads(options.threads);
   Progress progress;
   autotune::TuneOptions tuning = limits;
   tuning.trials = arguments.trials;

@@ -118,7 +118,7 @@ std::shared_ptr<Executable> KeptExecutable::find(KeptAbout& about) const {
   const std::string name = said ? name_for(said->specialised) : "";
   const auto path = name.empty() ? std::nullopt : cache_->find(name);
   if (!path) return nullptr;
-  auto executable = load_executable(*path);
+  auto executable = load_executable(*path, name);
   if (!executable.ok()) return nullptr;
   about = std::move(*said);
   return std::move(*executable);
@@ -129,12 +129,14 @@ Result<std::shared_ptr<Executable>> KeptExecutable::assemble(
     const KeptAbout& about) const {
   const std::string name = name_.empty() ? "" : name_for(about.specialised);
   if (name.empty()) return codegen::assemble_in_memory(std::move(programs), options);
+  codegen::AssembleOptions sealed = options;
+  sealed.seal_label = name;
   const auto path = cache_->keep(name, [&](const std::string& file) {
-    return codegen::assemble_shared_object(programs, options, file).ok();
+    return codegen::assemble_shared_object(programs, sealed, file).ok();
   });
   if (path) {
     cache_->write(name_, to_bytes(about));
-    auto executable = load_executable(*path);
+    auto executable = load_executable(*path, name);
     if (executable.ok()) return executable;
   }
   return codegen::assemble_in_memory(std::move(programs), options);

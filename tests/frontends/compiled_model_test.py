@@ -82,6 +82,18 @@ def check_surplus_inputs(cli, models, inputs, work):
               "a surplus input is refused: " + result.stderr)
 
 
+def check_bounded_threads(cli, model):
+    """A number that no machine profits from is answered with fewer, and a note that says how many."""
+    def notes(threads):
+        done = subprocess.run([cli, "run", model, "--threads", str(threads)], capture_output=True, text=True, check=True)
+        return re.findall(r"note: runs with (\d+) threads instead of (\d+)", done.stderr)
+    most = min(max(16, 4 * len(os.sched_getaffinity(0))), 1024)
+    check(not notes(2), "two threads are as many as were asked for")
+    if most < 1024:
+        found = notes(1024)
+        check(len(found) == 1 and 16 <= int(found[0][0]) <= most and found[0][1] == "1024", "threads are bounded")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--cli", type=pathlib.Path, required=True)
@@ -115,6 +127,7 @@ def main():
         special = {"avx512bf16", "avx512fp16", "avx512vbmi", "avx512vnni", "avxvnni"}
         check(not special & set(needs), "a model of f32 needs no instructions for other types")
         check_pass_times(args.cli, args.model / "model.onnx")
+        check_bounded_threads(args.cli, model)
         check_surplus_inputs(args.cli, [args.model / "model.onnx", model], args.model / "inputs.npz", work)
         why = run(args.cli, "lower", args.model / "model.onnx", "--explain", "k2")
         check("sums in" in why and "parallelize(" in why, "a kernel's schedule is explained")

@@ -1,10 +1,13 @@
 /* The C interface from C11: no C++ here. Usage: test_runtime_c_api MODEL. Prints what fails and
  * returns 1. */
+#define _POSIX_C_SOURCE 200809L
 #include "runtime/c_api.h"
 
 #include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int failures = 0;
 
@@ -102,6 +105,76 @@ static void test_runs(tw_session* session) {
   EXPECT(tw_session_run(session, inputs, 1, owned, 1) == TW_UNSUPPORTED);
 }
 
+/* A rank that is not the model's is refused before any extent is looked at. */
+static void test_ranks(tw_session* session) {
+  const int32_t ranks[] = {0, 2, 64, INT32_MAX, -1, INT32_MIN};
+  alignas(64) float x[1] = {1};
+  int64_t shape[1] = {1};
+  size_t i;
+  for (i = 0; i < sizeof ranks / sizeof *ranks; ++i) {
+    char expected[80];
+    DLTensor good = floats(x, shape, 1), bad = floats(x, shape, ranks[i]);
+    const DLTensor *good_input[1] = {&good}, *bad_input[1] = {&bad};
+    DLTensor *own[1] = {NULL}, *bad_output[1] = {&bad};
+    EXPECT(tw_session_run(session, bad_input, 1, own, 1) == TW_INVALID);
+    snprintf(expected, sizeof expected, "input 'x': rank is %d, expected 1", (int)ranks[i]);
+    EXPECT(strcmp(tw_last_error(), expected) == 0);
+    EXPECT(tw_session_run(session, good_input, 1, bad_output, 1) == TW_INVALID);
+    snprintf(expected, sizeof expected, "output 'y': rank is %d, expected 1", (int)ranks[i]);
+    EXPECT(strcmp(tw_last_error(), expected) == 0);
+  }
+}
+
+static float run_one(tw_session* session) {
+  alignas(64) float x[4] = {1, 1, 1, 1}, y[4] = {0};
+  int64_t shape[1] = {4};
+  DLTensor in = floats(x, shape, 1), out = floats(y, shape, 1);
+  const DLTensor* inputs[1] = {&in};
+  DLTensor* given[1] = {&out};
+  return tw_session_run(session, inputs, 1, given, 1) == TW_OK ? y[3] : -1;
+}
+
+static void test_threads(tw_session* session) {
+  EXPECT(tw_session_threads(session) == 2 && tw_session_threads(NULL) == 0);
+  EXPECT(tw_session_set_threads(session, INT32_MAX) == TW_OK);
+  EXPECT(tw_session_threads(session) >= 1 && tw_session_threads(session) <= 1024);
+  EXPECT(run_one(session) == 2.5f);
+  EXPECT(tw_session_set_threads(session, 2) == TW_OK);
+}
+
+/* The child of a fork runs, gives a session new threads, and frees what the parent made. */
+static void test_fork(const char* path) {
+  tw_model* model = NULL;
+  tw_session* session = NULL;
+  tw_session_options options;
+  pid_t child;
+  int status = -1;
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.threads = 4;
+  EXPECT(tw_model_load(path, &model) == TW_OK);
+  EXPECT(tw_session_create(model, &options, &session) == TW_OK);
+  child = fork();
+  if (child == 0) {
+    int good;
+    alarm(20);
+    good = run_one(session) == 2.5f;
+#ifndef __SANITIZE_THREAD__ /* which allows no threads in a child */
+    good &= tw_session_set_threads(session, 2) == TW_OK && run_one(session) == 2.5f;
+#endif
+    tw_session_free(session);
+    tw_model_free(model);
+    good &= tw_model_load(path, &model) == TW_OK;
+    tw_model_free(model);
+    _exit(!good);
+  }
+  EXPECT(waitpid(child, &status, 0) == child);
+  EXPECT(status == 0);
+  EXPECT(run_one(session) == 2.5f);
+  tw_session_free(session);
+  tw_model_free(model);
+}
+
 int main(int argc, char** argv) {
   tw_model* model = NULL;
   tw_session* session = NULL;
@@ -123,13 +196,16 @@ int main(int argc, char** argv) {
   EXPECT(tw_session_create(model, &options, &session) == TW_OK);
   tw_model_free(model); /* the session keeps what it needs */
   if (!session) return 1;
+  test_threads(session);
   EXPECT(tw_session_set_threads(session, 1) == TW_OK);
+  test_ranks(session);
   test_runs(session);
   EXPECT(strstr(tw_session_profile_table(session), "scale: mul_0") != NULL);
   EXPECT(tw_session_write_trace(session, "/nonexistent/trace.json") == TW_IO);
   tw_session_free(session);
   tw_session_free(NULL);
   tw_model_free(NULL);
+  test_fork(argv[1]);
   if (failures == 0) printf("all passed\n");
   return failures != 0;
 }

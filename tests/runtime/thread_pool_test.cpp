@@ -4,11 +4,15 @@
 #include "runtime/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <thread>
 
@@ -272,6 +276,46 @@ TEST(ThreadPool, CostOfACall) {
               serial_ns, fork_ns, phase_ns);
   EXPECT_LT(serial_ns, 3000);
   EXPECT_LT(fork_ns, 200000);
+}
+
+TEST(ThreadPool, HasAtMostSoManyWorkers) {
+  const int most = ThreadPool::most_workers();
+  EXPECT_GE(most, std::min(4 * available_cpus(), ThreadPool::kMaxWorkers));
+  EXPECT_LE(ThreadPool(most + 1).worker_count(), most);
+  EXPECT_LE(ThreadPool(std::numeric_limits<int>::max()).worker_count(), most);
+  EXPECT_EQ(ThreadPool(std::numeric_limits<int>::min()).worker_count(), 1);
+}
+
+// It has none of the pool's threads, whatever these were doing: asleep, at work for another thread,
+// or just woken up.
+TEST(ThreadPool, TheChildOfAForkRunsSeriallyAndGivesItBack) {
+  for (int round = 0; round < 12; ++round) {
+    auto pool = std::make_unique<ThreadPool>(3);
+    std::atomic<bool> stop{round % 3 != 1};
+    std::thread other([&] {
+      while (!stop) run(*pool, 64, [](int64_t, int64_t, int64_t) {});
+    });
+    if (round % 3 == 2) run(*pool, 64, [](int64_t, int64_t, int64_t) {});
+    if (round % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      std::vector<int> hits(1000, 0);
+      int64_t most = 0;
+      run(*pool, 1000, [&](int64_t begin, int64_t end, int64_t worker) {
+        most = std::max(most, worker);
+        for (int64_t i = begin; i < end; ++i) ++hits[static_cast<size_t>(i)];
+      });
+      const bool once = std::count(hits.begin(), hits.end(), 1) == 1000;
+      pool.reset();
+      _exit(once && most == 0 ? 0 : 1);
+    }
+    stop = true;
+    other.join();
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << round;
+  }
 }
 
 }  // namespace

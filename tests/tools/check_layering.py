@@ -23,7 +23,9 @@ MAY_INCLUDE = {
     "ir": [],
     "passes": ["ir"],
     "codegen/cache": [],
-    "codegen": ["ir", "codegen/cache", "runtime/executable.h", "runtime/kernel_abi.h", "runtime/tensor.h"],
+    "codegen": [
+        "ir", "codegen/cache", "runtime/executable.h", "runtime/kernel_abi.h", "runtime/seal.h", "runtime/tensor.h",
+    ],
     # Apart from passes and codegen: what was measured comes in the machine's description.
     "codegen/measure": ["ir", "codegen/cache", "runtime"],
     "autotune": ["ir", "passes", "codegen", "codegen/measure", "runtime"],
@@ -52,7 +54,7 @@ THIRD_PARTY = {
     "llvm-c/": ["codegen/cpu", "tests/codegen"],
     "lld/": ["codegen/cpu"],
     "google/protobuf/": ["frontends/onnx", "frontends/tensor_files", "tests/frontends"],
-    "xxhash.h": ["codegen/cache"],
+    "xxhash.h": ["codegen/cache", "runtime"],
     "zip.h": ["frontends/tensor_files", "tests/frontends"],
     "xgboost/": ["autotune/xgboost"],
     "CLI/": ["frontends/cli"],
