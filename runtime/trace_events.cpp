@@ -54,12 +54,4 @@ std::string whole_trace(const std::string& events) {
   return "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + events + "\n]}\n";
 }
 
-Status write_text(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  if (!file) return io_error("cannot write the file", path);
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (std::fclose(file) != 0 || !written) return io_error("cannot write the file", path);
-  return {};
-}
-
 }  // namespace tilewright

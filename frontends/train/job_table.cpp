@@ -3,17 +3,21 @@
 
 #include <algorithm>
 
+#include "runtime/core/open_file.h"
+
 namespace tilewright::train {
 
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 40;  // steps, samples of a batch
+constexpr uint64_t kMostBytes = uint64_t{16} << 20;  // of a job file
+constexpr int64_t kMost = int64_t{1} << 40;          // steps, samples of a batch
 
 }  // namespace
 
 Result<toml::table> parse_job_file(const std::filesystem::path& path) {
+  TW_ASSIGN(const std::string text, read_whole(path.string(), kMostBytes));
   try {
-    return toml::parse_file(path.string());
+    return toml::parse(text, path.string());
   } catch (const toml::parse_error& e) {
     const std::string line = e.source().begin ? ":" + std::to_string(e.source().begin.line) : "";
     return e.source().begin ? invalid(std::string(e.description()), path.string() + line)
