@@ -39,6 +39,7 @@ OPENS_OTHERS = {  # what is no file of the user's, or is read by a parser of its
     "autotune/check/worker_limits.cpp",        # /proc
     "autotune/measure/lost_time.cpp",          # /proc
     "codegen/cpu/describe_machine.cpp",        # /sys
+    "frontends/cli/standard_streams.cpp",      # /dev/null
     "passes/pipeline.cpp",                     # dumps of passes
     "runtime/device_cpu.cpp",                  # /sys
     "runtime/distributed/start_process.cpp",   # /dev/null
