@@ -17,6 +17,7 @@
 #include "codegen/compile_cached.h"
 #include "codegen/elf_data.h"
 #include "codegen/flatten_program.h"
+#include "codegen/link_output.h"
 #include "runtime/core/host_tensor.h"
 #include "runtime/core/temporary_folder.h"
 #include "runtime/core/write_file.h"
@@ -161,10 +162,8 @@ Status assemble_shared_object(std::vector<ir::Program> programs, const AssembleO
                               [&](uint8_t* at) { parts.constants.move_to(at); }));
   TW_RETURN_IF_ERROR(
       add_data("tilewright_abi", 4, [&](uint8_t* at) { std::memcpy(at, &kExecutableAbi, 4); }));
-  Status linked = parts.backend->link(files, file.path());
-  if (linked.ok()) return file.commit();
-  linked.error().location = path;
-  return linked;
+  TW_RETURN_IF_ERROR(link_output(*parts.backend, files, file));
+  return file.commit();
 }
 
 }  // namespace tilewright::codegen

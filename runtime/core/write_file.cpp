@@ -225,6 +225,16 @@ Status write_mapped(const std::string& path, uint64_t bytes,
   return {};
 }
 
+Result<NamedPipe> make_pipe(const std::string& path) {
+  if (::mkfifo(path.c_str(), 0600) != 0) return cannot_write(errno, path);
+  NamedPipe pipe;
+  pipe.read = Descriptor(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  pipe.write = Descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!pipe.read || !pipe.write || ::fcntl(pipe.read.get(), F_SETFL, 0) != 0)
+    return cannot_write(errno, path);
+  return pipe;
+}
+
 Result<Descriptor> open_to_append(const std::string& path, bool only_regular) {
   struct stat about{};
   const bool exists = ::stat(path.c_str(), &about) == 0;

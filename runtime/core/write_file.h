@@ -72,6 +72,13 @@ Result<std::string> write_new_file(const std::string& folder, const std::string&
 Status write_mapped(const std::string& path, uint64_t bytes,
                     const std::function<void(uint8_t*)>& fill);
 
+// A pipe by a name in a temporary folder, for a library that writes by a name: it ends when `write` and what others
+// opened for writing are closed.
+struct NamedPipe {
+  Descriptor read, write;
+};
+Result<NamedPipe> make_pipe(const std::string& path);
+
 // Opens a file to read it and write behind its end, and makes it where there is none. `only_regular`: else also pipes
 // that are read and devices, which are only written.
 Result<Descriptor> open_to_append(const std::string& path, bool only_regular);
