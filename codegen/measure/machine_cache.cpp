@@ -10,6 +10,7 @@
 #include "codegen/cache/file_cache.h"
 #include "runtime/core/fnv.h"
 #include "runtime/core/open_file.h"
+#include "runtime/core/parse_json.h"
 #include "runtime/core/write_file.h"
 
 namespace tilewright::measure {
@@ -45,7 +46,7 @@ Status read_term(const Json& terms, const std::string& name, double& value) {
 // Every figure must be there, positive and within reason: a wrong one would spoil every decision
 // that reads it.
 Result<ir::MachineSpeed> parse(const std::string& text, const CpuInfo& cpu) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json<Json>(text);
   if (!json.is_object()) return invalid("not a JSON object");
   const auto version = json.find("version"), machine = json.find("machine"),
              measured = json.find("measured");

@@ -7,6 +7,7 @@
 #include "codegen/cache/content_hash.h"
 #include "codegen/measure/machine_cache.h"
 #include "runtime/core/open_file.h"
+#include "runtime/core/parse_json.h"
 
 namespace tilewright {
 
@@ -80,7 +81,7 @@ std::vector<uint8_t> to_bytes(const KeptAbout& about) {
   return {text.begin(), text.end()};
 }
 std::optional<KeptAbout> from_bytes(const std::vector<uint8_t>& bytes) {
-  const Json json = Json::parse(bytes.begin(), bytes.end(), nullptr, false);
+  const Json json = parse_json<Json>({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   KeptAbout about;
   for (auto [key, list] : {std::pair{"specialised", &about.specialised}, {"notes", &about.notes}}) {
     if (!json.is_object() || !json.contains(key) || !json[key].is_array()) return std::nullopt;

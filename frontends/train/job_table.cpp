@@ -14,14 +14,43 @@ constexpr int64_t kMost = int64_t{1} << 40;          // steps, samples of a batc
 
 }  // namespace
 
+namespace {
+
+bool breaks_a_rule(std::string_view text) {
+  try {
+    (void)toml::parse(text);
+  } catch (const BrokenTomlRule&) { return true; } catch (const toml::parse_error&) {
+  }
+  return false;
+}
+
+// "3:5" for the character at which the parser meets what it takes for impossible: the last of the shortest beginning
+// of the text that does so.
+std::string place_of_broken_rule(std::string_view text) {
+  size_t below = 0, most = text.size();
+  while (most - below > 1) {
+    const size_t middle = below + (most - below) / 2;
+    (breaks_a_rule(text.substr(0, middle)) ? most : below) = middle;
+  }
+  const std::string_view before = text.substr(0, most - 1);
+  const size_t line = static_cast<size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
+  const size_t column = before.size() - (line > 1 ? before.rfind('\n') + 1 : 0) + 1;
+  return std::to_string(line) + ":" + std::to_string(column);
+}
+
+}  // namespace
+
 Result<toml::table> parse_job_file(const std::filesystem::path& path) {
   TW_ASSIGN(const std::string text, read_whole(path.string(), kMostBytes));
   try {
     return toml::parse(text, path.string());
   } catch (const toml::parse_error& e) {
-    const std::string line = e.source().begin ? ":" + std::to_string(e.source().begin.line) : "";
-    return e.source().begin ? invalid(std::string(e.description()), path.string() + line)
-                            : io_error(std::string(e.description()), path.string());
+    const toml::source_position at = e.source().begin;
+    const std::string place =
+        at ? ":" + std::to_string(at.line) + ":" + std::to_string(at.column) : "";
+    return invalid(std::string(e.description()), path.string() + place);
+  } catch (const BrokenTomlRule&) {
+    return invalid("is no TOML", path.string() + ":" + place_of_broken_rule(text));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "runtime/core/open_file.h"
+#include "runtime/core/parse_json.h"
 #include "runtime/core/write_file.h"
 
 namespace tilewright::train {
@@ -29,7 +30,7 @@ Json to_json(const LogLine& l) {
 
 // Nothing where the text is no line of a log.
 std::optional<LogLine> from_json(const std::string& text) {
-  const Json j = Json::parse(text, nullptr, false);
+  const Json j = parse_json<Json>(text);
   const auto number = [&](const char* key) -> std::optional<double> {
     if (!j.contains(key) || !j[key].is_number()) return std::nullopt;
     return j[key].get<double>();

@@ -47,6 +47,12 @@ OPENS_OTHERS = {  # what is no file of the user's, or is read by a parser of its
     "runtime/load_executable.cpp",             # compiled models
     "runtime/thread_pool.cpp",                 # /sys
 }
+PARSES_JSON = re.compile(r"\b[Jj]son::parse\(")
+PARSES_OWN_JSON = {
+    "autotune/report/html.cpp",         # what it printed
+    "codegen/measure/machine_file.cpp",  # after its depth was looked at
+    "runtime/core/parse_json.h",
+}
 NOT_A_FUNCTION = re.compile(
     r"^\s*(namespace|struct|class|enum|union|extern \"C\" \{|"
     r"(inline |static )?const(expr)? [^(]*\{)"
@@ -95,6 +101,8 @@ def file_findings(path, lines):
         if path.startswith(FILE_FOLDERS) and path.endswith((".cpp", ".h")) and OPENS_A_FILE.search(line):
             if path not in FILE_MODULES | OPENS_OTHERS:
                 errors.append(f"{path}:{number}: a file opened or written without runtime/core/open_file or write_file")
+        if path.startswith(FILE_FOLDERS) and PARSES_JSON.search(line) and path not in PARSES_OWN_JSON:
+            errors.append(f"{path}:{number}: JSON parsed without runtime/core/parse_json.h, which bounds its depth")
         if MACHINE_PATH.search(line):
             errors.append(f"{path}:{number}: a path of one machine")
     return errors, warnings
