@@ -2,13 +2,15 @@
 
 #include <cstdio>
 
+#include "runtime/core/printable.h"
+
 namespace tilewright {
 namespace {
 
 // Strings as RFC 8259 quotes them; node names may hold anything.
 std::string json_string(const std::string& text) {
   std::string out = "\"";
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     char code[8];
     if (c == '"' || c == '\\') {
       out += '\\';
