@@ -11,19 +11,17 @@
 // The file needs no other library and runs no code when it is opened, which load_executable checks.
 #include "codegen/assemble_executable.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "codegen/compile_cached.h"
 #include "codegen/elf_data.h"
 #include "codegen/flatten_program.h"
+#include "codegen/link_output.h"
 #include "runtime/core/host_tensor.h"
+#include "runtime/core/temporary_folder.h"
+#include "runtime/core/write_file.h"
 #include "runtime/seal.h"
 
 namespace tilewright::codegen {
@@ -107,31 +105,6 @@ Result<Parts> make_parts(std::vector<ir::Program> programs, const AssembleOption
   return parts;
 }
 
-// A folder of our own that goes away with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tilewright-XXXXXX").string();
-    if (mkdtemp(pattern.data())) path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  bool ok() const { return !path_.empty(); }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-Status write_file(const std::string& path, const std::vector<uint8_t>& bytes) {
-  std::ofstream f(path, std::ios::binary);
-  f.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!f) return io_error("cannot write '" + path + "'");
-  return {};
-}
-
 }  // namespace
 
 Result<std::shared_ptr<Executable>> assemble_in_memory(std::vector<ir::Program> programs,
@@ -161,19 +134,23 @@ Result<std::shared_ptr<Executable>> assemble_in_memory(std::vector<ir::Program> 
 
 Status assemble_shared_object(std::vector<ir::Program> programs, const AssembleOptions& options,
                               const std::string& path) {
+  TW_ASSIGN(FileWriter file, FileWriter::create(path));
   TW_ASSIGN(Parts parts, make_parts(std::move(programs), options));
-  TemporaryFolder folder;
-  if (!folder.ok()) return io_error("cannot make a temporary folder");
+  TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::make());
   std::vector<std::string> files;
+  const auto write_object = [](const std::string& to, const std::vector<uint8_t>& object) {
+    return write_mapped(to, object.size(),
+                        [&](uint8_t* at) { std::memcpy(at, object.data(), object.size()); });
+  };
   for (size_t i = 0; i < parts.objects.size(); ++i) {
     files.push_back(folder.file("kernel" + std::to_string(i) + ".o"));
-    TW_RETURN_IF_ERROR(write_file(files.back(), parts.objects[i]));
+    TW_RETURN_IF_ERROR(write_object(files.back(), parts.objects[i]));
   }
   TW_ASSIGN(std::vector<uint8_t> table,
             parts.backend->emit_function_table(parts.symbols, "tilewright_kernels",
                                                "tilewright_kernel_count", options.machine));
   files.push_back(folder.file("table.o"));
-  TW_RETURN_IF_ERROR(write_file(files.back(), table));
+  TW_RETURN_IF_ERROR(write_object(files.back(), table));
   const std::vector<uint8_t> metadata = serialize_executable(parts.executable);
   auto add_data = [&](const std::string& name, int64_t bytes,
                       const std::function<void(uint8_t*)>& fill) {
@@ -187,14 +164,10 @@ Status assemble_shared_object(std::vector<ir::Program> programs, const AssembleO
                               [&](uint8_t* at) { parts.constants.move_to(at); }));
   TW_RETURN_IF_ERROR(
       add_data("tilewright_abi", 4, [&](uint8_t* at) { std::memcpy(at, &kExecutableAbi, 4); }));
-  // Linked beside the target and renamed: no reader ever sees half a file.
-  const std::string partial = path + ".partial";
-  TW_RETURN_IF_ERROR(parts.backend->link(files, partial));
-  TW_RETURN_IF_ERROR(append_seal(partial, options.seal_label));
-  std::error_code error;
-  std::filesystem::rename(partial, path, error);
-  if (error) return io_error("cannot write '" + path + "': " + error.message());
-  return {};
+  TW_RETURN_IF_ERROR(link_output(*parts.backend, files, file));
+  TW_RETURN_IF_ERROR(file.close());
+  TW_RETURN_IF_ERROR(append_seal(file.path(), options.seal_label));
+  return file.commit();
 }
 
 }  // namespace tilewright::codegen

@@ -1,12 +1,11 @@
 #include "codegen/elf_data.h"
 
 #include <elf.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstring>
+
+#include "runtime/core/write_file.h"
 
 namespace tilewright::codegen {
 
@@ -85,25 +84,15 @@ Status write_elf_data(const std::string& path, const std::string& name, int64_t 
   header.e_shstrndx = 4;
 
   const uint64_t total = headers_at + sizeof(headers);
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0) return io_error("cannot write '" + path + "': " + std::strerror(errno));
-  if (ftruncate(fd, static_cast<off_t>(total)) != 0) {
-    close(fd);
-    return io_error("cannot write '" + path + "': " + std::strerror(errno));
-  }
-  auto* map =
-      static_cast<uint8_t*>(mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
-  close(fd);
-  if (map == MAP_FAILED) return io_error("cannot write '" + path + "': " + std::strerror(errno));
-  std::memcpy(map, &header, sizeof(header));
-  fill(map + data_at);
-  std::memcpy(map + data_at + size_at, &n, 8);
-  std::memcpy(map + symbols_at, symbols.data(), sizeof(symbols));
-  std::memcpy(map + names_at, symbol_names.text.data(), symbol_names.text.size());
-  std::memcpy(map + section_names_at, section_names.text.data(), section_names.text.size());
-  std::memcpy(map + headers_at, headers.data(), sizeof(headers));
-  munmap(map, total);
-  return {};
+  return write_mapped(path, total, [&](uint8_t* at) {
+    std::memcpy(at, &header, sizeof(header));
+    fill(at + data_at);
+    std::memcpy(at + data_at + size_at, &n, 8);
+    std::memcpy(at + symbols_at, symbols.data(), sizeof(symbols));
+    std::memcpy(at + names_at, symbol_names.text.data(), symbol_names.text.size());
+    std::memcpy(at + section_names_at, section_names.text.data(), section_names.text.size());
+    std::memcpy(at + headers_at, headers.data(), sizeof(headers));
+  });
 }
 
 }  // namespace tilewright::codegen

@@ -3,11 +3,9 @@
 // small and hold nothing of the model's contents but its structure.
 #include "passes/reproducer.h"
 
-#include <unistd.h>
-
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iomanip>
 #include <map>
 #include <sstream>
@@ -21,6 +19,8 @@
 #include "ir/verify_graph.h"
 #include "passes/decisions/decisions.h"
 #include "passes/planner.h"
+#include "runtime/core/open_file.h"
+#include "runtime/core/write_file.h"
 
 namespace tilewright::passes {
 
@@ -28,6 +28,9 @@ namespace {
 
 constexpr std::string_view kFirstLine = "tilewright reproducer 1";
 constexpr std::string_view kSeparator = "---";
+constexpr std::string_view kPrefix = "tilewright-reproducer-", kSuffix = ".txt";
+constexpr size_t kMostReproducers = 32;               // in a folder
+constexpr uint64_t kMostBytes = uint64_t{256} << 20;  // of one
 
 template <typename Range>
 std::string join(const Range& words) {
@@ -73,20 +76,33 @@ std::string header(const char* form, const LowerOptions& options, const Error& e
   return out.str();
 }
 
+bool is_reproducer(const std::string& name) {
+  return name.starts_with(kPrefix) && name.ends_with(kSuffix);
+}
+
+// Makes room for one more among the most that a folder keeps.
+void remove_oldest(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::vector<std::pair<fs::file_time_type, fs::path>> found;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code gone;
+    const auto written = it->last_write_time(gone);
+    if (!gone && it->is_regular_file(gone) && is_reproducer(it->path().filename().string()))
+      found.emplace_back(written, it->path());
+  }
+  std::sort(found.begin(), found.end());
+  for (size_t i = 0; i + kMostReproducers <= found.size(); ++i) fs::remove(found[i].second, error);
+}
+
 Result<std::string> write_text(const std::string& text) {
   const char* folder = std::getenv("TILEWRIGHT_DUMP");
   std::error_code ignored;
   std::filesystem::path base = folder && *folder ? std::filesystem::path(folder)
                                                  : std::filesystem::temp_directory_path(ignored);
   std::filesystem::create_directories(base, ignored);
-  std::string path = (base / "tilewright-reproducer-XXXXXX.txt").string();
-  const int file = mkstemps(path.data(), 4);
-  if (file < 0) return io_error("cannot write a reproducer to '" + base.string() + "'");
-  close(file);
-  std::ofstream out(path);
-  out << text;
-  if (!out) return io_error("cannot write '" + path + "'");
-  return path;
+  remove_oldest(base);
+  return write_new_file(base.string(), std::string(kPrefix), std::string(kSuffix), text);
 }
 
 template <typename Pass>
@@ -106,8 +122,8 @@ struct Reproducer {
   }
 };
 Result<Reproducer> read_reproducer(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return io_error("cannot read '" + path + "'");
+  TW_ASSIGN(std::string text, read_whole(path, kMostBytes));
+  std::istringstream in(std::move(text));
   Reproducer r;
   std::string line;
   if (!std::getline(in, line) || line != kFirstLine)

@@ -10,7 +10,7 @@
 
 namespace tilewright::passes {
 
-// The path of the file written: in TILEWRIGHT_DUMP's folder, else in the temporary one.
+// The path of the file written: in TILEWRIGHT_DUMP's folder, else in the temporary one. A folder keeps the last 32.
 Result<std::string> write_reproducer(const ir::Graph& graph, std::span<const GraphPass> remaining,
                                      const LowerOptions& options, const Error& error);
 Result<std::string> write_reproducer(const ir::Kernel& kernel,

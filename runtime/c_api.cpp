@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "runtime/core/printable.h"
 #include "runtime/session.h"
 
 using namespace tilewright;
@@ -38,7 +39,7 @@ tw_status fail(tw_status status, const char* message) noexcept {
 }
 
 tw_status fail(const Error& error) {
-  const std::string text = error.to_string();
+  const std::string text = printable(error.to_string());
   switch (error.kind) {
     case ErrorKind::kInvalid: return fail(TW_INVALID, text.c_str());
     case ErrorKind::kUnsupported: return fail(TW_UNSUPPORTED, text.c_str());

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "runtime/core/write_file.h"
 #include "runtime/trace_events.h"
 
 namespace tilewright {
@@ -99,7 +100,7 @@ std::string Profiler::trace_json() const {
 }
 
 Status Profiler::write_trace(const std::string& path) const {
-  return write_text(path, trace_json());
+  return write_file(path, trace_json());
 }
 
 }  // namespace tilewright

@@ -2,13 +2,15 @@
 
 #include <cstdio>
 
+#include "runtime/core/printable.h"
+
 namespace tilewright {
 namespace {
 
 // Strings as RFC 8259 quotes them; node names may hold anything.
 std::string json_string(const std::string& text) {
   std::string out = "\"";
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     char code[8];
     if (c == '"' || c == '\\') {
       out += '\\';
@@ -52,14 +54,6 @@ std::string trace_names(int process, const std::string& name, const char* first,
 
 std::string whole_trace(const std::string& events) {
   return "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + events + "\n]}\n";
-}
-
-Status write_text(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "w");
-  if (!file) return io_error("cannot write the file", path);
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (std::fclose(file) != 0 || !written) return io_error("cannot write the file", path);
-  return {};
 }
 
 }  // namespace tilewright

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/core/result.h"
-
 namespace tilewright {
 
 struct TraceTrack {
@@ -19,7 +17,5 @@ std::string trace_names(int process, const std::string& name, const char* first,
                         const char* second);
 // Wraps comma-separated events in a trace document.
 std::string whole_trace(const std::string& events);
-// Errors: kIo.
-Status write_text(const std::string& path, const std::string& text);
 
 }  // namespace tilewright

@@ -10,6 +10,7 @@
 #include "autotune/check/supervisor.h"
 #include "codegen/backend.h"
 #include "passes/plan_program.h"
+#include "runtime/core/temporary_folder.h"
 
 namespace tilewright::autotune {
 
@@ -68,17 +69,6 @@ std::string verdict(const CheckJob& job, const ir::Kernel& kernel) {
          std::to_string(job.element) + " of " +
          kernel.params.at(static_cast<size_t>(job.operand))->name;
 }
-
-struct Folder {
-  std::string path = (fs::temp_directory_path() / "tilewright-XXXXXX").string();
-  Folder() {
-    if (!::mkdtemp(path.data())) path.clear();
-  }
-  ~Folder() {
-    std::error_code ignored;
-    if (!path.empty()) fs::remove_all(path, ignored);
-  }
-};
 
 class Check {
  public:
@@ -143,14 +133,13 @@ Result<std::map<std::string, std::string>> check_alone(const ir::Program& progra
   std::map<std::string, std::string> refused;
   std::string worker = options.worker;
   if (worker.empty()) { TW_ASSIGN(worker, find_worker()); }
-  const Folder folder;
-  if (folder.path.empty()) return io_error("cannot make a temporary folder");
+  TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::make());
   for (const CapturedCalls& size : captured) {
     std::vector<const CapturedCall*> calls;
     for (const auto& [name, call] : size.by_kernel)
       if (kernels.count(name) && !refused.count(name)) calls.push_back(&call);
     if (calls.empty()) continue;
-    Check check(size, assemble, options, worker, folder.path + "/kernels.so");
+    Check check(size, assemble, options, worker, folder.file("kernels.so"));
     TW_RETURN_IF_ERROR(check.run(program, calls));
     refused.merge(check.refused());
   }

@@ -1,6 +1,5 @@
 #include "autotune/database/database.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,32 +7,31 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <memory>
+#include <sstream>
+
+#include "runtime/core/open_file.h"
+#include "runtime/core/write_file.h"
 
 namespace tilewright::autotune {
 
 namespace {
 
 namespace fs = std::filesystem;
-constexpr uintmax_t kMostBytes = uintmax_t{1} << 30;
+constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 
-// A file that is closed with the object, which also gives up the lock on it.
-struct OpenFile {
-  const int fd;
-  explicit OpenFile(const std::string& path)
-      : fd(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644)) {}
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile() {
-    if (fd >= 0) ::close(fd);
-  }
-  bool is_at(const std::string& path) const {
-    struct stat mine{}, there{};
-    return ::fstat(fd, &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
-           mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
-  }
-};
+bool is_at(const Descriptor& file, const std::string& path) {
+  struct stat mine{}, there{};
+  return ::fstat(file.get(), &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
+}
+
+// The lock goes when the descriptor is closed.
+Result<Descriptor> open_locked(const std::string& path) {
+  TW_ASSIGN(Descriptor file, open_to_append(path, true));
+  if (::flock(file.get(), LOCK_EX) != 0)
+    return io_error(std::string("cannot be locked: ") + std::strerror(errno), path);
+  return file;
+}
 
 }  // namespace
 
@@ -41,10 +39,8 @@ Result<Database> Database::open(const std::string& path) {
   Database db(path);
   std::error_code error;
   if (!fs::exists(path, error)) return db;
-  if (!fs::is_regular_file(path, error)) return io_error("not a file", path);
-  if (fs::file_size(path, error) > kMostBytes) return limit_error("larger than 1 GiB", path);
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return io_error("cannot be read", path);
+  TW_ASSIGN(std::string text, read_whole(path, kMostBytes));
+  std::istringstream in(std::move(text));
   std::string line;
   for (size_t n = 1; std::getline(in, line); ++n) {
     if (line.empty()) continue;
@@ -93,26 +89,25 @@ const Record* Database::find_like(const std::string& task, const std::string& fa
 }
 
 Status Database::check_writable() const {
-  return OpenFile(path_).fd >= 0 ? Status{} : io_error("cannot be written", path_);
+  const auto file = open_to_append(path_, true);
+  return file.ok() ? Status() : Status(file.error());
 }
 
 Status Database::append(const Record& record) {
-  std::unique_ptr<const OpenFile> opened;
+  Descriptor file;
   do {  // again, where prune() put another file in its place in the meantime
-    opened = std::make_unique<const OpenFile>(path_);
-    if (opened->fd < 0 || ::flock(opened->fd, LOCK_EX) != 0)
-      return io_error("cannot be written", path_);
-  } while (!opened->is_at(path_));
-  const OpenFile& file = *opened;
+    TW_ASSIGN(file, open_locked(path_));
+  } while (!is_at(file, path_));
   std::string line = to_line(record);
   // What a process that was killed left unfinished keeps its line to itself.
   char last = '\n';
-  const off_t size = ::lseek(file.fd, 0, SEEK_END);
-  if (size > 0 && ::pread(file.fd, &last, 1, size - 1) == 1 && last != '\n') line.insert(0, "\n");
-  if (::write(file.fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()) ||
-      ::fsync(file.fd) != 0) {
+  const off_t size = ::lseek(file.get(), 0, SEEK_END);
+  if (size > 0 && ::pread(file.get(), &last, 1, size - 1) == 1 && last != '\n')
+    line.insert(0, "\n");
+  TW_RETURN_IF_ERROR(tilewright::append(file.get(), line, path_));
+  if (::fsync(file.get()) != 0) {
     const std::string why = std::strerror(errno);
-    (void)!::ftruncate(file.fd, size);  // no part of a line, where the disk is full
+    (void)!::ftruncate(file.get(), size);
     return io_error("cannot be written: " + why, path_);
   }
   records_.push_back(record);
@@ -120,20 +115,16 @@ Status Database::append(const Record& record) {
 }
 
 Result<size_t> Database::prune() {
-  const OpenFile file(path_);  // whoever appends meanwhile waits, and opens the new file then
-  if (file.fd < 0 || ::flock(file.fd, LOCK_EX) != 0) return io_error("cannot be written", path_);
+  // Whoever appends meanwhile waits, and opens the new file then.
+  TW_ASSIGN(const Descriptor file, open_locked(path_));
   TW_ASSIGN(Database now, open(path_));
   std::vector<Record> kept;
   for (const Record& r : now.records_)
     if (now.is_current(r)) kept.push_back(r);
   const size_t before = now.records_.size() + now.damaged_.size();
-  const std::string fresh = path_ + ".new";
-  std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
-  for (const Record& r : kept) out << to_line(r);
-  out.close();
-  std::error_code error;
-  if (out) fs::rename(fresh, path_, error);
-  if (!out || error) return io_error("cannot be written", fresh);
+  std::string lines;
+  for (const Record& r : kept) lines += to_line(r);
+  TW_RETURN_IF_ERROR(write_file(path_, lines));
   records_ = std::move(kept);
   damaged_.clear();
   return before - records_.size();

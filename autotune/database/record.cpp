@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/core/fnv.h"
+#include "runtime/core/parse_json.h"
 
 namespace tilewright::autotune {
 
@@ -50,7 +51,7 @@ std::string to_line(const Record& r) {
 }
 
 Result<Record> parse_line(const std::string& line) {
-  Json fields = Json::parse(line, nullptr, false);
+  Json fields = parse_json<Json>(line);
   if (!fields.is_object()) return invalid("no JSON object");
   const auto sum = fields.find("checksum");
   if (sum == fields.end() || !sum->is_string()) return invalid("there is no checksum");

@@ -1,15 +1,10 @@
 #include "autotune/report/page.h"
 
-#include <filesystem>
-#include <fstream>
-
 #include "autotune/report/html.h"
 
 namespace tilewright::autotune::report {
 
 namespace {
-
-constexpr const char* kPartial = ".partial";
 
 // Colours of a pair keep their contrast for those who do not tell red from green.
 constexpr const char* kStyle = R"(<style>
@@ -69,28 +64,6 @@ std::string section(const std::string& title, const std::string& about, const st
 
 std::string fact(const char* name, const std::string& text) {
   return std::string("<div><dt>") + name + "</dt><dd>" + escape(text) + "</dd></div>\n";
-}
-
-Status check_writable(const std::string& path) {
-  const std::string partial = path + kPartial;
-  const bool can = std::ofstream(partial, std::ios::app).is_open();
-  std::error_code error;
-  std::filesystem::remove(partial, error);
-  return can && !std::filesystem::is_directory(path, error) ? Status{}
-                                                            : io_error("cannot be written", path);
-}
-
-Status write_whole(const std::string& path, const std::string& text) {
-  const std::string partial = path + kPartial;
-  std::ofstream out(partial, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  std::error_code error;
-  if (out) std::filesystem::rename(partial, path, error);
-  if (out && !error) return {};
-  std::error_code ignored;
-  std::filesystem::remove(partial, ignored);
-  return io_error("cannot be written", path);
 }
 
 }  // namespace tilewright::autotune::report

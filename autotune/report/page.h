@@ -1,10 +1,8 @@
-// What all pages share, whatever they report: the frame with its style sheet, for light and dark, and how
-// they are written. A page needs nothing else, neither files nor scripts.
+// What all pages share, whatever they report: the frame with its style sheet, for light and dark. A page needs
+// nothing else, neither files nor scripts.
 #pragma once
 
 #include <string>
-
-#include "runtime/core/result.h"
 
 namespace tilewright::autotune::report {
 
@@ -15,10 +13,5 @@ std::string whole_page(const std::string& title, const std::string& body);
 std::string section(const std::string& title, const std::string& about, const std::string& body);
 // A row of the list at the top: any text.
 std::string fact(const char* name, const std::string& text);
-
-// Whether a page can be written there: before hours of work. Errors: kIo.
-Status check_writable(const std::string& path);
-// Readers see it whole or not at all. Errors: kIo.
-Status write_whole(const std::string& path, const std::string& text);
 
 }  // namespace tilewright::autotune::report

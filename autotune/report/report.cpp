@@ -6,6 +6,7 @@
 #include "autotune/report/html.h"
 #include "autotune/report/page.h"
 #include "autotune/report/tables.h"
+#include "runtime/core/write_file.h"
 
 namespace tilewright::autotune::report {
 
@@ -45,7 +46,7 @@ std::string page(const TuneResult& r, const Facts& f) {
 }
 
 Status write_page(const std::string& path, const TuneResult& result, const Facts& facts) {
-  return write_whole(path, page(result, facts));
+  return write_file(path, page(result, facts));
 }
 
 }  // namespace tilewright::autotune::report

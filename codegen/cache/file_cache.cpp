@@ -1,12 +1,9 @@
 #include "codegen/cache/file_cache.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -26,8 +23,6 @@ struct Seal {
   char hash[32];
 };
 constexpr char kMark[] = "twcache1";
-constexpr std::string_view kBegun = ".begun-";  // of names while files are written
-constexpr auto kAbandoned = std::chrono::hours(1);
 
 Seal seal_of(const std::string& name, std::span<const uint8_t> contents) {
   Seal s{{}, static_cast<int64_t>(contents.size()), {}};
@@ -40,18 +35,17 @@ Seal seal_of(const std::string& name, std::span<const uint8_t> contents) {
 // stands for that of its last use, since many file systems do not keep the latter.
 class Mapped {
  public:
-  explicit Mapped(const std::string& path) : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    struct stat about{};
-    if (descriptor_ < 0 || fstat(descriptor_, &about) != 0 || about.st_size <= 0) return;
-    const auto size = static_cast<size_t>(about.st_size);
-    void* at = mmap(nullptr, size, PROT_READ, MAP_SHARED | MAP_POPULATE, descriptor_, 0);
+  explicit Mapped(Result<InputFile> file) {
+    if (!file.ok() || file->bytes == 0) return;
+    descriptor_ = std::move(file->descriptor);
+    const auto size = static_cast<size_t>(file->bytes);
+    void* at = mmap(nullptr, size, PROT_READ, MAP_SHARED | MAP_POPULATE, descriptor_.get(), 0);
     if (at != MAP_FAILED) bytes_ = {static_cast<const uint8_t*>(at), size};
   }
   Mapped(const Mapped&) = delete;
   Mapped& operator=(const Mapped&) = delete;
   ~Mapped() {
     if (!bytes_.empty()) munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size());
-    if (descriptor_ >= 0) close(descriptor_);
   }
   std::span<const uint8_t> bytes() const { return bytes_; }
   // Before the seal, where that is as it must be.
@@ -63,22 +57,15 @@ class Mapped {
       return std::nullopt;
     return contents;
   }
-  void touch() const { futimens(descriptor_, nullptr); }
+  void touch() const { futimens(descriptor_.get(), nullptr); }
 
  private:
-  const int descriptor_;
+  Descriptor descriptor_;
   std::span<const uint8_t> bytes_;
 };
 
-bool append(const std::string& path, std::span<const uint8_t> bytes) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(descriptor, bytes.data(), bytes.size());
-    if (n <= 0) break;
-    bytes = bytes.subspan(static_cast<size_t>(n));
-  }
-  return close(descriptor) == 0 && bytes.empty();
+std::string_view as_text(std::span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 void remove_file(const std::string& path) {
@@ -90,8 +77,25 @@ void remove_file(const std::string& path) {
 
 std::string FileCache::path(const std::string& name) const { return folder_ + "/" + name; }
 
+void FileCache::set_note(std::function<void(const std::string&)> note) {
+  const std::lock_guard hold(lock_);
+  note_ = std::move(note);
+}
+
+void FileCache::say_once(bool& said, const std::string& text) {
+  const std::lock_guard hold(lock_);
+  if (note_ && !said) note_(text), said = true;
+}
+
+Result<InputFile> FileCache::open_entry(const std::string& name) {
+  auto file = open_trusted(path(name));
+  if (!file.ok() && is_taken(path(name)))
+    say_once(said_unread_, file.error().to_string() + "; what it would hold is compiled anew");
+  return file;
+}
+
 std::optional<std::vector<uint8_t>> FileCache::read(const std::string& name) {
-  const Mapped file(path(name));
+  const Mapped file(open_entry(name));
   if (file.bytes().empty()) return std::nullopt;
   const auto contents = file.contents(name);
   if (!contents) {
@@ -103,32 +107,38 @@ std::optional<std::vector<uint8_t>> FileCache::read(const std::string& name) {
 }
 
 std::optional<std::string> FileCache::find(const std::string& name) {
-  if (utimensat(AT_FDCWD, path(name).c_str(), nullptr, 0) != 0) return std::nullopt;
+  const auto file = open_entry(name);
+  if (!file.ok()) return std::nullopt;
+  futimens(file->descriptor.get(), nullptr);
   return path(name);
 }
 
 bool FileCache::write(const std::string& name, std::span<const uint8_t> contents) {
   const Seal s = seal_of(name, contents);
   return keep(name,
-              [&](const std::string& path) {
-                return append(path, contents) &&
-                       append(path, {reinterpret_cast<const uint8_t*>(&s), sizeof s});
+              [&](FileWriter& file) -> Status {
+                TW_RETURN_IF_ERROR(file.write(as_text(contents)));
+                return file.write({reinterpret_cast<const char*>(&s), sizeof s});
               })
       .has_value();
 }
 
 // A name's file is replaced at once (rename), so that readers have the old contents or the new ones,
 // and whoever has the old file open keeps it.
-std::optional<std::string> FileCache::keep(
-    const std::string& name, const std::function<bool(const std::string&)>& write_file) {
+std::optional<std::string> FileCache::keep(const std::string& name,
+                                           const std::function<Status(FileWriter&)>& fill) {
   std::error_code error;
   fs::create_directories(folder_, error);
-  std::string beside = path(std::string(kBegun) + name + "-XXXXXX");
-  const int descriptor = mkstemp(beside.data());
-  if (descriptor < 0) return std::nullopt;
-  close(descriptor);
-  if (!write_file(beside) || std::rename(beside.c_str(), path(name).c_str()) != 0) {
-    remove_file(beside);
+  const auto write = [&]() -> Status {
+    if (error) return io_error("cannot be made: " + error.message(), folder_);
+    TW_ASSIGN(FileWriter file, FileWriter::create(path(name), FileAccess::kPrivate));
+    TW_RETURN_IF_ERROR(fill(file));
+    TW_RETURN_IF_ERROR(file.close());
+    return file.commit();
+  };
+  if (const Status written = write(); !written.ok()) {
+    if (written.error().kind == ErrorKind::kIo)
+      say_once(said_unwritten_, written.error().to_string() + "; nothing is kept");
     return std::nullopt;
   }
   const auto bytes = fs::file_size(path(name), error);
@@ -155,10 +165,6 @@ void FileCache::make_room(int64_t written) {
     const auto used = it->last_write_time(gone);
     const auto bytes = it->file_size(gone);
     if (gone) continue;
-    if (it->path().filename().string().starts_with(kBegun)) {
-      if (fs::file_time_type::clock::now() - used > kAbandoned) fs::remove(it->path(), gone);
-      continue;
-    }
     files.push_back({used, static_cast<int64_t>(bytes), it->path()});
     all += files.back().bytes;
   }

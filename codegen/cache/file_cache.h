@@ -1,7 +1,8 @@
 // Files by the names of their contents, in one folder that several processes share: bounded in bytes,
 // the longest unused go first. A file is written beside its place and renamed, so that none is ever
 // seen in part, and ends with a seal (its size and a hash of it and its name): one that is damaged,
-// cut off or put under another name is as good as none. Whatever fails costs time alone.
+// cut off or put under another name is as good as none, and so is one that others could have written
+// (open_trusted). Whatever fails costs time alone.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,9 @@
 #include <span>
 #include <string>
 #include <vector>
+
+#include "runtime/core/open_file.h"
+#include "runtime/core/write_file.h"
 
 namespace tilewright::cache {
 
@@ -27,21 +31,27 @@ class FileCache {
   // The same for files that others write, read and check: they bear a seal of their own, with the
   // name in it. A path stays good while the file is used, as a file that goes is only unlinked.
   std::optional<std::string> find(const std::string& name);
-  // `write_file` writes contents to the path that it is given, and says whether it could; the path from
-  // where they can be read from then on.
+  // `fill` writes contents into the file, or to its path; the path from where they can be read from then on.
   std::optional<std::string> keep(const std::string& name,
-                                  const std::function<bool(const std::string& path)>& write_file);
+                                  const std::function<Status(FileWriter& file)>& fill);
+
+  // Called with the first reason why files are not used, and with the first why none is written.
+  void set_note(std::function<void(const std::string&)> note);
 
   const std::string& folder() const { return folder_; }
   int64_t most_bytes() const { return most_bytes_; }
 
  private:
   std::string path(const std::string& name) const;
+  Result<InputFile> open_entry(const std::string& name);
+  void say_once(bool& said, const std::string& text);
   void make_room(int64_t written);
 
   const std::string folder_;
   const int64_t most_bytes_;
   std::mutex lock_;
+  std::function<void(const std::string&)> note_;
+  bool said_unread_ = false, said_unwritten_ = false;
   int64_t unchecked_ = -1;  // bytes written since the folder was last looked through; -1: never
 };
 

@@ -1,17 +1,17 @@
 #include "codegen/measure/machine_cache.h"
 
-#include <unistd.h>
-
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "codegen/cache/file_cache.h"
 #include "runtime/core/fnv.h"
+#include "runtime/core/open_file.h"
+#include "runtime/core/parse_json.h"
+#include "runtime/core/write_file.h"
 
 namespace tilewright::measure {
 
@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 constexpr int kVersion = 4;  // of the terms and of how they are measured
-constexpr uintmax_t kMostBytes = 1 << 16;
+constexpr uint64_t kMostBytes = 1 << 16;
 
 // All that a measurement depends on, as text.
 std::string identity(const CpuInfo& cpu) {
@@ -46,7 +46,7 @@ Status read_term(const Json& terms, const std::string& name, double& value) {
 // Every figure must be there, positive and within reason: a wrong one would spoil every decision
 // that reads it.
 Result<ir::MachineSpeed> parse(const std::string& text, const CpuInfo& cpu) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json<Json>(text);
   if (!json.is_object()) return invalid("not a JSON object");
   const auto version = json.find("version"), machine = json.find("machine"),
              measured = json.find("measured");
@@ -72,15 +72,6 @@ std::string print(const ir::MachineSpeed& speed, const CpuInfo& cpu) {
   }
   return Json{{"version", kVersion}, {"machine", identity(cpu)}, {"measured", measured}}.dump(1) +
          "\n";
-}
-
-Status write_all(int descriptor, const std::string& text) {
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t n = write(descriptor, text.data() + done, text.size() - done);
-    if (n <= 0) return io_error("cannot write");
-    done += static_cast<size_t>(n);
-  }
-  return {};
 }
 
 }  // namespace
@@ -116,20 +107,19 @@ std::string cache_file(const CpuInfo& cpu) {
   return folder + "/" + name;
 }
 
-Result<std::string> read_figures(const std::string& file) {
-  std::error_code error;
-  if (!fs::exists(file, error)) return io_error("no such file", file);
-  if (!fs::is_regular_file(file, error) || fs::file_size(file, error) > kMostBytes || error)
-    return invalid("not a file of figures", file);
-  std::ifstream in(file, std::ios::binary);
-  std::string text(kMostBytes, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(in.gcount()));
+static Result<std::string> read_opened(const Result<InputFile>& opened, const std::string& file) {
+  Result<std::string> text =
+      opened.ok() ? read_whole(*opened, file, kMostBytes) : Result<std::string>(opened.error());
+  if (!text.ok() && is_taken(file)) text.error().kind = ErrorKind::kInvalid;
   return text;
 }
 
+Result<std::string> read_figures(const std::string& file) {
+  return read_opened(open_to_read(file), file);
+}
+
 Result<ir::MachineSpeed> read_speed(const std::string& file, const CpuInfo& cpu) {
-  TW_ASSIGN(const std::string text, read_figures(file));
+  TW_ASSIGN(const std::string text, read_opened(open_trusted(file), file));
   Result<ir::MachineSpeed> speed = parse(text, cpu);
   if (!speed.ok()) speed.error().location = file;
   return speed;
@@ -139,15 +129,7 @@ Status write_speed(const std::string& file, const ir::MachineSpeed& speed, const
   if (file.empty()) return io_error("neither XDG_CACHE_HOME nor HOME names a folder");
   std::error_code error;
   fs::create_directories(fs::path(file).parent_path(), error);
-  std::string beside = file + ".XXXXXX";
-  const int descriptor = mkstemp(beside.data());
-  if (descriptor < 0) return io_error("cannot be written", file);
-  Status status = write_all(descriptor, print(speed, cpu));
-  if (close(descriptor) != 0) status = io_error("cannot write");
-  if (status.ok()) fs::rename(beside, file, error);
-  if (status.ok() && !error) return {};
-  fs::remove(beside, error);
-  return io_error("cannot be written", file);
+  return write_file(file, print(speed, cpu), FileAccess::kPrivate);
 }
 
 bool fill_speed(ir::MachineDescription& machine) {
@@ -164,7 +146,7 @@ ir::MachineSpeed cached_speed(bool again, std::string* note, ir::MachineSpeed (*
   if (!again) {
     const Result<ir::MachineSpeed> speed = read_speed(file);
     if (speed.ok()) return *speed;
-    if (speed.error().kind != ErrorKind::kIo) say(speed.error().to_string() + "; measured again");
+    if (is_taken(file)) say(speed.error().to_string() + "; measured again");
   }
   const ir::MachineSpeed speed = measure();
   if (const Status s = write_speed(file, speed); !s.ok())

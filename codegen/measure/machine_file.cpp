@@ -6,6 +6,7 @@
 #include <set>
 
 #include "codegen/measure/machine_cache.h"
+#include "runtime/core/parse_json.h"
 
 namespace tilewright::measure {
 
@@ -58,6 +59,8 @@ Error expected(const std::string& name, const Json& found, const std::string& ru
 
 // JSON itself lets a key come twice, and readers take either.
 Result<Json> parse_once_each(const std::string& text) {
+  if (!is_shallow_json(text))
+    return invalid("nested deeper than " + std::to_string(kMostJsonDepth));
   std::vector<std::set<std::string>> open;
   std::string twice;
   const auto look = [&](int, Json::parse_event_t event, Json& parsed) {

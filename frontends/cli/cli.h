@@ -125,6 +125,8 @@ struct OpenedModel {
 Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& inputs,
                                 bool profile);
 
+// Whether outputs can be written there, before a model is compiled. Errors: kIo, kInvalid.
+Status check_outputs(const std::string& path);
 // Outputs of a run into an .npz archive, or into a folder of .pb files, by the form of the path;
 // errors are those of the writers.
 Status write_outputs(const std::string& path, const std::vector<std::string>& names,

@@ -6,6 +6,7 @@
 #include "frontends/cli/progress.h"
 #include "frontends/train/compile_step.h"
 #include "passes/reproducer.h"
+#include "runtime/core/write_file.h"
 
 namespace tilewright::cli {
 
@@ -45,6 +46,7 @@ static int compile_training(const ModelOptions& options, const std::string& job_
 
 int compile_command(const ModelOptions& options, const std::string& job,
                     const std::string& output) {
+  if (Status s = check_writable(output); !s.ok()) return report(s.error());
   if (!job.empty()) return compile_training(options, job, output);
   if (options.model.empty()) return report_usage("give a model, or a job with --train");
   if (is_compiled(options.model))

@@ -58,6 +58,9 @@ int db_command(const std::string& action, const std::vector<std::string>& files)
   if (action == "check") return check(*db, files[0]);
   if (action == "show") {
     show(*db);
+    if (!db->damaged().empty())
+      std::cerr << "tilewright: note: " << files[0] << ": " << db->damaged().size()
+                << " lines were passed over; the first is " << db->damaged()[0] << "\n";
     return kOk;
   }
   if (action == "export") {

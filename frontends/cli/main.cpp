@@ -5,6 +5,7 @@
 
 #include "frontends/cli/cli.h"
 #include "frontends/cli/launch_options.h"
+#include "frontends/cli/standard_streams.h"
 #include "frontends/cli/train_options.h"
 
 using namespace tilewright::cli;
@@ -347,7 +348,7 @@ int dispatch(const CLI::App& app, const Arguments& a) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+static int run(int argc, char** argv) {
   CLI::App app{"Compiles ONNX models to native code, and runs them."};
   app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION);
   app.require_subcommand(1);
@@ -384,4 +385,9 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return report(tilewright::limit_error("out of memory"));
   } catch (const std::exception& e) { return report(tilewright::internal_error(e.what())); }
+}
+
+int main(int argc, char** argv) {
+  set_up_standard_streams();
+  return finish_standard_output(run(argc, argv));
 }

@@ -9,6 +9,8 @@
 #include "frontends/tensor_files/element_type.h"
 #include "frontends/tensor_files/npz.h"
 #include "frontends/tensor_files/tensor_pb.h"
+#include "runtime/core/open_file.h"
+#include "runtime/core/write_file.h"
 
 namespace tilewright::cli {
 
@@ -37,6 +39,7 @@ CompileOptions compile_options(const ModelOptions& options) {
       options.use_cache && !std::getenv("TILEWRIGHT_DUMP") ? cache::user_cache() : nullptr;
   compile.numerics = numerics_from_name(options.numerics).value_or(compile.numerics);
   compile.note = [](const std::string& note) { std::cerr << "tilewright: note: " << note << "\n"; };
+  if (compile.cache) compile.cache->set_note(compile.note);
   compile.schedule_threads = options.threads > 0 ? options.threads : available_cpus();
   return compile;
 }
@@ -205,6 +208,22 @@ Result<OpenedModel> open_to_run(const ModelOptions& options, const std::string& 
   return opened;
 }
 
+namespace {
+
+bool is_archive(const std::string& path) {
+  return std::filesystem::path(path).extension() == ".npz";
+}
+
+}  // namespace
+
+Status check_outputs(const std::string& path) {
+  if (is_archive(path)) return check_writable(path);
+  std::error_code error;
+  if (is_taken(path) && !std::filesystem::is_directory(path, error))
+    return invalid("is no folder, and its name does not end with .npz", path);
+  return {};
+}
+
 Status write_outputs(const std::string& path, const std::vector<std::string>& names,
                      const std::vector<Tensor>& outputs) {
   NamedTensors tensors;
@@ -213,7 +232,7 @@ Status write_outputs(const std::string& path, const std::vector<std::string>& na
     if (!t.bytes.empty()) std::memcpy(t.bytes.data(), outputs[i].data(), t.bytes.size());
     tensors.emplace_back(names[i], std::move(t));
   }
-  if (std::filesystem::path(path).extension() == ".npz") return write_npz(path, tensors);
+  if (is_archive(path)) return write_npz(path, tensors);
   std::vector<PbSlot> slots;
   std::vector<HostValue> values;
   for (auto& [name, t] : tensors) {

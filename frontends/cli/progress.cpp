@@ -4,7 +4,15 @@
 
 #include <cstdio>
 
+#include "frontends/cli/standard_streams.h"
+
 namespace tilewright::cli {
+
+namespace {
+
+constexpr const char* kNewLine = "\r\033[K";  // back to the begin, and nothing there
+
+}  // namespace
 
 Progress::Progress()
     : terminal_(isatty(STDERR_FILENO) == 1), start_(Clock::now()), shown_(start_) {}
@@ -13,7 +21,7 @@ Progress::~Progress() { clear(); }
 
 void Progress::clear() {
   std::lock_guard lock(mutex_);
-  if (visible_) std::fputs("\r\033[K", stderr);
+  if (visible_) control_terminal(kNewLine);
   visible_ = false;
 }
 
@@ -28,7 +36,8 @@ bool Progress::is_due() {
 void Progress::show(const std::string& line) {
   std::lock_guard lock(mutex_);
   if (!is_due()) return;
-  std::fprintf(stderr, "\r\033[K%s", line.c_str());
+  control_terminal(kNewLine);
+  std::fputs(line.c_str(), stderr);
   std::fflush(stderr);
 }
 
@@ -41,7 +50,8 @@ void Progress::update(const std::string& stage, size_t done, size_t total) {
     const size_t filled = kWidth * done / total;
     bar = " [" + std::string(filled, '#') + std::string(kWidth - filled, ' ') + "]";
   }
-  std::fprintf(stderr, "\r\033[K%-10s%s %zu", stage.c_str(), bar.c_str(), done);
+  control_terminal(kNewLine);
+  std::fprintf(stderr, "%-10s%s %zu", stage.c_str(), bar.c_str(), done);
   if (total > 0) std::fprintf(stderr, "/%zu", total);
   std::fprintf(stderr, " kernels, %.0f s", std::chrono::duration<double>(shown_ - start_).count());
   std::fflush(stderr);

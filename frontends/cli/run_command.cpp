@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "frontends/cli/cli.h"
+#include "runtime/core/write_file.h"
 
 namespace tilewright::cli {
 
@@ -18,6 +19,10 @@ double seconds_now() {
 
 int run_command(const ModelOptions& options, const std::string& inputs, const std::string& outputs,
                 const std::string& trace) {
+  if (!trace.empty())
+    if (Status s = check_writable(trace); !s.ok()) return report(s.error());
+  if (!outputs.empty())
+    if (Status s = check_outputs(outputs); !s.ok()) return report(s.error());
   auto opened = open_to_run(options, inputs, false);
   if (!opened.ok()) return report(opened.error());
   std::vector<Tensor> results;
@@ -63,6 +68,8 @@ Status profile_runs(OpenedModel& opened, double seconds, const std::string& trac
 
 int bench_command(const ModelOptions& options, const std::string& inputs, double seconds, bool json,
                   const std::string& trace) {
+  if (!trace.empty())
+    if (Status s = check_writable(trace); !s.ok()) return report(s.error());
   const double start = seconds_now();
   auto opened = open_to_run(options, inputs, false);
   if (!opened.ok()) return report(opened.error());

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "runtime/core/write_file.h"
 #include "runtime/distributed/link.h"
 #include "runtime/trace_events.h"
 
@@ -95,7 +96,7 @@ Status write_trace(const train::Trainer& trainer, int64_t since, int64_t clock_o
     events.clear();
     for (const std::string& text : all) events += (events.empty() ? "" : ",\n") + text;
   }
-  return ranks.is_first() ? write_text(path, whole_trace(events)) : Status();
+  return ranks.is_first() ? write_file(path, whole_trace(events)) : Status();
 }
 
 nlohmann::ordered_json result(const train::Trainer& trainer, const Rounds& rounds) {

@@ -10,6 +10,7 @@
 #include "frontends/cli/interrupt.h"
 #include "frontends/cli/progress.h"
 #include "frontends/cli/train_bench.h"
+#include "runtime/core/write_file.h"
 #include "runtime/distributed/join.h"
 #include "runtime/distributed/transport_local.h"
 
@@ -135,6 +136,17 @@ Status run_threads(const train::Job& job, const ModelOptions& options, const Tra
   return {};
 }
 
+// Whether all files can be written, before the step is compiled: of a single process, as the first rank's come when
+// that begins.
+Status check_written(const train::Job& job, const TrainArguments& a) {
+  const bool trains = !a.bench && a.scaling.empty();
+  for (const auto& path :
+       {std::filesystem::path(a.trace), std::filesystem::path(a.page), trains ? job.report : "",
+        trains ? job.gradients : "", trains ? job.trained : ""})
+    if (!path.empty()) TW_RETURN_IF_ERROR(check_writable(path.string()));
+  return {};
+}
+
 Status run(const ModelOptions& options, const TrainArguments& a) {
   TW_ASSIGN(train::Job job, train::read_job(a.job));
   note_bounded_threads(options.threads);
@@ -146,9 +158,13 @@ Status run(const ModelOptions& options, const TrainArguments& a) {
       std::chrono::milliseconds(static_cast<int64_t>(job.distributed.deadline * 1e3));
   std::filesystem::path record = job.file;
   join.comm.record_file = record.replace_extension(".calls-of-rank-").string();
-  if (a.ranks > 0) return run_threads(job, options, a, join.comm);
+  if (a.ranks > 0) {
+    TW_RETURN_IF_ERROR(check_written(job, a));
+    return run_threads(job, options, a, join.comm);
+  }
   join.note = [](const std::string& text) { std::cerr << "note: " << text << "\n"; };
   TW_ASSIGN(const std::unique_ptr<distributed::Group> group, distributed::join_ranks(join));
+  if (!group) TW_RETURN_IF_ERROR(check_written(job, a));
   // Ranges are started by the programs of ranks, if only one.
   if (!group && !a.scaling.empty()) {
     TrainArguments alone = a;

@@ -5,6 +5,7 @@
 #include "autotune/report/page.h"
 #include "frontends/cli/train_bench.h"
 #include "frontends/train/scaling.h"
+#include "runtime/core/write_file.h"
 #include "runtime/thread_pool.h"
 
 namespace tilewright::cli {
@@ -59,8 +60,7 @@ Status predict_scaling(train::Trainer& trainer, const train::Job& job, const Tra
                                 trainer.threads() >= available_cpus()));
   std::printf("a step of the ring takes %.1f us and %.3f ns a byte\n%s", cost.latency * 1e6,
               cost.per_byte * 1e9, to_table(rows).c_str());
-  return a.page.empty() ? Status()
-                        : autotune::report::write_whole(a.page, scaling_page(job, cost, rows));
+  return a.page.empty() ? Status() : write_file(a.page, scaling_page(job, cost, rows));
 }
 
 }  // namespace tilewright::cli

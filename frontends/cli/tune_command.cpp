@@ -11,6 +11,7 @@
 #include "frontends/cli/tune_results.h"
 #include "frontends/compiler/tune.h"
 #include "frontends/train/tunable_step.h"
+#include "runtime/core/write_file.h"
 
 namespace tilewright::cli {
 
@@ -141,8 +142,7 @@ int tune_command(const ModelOptions& options, const std::string& job, const std:
   const auto gap = parse_percent(arguments.gap);
   if (!gap) return report_usage("--gap " + arguments.gap + ": expected a percentage like 5%");
   if (!arguments.report.empty())
-    if (const Status s = autotune::report::check_writable(arguments.report); !s.ok())
-      return report(s.error());
+    if (const Status s = check_writable(arguments.report); !s.ok()) return report(s.error());
   const Interrupt interrupt;
   const autotune::TuneOptions limits{.seconds = *seconds, .gap = *gap};
   if (!job.empty()) return tune_training(options, job, arguments, limits);

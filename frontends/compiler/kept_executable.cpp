@@ -1,13 +1,13 @@
 #include "frontends/compiler/kept_executable.h"
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "codegen/backend.h"
 #include "codegen/cache/build_id.h"
 #include "codegen/cache/content_hash.h"
 #include "codegen/measure/machine_cache.h"
+#include "runtime/core/open_file.h"
+#include "runtime/core/parse_json.h"
 
 namespace tilewright {
 
@@ -15,10 +15,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A file's contents; empty where it can't be read.
-std::string contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+// A file's contents, empty where there is none; nothing where it cannot be read, which compiling reports.
+std::optional<std::string> contents(const std::string& path) {
+  constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+  if (path.empty() || !is_taken(path)) return "";
+  auto text = read_whole(path, kMostBytes);
+  return text.ok() ? std::optional(std::move(*text)) : std::nullopt;
 }
 
 // Both halves of the compiler: what holds this code, and the backend. Empty: not known.
@@ -33,10 +35,10 @@ std::string compiler_version() {
 std::string machine_of(const CompileOptions& options) {
   if (options.cpu != "native") return options.cpu;
   const std::string measured = measure::cache_file();
-  return "native " + measured + " " + contents(measured);
+  return "native " + measured + " " + contents(measured).value_or("");
 }
 
-// Nothing where the machine's file cannot be read, which compiling reports.
+// Nothing where a file that is needed cannot be read.
 std::string name_of(const OnnxModel& model, const Binding& binding, const CompileOptions& options,
                     const std::string& version) {
   cache::ContentHash hash;
@@ -49,7 +51,9 @@ std::string name_of(const OnnxModel& model, const Binding& binding, const Compil
   if (!options.machine_text.empty()) hash.add("described as").add(options.machine_text);
   hash.add(options.schedule_threads).add(options.fuse).add(options.schedule);
   hash.add(name(options.numerics));
-  hash.add(options.database.empty() ? "" : contents(options.database));
+  const std::optional<std::string> database = contents(options.database);
+  if (!database) return {};
+  hash.add(*database);
   hash.add(options.guess);
   for (const auto& [input, shape] : binding.shapes) {
     hash.add(input);
@@ -77,7 +81,7 @@ std::vector<uint8_t> to_bytes(const KeptAbout& about) {
   return {text.begin(), text.end()};
 }
 std::optional<KeptAbout> from_bytes(const std::vector<uint8_t>& bytes) {
-  const Json json = Json::parse(bytes.begin(), bytes.end(), nullptr, false);
+  const Json json = parse_json<Json>({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   KeptAbout about;
   for (auto [key, list] : {std::pair{"specialised", &about.specialised}, {"notes", &about.notes}}) {
     if (!json.is_object() || !json.contains(key) || !json[key].is_array()) return std::nullopt;
@@ -131,8 +135,8 @@ Result<std::shared_ptr<Executable>> KeptExecutable::assemble(
   if (name.empty()) return codegen::assemble_in_memory(std::move(programs), options);
   codegen::AssembleOptions sealed = options;
   sealed.seal_label = name;
-  const auto path = cache_->keep(name, [&](const std::string& file) {
-    return codegen::assemble_shared_object(programs, sealed, file).ok();
+  const auto path = cache_->keep(name, [&](FileWriter& file) {
+    return codegen::assemble_shared_object(programs, sealed, file.path());
   });
   if (path) {
     cache_->write(name_, to_bytes(about));

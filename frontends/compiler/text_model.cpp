@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <random>
 
 #include "autotune/check/check_given.h"
@@ -12,6 +11,7 @@
 #include "ir/verify_graph.h"
 #include "ir/verify_loops.h"
 #include "passes/plan_kernel.h"
+#include "runtime/core/open_file.h"
 #include "runtime/device_cpu.h"
 
 namespace tilewright {
@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kConstants = "# constants:";
+constexpr uint64_t kMostBytes = uint64_t{64} << 20;  // of a text
 
 // Small numbers of any type: floats in [-0.5, 0.5), integers 0 and 1, which are indices of any table.
 class MakeUp {
@@ -46,17 +47,6 @@ class MakeUp {
  private:
   int64_t bytes_ = 0;
 };
-
-Result<std::string> read(const std::string& path) {
-  constexpr uintmax_t kMostBytes = uintmax_t{64} << 20;
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return io_error("no such file", path);
-  if (fs::file_size(path, error) > kMostBytes) return limit_error("larger than 64 MiB", path);
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in && !in.eof()) return io_error("cannot be read", path);
-  return text;
-}
 
 // The names behind `# constants:`; lines that begin with # become empty, so that places stay.
 std::vector<std::string> take_comments(std::string& text) {
@@ -131,7 +121,7 @@ bool is_text_model(const std::string& path) { return fs::path(path).extension() 
 
 Result<TextModel> read_text_model(const std::string& path) {
   return catch_failures([&]() -> Result<TextModel> {
-    TW_ASSIGN(std::string text, read(path));
+    TW_ASSIGN(std::string text, read_whole(path, kMostBytes));
     const std::vector<std::string> constants = take_comments(text);
     const size_t first = text.find_first_not_of(" \n\r\t");
     const bool is_kernel = first != std::string::npos && text.compare(first, 6, "kernel") == 0;

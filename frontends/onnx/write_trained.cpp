@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <map>
 
 #include "frontends/onnx/export_metadata.h"
 #include "frontends/onnx/onnx.pb.h"
 #include "frontends/onnx/rewrite_model.h"
 #include "frontends/tensor_files/mapped_file.h"
+#include "runtime/core/write_file.h"
 
 namespace tilewright {
 
@@ -72,20 +72,6 @@ Status put_nodes(onnx_format::ModelProto& model, Left& left) {
   return {};
 }
 
-Status write_whole(const std::string& bytes, const std::filesystem::path& to) {
-  std::filesystem::path partial = to;
-  partial += ".partial";
-  {
-    std::ofstream out(partial, std::ios::binary);
-    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    out.flush();
-    if (!out) return io_error("cannot be written", partial.string());
-  }
-  std::error_code error;
-  std::filesystem::rename(partial, to, error);
-  return error ? io_error("cannot be written: " + error.message(), to.string()) : Status();
-}
-
 }  // namespace
 
 static Result<onnx_format::ModelProto> read_whole(const std::filesystem::path& from) {
@@ -137,7 +123,7 @@ Status write_trained(const std::filesystem::path& from, const NamedTensors& valu
       embed_external(model, folder, kMostBytes - std::min(model.ByteSizeLong(), kMostBytes)));
   std::string out;
   if (!model.SerializeToString(&out)) return internal_error("the model cannot be serialised");
-  return write_whole(out, to);
+  return write_file(to.string(), out);
 }
 
 }  // namespace tilewright

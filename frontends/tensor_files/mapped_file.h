@@ -14,8 +14,8 @@ namespace tilewright {
 // Shared by all views into the file, the last of which unmaps it.
 class MappedFile {
  public:
-  // Regular files only. The pages stay valid while the object lives; a file that another process
-  // truncates meanwhile raises SIGBUS, as with any mapping.
+  // Regular files only (runtime/core/open_file.h). The pages stay valid while the object lives; a
+  // file that another process truncates meanwhile raises SIGBUS, as with any mapping.
   static Result<std::shared_ptr<const MappedFile>> open(const std::filesystem::path& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

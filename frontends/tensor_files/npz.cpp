@@ -11,6 +11,7 @@
 
 #include "frontends/tensor_files/convert_layout.h"
 #include "frontends/tensor_files/npy.h"
+#include "runtime/core/open_file.h"
 
 namespace tilewright {
 namespace {
@@ -29,9 +30,8 @@ struct CloseEntry {
 using Archive = std::unique_ptr<zip_t, DiscardArchive>;
 using Entry = std::unique_ptr<zip_file_t, CloseEntry>;
 
-Result<Archive> open_archive(const std::string& path, int flags) {
-  int code = 0;
-  Archive archive(zip_open(path.c_str(), flags, &code));
+Result<Archive> opened(zip_t* opened_archive, int code, const std::string& path) {
+  Archive archive(opened_archive);
   if (archive) return archive;
   zip_error_t error;
   zip_error_init_with_code(&error, code);
@@ -40,6 +40,13 @@ Result<Archive> open_archive(const std::string& path, int flags) {
   if (code == ZIP_ER_NOZIP || code == ZIP_ER_INCONS)
     return invalid("not a zip archive, or truncated: " + text, path);
   return io_error("cannot open archive: " + text, path);
+}
+
+Result<Archive> read_archive(InputFile file, const std::string& path) {
+  int code = 0;
+  zip_t* archive = zip_fdopen(file.descriptor.get(), 0, &code);
+  if (archive) file.descriptor.release();
+  return opened(archive, code, path);
 }
 
 Status check_entry(const zip_stat_t& entry, uint64_t archive_bytes) {
@@ -155,11 +162,9 @@ Status add_entry(zip_t* archive, const std::string& key, const std::string& head
 }  // namespace
 
 Result<NamedTensors> read_npz(const std::filesystem::path& path) {
-  std::error_code code;
-  if (!std::filesystem::is_regular_file(path, code)) return io_error("no such file", path.string());
-  uint64_t archive_bytes = std::filesystem::file_size(path, code);
-  if (code) return io_error("cannot read: " + code.message(), path.string());
-  TW_ASSIGN(Archive archive, open_archive(path.string(), ZIP_RDONLY));
+  TW_ASSIGN(InputFile file, open_to_read(path.string()));
+  const uint64_t archive_bytes = file.bytes;
+  TW_ASSIGN(Archive archive, read_archive(std::move(file), path.string()));
   auto tensors = read_entries(archive.get(), archive_bytes);
   if (tensors.ok()) return tensors;
   Error& error = tensors.error();
@@ -167,11 +172,15 @@ Result<NamedTensors> read_npz(const std::filesystem::path& path) {
   return std::move(error);
 }
 
-Status write_npz(const std::filesystem::path& path, const NamedTensors& tensors) {
+Status write_npz(const std::filesystem::path& path, const NamedTensors& tensors,
+                 Durability durability) {
   if (tensors.empty()) return invalid("an archive needs at least one tensor", path.string());
   std::vector<std::string> headers;  // libzip reads headers and tensors only when it closes
   headers.reserve(tensors.size());
-  TW_ASSIGN(Archive archive, open_archive(path.string(), ZIP_CREATE | ZIP_TRUNCATE));
+  TW_ASSIGN(FileWriter file, FileWriter::create(path.string()));
+  int code = 0;
+  zip_t* created = zip_open(file.path().c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
+  TW_ASSIGN(Archive archive, opened(created, code, path.string()));
   for (const auto& [key, tensor] : tensors) {
     auto header = format_npy_header(tensor.dtype, tensor.shape);
     if (!header) return unsupported(header.error().message, "array '" + key + "'");
@@ -179,9 +188,10 @@ Status write_npz(const std::filesystem::path& path, const NamedTensors& tensors)
     TW_RETURN_IF_ERROR(add_entry(archive.get(), key, headers.back(), tensor));
   }
   if (zip_close(archive.get()) != 0)
-    return io_error(std::string("cannot write: ") + zip_strerror(archive.get()), path.string());
+    return io_error(std::string("cannot be written: ") + zip_strerror(archive.get()),
+                    path.string());
   archive.release();
-  return {};
+  return file.commit(durability);
 }
 
 }  // namespace tilewright

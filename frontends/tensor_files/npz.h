@@ -7,6 +7,7 @@
 
 #include "runtime/core/host_tensor.h"
 #include "runtime/core/result.h"
+#include "runtime/core/write_file.h"
 
 namespace tilewright {
 
@@ -20,6 +21,7 @@ Result<NamedTensors> read_npz(const std::filesystem::path& path);
 
 // Stored entries with a fixed date, so equal tensors give equal files. At least one tensor,
 // distinct names; bf16 is kUnsupported, since NumPy lacks it.
-Status write_npz(const std::filesystem::path& path, const NamedTensors& tensors);
+Status write_npz(const std::filesystem::path& path, const NamedTensors& tensors,
+                 Durability durability = Durability::kCached);
 
 }  // namespace tilewright

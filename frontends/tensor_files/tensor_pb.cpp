@@ -3,10 +3,10 @@
 #include <google/protobuf/io/coded_stream.h>
 
 #include <climits>
-#include <fstream>
 
 #include "frontends/tensor_files/mapped_file.h"
 #include "frontends/tensor_files/tensor_elements.h"
+#include "runtime/core/write_file.h"
 
 namespace tilewright {
 namespace {
@@ -110,10 +110,9 @@ Status write_proto(const std::filesystem::path& path, const std::string& name, P
   proto.set_name(name);
   // protobuf counts in int, and its own check would only log.
   if (proto.ByteSizeLong() > INT_MAX) return limit_error("the value exceeds 2 GiB", path.string());
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  if (!out || !proto.SerializeToOstream(&out) || !out.flush())
-    return io_error("cannot write", path.string());
-  return {};
+  std::string bytes;
+  if (!proto.SerializeToString(&bytes)) return internal_error("the value cannot be serialised");
+  return write_file(path.string(), bytes);
 }
 
 std::filesystem::path numbered(const std::filesystem::path& folder, const std::string& stem,

@@ -2,17 +2,11 @@
 // not see, such as dates of entries, does not matter either.
 #include "frontends/train/checkpoint.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <map>
 
 #include "codegen/cache/content_hash.h"
 #include "frontends/tensor_files/npz.h"
-#include "frontends/train/partial_file.h"
 
 namespace tilewright::train {
 
@@ -66,25 +60,6 @@ Result<Checkpoint> checked(NamedTensors arrays) {
   return c;
 }
 
-// What was written to a file, or a folder's names, to the disk.
-Status flush_to_disk(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool done = fd >= 0 && ::fsync(fd) == 0;
-  const std::string why = std::strerror(errno);
-  if (fd >= 0) ::close(fd);
-  return done ? Status() : io_error("cannot be written to the disk: " + why, path.string());
-}
-
-Status write_and_rename(const std::filesystem::path& path, const std::filesystem::path& partial,
-                        const NamedTensors& arrays) {
-  TW_RETURN_IF_ERROR(write_npz(partial, arrays));
-  TW_RETURN_IF_ERROR(flush_to_disk(partial));
-  std::error_code error;
-  std::filesystem::rename(partial, path, error);
-  if (error) return io_error("cannot be written: " + error.message(), path.string());
-  return flush_to_disk(path.parent_path().empty() ? "." : path.parent_path());
-}
-
 }  // namespace
 
 Result<Checkpoint> take_checkpoint(int64_t step, std::string job,
@@ -135,11 +110,7 @@ Status write_checkpoint(const std::filesystem::path& path, Checkpoint checkpoint
   arrays.emplace_back("step", std::move(step));
   arrays.emplace_back("job", from_text(checkpoint.job));
   arrays.emplace_back("hash", from_text(hash_of(arrays)));
-  const std::filesystem::path partial = partial_beside(path);
-  Status status = write_and_rename(path, partial, arrays);
-  std::error_code ignored;
-  if (!status.ok()) std::filesystem::remove(partial, ignored);
-  return status;
+  return write_npz(path, arrays, Durability::kOnDisk);
 }
 
 Result<Checkpoint> read_checkpoint(const std::filesystem::path& path) {

@@ -1,17 +1,15 @@
 #include "frontends/train/checkpoint_folder.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 
-#include "frontends/train/partial_file.h"
+#include "runtime/core/open_file.h"
+#include "runtime/core/temporary_folder.h"
 
 namespace tilewright::train {
 
@@ -30,12 +28,6 @@ std::optional<int64_t> step_of(const std::string& name) {
   return step;
 }
 
-// The writer of archives makes files of its own, whose names go on behind ours.
-bool is_half_written(const std::string& name) {
-  return name.starts_with(kPrefix) &&
-         name.find(std::string(kSuffix) + kPartialSuffix) != std::string::npos;
-}
-
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -50,23 +42,21 @@ Result<std::unique_ptr<CheckpointFolder>> CheckpointFolder::open(const fs::path&
                                                                  bool shared) {
   std::error_code error;
   fs::create_directories(folder, error);
-  const int lock = error ? -1 : ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock < 0)
-    return io_error("cannot be used for checkpoints: " +
-                        (error ? error.message() : std::string(std::strerror(errno))),
-                    folder.string());
-  std::unique_ptr<CheckpointFolder> opened(new CheckpointFolder(folder, lock));
+  if (error) return io_error("cannot be made: " + error.message(), folder.string());
+  TW_ASSIGN(Descriptor lock, open_folder(folder.string()));
+  std::unique_ptr<CheckpointFolder> opened(new CheckpointFolder(folder, std::move(lock)));
   // A file system without locks is used without one.
-  if (::flock(lock, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+  if (::flock(opened->lock_.get(), (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 &&
+      errno == EWOULDBLOCK)
     return invalid("another run writes its checkpoints there", folder.string());
-  for (const std::string& name : names_in(folder))
-    if (is_half_written(name)) fs::remove(folder / name, error);
+  // Also removes what runs that were killed left there.
+  if (const auto writable = TemporaryFolder::make(folder.string()); !writable.ok())
+    return io_error("cannot be written to: " + writable.error().message, folder.string());
   return opened;
 }
 
 CheckpointFolder::~CheckpointFolder() {
   if (writing_.valid()) writing_.wait();
-  ::close(lock_);
 }
 
 fs::path CheckpointFolder::file(int64_t step) const {

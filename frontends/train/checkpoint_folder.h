@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "frontends/train/checkpoint.h"
+#include "runtime/core/descriptor.h"
 
 namespace tilewright::train {
 
@@ -42,12 +43,12 @@ class CheckpointFolder {
   Status wait();
 
  private:
-  CheckpointFolder(std::filesystem::path folder, int lock)
-      : folder_(std::move(folder)), lock_(lock) {}
+  CheckpointFolder(std::filesystem::path folder, Descriptor lock)
+      : folder_(std::move(folder)), lock_(std::move(lock)) {}
   void keep_last_two(int64_t step) const;
 
   const std::filesystem::path folder_;
-  const int lock_;  // a descriptor of the folder, locked
+  const Descriptor lock_;  // of the folder, locked
   std::future<Status> writing_;
 };
 

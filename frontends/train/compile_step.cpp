@@ -1,10 +1,10 @@
 #include "frontends/train/compile_step.h"
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "frontends/train/step_graph.h"
 #include "frontends/train/step_nodes.h"
+#include "runtime/core/write_file.h"
 
 namespace tilewright::train {
 
@@ -51,10 +51,7 @@ Status write_state(const Job& job, const StepGraph& step, const Trained& trained
   for (const State& s : step.states) add(s.name, *s.members);
   if (keeps_gradients(job)) add(kGradients, trained.parameters);
   if (job.averages_statistics()) add(kNewStatistics, trained.statistics);
-  std::ofstream file(path);
-  file << all.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
-  file.close();
-  return file ? Status{} : io_error("cannot be written", path.string());
+  return write_file(path.string(), all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "codegen/cache/content_hash.h"
 #include "frontends/tensor_files/mapped_file.h"
+#include "runtime/core/parse_json.h"
 
 namespace tilewright::train {
 
@@ -80,14 +81,14 @@ Result<std::string> essentials_of(const Job& job, const std::string& model_hash)
 
 std::map<std::string, std::string> items_of(const std::string& essentials) {
   std::map<std::string, std::string> items;
-  const Json all = Json::parse(essentials);
+  const Json all = parse_json<Json>(essentials);
   for (const auto& [key, value] : all.items()) items[key] = value.dump();
   return items;
 }
 
 std::string difference(const std::string& was, const std::string& is) {
   constexpr size_t kMostShown = 3;
-  const Json a = Json::parse(was, nullptr, false), b = Json::parse(is);
+  const Json a = parse_json<Json>(was), b = parse_json<Json>(is);
   if (!a.is_object()) return "what it says of its job is no JSON object";
   std::set<std::string> keys;
   for (const Json* o : {&a, &b})

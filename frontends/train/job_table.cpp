@@ -3,21 +3,95 @@
 
 #include <algorithm>
 
+#include "runtime/core/open_file.h"
+
 namespace tilewright::train {
 
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 40;  // steps, samples of a batch
+constexpr uint64_t kMostBytes = uint64_t{16} << 20;  // of a job file
+constexpr int64_t kMost = int64_t{1} << 40;          // steps, samples of a batch
+constexpr int kMostParts = 64;                       // of a key
+
+// "3:5" for the line and column of a character.
+std::string place_of(std::string_view text, size_t at) {
+  const std::string_view before = text.substr(0, at);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const size_t column = at - (line > 1 ? before.rfind('\n') + 1 : 0) + 1;
+  return std::to_string(line) + ":" + std::to_string(column);
+}
+
+// The last character of what is quoted, a text or a part of a key, of one line or between three quotes of many.
+size_t end_of_quoted(std::string_view text, size_t at) {
+  const char quote = text[at];
+  const std::string three(3, quote);
+  const bool is_long = text.substr(at, 3) == three;
+  for (at += is_long ? 3 : 1; at < text.size(); ++at) {
+    if (text[at] == '\\' && quote == '"')
+      ++at;
+    else if (is_long ? text.substr(at, 3) == three : text[at] == quote || text[at] == '\n')
+      break;
+  }
+  if (!is_long) return at;
+  at += 2;
+  for (int more = 0; more < 2 && at + 1 < text.size() && text[at + 1] == quote; ++more) ++at;
+  return at;
+}
+
+// Where a key has too many parts, each of which would be a table in a table. The parser bounds values alone.
+std::optional<size_t> find_deep_key(std::string_view text) {
+  int dots = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"' || c == '\'') {
+      i = end_of_quoted(text, i);
+    } else if (c == '#') {
+      i = std::min(text.find('\n', i), text.size());
+      dots = 0;
+    } else if (c == '.') {
+      if (++dots >= kMostParts) return i;
+    } else if (std::string_view("\n=,[]{}").find(c) != std::string_view::npos) {
+      dots = 0;
+    }
+  }
+  return std::nullopt;
+}
+
+bool breaks_a_rule(std::string_view text) {
+  try {
+    (void)toml::parse(text);
+  } catch (const BrokenTomlRule&) { return true; } catch (const toml::parse_error&) {
+  }
+  return false;
+}
+
+// The character at which the parser meets what it takes for impossible: the last of the shortest beginning of the text
+// that does so.
+size_t find_broken_rule(std::string_view text) {
+  size_t below = 0, most = text.size();
+  while (most - below > 1) {
+    const size_t middle = below + (most - below) / 2;
+    (breaks_a_rule(text.substr(0, middle)) ? most : below) = middle;
+  }
+  return most - 1;
+}
 
 }  // namespace
 
 Result<toml::table> parse_job_file(const std::filesystem::path& path) {
+  TW_ASSIGN(const std::string text, read_whole(path.string(), kMostBytes));
+  if (const auto deep = find_deep_key(text))
+    return invalid("a key of more than " + std::to_string(kMostParts) + " parts",
+                   path.string() + ":" + place_of(text, *deep));
   try {
-    return toml::parse_file(path.string());
+    return toml::parse(text, path.string());
   } catch (const toml::parse_error& e) {
-    const std::string line = e.source().begin ? ":" + std::to_string(e.source().begin.line) : "";
-    return e.source().begin ? invalid(std::string(e.description()), path.string() + line)
-                            : io_error(std::string(e.description()), path.string());
+    const toml::source_position at = e.source().begin;
+    const std::string place =
+        at ? ":" + std::to_string(at.line) + ":" + std::to_string(at.column) : "";
+    return invalid(std::string(e.description()), path.string() + place);
+  } catch (const BrokenTomlRule&) {
+    return invalid("is no TOML", path.string() + ":" + place_of(text, find_broken_rule(text)));
   }
 }
 

@@ -2,14 +2,13 @@
 // nobody reads is a mistake with a list of those that there are.
 #pragma once
 
-#include <toml++/toml.h>
-
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "frontends/train/toml.h"
 #include "runtime/core/result.h"
 
 namespace tilewright::train {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "codegen/measure/machine_file.h"
+#include "runtime/core/parse_json.h"
 
 namespace tilewright::train {
 
@@ -37,7 +38,7 @@ Status Ranks::compare(const std::map<std::string, std::string>& items) const {
   const std::string mine = Json(items).dump(-1, ' ', true, Json::error_handler_t::replace);
   TW_ASSIGN(const std::string text,
             group_->share("essentials", [&]() -> Result<std::string> { return mine; }));
-  const Json theirs = Json::parse(text, nullptr, false);
+  const Json theirs = parse_json<Json>(text);
   for (const auto& [key, value] : items) {
     const auto there = theirs.find(key);
     if (there == theirs.end() || *there != value)

@@ -4,16 +4,19 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
-#include "frontends/train/partial_file.h"
+#include "runtime/core/open_file.h"
+#include "runtime/core/parse_json.h"
+#include "runtime/core/write_file.h"
 
 namespace tilewright::train {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+constexpr uint64_t kMostBytes = uint64_t{1} << 30;  // of a log
 
 Json to_json(const LogLine& l) {
   Json j{{"step", l.step}, {"loss", l.loss}, {"lr", l.lr}};
@@ -27,7 +30,7 @@ Json to_json(const LogLine& l) {
 
 // Nothing where the text is no line of a log.
 std::optional<LogLine> from_json(const std::string& text) {
-  const Json j = Json::parse(text, nullptr, false);
+  const Json j = parse_json<Json>(text);
   const auto number = [&](const char* key) -> std::optional<double> {
     if (!j.contains(key) || !j[key].is_number()) return std::nullopt;
     return j[key].get<double>();
@@ -54,17 +57,18 @@ Result<std::unique_ptr<StepLog>> StepLog::open(const std::filesystem::path& path
   if (path.empty()) return log;
   log->path_ = path;
   TW_RETURN_IF_ERROR(log->keep_before(step, take_over));
-  log->file_.reset(std::fopen(log->path_.c_str(), "ab"));
-  if (!log->file_)
-    return io_error(std::string("cannot be written: ") + std::strerror(errno), path.string());
+  TW_ASSIGN(log->file_, open_to_append(log->path_.string(), false));
   return log;
 }
 
 // Lines count as far as they are those of steps one after the other: a run that was ended may have left
 // half a line.
 Status StepLog::keep_before(int64_t step, bool take_over) {
-  uintmax_t bytes = 0;
-  std::ifstream in(path_, std::ios::binary);
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path_, error)) return {};
+  size_t bytes = 0;
+  TW_ASSIGN(const std::string all, read_whole(path_.string(), kMostBytes));
+  std::istringstream in(all);
   for (std::string text; steps_kept_ < step && std::getline(in, text);) {
     const auto line = from_json(text);
     if (in.eof() || !line || line->step != steps_kept_) break;
@@ -72,17 +76,8 @@ Status StepLog::keep_before(int64_t step, bool take_over) {
     ++steps_kept_;
     bytes += text.size() + 1;
   }
-  in.close();
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path_, error)) return {};
-  std::filesystem::path file = path_;
-  if (take_over) {
-    path_ = std::filesystem::canonical(path_, error);
-    if (!error) file = partial_beside(path_);
-    if (!error) std::filesystem::copy_file(path_, file, error);
-  }
-  if (!error) std::filesystem::resize_file(file, bytes, error);
-  if (!error && take_over) std::filesystem::rename(file, path_, error);
+  if (take_over) return write_file(path_.string(), std::string_view(all).substr(0, bytes));
+  std::filesystem::resize_file(path_, bytes, error);
   return error ? io_error("cannot be written: " + error.message(), path_.string()) : Status();
 }
 
@@ -90,16 +85,12 @@ Status StepLog::write(const LogLine& line) {
   if (remember_) lines_.push_back(line);
   if (!file_) return {};
   const std::string text = to_json(line).dump() + "\n";
-  if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() ||
-      std::fflush(file_.get()) != 0)
-    return io_error(std::string("cannot be written: ") + std::strerror(errno), path_.string());
-  return {};
+  return append(file_.get(), text, path_.string());
 }
 
 Status StepLog::flush_to_disk() {
   // Pipes and devices have no disk.
-  if (!file_ || ::fsync(::fileno(file_.get())) == 0 || errno == EINVAL || errno == ENOTSUP)
-    return {};
+  if (!file_ || ::fsync(file_.get()) == 0 || errno == EINVAL || errno == ENOTSUP) return {};
   return io_error(std::string("cannot be written: ") + std::strerror(errno), path_.string());
 }
 

@@ -1,12 +1,12 @@
 // The log of a run: a JSON object a line, one for each step.
 #pragma once
 
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "runtime/core/descriptor.h"
 #include "runtime/core/result.h"
 
 namespace tilewright::train {
@@ -40,13 +40,10 @@ class StepLog {
   const std::vector<LogLine>& lines() const { return lines_; }
 
  private:
-  struct Close {
-    void operator()(std::FILE* f) const { std::fclose(f); }
-  };
   Status keep_before(int64_t step, bool take_over);
 
   std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  Descriptor file_;
   int64_t steps_kept_ = 0;
   bool remember_ = false;
   std::vector<LogLine> lines_;

@@ -2,13 +2,13 @@
 
 #include <cmath>
 
-#include "autotune/report/page.h"
 #include "frontends/onnx/write_trained.h"
 #include "frontends/tensor_files/npz.h"
 #include "frontends/train/checkpoint_folder.h"
 #include "frontends/train/curves.h"
 #include "frontends/train/job_essentials.h"
 #include "frontends/train/schedule.h"
+#include "runtime/core/write_file.h"
 #include "runtime/distributed/link.h"
 
 namespace tilewright::train {
@@ -42,8 +42,8 @@ class Run {
       }
       // Curves say why a run went wrong, too.
       if (log_ && !job_.report.empty())
-        TW_RETURN_IF_ERROR(autotune::report::write_whole(
-            job_.report, curves_page(job_, log_->lines(), end_.ranks)));
+        TW_RETURN_IF_ERROR(
+            write_file(job_.report.string(), curves_page(job_, log_->lines(), end_.ranks)));
       TW_RETURN_IF_ERROR(done);
     }
     end_.steps = trainer_.steps_done();
@@ -91,7 +91,8 @@ class Run {
 
   // State and log as they were where the run goes on.
   Status begin() {
-    if (!job_.report.empty()) TW_RETURN_IF_ERROR(autotune::report::check_writable(job_.report));
+    for (const auto* output : {&job_.report, &job_.gradients, &job_.trained})
+      if (!output->empty()) TW_RETURN_IF_ERROR(check_writable(output->string()));
     if (job_.checkpoint.folder.empty()) {
       if (options_.start != Start::kGoOn)
         return invalid("has no table [checkpoint]", job_.file.string());

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/core/write_file.h"
 #include "runtime/profiler.h"
 #include "runtime/thread_pool.h"
 
@@ -153,16 +154,18 @@ Error Comm::explain(const CallRecord& call, const Error& cause) {
 // A line for each call, the oldest first.
 void Comm::write_record() const {
   if (options_.record_file.empty()) return;
-  std::FILE* file = std::fopen(options_.record_file.c_str(), "w");
-  if (!file) return;  // the message is what matters
-  std::lock_guard lock(mutex_);
-  for (const CallRecord& c : record_)
-    std::fprintf(file, "call %llu: %s, %lld bytes, queued %.3f ms before it began, %s %.3f ms\n",
-                 static_cast<unsigned long long>(c.number), c.what.c_str(),
-                 static_cast<long long>(c.bytes), static_cast<double>(c.begun - c.queued) * 1e-6,
-                 c.failed ? "failed after" : "took",
-                 static_cast<double>((c.ended ? c.ended : now_nanoseconds()) - c.begun) * 1e-6);
-  std::fclose(file);
+  std::string lines;
+  std::unique_lock lock(mutex_);
+  for (const CallRecord& c : record_) {
+    char times[160];
+    std::snprintf(times, sizeof times, ", %lld bytes, queued %.3f ms before it began, %s %.3f ms\n",
+                  static_cast<long long>(c.bytes), static_cast<double>(c.begun - c.queued) * 1e-6,
+                  c.failed ? "failed after" : "took",
+                  static_cast<double>((c.ended ? c.ended : now_nanoseconds()) - c.begun) * 1e-6);
+    lines += "call " + std::to_string(c.number) + ": " + c.what + times;
+  }
+  lock.unlock();
+  (void)write_file(options_.record_file, lines).ok();  // the message is what matters
 }
 
 CommTimes Comm::take_times() {

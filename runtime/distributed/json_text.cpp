@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "runtime/core/parse_json.h"
 #include "runtime/distributed/base64.h"
 
 namespace tilewright::distributed {
@@ -12,31 +13,10 @@ namespace {
 
 constexpr int kMostDepth = 16;
 
-// Counts brackets outside of strings.
-bool is_shallow(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMostDepth) return false;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 std::optional<json> parse_object(std::string_view text) {
-  if (!is_shallow(text)) return std::nullopt;
-  json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json value = parse_json<json>(text, kMostDepth);
   if (!value.is_object()) return std::nullopt;
   return value;
 }

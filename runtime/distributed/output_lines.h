@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/distributed/descriptor.h"
+#include "runtime/core/descriptor.h"
 
 namespace tilewright::distributed {
 

@@ -11,9 +11,9 @@
 #include <memory>
 #include <optional>
 
+#include "runtime/core/descriptor.h"
 #include "runtime/core/result.h"
 #include "runtime/distributed/deadline.h"
-#include "runtime/distributed/descriptor.h"
 #include "runtime/distributed/output_lines.h"
 #include "runtime/distributed/start_process.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/core/descriptor.h"
 #include "runtime/distributed/deadline.h"
-#include "runtime/distributed/descriptor.h"
 #include "runtime/distributed/http_client.h"
 #include "runtime/distributed/http_message.h"
 

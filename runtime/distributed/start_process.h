@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/descriptor.h"
 #include "runtime/core/result.h"
-#include "runtime/distributed/descriptor.h"
 
 namespace tilewright::distributed {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "runtime/core/descriptor.h"
 #include "runtime/core/result.h"
-#include "runtime/distributed/descriptor.h"
 
 namespace tilewright::distributed {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/core/descriptor.h"
 #include "runtime/core/result.h"
 #include "runtime/distributed/deadline.h"
-#include "runtime/distributed/descriptor.h"
 
 namespace tilewright::distributed {
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,15 +51,15 @@ TEST_F(FileCacheTest, GivesBackWhatItWasGiven) {
 
 TEST_F(FileCacheTest, KeepsAFileThatAnotherWrites) {
   FileCache cache(folder_ + "/c", 1 << 20);
-  const auto path = cache.keep("a", [](const std::string& p) {
-    std::ofstream(p) << "text";
-    return true;
+  const auto path = cache.keep("a", [](FileWriter& f) {
+    std::ofstream(f.path()) << "text";
+    return Status();
   });
   ASSERT_TRUE(path);
   EXPECT_EQ(cache.find("a"), path);
   std::ifstream in(*path);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "text");
-  EXPECT_FALSE(cache.keep("b", [](const std::string&) { return false; }));
+  EXPECT_FALSE(cache.keep("b", [](FileWriter&) -> Status { return io_error("no"); }));
   EXPECT_FALSE(cache.find("b"));
   EXPECT_EQ(files(), 1U);
   EXPECT_FALSE(cache.read("a"));  // which has no seal of the cache's
@@ -109,14 +110,31 @@ TEST_F(FileCacheTest, TheLongestUnusedGoFirst) {
   EXPECT_LE(bytes, 18 * 1000);
 }
 
-TEST_F(FileCacheTest, WhatWasBegunAndLeftGoes) {
+// What others could have written, or is no file, is as if it were not there, and stays.
+TEST_F(FileCacheTest, TrustsOnlyThisUser) {
   FileCache cache(folder_ + "/c", 1 << 20);
-  fs::create_directories(folder_ + "/c");
-  for (const char* name : {".begun-old", ".begun-new"}) std::ofstream(file(name)) << "half";
-  fs::last_write_time(file(".begun-old"), fs::file_time_type::clock::now() - std::chrono::hours(2));
-  ASSERT_TRUE(cache.write("a", Bytes{1}));
-  EXPECT_FALSE(fs::exists(file(".begun-old")));
-  EXPECT_TRUE(fs::exists(file(".begun-new")));
+  std::vector<std::string> notes;
+  cache.set_note([&](const std::string& note) { notes.push_back(note); });
+  for (const char* name : {"a", "b", "c"}) ASSERT_TRUE(cache.write(name, Bytes{1}));
+  EXPECT_EQ(fs::status(file("a")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  fs::permissions(file("a"), fs::perms::group_write, fs::perm_options::add);
+  fs::remove(file("b"));
+  ASSERT_EQ(mkfifo(file("b").c_str(), 0600), 0);
+  EXPECT_FALSE(cache.read("a"));
+  EXPECT_FALSE(cache.find("a"));
+  EXPECT_FALSE(cache.find("b"));
+  EXPECT_TRUE(fs::is_fifo(file("b")));
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(file("c").c_str(), 12345, 12345), 0);
+    EXPECT_FALSE(cache.read("c"));
+    EXPECT_FALSE(cache.write("c", Bytes{2}));
+    ASSERT_EQ(chown(file("c").c_str(), 0, 0), 0);
+    EXPECT_EQ(cache.read("c"), Bytes{1});
+  }
+  EXPECT_EQ(notes.size(), geteuid() == 0 ? 2U : 1U);  // one of each kind
+  EXPECT_EQ(notes[0], file("a") +
+                          ": may be written by other users, and is not trusted; "
+                          "what it would hold is compiled anew");
 }
 
 TEST_F(FileCacheTest, AFolderThatCannotBeCostsNothingElse) {

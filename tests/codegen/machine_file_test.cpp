@@ -118,7 +118,7 @@ TEST_F(MachineFile, SaysWhatIsWrong) {
   EXPECT_LT(refusal("{\"cpu\": [\"" + std::string(9000, 'x') + "\"]}").size(), 200u);
   EXPECT_NE(refusal("{\"cpu\": [\"\xff\"]}"), "");
   EXPECT_NE(refusal(std::string(60000, '[')), "");
-  EXPECT_EQ(refusal(std::string(1 << 17, ' ')), "not a file of figures");
+  EXPECT_EQ(refusal(std::string(1 << 17, ' ')), "is larger than 65536 bytes");
   const auto none = read_machine(folder_ / "none.json", "native", describe);
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().kind, ErrorKind::kIo);

@@ -82,7 +82,7 @@ TEST_F(ExternalDataTest, WrongRangesAreRefused) {
   EXPECT_SAYS(message("parts/w.bin", "-4"), "offset '-4' is not a number");
   EXPECT_SAYS(message("parts/w.bin", "99999999999999999999"), "is not a number");
   EXPECT_SAYS(message("parts/w.bin", "4", "12"), "12 bytes of data, shape [2, 2] of f32 needs 16");
-  EXPECT_SAYS(message("parts"), "not a regular file");
+  EXPECT_SAYS(message("parts"), "is a folder, not a file");
   EXPECT_SAYS(message("none.bin"), "'none.bin': No such file");
   EXPECT_SAYS(message(""), "not a file name");
 }

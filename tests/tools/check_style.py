@@ -4,7 +4,7 @@
 usage: check_style.py [ROOT]
 Errors: files over 700 lines, functions over 80, lines over 120 columns (165 in Python tables), file names that say
 nothing, folders without a README of at most 15 lines, unknown top-level entries, open marks, paths
-of somebody's machine. Warning: files over 400 lines.
+of somebody's machine, files that are opened or written beside the modules for it. Warning: files over 400 lines.
 """
 import os
 import re
@@ -29,6 +29,30 @@ FOLDERS_WITH_README = [
 ]
 OPEN_MARK = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.}$)/-])/(work|tmp|root|home|Users)/")
+# Files are opened and written by these modules alone.
+FILE_MODULES = {"runtime/core/open_file.cpp", "runtime/core/write_file.cpp", "runtime/core/temporary_folder.cpp"}
+FILE_FOLDERS = ("autotune/", "codegen/", "frontends/", "ir/", "passes/", "runtime/")
+OPENS_A_FILE = re.compile(
+    r"std::(basic_)?[io]?fstream|std::filebuf|\b(fopen|freopen|mkstemps?|mkostemps?|mkdtemp|tmpfile|creat)\(|"
+    r"(?<![\w:.>])(::)?(open|openat|open64)\(.*\bO_|\b(std|fs|filesystem)::(rename|copy_file)\(")
+OPENS_OTHERS = {  # what is no file of the user's, or is read by a parser of its own
+    "autotune/check/worker_limits.cpp",        # /proc
+    "autotune/measure/lost_time.cpp",          # /proc
+    "codegen/cpu/describe_machine.cpp",        # /sys
+    "frontends/cli/standard_streams.cpp",      # /dev/null
+    "passes/pipeline.cpp",                     # dumps of passes
+    "runtime/device_cpu.cpp",                  # /sys
+    "runtime/distributed/start_process.cpp",   # /dev/null
+    "runtime/elf_file.cpp",                    # compiled models
+    "runtime/load_executable.cpp",             # compiled models
+    "runtime/thread_pool.cpp",                 # /sys
+}
+PARSES_JSON = re.compile(r"\b[Jj]son::parse\(")
+PARSES_OWN_JSON = {
+    "autotune/report/html.cpp",         # what it printed
+    "codegen/measure/machine_file.cpp",  # after its depth was looked at
+    "runtime/core/parse_json.h",
+}
 NOT_A_FUNCTION = re.compile(
     r"^\s*(namespace|struct|class|enum|union|extern \"C\" \{|"
     r"(inline |static )?const(expr)? [^(]*\{)"
@@ -74,6 +98,11 @@ def file_findings(path, lines):
     for number, line in enumerate(lines, 1):
         if OPEN_MARK.search(line):
             errors.append(f"{path}:{number}: an open mark; finish it or make it a clear error")
+        if path.startswith(FILE_FOLDERS) and path.endswith((".cpp", ".h")) and OPENS_A_FILE.search(line):
+            if path not in FILE_MODULES | OPENS_OTHERS:
+                errors.append(f"{path}:{number}: a file opened or written without runtime/core/open_file or write_file")
+        if path.startswith(FILE_FOLDERS) and PARSES_JSON.search(line) and path not in PARSES_OWN_JSON:
+            errors.append(f"{path}:{number}: JSON parsed without runtime/core/parse_json.h, which bounds its depth")
         if MACHINE_PATH.search(line):
             errors.append(f"{path}:{number}: a path of one machine")
     return errors, warnings

@@ -121,6 +121,14 @@ class Style(unittest.TestCase):
             self.check("ir/graph.cpp", f'open("/{folder}/x");\n', "path of one machine")
         self.check("ir/graph.cpp", "// the build/tmp/x folder\n", "")
 
+    def test_files(self):
+        for line in ("std::ifstream in(path);", "std::FILE* f = std::fopen(p, \"w\");", "int f = ::open(p, O_RDONLY);",
+                     "int f = openat(d, p, O_RDONLY);", "std::filesystem::rename(a, b);", "int f = mkstemp(p);"):
+            self.check("ir/graph.cpp", line + "\n", "without runtime/core")
+        self.check("ir/graph.cpp", "auto j = Json::parse(text);\n", "without runtime/core/parse_json.h")
+        for line in ("auto db = Database::open(path);", "file.open(path);", "size_t open() const;"):
+            self.check("ir/graph.cpp", line + "\n", "")
+
 
 BUG = "=== off_by_one  ir/graph.cpp\nfor (int i = 0; «i < n»; ++i)\n--- i <= n\n"
 LOOP = "  for (int i = 0; i < n; ++i) f(i);\n"

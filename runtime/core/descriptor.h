@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace tilewright::distributed {
+namespace tilewright {
 
 // Closes the descriptor at the end of its life; -1: none.
 class Descriptor {
@@ -27,9 +27,11 @@ class Descriptor {
     if (number_ >= 0) ::close(number_);
     number_ = -1;
   }
+  // The caller closes it.
+  int release() { return std::exchange(number_, -1); }
 
  private:
   int number_ = -1;
 };
 
-}  // namespace tilewright::distributed
+}  // namespace tilewright
