@@ -4,6 +4,7 @@
 #include "ir/loops/intervals.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "ir/loops/whole_numbers.h"
 
@@ -47,11 +48,18 @@ class Intervals {
 
   Interval of(const Expr& e) {
     if (e.lanes() != 1 || is_float(e.dtype()) || e.dtype() == DType::kUInt64) return {};
-    const Interval i = exact(e);
-    return is_within(i, e.dtype()) ? i : of_type(e.dtype());
+    // Shared parts of large expressions are visited once: these have far more paths than nodes.
+    const bool remembers = ++steps_ > kShortWalk && (e.as<Binary>() || e.as<Select>());
+    if (remembers)
+      if (const auto it = known_.find(e.get()); it != known_.end()) return it->second.second;
+    Interval i = exact(e);
+    if (!is_within(i, e.dtype())) i = of_type(e.dtype());
+    if (remembers) known_.emplace(e.get(), std::pair{e, i});
+    return i;
   }
 
  private:
+  static constexpr int kShortWalk = 256;
   // Before wrapping to the type.
   Interval exact(const Expr& e) {
     if (auto i = as_int(e)) return {*i, *i};
@@ -144,6 +152,8 @@ class Intervals {
     }
   }
   const Ranges& ranges_;
+  int steps_ = 0;
+  std::unordered_map<const ExprNode*, std::pair<Expr, Interval>> known_;
 };
 
 }  // namespace

@@ -32,6 +32,11 @@ class Simplify : public Rewriter {
       const Ranges::Range* r = ranges_.find(e);
       return r && is_one(r->extent) ? r->min : e;
     }
+    if (const auto parts = long_sum(e); !parts.empty()) {
+      Linear l;
+      for (const auto& [part, sign] : parts) l.add(to_linear(rewrite(part)), sign);
+      return sum(std::move(l));
+    }
     Expr x = Rewriter::rewrite(e);
     if (x.lanes() != 1) return x;
     if (const auto* b = x.as<Binary>()) return simplify_binary(x, *b);
@@ -41,6 +46,27 @@ class Simplify : public Rewriter {
   }
 
  private:
+  // The parts of a sum of many, first to last, with their signs: it is simplified at once, for each
+  // sum inside would go through all parts before it. Empty for other expressions.
+  static std::vector<std::pair<Expr, int64_t>> long_sum(const Expr& e) {
+    constexpr size_t kLong = 16;
+    const auto as_sum = [](const Expr& x) {
+      const auto* b = x.type() == ScalarType{} ? x.as<Binary>() : nullptr;
+      return b && (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub) ? b : nullptr;
+    };
+    size_t length = 0;
+    for (const Binary* b = as_sum(e); b; b = as_sum(b->a)) ++length;
+    if (length < kLong) return {};
+    std::vector<std::pair<Expr, int64_t>> parts;
+    Expr first = e;
+    while (const Binary* b = as_sum(first)) {
+      parts.emplace_back(b->b, b->op == BinaryOp::kAdd ? 1 : -1);
+      first = b->a;
+    }
+    parts.emplace_back(first, 1);
+    std::reverse(parts.begin(), parts.end());
+    return parts;
+  }
   // Only i64, which indices are: other types wrap, so their sums do not reorder under comparisons.
   Expr simplify_binary(const Expr& e, const Binary& b) {
     if (b.a.dtype() != DType::kInt64) return e;

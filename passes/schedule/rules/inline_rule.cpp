@@ -55,12 +55,11 @@ double tree_size(const Expr& e, const BufferNode* buffer = nullptr, double weigh
   std::unordered_map<const ExprNode*, double> seen;
   return tree_size(e, buffer, weight, seen);
 }
-// A chain of values that are each read twice doubles with every step: beyond this a buffer stays.
+// A chain of values that are each read twice doubles with every step, be the second place in another
+// block: beyond this a buffer stays.
 constexpr double kLargestTree = 1500;
-bool doubles(const Store& st, const Expr& reader) {
-  const BufferNode* b = st.buffer.get();
-  const double places = tree_size(reader, b, 1) - tree_size(reader, b, 0);
-  return places > 1 && tree_size(reader, b, tree_size(st.value)) > kLargestTree;
+double places_of(const Expr& reader, const BufferNode* b) {
+  return tree_size(reader, b, 1) - tree_size(reader, b, 0);
 }
 
 // Is it what follows a contraction, element by element? It belongs into the contraction's tile.
@@ -155,12 +154,16 @@ bool should_inline(const ScheduleState& s, const BlockPlace& p) {
   const int64_t mine = instances(*p.block);
   const bool costly = has_costly(st->value);
   size_t readers = 0;
+  double places = 0, largest = 0;
   for (const BlockPlace& q : all_blocks(s.kernel().body)) {
     if (q.block == p.block || !loads_of(q.stmt, st->buffer.get())) continue;
     ++readers;
     const bool reduction = static_cast<bool>(q.block->init);
     const auto* body = q.block->body.as<Store>();
-    if (!body || doubles(*st, body->value)) return false;
+    if (!body) return false;
+    places += places_of(body->value, st->buffer.get());
+    largest = std::max(largest, tree_size(body->value, st->buffer.get(), tree_size(st->value)));
+    if (places > 1 && largest > kLargestTree) return false;
     // A contraction reads each element many times: what it reads is laid out once.
     if (reduction && instances(*q.block) > 2 * mine) return false;
     if (costly && (reduction || 2 * instances(*q.block) > 3 * mine)) return false;
