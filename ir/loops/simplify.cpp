@@ -24,7 +24,7 @@ namespace {
 
 class Simplify : public Rewriter {
  public:
-  explicit Simplify(const Ranges& ranges) : ranges_(ranges) {}
+  explicit Simplify(const Ranges& ranges) : ranges_(ranges), intervals_(ranges) {}
   using Rewriter::rewrite;
 
   Expr rewrite(const Expr& e) override {
@@ -77,12 +77,12 @@ class Simplify : public Rewriter {
       case BinaryOp::kFloorDiv: return divide(b.a, b.b);
       case BinaryOp::kFloorMod: return modulo(b.a, b.b);
       case BinaryOp::kDiv: {
-        Interval a = interval(b.a, ranges_), d = interval(b.b, ranges_);
+        Interval a = intervals_.of(b.a), d = intervals_.of(b.b);
         if (a.low && *a.low >= 0 && d.low && *d.low >= 0) return divide(b.a, b.b);
         return e;
       }
       case BinaryOp::kTruncMod: {
-        Interval a = interval(b.a, ranges_), d = interval(b.b, ranges_);
+        Interval a = intervals_.of(b.a), d = intervals_.of(b.b);
         if (a.low && *a.low >= 0 && d.low && *d.low >= 0) return modulo(b.a, b.b);
         return e;
       }
@@ -119,11 +119,11 @@ class Simplify : public Rewriter {
   // By intervals; then with each ranged variable replaced by the end that makes the sum least,
   // which keeps relations between variables that intervals lose (n - 1 - i for i in [0, n)).
   bool nonnegative(const Expr& e) {
-    Interval i = interval(rewrite_sum(e), ranges_);
+    Interval i = intervals_.of(rewrite_sum(e));
     if (i.low && *i.low >= 0) return true;
     auto low = extreme(to_linear(rewrite_sum(e)), ranges_, false);
     if (!low) return false;
-    i = interval(sum(*low), ranges_);
+    i = intervals_.of(sum(*low));
     return i.low && *i.low >= 0;
   }
 
@@ -353,6 +353,7 @@ class Simplify : public Rewriter {
   }
 
   const Ranges& ranges_;
+  Intervals intervals_;
 };
 
 }  // namespace
