@@ -135,6 +135,8 @@ std::span<const GraphPass> graph_passes() {
          return o.fuse ? fuse_attention(std::move(g), o.decisions) : std::move(g);
        }},
       {"fold_batch_transposes", Change::kSumOrder, always<fold_batch_transposes>},
+      // Kernels that join values have few blocks.
+      {"split_wide_concats", Change::kNothing, always<split_wide_concats>},
       // Values have their memory layout.
       {"choose_layouts", Change::kNothing,
        [](Graph g, const LowerOptions& o) -> Result<Graph> {
@@ -215,6 +217,8 @@ std::span<const KernelPass> loop_passes() {
       {"form_phases", Change::kNothing, Stage::kFlat, on_kernel<form_phases>},
       // Workspace buffers have their places, the kernel the size of its workspaces.
       {"plan_workspace", Change::kNothing, Stage::kPlanned, on_kernel<plan_workspace>},
+      // Addresses among very many symbols are short.
+      {"factor_long_sums", Change::kNothing, Stage::kPlanned, on_kernel<factor_long_sums>},
   };
   return kPasses;
 }

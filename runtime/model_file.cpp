@@ -7,19 +7,20 @@
 
 #include <utility>
 
+#include "runtime/core/open_file.h"
+
 namespace tilewright {
 
 Result<ModelFile> ModelFile::open(const std::string& path) {
   ModelFile file;
   // The system's loader takes a name without a slash for one to be looked for in its folders.
   file.given_path_ = path.find('/') == std::string::npos ? "./" + path : path;
-  file.descriptor_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+  TW_ASSIGN(InputFile opened, open_to_read(path));
+  file.descriptor_ = opened.descriptor.release();
   struct stat about{};
-  if (file.descriptor_ < 0 || fstat(file.descriptor_, &about) != 0)
-    return io_error("cannot read the file");
+  if (fstat(file.descriptor_, &about) != 0) return io_error("cannot be looked at", path);
   file.device_ = about.st_dev;
   file.inode_ = about.st_ino;
-  if (!S_ISREG(about.st_mode)) return io_error("not a regular file");
   if (about.st_size == 0) return file;
   const auto size = static_cast<size_t>(about.st_size);
   void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor_, 0);

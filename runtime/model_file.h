@@ -14,8 +14,7 @@ namespace tilewright {
 
 class ModelFile {
  public:
-  // Never waits for what the path names (a FIFO, a device). Errors: kIo "cannot read the file",
-  // "not a regular file"; kLimit where its pages find no room.
+  // Errors: those of open_to_read; kLimit where its pages find no room.
   static Result<ModelFile> open(const std::string& path);
   ModelFile(ModelFile&& other) noexcept;
   ModelFile(const ModelFile&) = delete;

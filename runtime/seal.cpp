@@ -2,13 +2,11 @@
 // file's pages into the process takes longer than hashing them.
 #include "runtime/seal.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "runtime/core/write_file.h"
 #include "runtime/hash_bytes.h"
 #include "runtime/model_file.h"
 #include "runtime/thread_pool.h"
@@ -86,11 +84,8 @@ Status check_seal(std::span<const uint8_t> file, const Seal& seal, std::string_v
 Status append_seal(const std::string& path, std::string_view label) {
   TW_ASSIGN(const ModelFile file, ModelFile::open(path));
   const Seal seal = make_seal(file.bytes(), label);
-  const int descriptor = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (descriptor < 0) return io_error("cannot write the file", path);
-  const bool written = write(descriptor, &seal, sizeof seal) == static_cast<ssize_t>(sizeof seal);
-  if (close(descriptor) != 0 || !written) return io_error("cannot write the file", path);
-  return {};
+  TW_ASSIGN(const Descriptor descriptor, open_to_append(path, true));
+  return append(descriptor.get(), {reinterpret_cast<const char*>(&seal), sizeof seal}, path);
 }
 
 }  // namespace tilewright

@@ -289,6 +289,7 @@ Value* ValueEmitter::make(const Expr& e) {
       return emit_unary(b_, machine_, *e.as<Unary>(), value(e.as<Unary>()->value));
     case NodeKind::kBinary: {
       if (Value* sum = exact_sum(*e.as<Binary>())) return sum;
+      if (Value* sum = long_fixed_sum(e)) return sum;
       Value *x = value(e.as<Binary>()->a), *y = value(e.as<Binary>()->b);
       return emit_binary(b_, machine_, *e.as<Binary>(), x, y);
     }

@@ -59,6 +59,7 @@ class ValueEmitter {
   llvm::Value* make(const ir::Expr& e);
   llvm::Value* watch(const ir::Unary& e);
   llvm::Value* exact_sum(const ir::Binary& e);
+  llvm::Value* long_fixed_sum(const ir::Expr& e);
   llvm::Value* make_ramp(const ir::Ramp& r);
   llvm::Value* make_select(const ir::Select& s);
   llvm::Value* guarded(llvm::Value* condition, const ir::Expr& e);

@@ -4,42 +4,70 @@
 #include "ir/loops/linear.h"
 
 #include <algorithm>
+#include <set>
+#include <unordered_map>
 
 #include "ir/loops/rewrite.h"
 
 namespace tilewright::ir {
 
-// A walk instead of compare.h's digests: operands are small and mostly differ at once.
-bool same_expr(const Expr& a, const Expr& b) {
-  if (a.same_as(b)) return true;
-  if (a.kind() != b.kind() || a.type() != b.type()) return false;
+namespace {
+
+// A walk instead of compare.h's digests: operands are small and mostly differ at once. Of long walks
+// the pairs that are equal are remembered, for expressions may have far more paths than nodes.
+class SameExpr {
+ public:
+  bool equal(const Expr& a, const Expr& b) {
+    if (a.same_as(b)) return true;
+    if (a.kind() != b.kind() || a.type() != b.type()) return false;
+    const bool remembers = ++steps_ > kShortWalk;
+    if (remembers && equal_.count({a.get(), b.get()})) return true;
+    const bool same = equal_inside(a, b);
+    if (same && remembers) equal_.insert({a.get(), b.get()});
+    return same;
+  }
+
+ private:
+  static constexpr int kShortWalk = 256;
+  bool equal_inside(const Expr& a, const Expr& b);
+  int steps_ = 0;
+  std::set<std::pair<const ExprNode*, const ExprNode*>> equal_;
+};
+
+bool SameExpr::equal_inside(const Expr& a, const Expr& b) {
   if (const auto* x = a.as<IntImm>()) return x->value == b.as<IntImm>()->value;
   if (const auto* x = a.as<FloatImm>()) return x->value == b.as<FloatImm>()->value;
   if (const auto* x = a.as<Binary>()) {
     const auto* y = b.as<Binary>();
-    return x->op == y->op && same_expr(x->a, y->a) && same_expr(x->b, y->b);
+    return x->op == y->op && equal(x->a, y->a) && equal(x->b, y->b);
   }
   if (const auto* x = a.as<Unary>())
-    return x->op == b.as<Unary>()->op && same_expr(x->value, b.as<Unary>()->value);
+    return x->op == b.as<Unary>()->op && equal(x->value, b.as<Unary>()->value);
   if (const auto* x = a.as<Ramp>()) {
     const auto* y = b.as<Ramp>();
-    return same_expr(x->base, y->base) && same_expr(x->stride, y->stride);
+    return equal(x->base, y->base) && equal(x->stride, y->stride);
   }
-  if (const auto* x = a.as<Broadcast>()) return same_expr(x->value, b.as<Broadcast>()->value);
-  if (const auto* x = a.as<Cast>()) return same_expr(x->value, b.as<Cast>()->value);
+  if (const auto* x = a.as<Broadcast>()) return equal(x->value, b.as<Broadcast>()->value);
+  if (const auto* x = a.as<Cast>()) return equal(x->value, b.as<Cast>()->value);
   if (const auto* x = a.as<Select>()) {
     const auto* y = b.as<Select>();
-    return same_expr(x->condition, y->condition) && same_expr(x->a, y->a) && same_expr(x->b, y->b);
+    return equal(x->condition, y->condition) && equal(x->a, y->a) && equal(x->b, y->b);
   }
   if (const auto* x = a.as<Load>()) {
     const auto* y = b.as<Load>();
     if (x->buffer != y->buffer || x->indices.size() != y->indices.size() || x->mask || y->mask)
       return false;
     for (size_t i = 0; i < x->indices.size(); ++i)
-      if (!same_expr(x->indices[i], y->indices[i])) return false;
+      if (!equal(x->indices[i], y->indices[i])) return false;
     return true;
   }
   return false;
+}
+
+}  // namespace
+
+bool same_expr(const Expr& a, const Expr& b) {
+  return a.same_as(b) || (a.kind() == b.kind() && SameExpr().equal(a, b));
 }
 
 namespace {
@@ -51,8 +79,10 @@ int64_t wrapped_product(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
 
-bool same_product(std::vector<Expr> a, const std::vector<Expr>& b) {
-  if (a.size() != b.size()) return false;
+bool same_product(const std::vector<Expr>& factors, const std::vector<Expr>& b) {
+  if (factors.size() != b.size()) return false;
+  if (b.size() == 1) return same_expr(factors[0], b[0]);
+  std::vector<Expr> a = factors;
   for (const Expr& f : b) {
     auto it = std::find_if(a.begin(), a.end(), [&](const Expr& x) { return same_expr(x, f); });
     if (it == a.end()) return false;
@@ -60,6 +90,61 @@ bool same_product(std::vector<Expr> a, const std::vector<Expr>& b) {
   }
   return true;
 }
+
+// Builds a form of many terms: those that may be alike are found by a hash of their factors.
+class LongSum {
+ public:
+  explicit LongSum(Linear begin = {}) : sum_(std::move(begin)) {
+    for (size_t i = 0; i < sum_.terms.size(); ++i) places_.emplace(hash(sum_.terms[i].factors), i);
+  }
+  void add(const Linear& other, int64_t scale) {
+    sum_.constant = wrapped_sum(sum_.constant, wrapped_product(other.constant, scale));
+    for (const LinearTerm& t : other.terms) add(t, wrapped_product(t.coefficient, scale));
+  }
+  // Terms stand in the order in which they were first added.
+  Linear finish() {
+    std::erase_if(sum_.terms, [](const LinearTerm& t) { return t.coefficient == 0; });
+    return std::move(sum_);
+  }
+
+ private:
+  void add(const LinearTerm& term, int64_t coefficient) {
+    if (coefficient == 0) return;
+    const size_t key = hash(term.factors);
+    const auto [begin, end] = places_.equal_range(key);
+    for (auto it = begin; it != end; ++it) {
+      LinearTerm& mine = sum_.terms[it->second];
+      if (!same_product(mine.factors, term.factors)) continue;
+      mine.coefficient = wrapped_sum(mine.coefficient, coefficient);
+      if (mine.coefficient == 0) places_.erase(it);
+      return;
+    }
+    places_.emplace(key, sum_.terms.size());
+    sum_.terms.push_back({term.factors, coefficient});
+  }
+  // Equal for the same factors in any order; variables tell terms apart, other factors by their kind.
+  static size_t hash(const std::vector<Expr>& factors) {
+    size_t h = 0;
+    for (const Expr& f : factors)
+      h += f.kind() == NodeKind::kVar ? std::hash<const ExprNode*>()(f.get())
+                                      : static_cast<size_t>(f.kind());
+    return h;
+  }
+
+  Linear sum_;
+  std::unordered_multimap<size_t, size_t> places_;  // of terms, by hash
+};
+
+// The nodes of a sum along its first operands, outermost first.
+std::vector<const Binary*> spine_of(const Expr& e) {
+  std::vector<const Binary*> spine;
+  for (const Binary* b = e.as<Binary>();
+       b && b->type == ScalarType{} && (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub);
+       b = b->a.as<Binary>())
+    spine.push_back(b);
+  return spine;
+}
+constexpr size_t kLong = 16;  // terms: fewer are compared with one another
 }  // namespace
 
 void Linear::add(std::vector<Expr> factors, int64_t coefficient) {
@@ -78,6 +163,12 @@ void Linear::add(std::vector<Expr> factors, int64_t coefficient) {
 }
 
 void Linear::add(const Linear& other, int64_t scale) {
+  if (terms.size() >= kLong && other.terms.size() >= kLong) {
+    LongSum sum(std::move(*this));
+    sum.add(other, scale);
+    *this = sum.finish();
+    return;
+  }
   constant = wrapped_sum(constant, wrapped_product(other.constant, scale));
   for (const LinearTerm& t : other.terms) add(t.factors, wrapped_product(t.coefficient, scale));
 }
@@ -125,6 +216,22 @@ Linear Linear::without(const Var& v) const {
   return r;
 }
 
+namespace {
+// Is the product multiplied out? Its terms are as many as those of both multiplied, and its factors as
+// many as those of both together: beyond some number it stays one factor, which hides relations alone.
+bool is_short_product(const Linear& a, const Linear& b) {
+  constexpr size_t kMostTerms = 256, kMostFactors = 32;
+  const auto degree = [](const Linear& l) {
+    size_t most = 0;
+    for (const LinearTerm& t : l.terms) most = std::max(most, t.factors.size());
+    return most;
+  };
+  return (a.terms.size() <= 1 || b.terms.size() <= 1 ||
+          a.terms.size() * b.terms.size() <= kMostTerms) &&
+         degree(a) + degree(b) <= kMostFactors;
+}
+}  // namespace
+
 Linear to_linear(const Expr& e) {
   Linear l;
   if (auto i = as_int(e)) {
@@ -137,11 +244,20 @@ Linear to_linear(const Expr& e) {
   }
   if (const auto* b = e.as<Binary>()) {
     if (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub) {
+      if (const auto spine = spine_of(e); spine.size() >= kLong) {
+        LongSum sum(to_linear(spine.back()->a));
+        for (size_t k = spine.size(); k-- > 0;)
+          sum.add(to_linear(spine[k]->b), spine[k]->op == BinaryOp::kAdd ? 1 : -1);
+        return sum.finish();
+      }
       l = to_linear(b->a);
       l.add(to_linear(b->b), b->op == BinaryOp::kAdd ? 1 : -1);
       return l;
     }
-    if (b->op == BinaryOp::kMul) return to_linear(b->a).times(to_linear(b->b));
+    if (b->op == BinaryOp::kMul) {
+      const Linear left = to_linear(b->a), right = to_linear(b->b);
+      if (is_short_product(left, right)) return left.times(right);
+    }
   }
   if (const auto* u = e.as<Unary>(); u && u->op == UnaryOp::kNeg) {
     l.add(to_linear(u->value), -1);

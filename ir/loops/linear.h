@@ -37,8 +37,8 @@ struct Linear {
 
 // Is the value a multiple of n whatever its variables are? False when that cannot be told.
 bool is_multiple(const Expr& e, int64_t n);
-// To the form and back. Any i64 expression has one: what is no sum or product is a
-// factor. to_expr keeps the order of the terms.
+// To the form and back. Any i64 expression has one: what is no sum or product is a factor, and so is
+// a product of very many terms or factors. to_expr keeps the order of the terms.
 Linear to_linear(const Expr& e);
 Expr to_expr(const Linear& l);
 

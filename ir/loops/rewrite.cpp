@@ -275,6 +275,7 @@ void for_each_stmt(const Stmt& s, const std::function<void(const Stmt&)>& f) {
 }
 
 bool uses_var(const Expr& e, const Var& v) {
+  if (e.kind() == NodeKind::kVar || e.kind() == NodeKind::kIntImm) return e.same_as(v);
   bool found = false;
   for_each_expr(e, [&](const Expr& x) { found |= x.same_as(v); });
   return found;

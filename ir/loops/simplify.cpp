@@ -24,13 +24,18 @@ namespace {
 
 class Simplify : public Rewriter {
  public:
-  explicit Simplify(const Ranges& ranges) : ranges_(ranges) {}
+  explicit Simplify(const Ranges& ranges) : ranges_(ranges), intervals_(ranges) {}
   using Rewriter::rewrite;
 
   Expr rewrite(const Expr& e) override {
     if (e.kind() == NodeKind::kVar) {
       const Ranges::Range* r = ranges_.find(e);
       return r && is_one(r->extent) ? r->min : e;
+    }
+    if (const auto parts = long_sum(e); !parts.empty()) {
+      Linear l;
+      for (const auto& [part, sign] : parts) l.add(to_linear(rewrite(part)), sign);
+      return sum(std::move(l));
     }
     Expr x = Rewriter::rewrite(e);
     if (x.lanes() != 1) return x;
@@ -41,6 +46,27 @@ class Simplify : public Rewriter {
   }
 
  private:
+  // The parts of a sum of many, first to last, with their signs: it is simplified at once, for each
+  // sum inside would go through all parts before it. Empty for other expressions.
+  static std::vector<std::pair<Expr, int64_t>> long_sum(const Expr& e) {
+    constexpr size_t kLong = 16;
+    const auto as_sum = [](const Expr& x) {
+      const auto* b = x.type() == ScalarType{} ? x.as<Binary>() : nullptr;
+      return b && (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub) ? b : nullptr;
+    };
+    size_t length = 0;
+    for (const Binary* b = as_sum(e); b; b = as_sum(b->a)) ++length;
+    if (length < kLong) return {};
+    std::vector<std::pair<Expr, int64_t>> parts;
+    Expr first = e;
+    while (const Binary* b = as_sum(first)) {
+      parts.emplace_back(b->b, b->op == BinaryOp::kAdd ? 1 : -1);
+      first = b->a;
+    }
+    parts.emplace_back(first, 1);
+    std::reverse(parts.begin(), parts.end());
+    return parts;
+  }
   // Only i64, which indices are: other types wrap, so their sums do not reorder under comparisons.
   Expr simplify_binary(const Expr& e, const Binary& b) {
     if (b.a.dtype() != DType::kInt64) return e;
@@ -51,12 +77,12 @@ class Simplify : public Rewriter {
       case BinaryOp::kFloorDiv: return divide(b.a, b.b);
       case BinaryOp::kFloorMod: return modulo(b.a, b.b);
       case BinaryOp::kDiv: {
-        Interval a = interval(b.a, ranges_), d = interval(b.b, ranges_);
+        Interval a = intervals_.of(b.a), d = intervals_.of(b.b);
         if (a.low && *a.low >= 0 && d.low && *d.low >= 0) return divide(b.a, b.b);
         return e;
       }
       case BinaryOp::kTruncMod: {
-        Interval a = interval(b.a, ranges_), d = interval(b.b, ranges_);
+        Interval a = intervals_.of(b.a), d = intervals_.of(b.b);
         if (a.low && *a.low >= 0 && d.low && *d.low >= 0) return modulo(b.a, b.b);
         return e;
       }
@@ -93,11 +119,11 @@ class Simplify : public Rewriter {
   // By intervals; then with each ranged variable replaced by the end that makes the sum least,
   // which keeps relations between variables that intervals lose (n - 1 - i for i in [0, n)).
   bool nonnegative(const Expr& e) {
-    Interval i = interval(rewrite_sum(e), ranges_);
+    Interval i = intervals_.of(rewrite_sum(e));
     if (i.low && *i.low >= 0) return true;
     auto low = extreme(to_linear(rewrite_sum(e)), ranges_, false);
     if (!low) return false;
-    i = interval(sum(*low), ranges_);
+    i = intervals_.of(sum(*low));
     return i.low && *i.low >= 0;
   }
 
@@ -327,6 +353,7 @@ class Simplify : public Rewriter {
   }
 
   const Ranges& ranges_;
+  Intervals intervals_;
 };
 
 }  // namespace

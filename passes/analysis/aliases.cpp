@@ -6,7 +6,8 @@
 //    - all of its readers can follow (views included), and it is no result of the graph;
 //    - a kernel stores it, or what it is a view of;
 //    - rows of at least kShortestRun bytes stay contiguous, or a copy would be faster;
-//    - a concat saves the copying of at least half of its result.
+//    - a concat saves the copying of at least half of its result;
+//    - no extent of the concat is a sum of very many: kernels of all operands would have such addresses.
 #include "passes/analysis/aliases.h"
 
 #include <algorithm>
@@ -29,6 +30,7 @@ using namespace ir;
 namespace {
 
 constexpr int64_t kShortestRun = 64;  // bytes side by side: less is worse than a copy
+constexpr size_t kMostTerms = 16;     // of an extent
 
 class ChooseAliases {
  public:
@@ -111,6 +113,10 @@ class ChooseAliases {
         if (of_the_run_.count(s.get())) return false;
     return true;
   }
+  static bool has_long_extent(const Value& v) {
+    return std::any_of(v.type.dims.begin(), v.type.dims.end(),
+                       [](const Expr& d) { return to_linear(d).terms.size() > kMostTerms; });
+  }
   static int64_t elements(const Value& v) {
     int64_t n = 1;
     for (const Expr& d : v.type.dims)
@@ -185,7 +191,7 @@ class ChooseAliases {
     const ValueId to = n.outputs[0];
     const Value& result = value(to);
     const int axis = NodeView(graph_, n).axis(result.type.rank());
-    if (!known_before_the_run(result)) return;
+    if (!known_before_the_run(result) || has_long_extent(result)) return;
     const bool interleave = NodeView(graph_, n).attr_int("interleave") != 0;
     Placed placed;
     std::set<ValueId> values;

@@ -94,6 +94,9 @@ ir::Graph leave_unfused(ir::Graph graph);  // every node alone
 // What groups store in few bytes is widened in the groups that read it, not before.
 ir::Graph repeat_widening(ir::Graph graph);
 
+// Concats of many operands become concats of concats. Before choose_layouts.
+ir::Graph split_wide_concats(ir::Graph graph);
+
 // Chooses the memory layout of intermediate values: channels innermost around convolutions,
 // operands of products as their kernels read them.
 ir::Graph choose_layouts(ir::Graph graph, const ir::MachineDescription& machine = {},

@@ -78,4 +78,7 @@ ir::Kernel plan_workspace(ir::Kernel kernel);
 // What has at most kMostLocalBytes does: few enough for several such buffers, whatever the system gives threads.
 inline constexpr int64_t kMostLocalBytes = 48 << 10;
 
+// Common factors of the terms of very long sums stand once. After all passes that compare addresses.
+ir::Kernel factor_long_sums(ir::Kernel kernel);
+
 }  // namespace tilewright::passes

@@ -77,6 +77,10 @@ TEST(LoopPasses, PlanWorkspace) {
   check_golden("plan_workspace", {Stage::kFlat, Stage::kPlanned},
                [](const ir::Kernel& k, const std::string&) { return plan_workspace(k); });
 }
+TEST(LoopPasses, FactorLongSums) {
+  check_golden("factor_long_sums", {Stage::kFlat, Stage::kFlat},
+               [](const ir::Kernel& k, const std::string&) { return factor_long_sums(k); });
+}
 // All of them in a row.
 TEST(LoopPasses, LowerToFlat) {
   check_golden("lower_to_flat", {Stage::kScheduled, Stage::kPlanned},

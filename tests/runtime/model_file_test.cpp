@@ -225,9 +225,9 @@ TEST(ModelFile, IsARegularFile) {
   const TemporaryFile file;
   std::remove(file.path().c_str());
   ASSERT_EQ(mkfifo(file.path().c_str(), 0600), 0);
-  EXPECT_EQ(load_error(file.path()), "not a regular file");
-  EXPECT_EQ(load_error("/dev/zero"), "not a regular file");
-  EXPECT_EQ(load_error(::testing::TempDir()), "not a regular file");
+  EXPECT_EQ(load_error(file.path()), "is a named pipe, not a file");
+  EXPECT_EQ(load_error("/dev/zero"), "is a device, not a file");
+  EXPECT_EQ(load_error(::testing::TempDir()), "is a folder, not a file");
 }
 
 TEST(ModelFile, IsLoadedAndGivenBackInTheChildOfAFork) {

@@ -22,14 +22,6 @@ bool has_costly(const Expr& value) {
   });
   return costly;
 }
-size_t loads_of(const Stmt& s, const BufferNode* buffer) {
-  size_t n = 0;
-  for_each_expr(s, [&](const Expr& e) {
-    if (const auto* l = e.as<Load>()) n += l->buffer.get() == buffer;
-  });
-  return n;
-}
-
 // Nodes of the expression written out as a tree, where a load of `buffer` (may be null) counts as
 // `weight`.
 double tree_size(const Expr& e, const BufferNode* buffer, double weight,
@@ -55,20 +47,51 @@ double tree_size(const Expr& e, const BufferNode* buffer = nullptr, double weigh
   std::unordered_map<const ExprNode*, double> seen;
   return tree_size(e, buffer, weight, seen);
 }
-// A chain of values that are each read twice doubles with every step: beyond this a buffer stays.
+// A chain of values that are each read twice doubles with every step, be the second place in another
+// block: beyond this a buffer stays.
 constexpr double kLargestTree = 1500;
-bool doubles(const Store& st, const Expr& reader) {
-  const BufferNode* b = st.buffer.get();
-  const double places = tree_size(reader, b, 1) - tree_size(reader, b, 0);
-  return places > 1 && tree_size(reader, b, tree_size(st.value)) > kLargestTree;
+double places_of(const Expr& reader, const BufferNode* b) {
+  return tree_size(reader, b, 1) - tree_size(reader, b, 0);
 }
 
+// The blocks of a kernel between two decisions, and what each touches: of those that the last one left
+// alone, that is known.
+class KernelBlocks {
+ public:
+  void look_at(const Stmt& body) {
+    body_ = body;
+    all_ = all_blocks(body);
+    std::unordered_map<const StmtNode*, std::pair<Stmt, Touched>> facts;
+    for (const BlockPlace& p : all_) {
+      const auto it = facts_.find(p.stmt.get());
+      if (it != facts_.end())
+        facts.insert(facts_.extract(it));
+      else
+        facts.try_emplace(p.stmt.get(), p.stmt, touched(p.stmt));
+    }
+    facts_ = std::move(facts);
+  }
+  const std::vector<BlockPlace>& all() const { return all_; }
+  bool reads(const BlockPlace& p, const Buffer& b) const {
+    return touches(p).reads.count(b.get()) != 0;
+  }
+  bool writes(const BlockPlace& p, const Buffer& b) const {
+    return touches(p).writes.count(b.get()) != 0;
+  }
+
+ private:
+  const Touched& touches(const BlockPlace& p) const { return facts_.at(p.stmt.get()).second; }
+
+  Stmt body_;  // kept alive for the places
+  std::vector<BlockPlace> all_;
+  std::unordered_map<const StmtNode*, std::pair<Stmt, Touched>> facts_;
+};
+
 // Is it what follows a contraction, element by element? It belongs into the contraction's tile.
-bool is_epilogue(const ScheduleState& s, const BlockPlace& p) {
-  const Touched mine = touched(p.stmt);
-  for (const BlockPlace& q : all_blocks(s.kernel().body))
+bool is_epilogue(const KernelBlocks& blocks, const BlockPlace& p) {
+  for (const BlockPlace& q : blocks.all())
     if (const auto* st = q.block->body.as<Store>(); st && q.block->init &&
-                                                    mine.reads.count(st->buffer.get()) &&
+                                                    blocks.reads(p, st->buffer) &&
                                                     instances(*q.block) > instances(*p.block))
       return true;
   return false;
@@ -132,16 +155,15 @@ bool multiplies_lookups(const Store& st, const Block& reader) {
 }
 
 // Is it the only store to a temporary that others read?
-bool may_inline(const ScheduleState& s, const BlockPlace& p) {
+bool may_inline(const KernelBlocks& blocks, const BlockPlace& p) {
   const auto* st = p.block->body.as<Store>();
   if (!st || p.block->init || p.block->predicate || st->buffer->scope == Scope::kParam)
     return false;
   bool read = false, written = false;
-  for (const BlockPlace& q : all_blocks(s.kernel().body)) {
+  for (const BlockPlace& q : blocks.all()) {
     if (q.block == p.block) continue;
-    const Touched theirs = touched(q.stmt);
-    read |= theirs.reads.count(st->buffer.get()) != 0;
-    written |= theirs.writes.count(st->buffer.get()) != 0;
+    read |= blocks.reads(q, st->buffer);
+    written |= blocks.writes(q, st->buffer);
   }
   return read && !written;
 }
@@ -150,23 +172,27 @@ bool may_inline(const ScheduleState& s, const BlockPlace& p) {
 // Inlining trades memory traffic for recomputation. Always for cheap values with one reader; for
 // several readers only if cheap and no epilogue of a contraction, which belongs on that tile; never
 // where it multiplies work, table look-ups or the size of the code.
-bool should_inline(const ScheduleState& s, const BlockPlace& p) {
+bool should_inline(const KernelBlocks& blocks, const BlockPlace& p) {
   const auto* st = p.block->body.as<Store>();
   const int64_t mine = instances(*p.block);
   const bool costly = has_costly(st->value);
   size_t readers = 0;
-  for (const BlockPlace& q : all_blocks(s.kernel().body)) {
-    if (q.block == p.block || !loads_of(q.stmt, st->buffer.get())) continue;
+  double places = 0, largest = 0;
+  for (const BlockPlace& q : blocks.all()) {
+    if (q.block == p.block || !blocks.reads(q, st->buffer)) continue;
     ++readers;
     const bool reduction = static_cast<bool>(q.block->init);
     const auto* body = q.block->body.as<Store>();
-    if (!body || doubles(*st, body->value)) return false;
+    if (!body) return false;
+    places += places_of(body->value, st->buffer.get());
+    largest = std::max(largest, tree_size(body->value, st->buffer.get(), tree_size(st->value)));
+    if (places > 1 && largest > kLargestTree) return false;
     // A contraction reads each element many times: what it reads is laid out once.
     if (reduction && instances(*q.block) > 2 * mine) return false;
     if (costly && (reduction || 2 * instances(*q.block) > 3 * mine)) return false;
     if (is_lookup_table(*st, *q.block, mine) || multiplies_lookups(*st, *q.block)) return false;
   }
-  return readers > 0 && (readers == 1 || (!costly && !is_epilogue(s, p)));
+  return readers > 0 && (readers == 1 || (!costly && !is_epilogue(blocks, p)));
 }
 
 }  // namespace
@@ -175,11 +201,13 @@ void inline_producers(ScheduleState& s, const std::set<std::string>& kept) {
   // A product that is inlined into a sum is rounded with it, but in exact kernels.
   const Bits bits = s.kernel().exact ? Bits::kKept : Bits::kChanged;
   std::set<std::string> tried = kept;
+  KernelBlocks blocks;
   // Decides on one block that nothing was decided on; false when there is none.
   const auto decide_next = [&](bool pays) {
-    for (const BlockPlace& p : all_blocks(s.kernel().body)) {
+    blocks.look_at(s.kernel().body);
+    for (const BlockPlace& p : blocks.all()) {
       const std::string name = p.block->name;
-      if (tried.count(name) || !may_inline(s, p) || should_inline(s, p) != pays) continue;
+      if (tried.count(name) || !may_inline(blocks, p) || should_inline(blocks, p) != pays) continue;
       tried.insert(name);
       const std::string decision = name + ".inline";
       if (s.decide_whether(decision, pays, bits) && !s.apply("inline", {name})) {
