@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "ir/graph/infer.h"
+#include "ir/loops/rewrite.h"
 #include "ir/ops/known_ops.h"
 #include "passes/analysis/views.h"
 #include "passes/planner.h"
@@ -36,7 +37,14 @@ class Steps {
     s.kind = PlanStep::kSymbols;
     s.node = node;
     s.group = build_symbol_kernel(graph_, node, aliases_);
-    s.requirements = s.group.requirements;
+    // What names the symbols themselves is required of the node's own step.
+    std::copy_if(s.group.requirements.begin(), s.group.requirements.end(),
+                 std::back_inserter(s.requirements), [&](const Requirement& r) {
+                   return std::none_of(graph_.nodes[node].defined_symbols.begin(),
+                                       graph_.nodes[node].defined_symbols.end(), [&](const Var& v) {
+                                         return uses_var(r.a, v) || uses_var(r.b, v);
+                                       });
+                 });
     return s;
   }
   PlanStep step_of(const std::vector<size_t>& nodes) const {

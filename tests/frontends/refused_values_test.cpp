@@ -108,5 +108,39 @@ INSTANTIATE_TEST_SUITE_P(All, RefusedValues, testing::ValuesIn(kRows), [](const 
   return info.param.op + "_" + std::to_string(info.index);
 });
 
+// Elements that shapes of results are made of, given or known: those that do not fit are errors of the node.
+class RefusedShapes : public testing::TestWithParam<Row> {};
+
+TEST_P(RefusedShapes, AreErrorsOfTheNode) {
+  const Row& row = GetParam();
+  for (const bool known : {false, true}) {
+    const auto right = run_with(row, std::nullopt, known);
+    EXPECT_TRUE(right.ok()) << right.error().to_string();
+    for (const double wrong : row.wrong) {
+      const auto found = run_with(row, wrong, known);
+      ASSERT_FALSE(found.ok()) << wrong << (known ? ", known" : "");
+      EXPECT_EQ(found.error().kind, ErrorKind::kInvalid) << found.error().to_string();
+      EXPECT_NE(found.error().to_string().find("'node'"), std::string::npos)
+          << found.error().to_string();
+    }
+  }
+}
+
+const std::vector<Row> kShapes{
+    {"Expand", {floats({4, 5}), integers({2}, {4, 5})}, 1, {3, 0, -1}},
+    {"Expand", {floats({4, 5}), integers({2}, {1, 1})}, 1, {4, -5}},
+    {"Expand", {floats({4, 1}), integers({2}, {4, 5})}, 1, {-2}},
+    {"Expand", {floats({3}), integers({3}, {2, 4, 3})}, 1, {2, -1}},
+    {"Reshape", {floats({4, 3}), integers({2}, {6, 2})}, 1, {3, 1, -2}},
+    {"Reshape", {floats({0, 3}), integers({2}, {7, 0})}, 1, {2}, {{"allowzero", int64_t{1}}}},
+    {"Range", {integers({}, {1}), integers({}, {9}), integers({}, {2})}, 2, {0}},
+    {"Range", {floats({}), {tensor_of(DType::kFloat32, {}, {9})}, floats({})}, 2, {0}},
+    {"TopK", {floats({2, 5}), integers({1}, {3})}, 1, {6, -1}},
+};
+
+INSTANTIATE_TEST_SUITE_P(Rows, RefusedShapes, testing::ValuesIn(kShapes), [](const auto& info) {
+  return info.param.op + std::to_string(info.index);
+});
+
 }  // namespace
 }  // namespace tilewright
