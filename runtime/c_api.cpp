@@ -113,10 +113,12 @@ bool is_borrowed(const Tensor& t, const DLTensor& from) {
   return t.bytes() == 0 || t.data() == static_cast<uint8_t*>(from.data) + from.byte_offset;
 }
 
-// Before a shape is copied: a rank that the model does not have may be any number.
-Status check_rank(const char* kind, const ValueInfo& info, const DLTensor& given) {
-  if (given.ndim == static_cast<int64_t>(info.extents.size())) return {};
-  return invalid(kind + (" '" + info.name) + "': rank is " + std::to_string(given.ndim) +
+// Asked before a shape is copied: a rank that the model does not have may be any number.
+bool has_rank(const DLTensor& given, const ValueInfo& info) {
+  return given.ndim == static_cast<int64_t>(info.extents.size());
+}
+Error wrong_rank(const std::string& kind, const DLTensor& given, const ValueInfo& info) {
+  return invalid(kind + " '" + info.name + "': rank is " + std::to_string(given.ndim) +
                  ", expected " + std::to_string(info.extents.size()));
 }
 
@@ -128,10 +130,11 @@ Result<std::vector<Tensor>> import_inputs(const Session& session, const DLTensor
   std::vector<Tensor> tensors(count);
   for (size_t i = 0; i < count; ++i) {
     if (!inputs || !inputs[i]) continue;  // the session names the missing input
-    TW_RETURN_IF_ERROR(check_rank("input", session.inputs()[i], *inputs[i]));
+    const ValueInfo& info = session.inputs()[i];
+    if (!has_rank(*inputs[i], info)) return wrong_rank("input", *inputs[i], info);
     TW_ASSIGN(tensors[i], import_dltensor(*inputs[i]));
-    if (session.inputs()[i].updated && !is_borrowed(tensors[i], *inputs[i]))
-      return invalid("input '" + session.inputs()[i].name +
+    if (info.updated && !is_borrowed(tensors[i], *inputs[i]))
+      return invalid("input '" + info.name +
                      "' is updated by the run: the tensor given is not row-major");
   }
   return tensors;
@@ -139,7 +142,7 @@ Result<std::vector<Tensor>> import_inputs(const Session& session, const DLTensor
 
 // A caller's output tensor; it must be usable as it lies.
 Result<Tensor> borrow_output(const DLTensor& tensor, const ValueInfo& info) {
-  TW_RETURN_IF_ERROR(check_rank("output", info, tensor));
+  if (!has_rank(tensor, info)) return wrong_rank("output", tensor, info);
   TW_ASSIGN(Tensor t, import_dltensor(tensor));
   if (!is_borrowed(t, tensor))
     return invalid("output '" + info.name +
