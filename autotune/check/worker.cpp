@@ -18,6 +18,7 @@
 #include "autotune/check/job.h"
 #include "autotune/check/worker_limits.h"
 #include "runtime/arena.h"
+#include "runtime/core/printable.h"
 #include "runtime/executable.h"
 #include "runtime/size_expr.h"
 
@@ -231,7 +232,7 @@ int run(int jobs, int contents, const char* model, int64_t most_bytes) {
   if (!shared || !held) return 2;
   const auto executable = load_executable(model);
   if (!executable.ok()) {
-    std::fprintf(stderr, "tilewright-check: %s\n", executable.error().to_string().c_str());
+    std::fprintf(stderr, "tilewright-check: %s\n", printable(executable.error().to_string()).c_str());
     return 2;
   }
   Checker checker(shared, held, **executable);

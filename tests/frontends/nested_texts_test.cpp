@@ -47,13 +47,13 @@ TEST(NestedTexts, EachReaderRefusesThem) {
   for (const int depth : {1000, 300000}) {
     const std::string nested = repeat("[", depth) + repeat("]", depth);
     EXPECT_FALSE(autotune::parse_line("{\"checksum\":\"0\",\"a\":" + nested + "}").ok());
-    put(folder / "machine.json", "{\"cpu\": " << repeat("[", 30000) << repeat("]", 30000) << "}");
+    put(folder / "machine.json", "{\"cpu\": " + repeat("[", 30000) + repeat("]", 30000) + "}");
     const auto machine = measure::read_machine(
         folder / "machine.json", "native",
         [](const std::string&) { return Result<ir::MachineDescription>(invalid("")); });
     ASSERT_FALSE(machine.ok());
     EXPECT_EQ(machine.error().message, "nested deeper than 64");
-    put(folder / "log.jsonl", "{\"step\":0,\"loss\":" << nested << "}\n");
+    put(folder / "log.jsonl", "{\"step\":0,\"loss\":" + nested + "}\n");
     const auto log = train::StepLog::open(folder / "log.jsonl", 5, true);
     ASSERT_TRUE(log.ok());
     EXPECT_EQ((*log)->steps_kept(), 0);

@@ -1,6 +1,7 @@
 // The passes over plans and programs are run, checked and replayed like all others.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -98,6 +99,30 @@ TEST_F(PlanPasses, ABrokenPlanNamesThePassAndReplays) {
   EXPECT_EQ(again.error().message, "pass order_steps: the plan breaks 1 rule");
   std::filesystem::remove(reproducer_of(again.error()));
   std::filesystem::remove(path);
+}
+
+TEST_F(PlanPasses, AFolderKeepsTheLastReproducers) {
+  namespace fs = std::filesystem;
+  std::string folder = (fs::temp_directory_path() / "reproducers-XXXXXX").string();
+  ASSERT_TRUE(mkdtemp(folder.data()));
+  const char* before = std::getenv("TMPDIR");
+  const std::string kept = before ? before : "";
+  ::setenv("TMPDIR", folder.c_str(), 1);
+  std::ofstream(folder + "/tilewright-reproducer.of-another") << "stays";
+  constexpr PlanPass kBroken[] = {{"order_steps", true, [](GraphPlan& g) { g.steps.clear(); }}};
+  for (int i = 0; i < 40; ++i) {
+    GraphPlan plan(graph_, 0);
+    const Status s = run_pipeline(std::span<const PlanPass>(kBroken), plan, options_);
+    ASSERT_FALSE(s.ok());
+    EXPECT_TRUE(fs::exists(reproducer_of(s.error())));
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), std::min(i + 1, 32) + 1);
+  }
+  EXPECT_TRUE(fs::exists(folder + "/tilewright-reproducer.of-another"));
+  if (before)
+    ::setenv("TMPDIR", kept.c_str(), 1);
+  else
+    ::unsetenv("TMPDIR");
+  fs::remove_all(folder);
 }
 
 TEST_F(PlanPasses, EveryRuleOfPlansIsChecked) {
