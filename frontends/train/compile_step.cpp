@@ -68,6 +68,8 @@ std::filesystem::path state_of(const std::filesystem::path& path) {
 
 Status compile_step(const Job& job, const CompileOptions& options,
                     const std::filesystem::path& path) {
+  for (const auto& written : {path, start_of(path), state_of(path)})
+    TW_RETURN_IF_ERROR(check_writable(written.string()));
   TW_ASSIGN(const std::unique_ptr<OnnxModel> model,
             open_model(job.model.string(), ModelUse::kTraining));
   TW_ASSIGN(Trained trained, find_trained(*model, job));
