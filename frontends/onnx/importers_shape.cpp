@@ -119,7 +119,9 @@ void split(NodeImport& n) {
     auto extent = ir::as_int(n.dim(x, axis));
     if (!extent) n.needs_value("equal split of a dimension that is not known at compile time");
     const int64_t parts = n.int_attr("num_outputs", n.num_outputs());
-    if (parts < 1) n.fail("num_outputs " + std::to_string(parts));
+    if (parts < 1 || parts != n.num_outputs())
+      n.fail("num_outputs is " + std::to_string(parts) + ", the node has " +
+             std::to_string(n.num_outputs()) + " results");
     const int64_t each = (*extent + parts - 1) / parts;
     for (int64_t k = 0; k < parts; ++k)
       sizes.push_back(std::clamp<int64_t>(*extent - k * each, 0, each));

@@ -28,11 +28,17 @@ DType output_type(NodeImport& n) {
   if (!t) n.unsupported("element type " + onnx_element_name(n.int_attr("output_datatype", 1)));
   return *t;
 }
+// Of what is computed here, element by element.
+constexpr int64_t kMostKnownElements = int64_t{1} << 22;
+
 // A size that shapes depend on, and that therefore must be known.
 int64_t known_scalar(NodeImport& n, int input, const char* what) {
   auto v = n.must_know_ints(n.required(input), what);
   if (v.size() != 1)
     n.fail(std::string(what) + " has " + std::to_string(v.size()) + " elements, expected one");
+  if (v[0] > kMostKnownElements)
+    n.fail(std::string(what) + " is " + std::to_string(v[0]) + ", expected at most " +
+           std::to_string(kMostKnownElements));
   return v[0];
 }
 

@@ -26,6 +26,9 @@ constexpr int64_t kMostBytes = int64_t{64} << 30;
 Status check_bytes(const Node& node, const TensorType& type) {
   auto shape = constant_shape(type);
   if (!shape) return {};
+  if (std::any_of(shape->begin(), shape->end(), [](int64_t d) { return d < 0; }))
+    return invalid(describe(node) + ": a result would be " + to_string(type) +
+                   ", expected extents of at least 0");
   auto n = tilewright::element_count(*shape);
   if (n && *n <= kMostBytes / byte_size(type.dtype)) return {};
   return limit_error(describe(node) + ": a result would be " + to_string(type) +

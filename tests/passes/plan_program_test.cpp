@@ -58,7 +58,7 @@ std::string requirements(const std::string& lines) {
   const PlannedGraph planned(lines, kAll);
   std::string all;
   for (const PlanStep& s : planned.plan->steps)
-    for (const ir::RequireInstruction& r : s.requirements)
+    for (const ir::Requirement& r : s.requirements)
       all += ir::to_text(r.a) + " " + std::string(ir::name(r.relation)) + " " + ir::to_text(r.b) +
              "; ";
   return all;
