@@ -32,7 +32,7 @@ Result<std::vector<ValueId>> add_node(Graph& graph, std::string_view op,
                                       std::vector<std::shared_ptr<const Graph>> regions = {});
 
 // Elements of each output by running the operator's loops on expressions; nothing when an operand
-// or an extent is not known or the tensors are large. Works for every operator that has a compute.
+// or an extent is not known or the tensors or expressions are large. Works for every operator that has a compute.
 std::optional<std::vector<std::vector<Expr>>> known_outputs(const Graph& graph, const Node& node);
 
 }  // namespace tilewright::ir

@@ -65,6 +65,10 @@ int64_t saturated(double x, DType t) {
   return static_cast<int64_t>(std::min(std::max(std::trunc(x), least), most));
 }
 
+// What is made of itself again and again doubles with every step: beyond so many nodes an element is
+// not known.
+constexpr double kLargestTree = 1000;
+
 class Evaluate : public Rewriter {
  public:
   Evaluate(Memory& memory, const VarMap& vars) : memory_(memory), vars_(vars) {}
@@ -215,7 +219,7 @@ std::optional<std::vector<std::vector<Expr>>> known_outputs(const Graph& graph, 
   for (const Buffer& b : out) {
     result.push_back(std::move(memory[b.get()]));
     for (const Expr& e : result.back())
-      if (!e) return std::nullopt;
+      if (!e || tree_size(e) > kLargestTree) return std::nullopt;
   }
   return result;
 }

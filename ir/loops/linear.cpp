@@ -220,7 +220,7 @@ namespace {
 // Is the product multiplied out? Its terms are as many as those of both multiplied, and its factors as
 // many as those of both together: beyond some number it stays one factor, which hides relations alone.
 bool is_short_product(const Linear& a, const Linear& b) {
-  constexpr size_t kMostTerms = 256, kMostFactors = 32;
+  constexpr size_t kMostTerms = 256, kMostFactors = 16;
   const auto degree = [](const Linear& l) {
     size_t most = 0;
     for (const LinearTerm& t : l.terms) most = std::max(most, t.factors.size());
@@ -232,40 +232,66 @@ bool is_short_product(const Linear& a, const Linear& b) {
 }
 }  // namespace
 
-Linear to_linear(const Expr& e) {
-  Linear l;
-  if (auto i = as_int(e)) {
-    l.constant = *i;
+namespace {
+
+// Long walks remember the forms of sums and products, which expressions may share many times over.
+class ToLinear {
+ public:
+  Linear form(const Expr& e) {
+    if (const auto i = as_int(e)) return constant(*i);
+    if (e.type() != ScalarType{} || (!e.as<Binary>() && !e.as<Unary>())) return factor(e);
+    const bool remembers = ++steps_ > kShortWalk;
+    if (remembers)
+      if (const auto it = known_.find(e.get()); it != known_.end()) return it->second;
+    Linear l = inside(e);
+    if (remembers) known_.emplace(e.get(), l);
     return l;
   }
-  if (e.type() != ScalarType{}) {
+
+ private:
+  static constexpr int kShortWalk = 256;
+  static Linear constant(int64_t value) {
+    Linear l;
+    l.constant = value;
+    return l;
+  }
+  static Linear factor(const Expr& e) {
+    Linear l;
     l.add({e}, 1);
     return l;
   }
-  if (const auto* b = e.as<Binary>()) {
-    if (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub) {
+  Linear inside(const Expr& e) {
+    const auto* b = e.as<Binary>();
+    if (b && (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub)) {
       if (const auto spine = spine_of(e); spine.size() >= kLong) {
-        LongSum sum(to_linear(spine.back()->a));
+        LongSum sum(form(spine.back()->a));
         for (size_t k = spine.size(); k-- > 0;)
-          sum.add(to_linear(spine[k]->b), spine[k]->op == BinaryOp::kAdd ? 1 : -1);
+          sum.add(form(spine[k]->b), spine[k]->op == BinaryOp::kAdd ? 1 : -1);
         return sum.finish();
       }
-      l = to_linear(b->a);
-      l.add(to_linear(b->b), b->op == BinaryOp::kAdd ? 1 : -1);
+      Linear l = form(b->a);
+      l.add(form(b->b), b->op == BinaryOp::kAdd ? 1 : -1);
       return l;
     }
-    if (b->op == BinaryOp::kMul) {
-      const Linear left = to_linear(b->a), right = to_linear(b->b);
+    if (b && b->op == BinaryOp::kMul) {
+      const Linear left = form(b->a), right = form(b->b);
       if (is_short_product(left, right)) return left.times(right);
     }
+    if (const auto* u = e.as<Unary>(); u && u->op == UnaryOp::kNeg) {
+      Linear l;
+      l.add(form(u->value), -1);
+      return l;
+    }
+    return factor(e);
   }
-  if (const auto* u = e.as<Unary>(); u && u->op == UnaryOp::kNeg) {
-    l.add(to_linear(u->value), -1);
-    return l;
-  }
-  l.add({e}, 1);
-  return l;
-}
+
+  int steps_ = 0;
+  std::unordered_map<const ExprNode*, Linear> known_;
+};
+
+}  // namespace
+
+Linear to_linear(const Expr& e) { return ToLinear().form(e); }
 
 bool is_multiple(const Expr& e, int64_t n) {
   const Linear l = to_linear(e);

@@ -281,6 +281,33 @@ bool uses_var(const Expr& e, const Var& v) {
   return found;
 }
 
+namespace {
+double tree_size(const Expr& e, const BufferNode* buffer, double weight,
+                 std::unordered_map<const ExprNode*, double>& seen) {
+  if (auto it = seen.find(e.get()); it != seen.end()) return it->second;
+  double n = 1;
+  const auto* l = e.as<Load>();
+  if (l && l->buffer.get() == buffer)
+    n = weight;
+  else
+    dispatch(e, [&](const auto& node) {
+      const_fields(node, [&](const char*, const auto& field) {
+        using Field = std::decay_t<decltype(field)>;
+        if constexpr (std::is_same_v<Field, Expr>) {
+          if (field) n += tree_size(field, buffer, weight, seen);
+        } else if constexpr (std::is_same_v<Field, std::vector<Expr>>)
+          for (const Expr& x : field) n += tree_size(x, buffer, weight, seen);
+      });
+    });
+  return seen[e.get()] = n;
+}
+}  // namespace
+
+double tree_size(const Expr& e, const BufferNode* buffer, double weight) {
+  std::unordered_map<const ExprNode*, double> seen;
+  return tree_size(e, buffer, weight, seen);
+}
+
 std::unordered_set<const ExprNode*> free_vars(const Stmt& s) {
   std::unordered_set<const ExprNode*> used, bound;
   for_each_expr(s, [&](const Expr& e) {

@@ -92,6 +92,9 @@ void for_each_expr(const Stmt& s,
 void for_each_expr(const Expr& e, const std::function<void(const Expr&)>& f);
 void for_each_stmt(const Stmt& s, const std::function<void(const Stmt&)>& f);
 bool uses_var(const Expr& e, const Var& v);
+// Nodes of the expression written out, where shared ones count each time and a load of `buffer` (may
+// be null) counts as `weight`.
+double tree_size(const Expr& e, const BufferNode* buffer = nullptr, double weight = 0);
 std::unordered_set<const ExprNode*> free_vars(const Stmt& s);
 std::vector<Var> free_vars_in_order(const Expr& e);
 

@@ -27,11 +27,23 @@ class Simplify : public Rewriter {
   explicit Simplify(const Ranges& ranges) : ranges_(ranges), intervals_(ranges) {}
   using Rewriter::rewrite;
 
+  // What is shared stays shared, and unchanged means the same pointer: values made of one another would
+  // else be trees that double with every step.
   Expr rewrite(const Expr& e) override {
+    if (e.kind() == NodeKind::kIntImm || e.kind() == NodeKind::kFloatImm) return e;
     if (e.kind() == NodeKind::kVar) {
       const Ranges::Range* r = ranges_.find(e);
       return r && is_one(r->extent) ? r->min : e;
     }
+    if (const auto it = known_.find(e.get()); it != known_.end()) return it->second.second;
+    Expr result = simplified(e);
+    if (same_expr(result, e)) result = e;
+    known_.emplace(e.get(), std::pair{e, result});
+    return result;
+  }
+
+ private:
+  Expr simplified(const Expr& e) {
     if (const auto parts = long_sum(e); !parts.empty()) {
       Linear l;
       for (const auto& [part, sign] : parts) l.add(to_linear(rewrite(part)), sign);
@@ -44,8 +56,6 @@ class Simplify : public Rewriter {
     if (u && u->op == UnaryOp::kNeg && x.dtype() == DType::kInt64) return sum(to_linear(x));
     return x;
   }
-
- private:
   // The parts of a sum of many, first to last, with their signs: it is simplified at once, for each
   // sum inside would go through all parts before it. Empty for other expressions.
   static std::vector<std::pair<Expr, int64_t>> long_sum(const Expr& e) {
@@ -354,6 +364,7 @@ class Simplify : public Rewriter {
 
   const Ranges& ranges_;
   Intervals intervals_;
+  std::unordered_map<const ExprNode*, std::pair<Expr, Expr>> known_;  // before and after
 };
 
 }  // namespace

@@ -22,31 +22,6 @@ bool has_costly(const Expr& value) {
   });
   return costly;
 }
-// Nodes of the expression written out as a tree, where a load of `buffer` (may be null) counts as
-// `weight`.
-double tree_size(const Expr& e, const BufferNode* buffer, double weight,
-                 std::unordered_map<const ExprNode*, double>& seen) {
-  if (auto it = seen.find(e.get()); it != seen.end()) return it->second;
-  double n = 1;
-  const auto* l = e.as<Load>();
-  if (l && l->buffer.get() == buffer)
-    n = weight;
-  else
-    dispatch(e, [&](const auto& node) {
-      const_fields(node, [&](const char*, const auto& field) {
-        using Field = std::decay_t<decltype(field)>;
-        if constexpr (std::is_same_v<Field, Expr>) {
-          if (field) n += tree_size(field, buffer, weight, seen);
-        } else if constexpr (std::is_same_v<Field, std::vector<Expr>>)
-          for (const Expr& x : field) n += tree_size(x, buffer, weight, seen);
-      });
-    });
-  return seen[e.get()] = n;
-}
-double tree_size(const Expr& e, const BufferNode* buffer = nullptr, double weight = 0) {
-  std::unordered_map<const ExprNode*, double> seen;
-  return tree_size(e, buffer, weight, seen);
-}
 // A chain of values that are each read twice doubles with every step, be the second place in another
 // block: beyond this a buffer stays.
 constexpr double kLargestTree = 1500;
