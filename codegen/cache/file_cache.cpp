@@ -123,6 +123,16 @@ bool FileCache::write(const std::string& name, std::span<const uint8_t> contents
       .has_value();
 }
 
+Result<std::shared_ptr<const TemporaryFolder>> FileCache::begun() {
+  const std::lock_guard hold(lock_);
+  if (!begun_ || !begun_->exists()) {
+    auto made = TemporaryFolder::make(folder_);
+    if (!made.ok()) return io_error("cannot be written to: " + made.error().message, folder_);
+    begun_ = std::make_shared<const TemporaryFolder>(std::move(*made));
+  }
+  return begun_;
+}
+
 // A name's file is replaced at once (rename), so that readers have the old contents or the new ones,
 // and whoever has the old file open keeps it.
 std::optional<std::string> FileCache::keep(const std::string& name,
@@ -131,7 +141,8 @@ std::optional<std::string> FileCache::keep(const std::string& name,
   fs::create_directories(folder_, error);
   const auto write = [&]() -> Status {
     if (error) return io_error("cannot be made: " + error.message(), folder_);
-    TW_ASSIGN(FileWriter file, FileWriter::create(path(name), FileAccess::kPrivate));
+    TW_ASSIGN(const auto folder, begun());
+    TW_ASSIGN(FileWriter file, FileWriter::create_in(*folder, path(name), FileAccess::kPrivate));
     TW_RETURN_IF_ERROR(fill(file));
     TW_RETURN_IF_ERROR(file.close());
     return file.commit();

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -44,6 +45,7 @@ class FileCache {
  private:
   std::string path(const std::string& name) const;
   Result<InputFile> open_entry(const std::string& name);
+  Result<std::shared_ptr<const TemporaryFolder>> begun();
   void say_once(bool& said, const std::string& text);
   void make_room(int64_t written);
 
@@ -51,6 +53,7 @@ class FileCache {
   const int64_t most_bytes_;
   std::mutex lock_;
   std::function<void(const std::string&)> note_;
+  std::shared_ptr<const TemporaryFolder> begun_;  // where files are written
   bool said_unread_ = false, said_unwritten_ = false;
   int64_t unchecked_ = -1;  // bytes written since the folder was last looked through; -1: never
 };

@@ -106,6 +106,8 @@ Result<TemporaryFolder> TemporaryFolder::make() {
   return folder;
 }
 
+bool TemporaryFolder::exists() const { return is_at(path_, lock_); }
+
 TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept
     : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)) {}
 

@@ -18,6 +18,8 @@ class TemporaryFolder {
   static Result<TemporaryFolder> make();
   TemporaryFolder(TemporaryFolder&& other) noexcept;
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  // Whether it is still there by its name.
+  bool exists() const;
   ~TemporaryFolder();
 
   // The path of a file in it.

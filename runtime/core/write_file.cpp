@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -110,14 +111,22 @@ Result<FileWriter> FileWriter::create(const std::string& target, FileAccess acce
     return io_error("cannot be written: there is no folder '" + folder + "'", target);
   auto temporary = found.direct ? TemporaryFolder::make() : TemporaryFolder::make(folder);
   if (!temporary.ok()) return io_error("cannot be written: " + temporary.error().message, target);
-  return FileWriter(std::move(found), access, std::move(*temporary));
+  FileWriter writer(std::move(found), access, temporary->file("contents"));
+  writer.folder_.emplace(std::move(*temporary));
+  return writer;
 }
 
-FileWriter::FileWriter(Target target, FileAccess access, TemporaryFolder folder)
-    : target_(std::move(target)),
-      access_(access),
-      folder_(std::move(folder)),
-      path_(folder_.file("contents")) {}
+Result<FileWriter> FileWriter::create_in(const TemporaryFolder& folder, const std::string& target,
+                                         FileAccess access) {
+  static std::atomic<uint64_t> number = 0;
+  TW_ASSIGN(Target found, find_target(target, access));
+  return FileWriter(std::move(found), access, folder.file("contents" + std::to_string(++number)));
+}
+
+// A folder of its own goes with what is in it.
+FileWriter::~FileWriter() {
+  if (!folder_ && !path_.empty()) ::unlink(path_.c_str());
+}
 
 Status FileWriter::write(std::string_view bytes) {
   if (!file_)
