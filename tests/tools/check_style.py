@@ -43,8 +43,6 @@ OPENS_OTHERS = {  # what is no file of the user's, or is read by a parser of its
     "passes/pipeline.cpp",                     # dumps of passes
     "runtime/device_cpu.cpp",                  # /sys
     "runtime/distributed/start_process.cpp",   # /dev/null
-    "runtime/elf_file.cpp",                    # compiled models
-    "runtime/load_executable.cpp",             # compiled models
     "runtime/thread_pool.cpp",                 # /sys
 }
 PARSES_JSON = re.compile(r"\b[Jj]son::parse\(")
