@@ -15,6 +15,7 @@ namespace {
 // By access, the dimensions whose index gets a guard.
 using Guards = std::unordered_map<const void*, std::set<int>>;
 
+// Loads become selects, whose other side reads nothing; stores become conditional.
 class Guard : public Rewriter {
  public:
   explicit Guard(const Guards& guards) : guards_(guards) {}
@@ -56,6 +57,7 @@ bool has(const std::vector<Requirement>& all, const Requirement& r) {
 
 }  // namespace
 
+// What is known is asked only where the kernel's own text leaves something open: most kernels do without.
 ClosedKernel close_accesses(const Kernel& kernel, const std::vector<CheckedElements>& checked,
                             const std::vector<Requirement>& known,
                             const std::function<std::string(const OpenAccess&)>& who) {

@@ -94,10 +94,12 @@ class Proof {
     times.add(rest.factors, y.coefficient / x.coefficient);
     return times;
   }
+  // By intervals, and with each ranged variable at the end of its range that makes the form least.
   bool least_is_nonnegative(const Linear& l) const {
     if (l.is_constant()) return l.constant >= 0;
     return can_prove(Expr(0) <= to_expr(l), ranges_);
   }
+  // Whether cases of the expression are looked at one by one.
   static bool is_split(const Expr& e) {
     if (e.as<Select>()) return true;
     const auto* b = e.as<Binary>();
@@ -124,6 +126,8 @@ class Proof {
     return true;
   }
 
+  // Puts the end of its range in the place of a variable whose range names other ranged variables, as the loop over
+  // a row does whose bounds are data.
   bool at_end(const Linear& l, size_t t, size_t f, int depth) {
     const Expr& v = l.terms[t].factors[f];
     const Ranges::Range* r = v.kind() == NodeKind::kVar ? ranges_.find(v) : nullptr;
@@ -133,6 +137,8 @@ class Proof {
     for (const Var& other : free_vars_in_order(end)) hangs |= ranges_.find(other) != nullptr;
     return hangs && nonnegative(replaced(l, t, f, end), depth + 1);
   }
+  // Looks at the cases of one factor. The minimum of two values is at least 0 when both are, their maximum when one
+  // is; where the factor counts negatively it is the other way round.
   bool split(const Linear& l, size_t t, size_t f, int depth) {
     const Expr e = l.terms[t].factors[f];
     if (const auto* s = e.as<Select>()) {
@@ -181,9 +187,11 @@ class Proof {
     without.add(others.times(bound));
     return nonnegative(to_linear(simplify(to_expr(without), ranges_)), depth + 1);
   }
+  // A short proof beside the one that goes on.
   bool proves(const Expr& e) {
     return nonnegative(to_linear(simplify(e, ranges_)), kMostDepth - 2);
   }
+  // The proof of a side of a select, which takes what the condition says.
   bool under(const Expr& condition, bool holds, const Linear& l, int depth) {
     const Facts::Mark mark = facts_.mark();
     facts_.assume(condition, holds);

@@ -1,3 +1,6 @@
+// Two questions are answered of a temporary: between which numbers all lies that is stored there (by intervals), and
+// whether all of it lies in a given extent (by proof, where extents are symbols). Both follow what is stored from
+// other temporaries, in circles too: sorting moves positions to and fro between two buffers.
 #include "passes/analysis/integer_elements.h"
 
 #include <algorithm>
@@ -50,12 +53,15 @@ class StoreCollector : public Visitor {
 };
 
 namespace {
-std::optional<Ranges::Range> bounded_range(const std::optional<Interval>& i) {
+// The range of a variable of type `t`, whose least value is of that type.
+std::optional<Ranges::Range> bounded_range(const std::optional<Interval>& i, DType t) {
   if (!i || !i->low || !i->high) return std::nullopt;
-  return Ranges::Range{Expr(*i->low), Expr(*i->high - *i->low + 1)};
+  return Ranges::Range{int_imm(*i->low, t), Expr(*i->high - *i->low + 1)};
 }
 }  // namespace
 
+// Puts names in the place of elements. A conversion to i64 belongs to its element, as sums of i64 are the ones that
+// are compared.
 class ElementNamer : public Rewriter {
  public:
   ElementNamer(IntegerElements& elements, Facts& facts) : elements_(elements), facts_(facts) {}
@@ -112,7 +118,8 @@ Expr IntegerElements::name_of(const Expr& key, const Expr& element, Facts& facts
       return known.name;
     }
   const Load* load = load_behind(element);
-  const auto range = load ? range_of(*load) : range_of_value(lets_.at(element.get()), facts);
+  const auto range = load ? range_of(*load, key.dtype())
+                          : range_of_value(lets_.at(element.get()), key.dtype(), facts);
   const bool unbounded = !range && key.dtype() == DType::kInt64;
   const Var variable("element", unbounded ? ScalarType{DType::kFloat64, 1} : key.type());
   names_.insert(variable.get());
@@ -122,14 +129,15 @@ Expr IntegerElements::name_of(const Expr& key, const Expr& element, Facts& facts
   return name;
 }
 
-std::optional<Ranges::Range> IntegerElements::range_of(const Load& load) {
-  if (auto checked = checked_range(load)) return checked;
-  return bounded_range(range_of_stored(*load.buffer));
+std::optional<Ranges::Range> IntegerElements::range_of(const Load& load, DType type) {
+  if (auto checked = checked_range(load, type)) return checked;
+  return bounded_range(range_of_stored(*load.buffer), type);
 }
-std::optional<Ranges::Range> IntegerElements::range_of_value(const Expr& value, Facts& facts) {
-  return bounded_range(interval(named(value, facts), facts.ranges()));
+std::optional<Ranges::Range> IntegerElements::range_of_value(const Expr& value, DType type,
+                                                             Facts& facts) {
+  return bounded_range(interval(named(value, facts), facts.ranges()), type);
 }
-std::optional<Ranges::Range> IntegerElements::checked_range(const Load& load) const {
+std::optional<Ranges::Range> IntegerElements::checked_range(const Load& load, DType type) const {
   for (const CheckedElements& c : checked_) {
     if (c.buffer != load.buffer) continue;
     size_t place = 0;
@@ -139,7 +147,7 @@ std::optional<Ranges::Range> IntegerElements::checked_range(const Load& load) co
       place = static_cast<size_t>(*last);
     }
     const IndexedDim& d = c.dims[place];
-    if (d.dim == kNoIndices) return Ranges::Range{0, d.extent};
+    if (d.dim == kNoIndices) return Ranges::Range{int_imm(0, type), d.extent};
     return Ranges::Range{simplify(Expr(0) - d.extent), simplify(d.extent * Expr(2))};
   }
   return std::nullopt;
@@ -164,6 +172,8 @@ std::optional<Interval> IntegerElements::range_of_stored(const BufferNode& buffe
   return all;
 }
 
+// By proof for each store, with the facts of its place. A conversion to fewer bits keeps numbers that lie in an
+// extent which these bits can hold.
 bool IntegerElements::all_stored_within(const BufferNode& buffer, const Expr& extent) {
   const auto it = stored_.find(&buffer);
   if (it == stored_.end() || !open_extents_.insert(&buffer).second) return false;

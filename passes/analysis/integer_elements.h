@@ -50,9 +50,10 @@ class IntegerElements {
   friend class StoreCollector;
   friend class ElementNamer;
   ir::Expr name_of(const ir::Expr& key, const ir::Expr& element, ir::Facts& facts);
-  std::optional<ir::Ranges::Range> range_of(const ir::Load& load);
-  std::optional<ir::Ranges::Range> range_of_value(const ir::Expr& value, ir::Facts& facts);
-  std::optional<ir::Ranges::Range> checked_range(const ir::Load& load) const;
+  std::optional<ir::Ranges::Range> range_of(const ir::Load& load, DType type);
+  std::optional<ir::Ranges::Range> range_of_value(const ir::Expr& value, DType type,
+                                                  ir::Facts& facts);
+  std::optional<ir::Ranges::Range> checked_range(const ir::Load& load, DType type) const;
   std::optional<ir::Interval> range_of_stored(const ir::BufferNode& buffer);
   ir::Expr value_of_let(const ir::Expr& e) const;
   const ir::Load* load_behind(const ir::Expr& e) const;

@@ -1,3 +1,6 @@
+// Bounds checking at compile time, as of array accesses in languages that check them: what is proven here costs the
+// run nothing. Loops give ranges, selects and conditions give facts, and integers that are read from buffers have the
+// range that was checked or stored (integer_elements.h).
 #include "passes/analysis/open_accesses.h"
 
 #include <utility>
@@ -107,11 +110,14 @@ class Accesses : public Visitor {
     facts_.forget(mark);
   }
 
+  // Temporaries are the verifier's, which knows their constant extents; parameters are checked here.
   void access(const void* node, const Buffer& buffer, const std::vector<Expr>& indices) {
     if (!params_.count(buffer.get())) return;
     for (size_t d = 0; d < indices.size() && d < buffer->shape.size(); ++d)
       if (indices[d].lanes() == 1) check(node, buffer, static_cast<int>(d), indices[d]);
   }
+  // Adds the access unless both ends of the index are proven. Where no extreme can be given over the kernel's
+  // scalars, that end stays null.
   void check(const void* node, const Buffer& buffer, int dim, const Expr& index) {
     const Expr& extent = buffer->shape[static_cast<size_t>(dim)];
     const Facts::Mark mark = facts_.mark();

@@ -68,6 +68,7 @@ class Mutator {
       default: return change_results();
     }
   }
+  // Another value, one more or one less in a list, another kind, none at all, or an attribute that is new.
   std::string change_attribute() {
     OnnxNode* n = node();
     if (!n) return "nothing";
@@ -137,6 +138,7 @@ class Mutator {
     any(n->inputs) = value();
     return n->op_type + " has another operand";
   }
+  // Another element type, rank or extent, or an extent that is a symbol, which others may be, too.
   std::string change_input_type() {
     if (model_.graph.inputs.empty()) return "nothing";
     OnnxValueInfo& i = any(model_.graph.inputs);

@@ -39,6 +39,8 @@ class ByteMutator {
 
  private:
   size_t below(uint64_t n) { return n == 0 ? 0 : static_cast<size_t>(random_() % n); }
+  // A change of one of eight kinds, at a place of its own. Numbers are those at which sums overflow and signs
+  // change, and pieces of other files bring what is right elsewhere.
   void change(Bytes& b) {
     if (b.empty()) return b.push_back(static_cast<uint8_t>(random_()));
     const size_t at = below(b.size()), length = 1 + below(std::min<size_t>(b.size() - at, 64));
@@ -73,6 +75,8 @@ class ByteMutator {
   std::mt19937_64& random_;
 };
 
+// File number k of a reader is a function of k and of the reader's seeds alone. Each reader is tried in turn, or
+// those that are named.
 int run(int argc, char** argv) {
   uint64_t first = 0, count = 1000;
   std::vector<std::string> wanted;

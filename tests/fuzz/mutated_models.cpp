@@ -41,6 +41,7 @@ struct Options {
   uint64_t first = 0, count = 1000, run_every = 0, seconds = 0;
 };
 
+// An error is the end that a wrong model is to have, but one that users can act on.
 // Fails the process: an internal error is a fault of ours, whatever the model.
 void judge(const Error& e) {
   if (e.kind != ErrorKind::kInternal && !e.message.empty()) return;
@@ -72,6 +73,7 @@ bool fill_inputs(const Session& session, std::mt19937_64& random,
   return true;
 }
 
+// Temporaries lie between guard pages, too, either before or behind.
 void run(const OnnxModel& model, const CompileOptions& options, std::mt19937_64& random) {
   auto executable = compile_in_memory(model, {}, options);
   if (!executable.ok()) return judge(executable.error());
@@ -87,6 +89,7 @@ void run(const OnnxModel& model, const CompileOptions& options, std::mt19937_64&
   if (const Status s = (*session)->run(inputs, outputs); !s.ok()) judge(s.error());
 }
 
+// Model number k is a function of k and of the files in the folders alone.
 int fuzz(const Options& o) {
   std::vector<std::filesystem::path> corpus;
   for (const std::string& folder : o.folders)

@@ -34,6 +34,7 @@ namespace {
 
 using Span = std::span<const uint8_t>;
 
+// Whether there is something to go on with.
 template <typename T>
 bool judged(const Result<T>& r) {
   if (r.ok()) return true;

@@ -182,7 +182,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   EXPECT(strcmp(tw_last_error(), "") == 0);
   EXPECT(tw_model_load("/nonexistent.so", &model) == TW_IO);
-  EXPECT(strcmp(tw_last_error(), "/nonexistent.so: cannot read the file") == 0);
+  EXPECT(strcmp(tw_last_error(), "/nonexistent.so: no such file") == 0);
   EXPECT(tw_model_load(NULL, &model) == TW_INVALID);
   EXPECT(tw_model_load(argv[1], &model) == TW_OK);
   if (!model) return 1;
