@@ -92,6 +92,16 @@ void computed_numbers(GraphMaker& g, int n) {
   }
   g.output(g.node("Expand", {g.scalar(1, {1}), size}));
 }
+// Each size is the larger or the smaller of two that are made of the one before.
+void joined_numbers(GraphMaker& g, int n) {
+  std::string size = g.node("Shape", {g.input({"a"})});
+  for (int i = 0; i < n; ++i) {
+    const std::string less = g.node("Div", {size, g.integers({i % 6 + 2})});
+    const std::string more = g.node("Mul", {size, size});
+    size = g.node(i % 2 ? "Min" : "Max", {less, more});
+  }
+  g.output(g.node("Expand", {g.scalar(1, {1}), size}));
+}
 
 }  // namespace
 
@@ -107,6 +117,7 @@ std::span<const Kind> movements() {
       {"expands", expands, 25},
       {"computed_shapes", computed_shapes, 20},
       {"growing_extents", growing_extents, 5},
+      {"joined_numbers", joined_numbers, 10},
       {"computed_numbers", computed_numbers, 20},
   };
   return kKinds;
