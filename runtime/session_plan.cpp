@@ -206,8 +206,8 @@ Result<Plan> make_plan(const VariantLayout& layout, std::vector<int64_t> symbols
 }
 
 Status unsized_error(const Variant& variant, int32_t buffer) {
-  return internal_error("buffer '" + variant.buffers[buffer].name +
-                        "' has a negative or too large extent");
+  return limit_error("buffer '" + variant.buffers[buffer].name +
+                     "' has a negative or too large extent");
 }
 
 Status evaluate_call(const KernelDesc& kernel, const Instruction& instruction,

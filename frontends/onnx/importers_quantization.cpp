@@ -17,6 +17,11 @@ using ir::ValueId;
 
 std::string type_name(DType t) { return std::string(name(t)); }
 
+void must_be_axis(NodeImport& n, int axis, int rank) {
+  if (axis < 0 || axis >= rank)
+    n.fail("axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
+}
+
 // v, one value along `axis` of `like`, reshaped to broadcast against it. A scalar or one element
 // fits everywhere.
 ValueId along_axis(NodeImport& n, ValueId v, ValueId like, int axis) {
@@ -26,8 +31,7 @@ ValueId along_axis(NodeImport& n, ValueId v, ValueId like, int axis) {
     n.fail("scale or zero point is " + to_string(n.type(v)) +
            ", expected a scalar or one dimension");
   if (ir::is_one(n.dim(v, 0))) return n.reshape(v, std::vector<int64_t>{});
-  if (axis < 0 || axis >= rank)
-    n.fail("axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
+  must_be_axis(n, axis, rank);
   std::vector<Expr> dims(static_cast<size_t>(rank), Expr(1));
   dims[static_cast<size_t>(axis)] = n.dim(v, 0);
   return n.expanded_to(n.reshape(v, dims), n.type(like).dims);
@@ -38,6 +42,7 @@ ValueId along_blocks(NodeImport& n, ValueId v, ValueId x, int axis, int64_t bloc
   if (n.rank(v) != n.rank(x))
     n.fail("blocks of x: " + to_string(n.type(x)) +
            ", scale or zero point: " + to_string(n.type(v)));
+  must_be_axis(n, axis, n.rank(x));
   const auto at = static_cast<size_t>(axis);
   std::vector<Expr> dims = n.type(v).dims, wide = dims;
   dims.insert(dims.begin() + axis + 1, Expr(1));

@@ -113,7 +113,7 @@ void check_operand_types(NodeImport& n, const Signature& signature) {
     if (!n.has(i)) {
       // A node may list absent operands beyond those that its operator takes.
       const bool is_surplus = i >= static_cast<int>(all.size());
-      if (!is_surplus && !formal.optional && !formal.many) n.fail(name + " is missing");
+      if (formal.many || (!is_surplus && !formal.optional)) n.fail(name + " is missing");
       continue;
     }
     if (n.is_sequence(i)) {

@@ -36,6 +36,18 @@ void report(int signal) {
   raise(signal);
 }
 
+// Again before each model, as the compiler has handlers of its own meanwhile. A stack that is used up needs another.
+void report_signals() {
+  static uint8_t stack[1 << 16];
+  const stack_t other{.ss_sp = stack, .ss_flags = 0, .ss_size = sizeof stack};
+  sigaltstack(&other, nullptr);
+  struct sigaction action{};
+  action.sa_handler = report;
+  action.sa_flags = SA_ONSTACK;
+  for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM})
+    sigaction(s, &action, nullptr);
+}
+
 struct Options {
   std::vector<std::string> folders;
   uint64_t first = 0, count = 1000, run_every = 0, seconds = 0;
@@ -108,6 +120,7 @@ int fuzz(const Options& o) {
   for (; k < o.first + o.count &&
          (o.seconds == 0 || time(nullptr) - start < static_cast<long>(o.seconds));
        ++k) {
+    report_signals();
     std::mt19937_64 random(k);
     const auto& path = corpus[random() % corpus.size()];
     std::snprintf(place, sizeof place, "number %llu: %s", static_cast<unsigned long long>(k),
@@ -160,7 +173,6 @@ int run_command(int argc, char** argv) {
         "usage: mutated_models [--first N] [--count N] [--run-every N] [--seconds S] FOLDER...\n");
     return 2;
   }
-  for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM}) std::signal(s, report);
   return fuzz(o);
 }
 
