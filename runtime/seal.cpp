@@ -1,4 +1,4 @@
-// The checksum is a hash over the hashes of chunks, so that threads share the reading: bringing a
+// The checksum hashes the hashes of chunks, so that several threads can read the file: bringing a
 // file's pages into the process takes longer than hashing them.
 #include "runtime/seal.h"
 

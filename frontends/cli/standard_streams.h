@@ -1,4 +1,4 @@
-// Standard output and standard error, as all commands have them.
+// Sets up standard output and standard error for every command, and reports their errors.
 #pragma once
 
 #include <string>

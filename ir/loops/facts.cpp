@@ -158,8 +158,8 @@ class Proof {
     }
     return divided(l, t, f, b, depth);
   }
-  // With a name for the quotient or remainder, and what division says of it, for divisors above 0:
-  // d * q <= a < d * q + d, and 0 <= r < d.
+  // Replaces a quotient or remainder by a bound. Floor division by a positive divisor d guarantees
+  // d * q <= a < d * q + d for the quotient q and 0 <= r < d for the remainder r.
   bool divided(const Linear& l, size_t t, size_t f, const Binary& b, int depth) {
     if (!nonnegative(to_linear(simplify(b.b - Expr(1), ranges_)), depth + 1)) return false;
     if (b.op == BinaryOp::kFloorMod) {

@@ -1,4 +1,4 @@
-// Changes to a model that leave it a file of the right format, and wrong in one of its rules or in none.
+// Structural mutations of a model. The result is well-formed and may break rules of the standard.
 #pragma once
 
 #include <random>

@@ -16,7 +16,7 @@ struct Reader {
   std::string_view name;
   // Reads the bytes and what follows from them. An internal error ends the process.
   void (*read)(std::span<const uint8_t> bytes);
-  // Files that are right, of each form that there is.
+  // Returns valid files, one at least of each form that the reader accepts.
   std::vector<Bytes> (*seeds)();
 };
 
