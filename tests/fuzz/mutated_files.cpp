@@ -1,29 +1,18 @@
 // Files of every reader with changed bytes: each is read, or refused by an error of the user's kind. A crash or a hang
 // ends the process with the reader and the number, which runs it alone.
-#include <unistd.h>
-
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "tests/fuzz/readers.h"
+#include "tests/fuzz/tried.h"
 
 namespace tilewright {
 namespace {
-
-char place[256] = "nothing yet";
-void report(int signal) {
-  const char* why = signal == SIGALRM ? "\nhangs: " : "\ncrashes: ";
-  (void)!write(2, why, std::strlen(why));
-  (void)!write(2, place, std::strlen(place));
-  (void)!write(2, "\n", 1);
-  std::signal(signal, SIG_DFL);
-  if (signal == SIGALRM) _exit(1);
-  raise(signal);
-}
 
 // Between one and a few changes, as fuzzers make them: bits, bytes, numbers of several widths, pieces that are gone,
 // doubled, moved, or of another file.
@@ -75,45 +64,60 @@ class ByteMutator {
   std::mt19937_64& random_;
 };
 
+// FOLDER/<reader>/<number>, for libFuzzer to begin with.
+void write_seeds(const Reader& r, const std::vector<Bytes>& seeds, const std::string& folder) {
+  const std::filesystem::path path = std::filesystem::path(folder) / r.name;
+  std::filesystem::create_directories(path);
+  for (size_t k = 0; k < seeds.size(); ++k)
+    std::ofstream(path / std::to_string(k), std::ios::binary)
+        .write(reinterpret_cast<const char*>(seeds[k].data()),
+               static_cast<std::streamsize>(seeds[k].size()));
+}
+
 // File number k of a reader is a function of k and of the reader's seeds alone. Each reader is tried in turn, or
 // those that are named.
 int run(int argc, char** argv) {
   uint64_t first = 0, count = 1000;
   std::vector<std::string> wanted;
+  std::string seeds_folder;
   for (int i = 1; i < argc; ++i) {
     const std::string a = argv[i];
     if ((a == "--first" || a == "--count") && i + 1 < argc)
       (a == "--first" ? first : count) = std::strtoull(argv[++i], nullptr, 10);
+    else if (a == "--write-seeds" && i + 1 < argc)
+      seeds_folder = argv[++i];
     else
       wanted.push_back(a);
   }
-  for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM}) std::signal(s, report);
   bool any = false;
   for (const Reader& r : readers()) {
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), r.name) == wanted.end())
       continue;
     any = true;
-    std::snprintf(place, sizeof place, "the seeds of %s", std::string(r.name).c_str());
+    begin_try("the seeds of " + std::string(r.name), 0);
     const std::vector<Bytes> seeds = r.seeds();
     if (seeds.empty()) {
       std::fprintf(stderr, "%s has no seeds\n", std::string(r.name).c_str());
       return 1;
     }
+    if (!seeds_folder.empty()) {
+      write_seeds(r, seeds, seeds_folder);
+      continue;
+    }
     for (uint64_t k = first; k < first + count; ++k) {
-      std::snprintf(place, sizeof place, "%s --first %llu --count 1", std::string(r.name).c_str(),
-                    static_cast<unsigned long long>(k));
-      alarm(60);
+      begin_try(std::string(r.name) + " --first " + std::to_string(k) + " --count 1", 60);
       std::mt19937_64 random(k);
       const Bytes bytes = ByteMutator(seeds, random).run();
       r.read(bytes);
     }
-    alarm(0);
+    begin_try("nothing", 0);
     std::printf("%s: %llu files of %zu seeds, 0 findings\n", std::string(r.name).c_str(),
                 static_cast<unsigned long long>(count), seeds.size());
   }
   if (!any) {
     std::fprintf(stderr,
-                 "usage: mutated_files [--first N] [--count N] [READER...]; the readers are");
+                 "usage: mutated_files [--first N] [--count N] [--write-seeds FOLDER] [READER...]; "
+                 "the readers are");
     for (const Reader& r : readers()) std::fprintf(stderr, " %s", std::string(r.name).c_str());
     std::fprintf(stderr, "\n");
   }

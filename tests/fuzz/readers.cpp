@@ -28,6 +28,7 @@
 #include "ir/verify_loops.h"
 #include "ir/verify_program.h"
 #include "runtime/executable.h"
+#include "tests/fuzz/tried.h"
 
 namespace tilewright {
 namespace {
@@ -38,10 +39,7 @@ using Span = std::span<const uint8_t>;
 template <typename T>
 bool judged(const Result<T>& r) {
   if (r.ok()) return true;
-  if (r.error().kind == ErrorKind::kInternal || r.error().message.empty()) {
-    std::fprintf(stderr, "an internal error: %s\n", r.error().to_string().c_str());
-    std::abort();
-  }
+  judge(r.error());
   return false;
 }
 std::string text_of(Span bytes) { return {bytes.begin(), bytes.end()}; }
