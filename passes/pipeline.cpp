@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 
 #include "ir/module_text/printer_graph.h"
@@ -18,6 +17,7 @@
 #include "passes/lower.h"
 #include "passes/planner.h"
 #include "passes/reproducer.h"
+#include "runtime/core/write_file.h"
 
 namespace tilewright::passes {
 
@@ -57,17 +57,6 @@ std::string file_name(std::string name) {
   return name.substr(0, kLongest);
 }
 
-// FOLDER/<what>.<number>_<pass>.txt. A folder that cannot be written to loses the dump, no more.
-void dump(const std::string& what, size_t number, std::string_view pass, const std::string& text) {
-  char digits[32];
-  std::snprintf(digits, sizeof digits, ".%02zu_", number);
-  std::error_code ignored;
-  std::filesystem::create_directories(dump_folder(), ignored);
-  std::ofstream(std::filesystem::path(dump_folder()) /
-                (file_name(what) + digits + std::string(pass) + ".txt"))
-      << text;
-}
-
 const LowerOptions& options_of(const LowerOptions& options) { return options; }
 const LowerOptions& options_of(const KernelContext& context) { return context.options; }
 Status verify_result(const ir::Graph& graph, const GraphPass&) { return ir::verify(graph); }
@@ -81,6 +70,23 @@ const std::string& name_of(const ir::Graph& graph) { return graph.name; }
 const std::string& name_of(const ir::Kernel& kernel) { return kernel.name; }
 std::string text_of(const ir::Graph& graph) { return ir::to_text(graph); }
 std::string text_of(const ir::Kernel& kernel) { return ir::to_text(kernel); }
+std::string name_of(const GraphPlan& plan) { return plan.graph.name + "_plan"; }
+std::string text_of(const GraphPlan& plan) { return to_text(plan); }
+
+// Writes FOLDER/<name>.<number>_<pass>.txt where a folder for dumps is named. Errors: kIo.
+template <typename Module>
+Status dump(const Module& module, size_t number, std::string_view pass) {
+  const char* folder = dump_folder();
+  if (!folder) return {};
+  char digits[32];
+  std::snprintf(digits, sizeof digits, ".%02zu_", number);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return io_error("cannot be made: " + error.message(), folder);
+  return write_file(std::filesystem::path(folder) /
+                        (file_name(name_of(module)) + digits + std::string(pass) + ".txt"),
+                    text_of(module));
+}
 
 // The error, with the pass that it is of and, where it is one of Tilewright's own, the file that
 // replays it.
@@ -112,7 +118,7 @@ Result<Module> run_all(std::span<const Pass> passes, Module module, const Contex
     add_time(pass.name, end - start, seconds_now() - end);
     if (!error) {
       module = std::move(*after);
-      if (dump_folder()) dump(name_of(module), i + 1, pass.name, text_of(module));
+      TW_RETURN_IF_ERROR(dump(module, i + 1, pass.name));
       continue;
     }
     return failure(std::move(*error), pass.name, before, passes.subspan(i), context);
@@ -124,7 +130,7 @@ Result<Module> run_all(std::span<const Pass> passes, Module module, const Contex
 
 Result<ir::Graph> run_pipeline(std::span<const GraphPass> passes, ir::Graph graph,
                                const LowerOptions& options) {
-  if (dump_folder()) dump(graph.name, 0, "graph", ir::to_text(graph));
+  TW_RETURN_IF_ERROR(dump(graph, 0, "graph"));
   return run_all(passes, std::move(graph), options);
 }
 
@@ -135,7 +141,7 @@ Result<ir::Kernel> run_pipeline(std::span<const KernelPass> passes, ir::Kernel k
 
 Result<ir::Program> run_pipeline(std::span<const ProgramPass> passes, ir::Program program,
                                  const LowerOptions& options) {
-  if (dump_folder()) dump(program.name + "_program", 0, "planned", ir::to_text(program));
+  TW_RETURN_IF_ERROR(dump(program, 0, "planned"));
   return run_all(passes, std::move(program), options);
 }
 
@@ -152,7 +158,7 @@ Status run_pipeline(std::span<const PlanPass> passes, GraphPlan& plan,
     if (done.ok()) done = catch_failures([&] { return verify(plan, pass.ordered); });
     add_time(pass.name, end - start, seconds_now() - end);
     if (!done.ok()) return failure(done.error(), pass.name, plan.graph, passes, options);
-    if (dump_folder()) dump(plan.graph.name + "_plan", i + 1, pass.name, to_text(plan));
+    TW_RETURN_IF_ERROR(dump(plan, i + 1, pass.name));
   }
   return {};
 }

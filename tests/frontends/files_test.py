@@ -48,8 +48,13 @@ WRITES = [
     ("db merge {1}/all.jsonl {0}/tuned.jsonl", ["all.jsonl"], 0),
     ("db prune {1}/twice.jsonl", ["twice.jsonl"], 0),
     ("train {0}/job.toml --bench --seconds 0.01 --threads 1 --profile {1}/trace.json", ["trace.json"], 0),
+    ("train {0}/job.toml --scaling 2 --link 50us,1gbit --seconds 0.01 --threads 1 --page {1}/scaling.html", ["scaling.html"], 0),
+    ("tune {0}/model.onnx --shape batch=64 --trials 1 --db {0}/found.jsonl --report {1}/report.html", ["report.html"], 0),
     *((f"train {{0}}/{key}.toml --threads 1", [name], 0) for key, name in TRAINED.items()),
 ]
+# In folders on the disk, where nothing was before.
+NEW = [("train {0}/kept.toml --threads 1", ["kept/step-000000002.npz"], 0),
+       ("lower {0}/model.onnx --emit typed", ["dump/"], 0)]
 PRINTS = ["ops", "--help", "--version", "devices --json", "info {}/model.onnx", "lower {}/model.onnx --emit typed",
           "run {}/model.onnx", "db check {}/tuned.jsonl", "db export {}/tuned.jsonl"]
 
@@ -122,6 +127,7 @@ class Files(Training):
         self.put("machine.json", run("devices --json").stdout.decode())
         self.put("model.ir", run(f"lower {here}/apart.onnx --emit typed").stdout.decode())
         self.put("job.toml", self.job({}, checkpoint={"folder": '"kept"', "every": 2}))
+        self.put("kept.toml", self.job({}, checkpoint={"folder": '"disk/kept"', "every": 2}))
         for key, name in TRAINED.items():
             self.put(key + ".toml", self.job({key: f'"disk/{name}"'}))
 
@@ -181,12 +187,15 @@ class Files(Training):
         os.makedirs(disk, exist_ok=True)
         script = f"""
             mount -t tmpfs -o size=256k none {disk} || exit 99
-            for name in {' '.join(files)}; do cp {self.path('old')} {disk}/$name; done
+            for name in {' '.join(files)}; do
+                case $name in */*) mkdir -p {disk}/${{name%/*}};; *) cp {self.path('old')} {disk}/$name;; esac
+            done
             head -c {room} /dev/zero > {disk}/room
             cat /dev/zero > {disk}/filler 2> /dev/null
             rm {disk}/room
             look() {{ (cd {disk}; find . -type f ! -name filler | sort | xargs sha256sum; find . -type d) > $1; }}
             look {self.path('before.txt')}
+            [ -d {disk}/dump ] && export TILEWRIGHT_DUMP={disk}/dump
             {OPTIONS.cli} {command}
             status=$?
             look {self.path('after.txt')}
@@ -197,7 +206,7 @@ class Files(Training):
 
     @unittest.skipUnless(ROOT and run(["unshare", "-m", "true"]).returncode == 0, "needs a mount namespace of its own")
     def test_a_full_disk(self):
-        for command, files, room in WRITES:
+        for command, files, room in WRITES + NEW:
             self.put("old", old_contents(files[0]))
             with self.subTest(command=command):
                 done, before, after = self.on_a_full_disk(command.format(self.folder.name, self.path("disk")), files, room)
