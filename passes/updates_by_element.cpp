@@ -75,7 +75,7 @@ class Accesses final : public Visitor {
     visit(body);
     end_scope(first);
   }
-  // Visits a body that runs an unknown number of times.
+  // Visits a loop body, which runs an unknown number of times.
   void often(const Stmt& body) {
     ++unknown_;
     within(body);

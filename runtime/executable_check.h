@@ -6,7 +6,6 @@
 namespace tilewright {
 
 inline constexpr int kBlockDepthLimit = 64;  // of nested branches and loops
-inline constexpr int kRankLimit = 64;        // dimensions of a buffer
 
 // Indices lie in their tables, expressions are well formed, element types fit, blocks form a tree
 // under block 0, and each temporary is used only within its stated life. Does not ask for resolved

@@ -10,7 +10,7 @@ struct Hash128 {
   uint64_t low, high;
 };
 
-// By the widest vectors that this CPU has.
+// Computes the hash with the widest vector instructions of the CPU that it runs on; the result is the same on all.
 Hash128 hash_bytes(const void* data, size_t bytes);
 
 // The forms of it, by the instructions that they need. The second is there on x86-64 alone.

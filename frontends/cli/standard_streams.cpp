@@ -17,7 +17,7 @@ namespace tilewright::cli {
 
 namespace {
 
-// Behind a stream of C, which C++ streams write to. Lives as long as the process.
+// Stands behind a stream of C, which C++ streams write to, as long as the process lives.
 struct StandardStream {
   int descriptor;
   PrintableText filter;

@@ -15,7 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A file's contents, empty where there is none; nothing where it cannot be read, which compiling reports.
+// Returns the contents of a file, an empty string if it does not exist, and nothing if it cannot be read: compiling
+// reports that.
 std::optional<std::string> contents(const std::string& path) {
   constexpr uint64_t kMostBytes = uint64_t{1} << 30;
   if (path.empty() || !is_taken(path)) return "";

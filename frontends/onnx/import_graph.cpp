@@ -43,9 +43,11 @@ void add_reads(const OnnxGraph& graph, std::unordered_set<std::string>& names) {
     for_each_graph(node, [&](const OnnxGraph& g) { add_reads(g, names); });
   }
 }
-}  // namespace
-
-namespace {
+void check_rank(const std::string& what, size_t rank) {
+  if (rank > kRankLimit)
+    throw ImportFailure{limit_error(what + " has rank " + std::to_string(rank) +
+                                    ", beyond the limit of " + std::to_string(kRankLimit))};
+}
 // An initialiser against what the model declares of the input whose default it is.
 void check_default(const OnnxValueInfo& info, const TensorView& value) {
   auto fail = [&](const std::string& is, const std::string& wanted) {
@@ -131,6 +133,7 @@ void GraphImport::import_inputs(const OnnxGraph& graph, ImportScope& scope) {
     ir::TensorType type;
     try {
       type = input_type(info);
+      check_rank("input '" + info.name + "'", type.dims.size());
     } catch (ImportFailure& f) {
       if (f.error.kind != ErrorKind::kUnsupported) throw;
       unsupported_.push_back(std::move(f.error));
@@ -158,6 +161,7 @@ void GraphImport::import_initializers(const OnnxGraph& graph, ImportScope& scope
       continue;
     }
     if (scope.values.count(name) && current_ == &graph_ && !scope.parent) continue;  // bound
+    check_rank("initializer '" + name + "'", tensor.shape.size());
     scope.values[name] = current_->add_constant(name, to_constant(tensor));
   }
 }
@@ -378,11 +382,18 @@ Result<ir::Graph> GraphImport::run() {
     if (!unsupported_.empty()) return join_all(unsupported_);
     graph_.outputs = outputs;
   } catch (ImportFailure& f) { return f.error; }
-  for (const OnnxValueInfo& o : model_.graph.outputs) {
+  for (size_t k = 0; k < model_.graph.outputs.size(); ++k) {
+    const OnnxValueInfo& o = model_.graph.outputs[k];
     graph_.output_names.push_back(o.name);
     if (o.type.kind != OnnxTypeKind::kTensor && o.type.kind != OnnxTypeKind::kUnknown)
       return unsupported("output '" + o.name + "' is " + describe_kind(o.type.kind) +
                          ", expected a tensor");
+    const DType found = graph_.value(graph_.outputs[k]).type.dtype;
+    // A model that contradicts itself may be another than its author thinks.
+    if (o.type.kind == OnnxTypeKind::kTensor && o.type.onnx_code != 0 &&
+        dtype_from_onnx(o.type.onnx_code) != found)
+      return invalid("output '" + o.name + "' is " + std::string(name(found)) +
+                     ", the model declares " + onnx_element_name(o.type.onnx_code));
   }
   return std::move(graph_);
 }

@@ -45,7 +45,7 @@ Cached with_past(V v, ValueId past) {
   return {joined(V{v.n, past}, v, 2), v.n.slice(v.n.op("shape", {past}), 0, 2, 3)};
 }
 
-// The attention mask over the scores, padded with "masked" to all keys.
+// The attention mask over the scores, of bools or of their type, padded with "masked" to all keys.
 V padded_mask(NodeImport& n, V mask, const Expr& keys) {
   auto have = ir::as_int(dim(mask, mask.rank() - 1)), want = ir::as_int(keys);
   if (!have || !want || *have >= *want || *have == 1) return mask;
@@ -62,13 +62,14 @@ V padded_mask(NodeImport& n, V mask, const Expr& keys) {
 V masked_scores(NodeImport& n, V scores, ValueId mask_id, const Cached& key) {
   const Expr keys = dim(scores, 3);
   if (mask_id != kNone) {
-    V mask = padded_mask(n, {n, mask_id}, keys);
+    V mask{n, mask_id};
+    if (mask.dtype() != DType::kBool) mask = mask.to(scores.dtype());
+    mask = padded_mask(n, mask, keys);
     // A score that is masked by -inf is -inf, whatever it was.
     V low = scores.number(-INFINITY);
     if (mask.dtype() == DType::kBool) {
       scores = where(mask, scores, low);
     } else {
-      mask = mask.to(scores.dtype());
       scores = where(apply("equal", mask, low), low, scores + mask);
     }
   }

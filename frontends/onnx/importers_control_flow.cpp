@@ -284,19 +284,27 @@ class Scan {
     }
     return joined;
   }
-  int axis(const char* attribute, int k, int rank) const {
-    auto axes = n_.ints_attr(attribute);
-    const int64_t a = k < static_cast<int>(axes.size()) ? axes[static_cast<size_t>(k)] : 0;
-    return normalized_axis(n_, a, rank, attribute);
+  // Element k of a list with one for each of `count` sequences; 0 where the list is left out.
+  int64_t of_sequence(const char* attribute, int k, int count) const {
+    const auto list = n_.ints_attr(attribute);
+    if (list.empty()) return 0;
+    if (list.size() != static_cast<size_t>(count))
+      n_.fail(std::string(attribute) + " has " + std::to_string(list.size()) + " elements for " +
+              std::to_string(count) + " sequences");
+    return list[static_cast<size_t>(k)];
   }
-  bool backwards(const char* attribute, int k) const {
-    auto directions = n_.ints_attr(attribute);
-    return k < static_cast<int>(directions.size()) && directions[static_cast<size_t>(k)] == 1;
+  // The dimension that sequence k is cut along, and the one that rows of result k are joined along.
+  int input_axis(int k, int rank) const {
+    return normalized_axis(n_, of_sequence("scan_input_axes", k, count_), rank, "scan_input_axes");
+  }
+  int output_axis(int k, int rank) const {
+    return normalized_axis(n_, of_sequence("scan_output_axes", k, results_), rank,
+                           "scan_output_axes");
   }
   Values scan(const Values& states, const Values& sequences) {
     std::vector<int> axes;
     for (int k = 0; k < count_; ++k)
-      axes.push_back(axis("scan_input_axes", k, n_.rank(sequences[static_cast<size_t>(k)])));
+      axes.push_back(input_axis(k, n_.rank(sequences[static_cast<size_t>(k)])));
     ValueId steps = extent(sequences[0], axes[0]),
             last = n_.op("sub", {steps, n_.scalar(1, DType::kInt64)});
     std::vector<ir::Value> inputs(1 + states.size());
@@ -309,7 +317,7 @@ class Scan {
             scope.values[body_.inputs[k - 1].name] = given[k];
           if (n_.owner().draws(body_)) scope.values[kLoopPlace] = loop_place(n_, scope, given[0]);
           for (int k = 0; k < count_; ++k) {
-            ValueId at = backwards(batched_ ? "directions" : "scan_input_directions", k)
+            ValueId at = of_sequence(batched_ ? "directions" : "scan_input_directions", k, count_)
                              ? n_.op("sub", {scope.capture(last), given[0]})
                              : given[0];
             scope.values[body_.inputs[static_cast<size_t>(states_ + k)].name] =
@@ -337,8 +345,9 @@ class Scan {
   // The stacked elements of scan output k, in the order and along the axis that the node wants.
   ValueId arranged(ValueId v, int k) {
     constexpr int64_t kEnd = INT64_MIN + 1;
-    if (!batched_ && backwards("scan_output_directions", k)) v = n_.slice(v, 0, -1, kEnd, -1);
-    const int rank = n_.rank(v), to = batched_ ? 0 : axis("scan_output_axes", k, rank);
+    if (!batched_ && of_sequence("scan_output_directions", k, results_))
+      v = n_.slice(v, 0, -1, kEnd, -1);
+    const int rank = n_.rank(v), to = batched_ ? 0 : output_axis(k, rank);
     if (to == 0) return v;
     std::vector<int64_t> perm;
     for (int64_t d = 1; d < rank; ++d) perm.push_back(d);

@@ -1,6 +1,7 @@
 // Padding, tiling, and reading and writing at indices.
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "frontends/onnx/importers.h"
 #include "ir/loops/simplify.h"
@@ -44,8 +45,10 @@ void center_crop_pad(NodeImport& n) {
            std::to_string(axes.size()) + " axes");
   const auto rank = static_cast<size_t>(n.rank(x));
   std::vector<Expr> pads(2 * rank, Expr(0));
+  std::set<int> seen;
   for (size_t k = 0; k < axes.size(); ++k) {
     const int d = normalized_axis(n, axes[k], n.rank(x));
+    if (!seen.insert(d).second) n.fail("axis " + std::to_string(axes[k]) + " is named twice");
     Expr more = simplify(ir::cast(DType::kInt64, (*shape)[k]) - n.dim(x, d)),
          begin = simplify(more / Expr(2));
     pads[static_cast<size_t>(d)] = begin;
@@ -128,9 +131,13 @@ void tensor_scatter(NodeImport& n) {
   const int64_t axis = n.int_attr("axis", -2);
   const std::string mode = n.string_attr("mode", "linear");
   ValueId at = n.in(2);
-  if (mode == "linear" && n.rank(cache) == n.rank(update)) {
+  if (n.rank(cache) == n.rank(update)) {
+    // A circular cache has a place for each index from 0 on.
     const int d = normalized_axis(n, axis, n.rank(cache));
-    at = n.within(at, n.dim(cache, d) - n.dim(update, d) + 1, "an element of 'write_indices'");
+    n.require_at_most(n.dim(update, d), n.dim(cache, d), "the update fits in the cache");
+    const Expr end =
+        mode == "linear" ? n.dim(cache, d) - n.dim(update, d) + 1 : Expr(int64_t{1} << 31);
+    at = n.within(at, end, "an element of 'write_indices'");
   }
   n.out(0, n.op("tensor_scatter", {cache, update, at}, {{"axis", axis}, {"mode", mode}}));
 }

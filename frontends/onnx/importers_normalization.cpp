@@ -85,10 +85,9 @@ void lrn(NodeImport& n) {
 // x / |x|_p; 0 where the norm is 0.
 void lp_norm(NodeImport& n) {
   V x{n, n.required(0)};
-  const int64_t p = n.int_attr("p", 2), axis = n.int_attr("axis", -1);
+  const int64_t p = n.int_attr("p", 2), axis = normalized_axis(n, n.int_attr("axis", -1), x.rank());
   if (p != 1 && p != 2) n.fail("p is " + std::to_string(p) + ", expected 1 or 2");
-  V norm =
-      reduce("reduce_sum", p == 1 ? apply("abs", x) : x * x, {axis < 0 ? axis + x.rank() : axis});
+  V norm = reduce("reduce_sum", p == 1 ? apply("abs", x) : x * x, {axis});
   if (p == 2) norm = apply("sqrt", norm);
   n.out(0, where(apply("equal", norm, norm.number(0)), norm.number(0), x / norm).id);
 }

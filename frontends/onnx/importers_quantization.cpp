@@ -22,6 +22,8 @@ void must_be_axis(NodeImport& n, int axis, int rank) {
     n.fail("axis " + std::to_string(axis) + " is outside rank " + std::to_string(rank));
 }
 
+bool has_axis(const NodeImport& n, ValueId v) { return n.rank(v) == 1 && !ir::is_one(n.dim(v, 0)); }
+
 // v, one value along `axis` of `like`, reshaped to broadcast against it. A scalar or one element
 // fits everywhere.
 ValueId along_axis(NodeImport& n, ValueId v, ValueId like, int axis) {
@@ -44,6 +46,9 @@ ValueId along_blocks(NodeImport& n, ValueId v, ValueId x, int axis, int64_t bloc
            ", scale or zero point: " + to_string(n.type(v)));
   must_be_axis(n, axis, n.rank(x));
   const auto at = static_cast<size_t>(axis);
+  for (int d = 0; d < n.rank(x); ++d)
+    if (d != axis)
+      n.require_equal(n.dim(v, d), n.dim(x, d), "x and its blocks differ along the axis alone");
   std::vector<Expr> dims = n.type(v).dims, wide = dims;
   dims.insert(dims.begin() + axis + 1, Expr(1));
   ValueId repeated = n.reshape(v, dims);
@@ -74,6 +79,9 @@ Parameters parameters(NodeImport& n, ValueId x) {
   if (block)
     return {along_blocks(n, n.required(1), x, axis, block),
             along_blocks(n, n.in(2), x, axis, block)};
+  if (n.has(2) && has_axis(n, n.required(1)) != has_axis(n, n.in(2)))
+    n.fail("the scale is " + to_string(n.type(n.required(1))) + ", the zero point " +
+           to_string(n.type(n.in(2))) + ", expected one shape");
   return {along_axis(n, n.required(1), x, axis), along_axis(n, n.in(2), x, axis)};
 }
 DType dtype_attr(NodeImport& n, const char* attribute, DType fallback) {

@@ -50,10 +50,15 @@ void resized(NodeImport& n, ValueId x, ValueId roi, ValueId scales, ValueId size
 
 // Opset 11 and later: every choice is an attribute, with these defaults.
 void resize(NodeImport& n) {
+  // The policy counts with sizes alone, but a word that the standard lacks is an error with scales, too.
+  const std::string policy = n.string_attr("keep_aspect_ratio_policy", "stretch");
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
+    n.fail("keep_aspect_ratio_policy '" + policy +
+           "', expected stretch, not_larger or not_smaller");
   Attributes a{{"mode", n.string_attr("mode", "nearest")},
                {"coordinates", n.string_attr("coordinate_transformation_mode", "half_pixel")},
                {"nearest_mode", n.string_attr("nearest_mode", "round_prefer_floor")},
-               {"policy", n.string_attr("keep_aspect_ratio_policy", "stretch")},
+               {"policy", policy},
                {"antialias", n.int_attr("antialias", 0)},
                {"exclude_outside", n.int_attr("exclude_outside", 0)},
                {"cubic_coeff_a", n.float_attr("cubic_coeff_a", -0.75)},

@@ -153,7 +153,7 @@ void expand(NodeImport& n) { n.out(0, n.op("expand", {n.required(0), n.required(
 void constant(NodeImport& n) {
   if (auto t = n.tensor_attr("value")) return n.out(0, n.constant(t));
   if (n.has_attr("value_int"))
-    return n.out(0, n.scalar(static_cast<double>(n.int_attr("value_int", 0)), DType::kInt64));
+    return n.out(0, n.reshape(n.ints({n.int_attr("value_int", 0)}), std::vector<int64_t>{}));
   if (n.has_attr("value_float"))
     return n.out(0, n.scalar(n.float_attr("value_float", 0), DType::kFloat32));
   if (n.has_attr("value_ints")) return n.out(0, n.ints(n.ints_attr("value_ints")));

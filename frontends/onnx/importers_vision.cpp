@@ -82,9 +82,10 @@ void roi_align(NodeImport& n) {
 }
 // Its forerunner, with borders rounded to whole pixels (Fast R-CNN, Girshick 2015).
 void max_roi_pool(NodeImport& n) {
+  const double scale = n.float_attr("spatial_scale", 1);
+  if (!(scale > 0)) n.fail("spatial_scale is " + std::to_string(scale) + ", expected more than 0");
   n.out(0, n.op("max_roi_pool", {n.required(0), n.required(1)},
-                {{"pooled_shape", n.ints_attr("pooled_shape")},
-                 {"spatial_scale", n.float_attr("spatial_scale", 1)}}));
+                {{"pooled_shape", n.ints_attr("pooled_shape")}, {"spatial_scale", scale}}));
 }
 
 // Opset 20 gave the modes new names.

@@ -175,8 +175,22 @@ ir::Expr NodeImport::joined(const ir::Expr& a, const ir::Expr& b) {
   if (!both) fail("extents " + to_text(a) + " and " + to_text(b) + " do not broadcast");
   return *both;
 }
+void NodeImport::require_broadcasts(ValueId v, const std::vector<ir::Expr>& dims) {
+  if (static_cast<size_t>(rank(v)) > dims.size())
+    fail("an operand is " + to_string(type(v)) + ", expected at most " +
+         std::to_string(dims.size()) + " dimensions");
+  for (int d = 0; d < rank(v); ++d) {
+    const ir::Expr have = dim(v, d), to = dims[dims.size() - static_cast<size_t>(rank(v) - d)];
+    const bool open = !ir::as_int(have) || !ir::as_int(to);
+    if (can_prove_equal(have, to) || (open && owner_.takes_for_equal(have, to))) continue;
+    const auto both = ir::broadcast_extent(have, to);
+    if (!both) fail("extents " + to_text(have) + " and " + to_text(to) + " do not broadcast");
+    require_equal(*both, to, "an operand broadcasts to the shape of the first");
+  }
+}
 ValueId NodeImport::expanded_to(ValueId v, std::vector<ir::Expr> dims) {
-  if (v == ir::kNone || static_cast<size_t>(rank(v)) > dims.size()) return v;
+  if (v == ir::kNone) return v;
+  require_broadcasts(v, dims);
   dims.erase(dims.begin(), dims.end() - rank(v));
   bool repeats = false;
   for (int d = 0; d < rank(v); ++d) {

@@ -101,6 +101,9 @@ class NodeImport final : public ir::NodeBuilder {
                       ir::Attributes attributes = {});
   // The extent of what is computed from operands of two extents, by numpy's rule.
   ir::Expr joined(const ir::Expr& a, const ir::Expr& b);
+  // What the standard calls unidirectional broadcasting: fails where v has more or other dimensions than the trailing
+  // `dims`; else the run checks.
+  void require_broadcasts(ir::ValueId v, const std::vector<ir::Expr>& dims);
   // Returns the operand broadcast to the trailing `dims`. Inserts an `expand` where only the run knows
   // whether an extent is 1.
   ir::ValueId expanded_to(ir::ValueId v, std::vector<ir::Expr> dims);

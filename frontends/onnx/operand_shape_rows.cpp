@@ -96,9 +96,17 @@ constexpr OperandShapes kRows[] = {
     {"Upsample", 9, "", "scales:?"},
     // clang-format on
 };
+constexpr OperandShapes kMicrosoftRows[] = {
+    {"BiasGelu", 1, "", "A:*,n B:n"},
+    {"DynamicQuantizeLSTM", 1, "",
+     "X:s,b,i W:d,i,4*h R:d,h,4*h B:d,8*h sequence_lens:b initial_h:d,b,h initial_c:d,b,h P:d,3*h "
+     "W_scale:d|d,4*h W_zero_point:d|d,4*h R_scale:d|d,4*h R_zero_point:d|d,4*h"},
+    {"FastGelu", 1, "", "X:*,n bias:n"},
+};
 
 }  // namespace
 
-std::span<const OperandShapes> operand_shapes() { return kRows; }
+std::span<const OperandShapes> standard_operand_shapes() { return kRows; }
+std::span<const OperandShapes> microsoft_operand_shapes() { return kMicrosoftRows; }
 
 }  // namespace tilewright::onnx

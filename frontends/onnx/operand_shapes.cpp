@@ -28,7 +28,8 @@ bool is_letter(std::string_view text) {
 
 const OperandShapes* find_row(const NodeImport& n) {
   const OperandShapes* best = nullptr;
-  for (const OperandShapes& row : operand_shapes()) {
+  for (const OperandShapes& row :
+       n.node.domain.empty() ? standard_operand_shapes() : microsoft_operand_shapes()) {
     if (row.op_type != n.node.op_type || row.since > n.opset()) continue;
     const std::string attribute(row.attribute);
     if (!attribute.empty() && n.int_attr(attribute, 0) == 0) continue;
@@ -191,7 +192,6 @@ class ShapeCheck {
 }  // namespace
 
 void check_operand_shapes(NodeImport& n, const Signature& signature) {
-  if (!n.node.domain.empty()) return;
   if (const OperandShapes* row = find_row(n)) ShapeCheck(n, signature).run(*row);
 }
 

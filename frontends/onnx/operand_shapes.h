@@ -17,14 +17,15 @@ struct OperandShapes {
   std::string_view
       attribute;  // an integer attribute that is not 0 in nodes of this row; empty: of all others
   // A list of name:extents. An extent is a number, a letter (all dimensions with this letter have equal extents),
-  // ? (any extent), or a product or quotient of these and of integer attributes with default 1 ("4*h", "c/group").
+  // ? for any extent, or a product or quotient of these and of integer attributes with default 1 ("4*h", "c/group").
   // *x stands for a list of dimensions: all such lists of a node have the same length, and lists with one name have
   // equal extents. * alone stands for any dimensions. `scalar` is a tensor of one element of rank 0 or 1. | separates
   // alternatives of different ranks.
   std::string_view shapes;
 };
-// Returns the table in operand_shape_rows.cpp.
-std::span<const OperandShapes> operand_shapes();
+// The rows of operand_shape_rows.cpp: of ai.onnx, and of com.microsoft.
+std::span<const OperandShapes> standard_operand_shapes();
+std::span<const OperandShapes> microsoft_operand_shapes();
 
 // Fails where ranks or known extents are none of the operator's. Where only the run knows an extent, it is checked
 // then.

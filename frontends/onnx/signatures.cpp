@@ -4,6 +4,8 @@
 #include <map>
 #include <vector>
 
+#include "frontends/onnx/attribute_ranges.h"
+
 namespace tilewright::onnx {
 
 const Signature* find_signature(const OnnxNode& node) {
@@ -67,11 +69,8 @@ std::vector<AttributeRow> attribute_rows(std::string_view text) {
   }
   return rows;
 }
-// An integer that no extent, axis, stride or flag can be. Elements of constants and ends of slices have all values.
-std::optional<int64_t> out_of_range(const OnnxNode& node, const OnnxAttribute& value) {
-  constexpr int64_t most = int64_t{1} << 31;
-  if (node.op_type == "Constant" || node.op_type == "Slice" || node.op_type == "Shape") return {};
-  const auto is_out = [](int64_t v) { return v > most || v < -most; };
+std::optional<int64_t> out_of_range(const OnnxAttribute& value, const IntegerRange& range) {
+  const auto is_out = [&](int64_t v) { return v > range.most || v < range.least; };
   if (const auto* one = std::get_if<int64_t>(&value); one && is_out(*one)) return *one;
   if (const auto* many = std::get_if<std::vector<int64_t>>(&value)) {
     const auto out = std::ranges::find_if(*many, is_out);
@@ -89,8 +88,10 @@ std::string attribute_mismatch(const OnnxNode& node, std::string_view text) {
     if (value.index() < kKinds.size() && kKinds[value.index()] != row->kind)
       return "takes " + kind_name(row->kind) + " as attribute " + quote(name) + ", found " +
              kind_name(kKinds[value.index()]);
-    if (const auto out = out_of_range(node, value))
-      return "takes integers up to 2^31 as attribute " + quote(name) + ", found " +
+    const IntegerRange range = attribute_range(node, name);
+    if (const auto out = out_of_range(value, range))
+      return "takes integers from " + std::to_string(range.least) + " to " +
+             std::to_string(range.most) + " as attribute " + quote(name) + ", found " +
              std::to_string(*out);
   }
   for (const AttributeRow& row : rows)

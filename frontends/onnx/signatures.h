@@ -24,9 +24,9 @@ struct Signature {
   // name:type for each operand. A final ? marks an optional operand, * a variadic one, ** a variadic one of mixed
   // types. The type is a set of element types, or the name of a set in `types`.
   std::string_view operands;
-  // name=set for each type variable; all operands with one variable have one element type. A set adds and subtracts
-  // element types and groups of them (all, num, floats, ints, uints): "f32+i64", "num-u64". `seq` allows a sequence,
-  // `none` allows nothing.
+  // A list of name=set, one for each type variable; all operands of one variable have the same element type. A set
+  // adds and subtracts element types and groups of them (all, num, floats, ints, uints): "f32+i64", "num-u64".
+  // `seq` allows a sequence, `none` allows nothing.
   std::string_view types;
 };
 // The rows of signature_rows.cpp: of ai.onnx, and of com.microsoft.

@@ -49,7 +49,7 @@ Result<std::unique_ptr<CheckpointFolder>> CheckpointFolder::open(const fs::path&
   if (::flock(opened->lock_.get(), (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 &&
       errno == EWOULDBLOCK)
     return invalid("another run writes its checkpoints there", folder.string());
-  // Also removes what runs that were killed left there.
+  // Making a temporary folder also removes those that killed runs left there.
   if (const auto writable = TemporaryFolder::make(folder.string()); !writable.ok())
     return io_error("cannot be written to: " + writable.error().message, folder.string());
   return opened;

@@ -21,7 +21,8 @@ std::string place_of(std::string_view text, size_t at) {
   return std::to_string(line) + ":" + std::to_string(column);
 }
 
-// The last character of what is quoted, a text or a part of a key, of one line or between three quotes of many.
+// Returns the position of the last character of a quoted string or key, which begins at `at` and has one quote on each
+// side, or three where it spans lines.
 size_t end_of_quoted(std::string_view text, size_t at) {
   const char quote = text[at];
   const std::string three(3, quote);

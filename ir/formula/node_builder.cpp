@@ -37,13 +37,12 @@ ValueId NodeBuilder::dims(const std::vector<Expr>& extents) {
 ValueId NodeBuilder::scalar(double value, DType dtype) {
   std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(dtype)));
   auto put = [&](auto v) { std::memcpy(bytes.data(), &v, bytes.size()); };
-  const auto i = static_cast<int64_t>(value);
   switch (dtype) {
     case DType::kFloat32: put(static_cast<float>(value)); break;
     case DType::kFloat64: put(value); break;
     case DType::kFloat16:
     case DType::kBFloat16: return cast(scalar(value, DType::kFloat32), dtype);
-    default: put(i); break;  // little-endian: the low bytes
+    default: put(static_cast<int64_t>(value)); break;  // little-endian: the low bytes
   }
   return constant(make_constant(dtype, {}, std::move(bytes)));
 }

@@ -21,14 +21,22 @@ bool worth_knowing(const TensorType& type) {
   return is_float(type.dtype) ? *n <= 8 : true;
 }
 
-// No tensor of more bytes is made: a few bytes of a model can ask for any number.
-constexpr int64_t kMostBytes = int64_t{64} << 30;
-Status check_bytes(const Node& node, const TensorType& type) {
+// No tensor of more bytes or dimensions is made: a few bytes of a model can ask for any number.
+constexpr int64_t kMostBytes = int64_t{64} << 30, kMostExtent = int64_t{1} << 31;
+Status check_size(const Node& node, const TensorType& type) {
+  if (type.dims.size() > kRankLimit)
+    return limit_error(describe(node) + ": a result would have rank " +
+                       std::to_string(type.dims.size()) + ", beyond the limit of " +
+                       std::to_string(kRankLimit));
   auto shape = constant_shape(type);
   if (!shape) return {};
   if (std::any_of(shape->begin(), shape->end(), [](int64_t d) { return d < 0; }))
     return invalid(describe(node) + ": a result would be " + to_string(type) +
                    ", expected extents of at least 0");
+  for (const int64_t d : *shape)
+    if (d > kMostExtent)
+      return limit_error(describe(node) + ": a result would be " + to_string(type) +
+                         ", beyond the limit of 2^31 for one extent");
   auto n = tilewright::element_count(*shape);
   if (n && *n <= kMostBytes / byte_size(type.dtype)) return {};
   return limit_error(describe(node) + ": a result would be " + to_string(type) +
@@ -49,7 +57,7 @@ Status infer_node(Graph& graph, Node& node) {
     if (i >= types.size())
       return internal_error(describe(node) + ": output " + std::to_string(i) + " does not exist");
     Value& v = graph.value(node.outputs[i]);
-    TW_RETURN_IF_ERROR(check_bytes(node, types[i]));
+    TW_RETURN_IF_ERROR(check_size(node, types[i]));
     v.type = types[i];
     v.known.reset();
   }

@@ -36,6 +36,9 @@ std::optional<std::vector<Expr>> NodeView::known(int i) const {
   if (!has(i)) return std::nullopt;
   const Value& v = value(i);
   if (v.known) return v.known;
+  // A tensor without elements has none that are unknown.
+  if (auto shape = constant_shape(v.type); shape && tilewright::element_count(*shape) == 0)
+    return std::vector<Expr>{};
   if (!v.constant) return std::nullopt;
   auto n = tilewright::element_count(v.constant->shape);
   if (!n || *n > 65536) return std::nullopt;

@@ -66,7 +66,7 @@ inline bool has_reduction(FusionKind k) {
 // of all operands and not of the result.
 enum class Channels : uint8_t { kAnywhere, kAlong, kInnermost, kOperandsInnermost };
 
-// A dimension that indices point into, or the range of other integers.
+// Names the dimension that indices of an operand point into, or gives the range of its other integers.
 struct IndexedDim {
   // Dimension and extent of the operand that is read or written there. kNoIndices: elements are lengths, classes or
   // places, at least 0 and less than `extent`, where negative ones do not count from the end.
@@ -117,7 +117,7 @@ struct OpDef {
   // int64 buffer.
   void (*compute_symbols)(ComputeContext&) = nullptr;
   std::string_view symbols_rule;  // what a value below 0 means, as the run's error says
-  bool fold = true;  // false: left to the run even where it hangs on constants alone
+  bool fold = true;               // false: left to the run even where it hangs on constants alone
   // For operators that read or write at positions that are data: the operand that holds them, and
   // the dimensions they point into, consecutive ones: one for all elements of that operand, or one
   // for each place along its last dimension. Indices out of range are errors (index_checks.cpp).
@@ -162,7 +162,11 @@ class NodeView {
   const Value& value(int i) const { return graph_.value(node_.inputs[static_cast<size_t>(i)]); }
   const TensorType& type(int i) const { return value(i).type; }
   int rank(int i) const { return type(i).rank(); }
-  Expr dim(int i, int d) const { return type(i).dims[static_cast<size_t>(d)]; }
+  // A dimension that the operand lacks is a failed check, which ends as an internal error and not as a read outside.
+  Expr dim(int i, int d) const {
+    TW_CHECK(d >= 0 && d < rank(i));
+    return type(i).dims[static_cast<size_t>(d)];
+  }
   // Elements of operand i when known at compile time.
   std::optional<std::vector<Expr>> known(int i) const;
   std::optional<std::vector<int64_t>> known_ints(int i) const;  // all constant

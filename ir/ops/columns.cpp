@@ -15,21 +15,35 @@ namespace {
 
 // --- deform_columns ----------------------------------------------------------------------------
 
+struct MovedWindow {
+  std::vector<int64_t> strides, dilations, pads;
+};
+MovedWindow moved_window(const NodeView& c) {
+  return {c.attr_ints("strides", {1, 1}), c.attr_ints("dilations", {1, 1}),
+          c.attr_ints("pads", {0, 0, 0, 0})};
+}
 Status infer_deform_columns(InferContext& c) {
   const auto &x = c.type(0), &offset = c.type(1);
   const auto kernel = c.attr_ints("kernel_shape");
   if (x.rank() != 4 || offset.rank() != 4 || kernel.size() != 2)
     return c.error("x is " + to_string(x) + ", offset is " + to_string(offset));
-  const int64_t group = c.attr_int("offset_group", 1), expected = group * kernel[0] * kernel[1] * 2;
-  if (group < 1 || !c.is_multiple(x.dims[1], group, "channels must be whole groups of offsets") ||
-      !c.agree(offset.dims[1], expected) || !c.agree(offset.dims[0], x.dims[0]))
+  const MovedWindow window = moved_window(c);
+  if (window.strides.size() != 2 || window.dilations.size() != 2 || window.pads.size() != 4)
+    return c.error("strides, dilations and pads have " + std::to_string(window.strides.size()) +
+                   ", " + std::to_string(window.dilations.size()) + " and " +
+                   std::to_string(window.pads.size()) + " elements, expected 2, 2 and 4");
+  const int64_t group = c.attr_int("offset_group", 1);
+  if (group < 1 || !c.is_multiple(x.dims[1], group, "channels must be whole groups of offsets"))
+    return c.error("x is " + to_string(x) + ", offset_group is " + std::to_string(group));
+  const Expr expected = simplify(Expr(group) * Expr(kernel[0]) * Expr(kernel[1]) * Expr(2));
+  if (!c.agree(offset.dims[1], expected) || !c.agree(offset.dims[0], x.dims[0]))
     return c.error("x is " + to_string(x) + ", offset is " + to_string(offset) + ": expected " +
-                   std::to_string(expected) + " offsets");
+                   to_text(expected) + " offsets");
   if (c.has(2)) {
     const TensorType& mask = c.type(2);
     if (mask.rank() != 4 || !c.agree(mask.dims[0], x.dims[0]) ||
-        !c.agree(mask.dims[1], Expr(expected / 2)) || !c.agree(mask.dims[2], offset.dims[2]) ||
-        !c.agree(mask.dims[3], offset.dims[3]))
+        !c.agree(mask.dims[1], simplify(floordiv(expected, 2))) ||
+        !c.agree(mask.dims[2], offset.dims[2]) || !c.agree(mask.dims[3], offset.dims[3]))
       return c.error("offset is " + to_string(offset) + ", mask is " + to_string(mask));
   }
   if (const int64_t d = c.attr_int("derivative", -1); d < -1 || d > 1)
@@ -42,8 +56,7 @@ Status infer_deform_columns(InferContext& c) {
 // x at the moved positions of kernel element (i[2], i[3]) of output (i[4], i[5]), times the mask.
 void compute_deform_columns(ComputeContext& c) {
   const Buffer &x = c.in(0), &y = c.out();
-  const auto strides = c.attr_ints("strides", {1, 1}), dilations = c.attr_ints("dilations", {1, 1}),
-             pads = c.attr_ints("pads", {0, 0, 0, 0});
+  const auto [strides, dilations, pads] = moved_window(c);
   const DType t = interpolation_type(x->dtype);
   const Expr per_group = simplify(floordiv(x->shape[1], c.attr_int("offset_group", 1)));
   c.b.compute(

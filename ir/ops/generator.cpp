@@ -20,17 +20,29 @@ std::optional<double> known_number(const NodeView& c, int operand) {
   if (auto i = as_int((*e)[0])) return static_cast<double>(*i);
   return std::nullopt;
 }
-// Number of elements when it is known at compile time.
-Expr range_extent(const NodeView& c) {
+// Returns the extent of a range whose length is a constant.
+Result<Expr> checked_length(double n) {
+  if (n <= 0x1p31) return Expr(static_cast<int64_t>(std::max(0.0, n)));  // NaN is not
+  return invalid("the range has " + std::to_string(n) + " elements, expected at most 2^31");
+}
+// Returns the number of elements if it is known at compile time, and null if not.
+Result<Expr> range_extent(const NodeView& c) {
+  constexpr int64_t kLongest = int64_t{1}
+                               << 40;  // of steps between numbers that follow from extents
   if (is_float(c.type(0).dtype)) {
     auto start = known_number(c, 0), limit = known_number(c, 1), delta = known_number(c, 2);
-    if (!start || !limit || !delta || *delta == 0) return nullptr;
-    return Expr(static_cast<int64_t>(std::max(0.0, std::ceil((*limit - *start) / *delta))));
+    if (!start || !limit || !delta || *delta == 0) return Expr(nullptr);
+    return checked_length(std::ceil((*limit - *start) / *delta));
   }
   auto start = known_dims(c, 0), limit = known_dims(c, 1);
   auto delta = c.known_ints(2);
-  if (!start || !limit || !delta || (*delta)[0] == 0) return nullptr;
-  const int64_t step = (*delta)[0];
+  if (!start || !limit || !delta || (*delta)[0] == 0) return Expr(nullptr);
+  if (const auto from = as_int((*start)[0]), to = as_int((*limit)[0]); from && to) {
+    const __int128 step = (*delta)[0], distance = static_cast<__int128>(*to) - *from;
+    const __int128 n = distance / step + (distance % step != 0 && (distance < 0) == (step < 0));
+    return checked_length(static_cast<double>(n));
+  }
+  const int64_t step = std::clamp((*delta)[0], -kLongest, kLongest);
   const Expr distance = step > 0 ? (*limit)[0] - (*start)[0] : (*start)[0] - (*limit)[0];
   return simplify(max(ceildiv(distance, std::abs(step)), 0));
 }
@@ -43,7 +55,9 @@ Status infer_range(InferContext& c) {
   }
   if (t == DType::kBool) return c.error("start is " + to_string(c.type(0)));
   if (known_number(c, 2) == 0.0) return c.error("delta is 0");
-  Expr n = range_extent(c);
+  auto length = range_extent(c);
+  if (!length.ok()) return c.at_node(length.error());
+  const Expr& n = *length;
   c.set_output(0, t, {n ? n : Expr(c.data_dependent_symbol(0, "length"))});
   return {};
 }

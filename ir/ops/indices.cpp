@@ -26,6 +26,15 @@ std::optional<std::vector<Expr>> known_dims(const NodeView& c, int operand) {
   return elements;
 }
 
+const Expr* beyond_extents(const std::vector<Expr>& numbers) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  const auto found = std::ranges::find_if(numbers, [](const Expr& e) {
+    const auto i = as_int(e);
+    return i && (*i > kMost || *i < -kMost);
+  });
+  return found == numbers.end() ? nullptr : &*found;
+}
+
 std::string axis_message(int64_t axis, const TensorType& type) {
   return "axis " + std::to_string(axis) + " of " + to_string(type);
 }

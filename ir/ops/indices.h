@@ -20,6 +20,10 @@ inline Axes zeros(int rank) { return Axes(static_cast<size_t>(rank), Expr(0)); }
 // Elements of a known integer operand as int64 expressions.
 std::optional<std::vector<Expr>> known_dims(const NodeView& c, int operand);
 
+// The first constant beyond 2^31 of numbers that extents are added to or multiplied with, whose sums and products
+// could overflow. Null: none.
+const Expr* beyond_extents(const std::vector<Expr>& numbers);
+
 // "axis 3 of f32[2, 5]": the message for an axis outside the rank.
 std::string axis_message(int64_t axis, const TensorType& type);
 // Axes of a tensor brought into [0, rank), in their order. Errors: one that is none of its, or is named twice.

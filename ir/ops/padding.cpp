@@ -27,6 +27,8 @@ Result<PadAmounts> pad_amounts(const NodeView& c) {
   } else {
     for (int d = 0; d < rank; ++d) axes.push_back(d);
   }
+  if (const Expr* e = beyond_extents(*pads))
+    return invalid("pads has " + to_text(*e) + ", expected at most 2^31");
   if (pads->size() != 2 * axes.size())
     return invalid("pads has " + std::to_string(pads->size()) + " elements, expected " +
                    std::to_string(2 * axes.size()));
@@ -142,6 +144,8 @@ Status infer_tile(InferContext& c) {
   if (!repeats) return c.needs_value("repeats is not known at compile time");
   if (static_cast<int>(repeats->size()) != c.rank(0))
     return c.error(std::to_string(repeats->size()) + " repeats for " + to_string(c.type(0)));
+  if (const Expr* e = beyond_extents(*repeats))
+    return c.error("repeats has " + to_text(*e) + ", expected at most 2^31");
   std::vector<Expr> dims;
   for (size_t d = 0; d < repeats->size(); ++d) {
     if (!c.at_most(0, (*repeats)[d], "repeats must be at least 0"))

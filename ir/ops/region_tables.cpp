@@ -1,5 +1,6 @@
 #include "ir/ops/region_tables.h"
 
+#include "ir/loops/simplify.h"
 #include "ir/ops/indices.h"
 #include "ir/ops/sort_loops.h"
 
@@ -13,10 +14,12 @@ RegionSide region_side(const RegionCall& c, const Expr& roi, int direction, DTyp
   if (!c.node.attr_int("half_pixel", 1)) length = max(length, constant(1, t));
   Expr bin = length / cast(t, c.y[static_cast<size_t>(2 + direction)]);
   const int64_t ratio = c.node.attr_int("sampling_ratio");
-  // Nobody means a region that is so much larger than any picture, or infinite.
-  constexpr int64_t kMostSamples = 8192;
+  // A region of more than four times the extent of the picture, or an infinite one, takes no more samples than that:
+  // their number would be a matter of the operand's elements alone.
+  const auto d = static_cast<size_t>(2 + direction);
+  const Expr most = simplify(4 * ceildiv(c.x[d], c.y[d]) + 64);
   const Expr by_size = cast(DType::kInt64, unary(UnaryOp::kCeil, bin));
-  return {start, bin, ratio > 0 ? Expr(ratio) : min(by_size, kMostSamples)};
+  return {start, bin, ratio > 0 ? Expr(ratio) : min(by_size, most)};
 }
 Neighbours neighbours(const Expr& position, const Expr& extent) {
   const DType t = position.dtype();

@@ -10,10 +10,11 @@
 namespace tilewright::ir {
 namespace {
 
+constexpr double kLargest = 0x1p40;  // of extents and scales
+
 // floor(extent * scale), in f32 as the scales are: 40 * 3.3f is 132. Null when that is no integer
 // expression.
 Expr scaled_extent(const Expr& extent, double scale) {
-  constexpr double kLargest = 0x1p40;
   if (!(scale < kLargest)) return nullptr;
   if (auto n = as_int(extent)) {
     const float exact = static_cast<float>(*n) * static_cast<float>(scale);
@@ -55,8 +56,12 @@ Status keep_aspect_ratio(std::vector<ResizeAxis>& axes, bool largest) {
     scale = largest ? std::max(scale, s) : std::min(scale, s);
   }
   for (ResizeAxis& a : axes) {
+    const double out = std::floor(scale * static_cast<double>(*as_int(a.in)) + 0.5);
+    if (!(out < kLargest))  // also where the scale is infinite, of an extent of 0
+      return invalid("the common scale " + std::to_string(scale) + " of extent " +
+                     std::to_string(*as_int(a.in)) + " gives none");
     a.known = scale;
-    a.out = static_cast<int64_t>(std::floor(scale * static_cast<double>(*as_int(a.in)) + 0.5));
+    a.out = static_cast<int64_t>(out);
   }
   return {};
 }

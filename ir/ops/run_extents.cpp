@@ -7,6 +7,9 @@ Status infer_shape_at_run(InferContext& c, const std::function<Expr(int, const E
   if (!rank)
     return c.needs_value("the length of the shape operand, " + to_string(c.type(1)) +
                          ", is not known at compile time");
+  if (*rank > kRankLimit)
+    return c.error("the shape operand is " + to_string(c.type(1)) + ", expected at most " +
+                   std::to_string(kRankLimit) + " elements");
   std::vector<Expr> dims;
   for (int d = 0; d < static_cast<int>(*rank); ++d)
     dims.push_back(dim(d, c.data_dependent_symbol(d, "extent" + std::to_string(d))));

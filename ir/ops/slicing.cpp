@@ -55,7 +55,10 @@ Result<std::vector<SliceAxis>> slice_axes(const NodeView& c, const SliceBound& b
     if (steps[k] == 0) return invalid("step 0");
     const int n = static_cast<int>(k);
     const auto d = static_cast<size_t>(dims[k]);
-    result[d] = slice_axis(bound(1, n), bound(2, n), steps[k], x.dims[d]);
+    // A longer step reaches no second element of any extent either, but overflows in sums.
+    constexpr int64_t kLongest = int64_t{1} << 40;
+    result[d] =
+        slice_axis(bound(1, n), bound(2, n), std::clamp(steps[k], -kLongest, kLongest), x.dims[d]);
   }
   return result;
 }

@@ -11,6 +11,8 @@ namespace tilewright {
 // Extents in elements, outermost dimension first; empty: a scalar, which has one element.
 using Shape = std::vector<int64_t>;
 
+inline constexpr int kRankLimit = 64;  // dimensions of a tensor
+
 // Product of the extents, or nothing when one is negative or the product exceeds 2^62.
 inline std::optional<int64_t> element_count(const Shape& shape) {
   int64_t n = 1;

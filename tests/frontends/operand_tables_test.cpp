@@ -15,14 +15,19 @@ std::string name_of(std::string_view operand) {
 }
 
 TEST(OperandTables, ShapesNameOperandsOfTheirOperators) {
-  std::set<std::pair<std::string, std::string>> operands;
-  for (const Signature& s : standard_signatures())
-    for (const std::string_view word : words(s.operands))
-      operands.emplace(std::string(s.op_type), name_of(word));
-  for (const OperandShapes& row : operand_shapes())
-    for (const std::string_view word : words(row.shapes))
-      EXPECT_TRUE(operands.count({std::string(row.op_type), name_of(word)}))
-          << row.op_type << " has no operand " << name_of(word);
+  const auto check = [](std::span<const Signature> signatures,
+                        std::span<const OperandShapes> shapes) {
+    std::set<std::pair<std::string, std::string>> operands;
+    for (const Signature& s : signatures)
+      for (const std::string_view word : words(s.operands))
+        operands.emplace(std::string(s.op_type), name_of(word));
+    for (const OperandShapes& row : shapes)
+      for (const std::string_view word : words(row.shapes))
+        EXPECT_TRUE(operands.count({std::string(row.op_type), name_of(word)}))
+            << row.op_type << " has no operand " << name_of(word);
+  };
+  check(standard_signatures(), standard_operand_shapes());
+  check(microsoft_signatures(), microsoft_operand_shapes());
 }
 
 TEST(OperandTables, SignaturesNameAsManyOperandsAsTheyTake) {

@@ -103,7 +103,8 @@ class NodeModel {
     return node;
   }
   // Declares a value that nodes make as a result of the model.
-  void output(const std::string& name) { add_value(proto.mutable_graph()->mutable_output(), name); }
+  // Of the type that its node gives it.
+  void output(const std::string& name) { proto.mutable_graph()->add_output()->set_name(name); }
 
   // Compiled, ready to run; errors are for the test to judge.
   Result<std::unique_ptr<Session>> session(const CompileOptions& compile = {},

@@ -21,7 +21,7 @@ void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 namespace {
 
 constexpr double kFactor = 2.5;
-// Times differ by so many seconds for reasons of their own.
+// Seconds by which two measurements of one compilation may differ.
 constexpr double kAllowance = 0.02;
 constexpr int kTries = 4;
 constexpr int kSizes = 3;  // each twice the one before
