@@ -19,12 +19,14 @@ constexpr int kMeasurements = 5;
 class Confirmation {
  public:
   Confirmation(KernelEntries& entries, const ModelCompiler& compiler, const Plan& plan,
-               InputSets inputs, const KernelReaders& readers, std::mt19937& random)
+               InputSets inputs, const KernelReaders& readers, const RunInTurn& measure,
+               std::mt19937& random)
       : entries_(entries),
         compiler_(compiler),
         plan_(plan),
         inputs_(inputs),
         readers_(readers),
+        measure_(measure),
         random_(random) {}
 
   Result<Comparison> run() {
@@ -50,7 +52,7 @@ class Confirmation {
     Schedules best;
     for (const KernelEntry& e : entries_)
       if (e.kernel.improved) best[e.kernel.task] = e.search.best().schedule;
-    const PairedOptions pairs{.seconds = 0.25, .least = 4, .most = 40};
+    const PairedOptions pairs{.seconds = 0.25, .least = 4, .most = 40, .measure = measure_};
     TW_ASSIGN(times_, run_at_placements([&] { return compiler_.compile(plan_, {}); },
                                         [&] { return compiler_.compile(plan_, best); }, inputs_,
                                         pairs, random_));
@@ -105,6 +107,7 @@ class Confirmation {
   const Plan& plan_;
   const InputSets inputs_;
   const KernelReaders& readers_;
+  const RunInTurn& measure_;
   std::mt19937& random_;
   Placements times_;
   std::map<std::string, int> held_up_;  // how often, by kernel
@@ -114,8 +117,8 @@ class Confirmation {
 
 Result<Comparison> confirm_kernels(KernelEntries& entries, const ModelCompiler& compiler,
                                    const Plan& plan, InputSets inputs, const KernelReaders& readers,
-                                   std::mt19937& random) {
-  return Confirmation(entries, compiler, plan, inputs, readers, random).run();
+                                   const RunInTurn& measure, std::mt19937& random) {
+  return Confirmation(entries, compiler, plan, inputs, readers, measure, random).run();
 }
 
 }  // namespace tilewright::autotune

@@ -44,19 +44,19 @@ std::vector<GraphTrial> second_chances(const TunedGraph& tuned, double run_us) {
 }
 
 Result<GraphTrial> try_again(GraphTrial trial, TunedForm best, TunedForm other, InputSets inputs,
-                             std::mt19937& random) {
+                             std::mt19937& random, const RunInTurn& measure) {
   const auto here = differing_nodes(best.graph, other.graph);
   const auto there = differing_nodes(other.graph, best.graph);
   trial.tuned = true;
   trial.confirmed = false;
   TW_ASSIGN(const auto best_session, best.kernels.compile());
   TW_ASSIGN(const auto other_session, other.kernels.compile());
-  const PairedOptions once{.seconds = 0.2, .least = 4, .most = 40};
+  const PairedOptions once{.seconds = 0.2, .least = 4, .most = 40, .measure = measure};
   TW_ASSIGN(const PairedTimes first,
             run_in_turn(*best_session, *other_session, inputs, once, random));
   trial.measured = first.nodes(here, there);
   if (trial.measured.ratio > kWorthwhile) return trial;
-  const PairedOptions pairs{.seconds = 0.15, .least = 4, .most = 40};
+  const PairedOptions pairs{.seconds = 0.15, .least = 4, .most = 40, .measure = measure};
   TW_ASSIGN(const Placements times,
             run_at_placements([&] { return best.kernels.compile(); },
                               [&] { return other.kernels.compile(); }, inputs, pairs, random));

@@ -19,8 +19,8 @@ struct TunedForm {
   const GraphForm& graph;
   const KernelTuner& kernels;
 };
-// The trial as it comes out with tuned kernels. Errors: of the runs.
+// The trial as it comes out with tuned kernels. Errors: of the runs. measure: PairedOptions::measure.
 Result<GraphTrial> try_again(GraphTrial trial, TunedForm best, TunedForm other, InputSets inputs,
-                             std::mt19937& random);
+                             std::mt19937& random, const RunInTurn& measure = nullptr);
 
 }  // namespace tilewright::autotune

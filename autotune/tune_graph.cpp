@@ -98,7 +98,8 @@ class GraphTuner {
     for (const GraphCandidate& c : together) answers = merged(std::move(answers), c.answers);
     const auto all = form(std::move(answers));
     const auto session = all.ok() ? compile(*all) : Result<std::unique_ptr<Session>>(all.error());
-    const PairedOptions pairs{.seconds = 0.4, .least = 8, .most = 40, .stop = options_.stop};
+    const PairedOptions pairs{
+        .seconds = 0.4, .least = 8, .most = 40, .stop = options_.stop, .measure = options_.measure};
     const auto times = session.ok()
                            ? run_in_turn(*best_session_, **session, inputs_, pairs, random_)
                            : Result<PairedTimes>(session.error());
@@ -136,7 +137,8 @@ class GraphTuner {
   Result<TunedGraph> finish() {
     TunedGraph tuned;
     if (!best_.answers.empty()) {
-      const PairedOptions pairs{.seconds = 0.15, .least = 4, .most = 40};
+      const PairedOptions pairs{
+          .seconds = 0.15, .least = 4, .most = 40, .measure = options_.measure};
       const auto of = [&](const GraphForm& f) { return [this, &f] { return compile(f); }; };
       TW_ASSIGN(const Placements times,
                 run_at_placements(of(usual_), of(best_), inputs_, pairs, random_));

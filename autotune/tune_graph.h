@@ -23,6 +23,7 @@ struct GraphTuneOptions {
   FindKnown known;         // of kernels; null: none
   std::function<bool()> stop;
   std::function<void(size_t trials)> progress;
+  RunInTurn measure;  // null: by the clock
 };
 
 // An answer that was tried on all decisions that are alike.

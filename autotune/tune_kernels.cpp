@@ -13,7 +13,8 @@ Status KernelTuner::start(const KernelTuner* other) {
   TW_ASSIGN(entries_, find_kernels(plan_, compiler_, options_.known, search,
                                    other ? other->entries_ : KernelEntries{}));
   TW_RETURN_IF_ERROR(compile_usual());
-  const PairedOptions pairs{.seconds = 0.2, .least = 3, .most = 32, .stop = options_.stop};
+  const PairedOptions pairs{
+      .seconds = 0.2, .least = 3, .most = 32, .stop = options_.stop, .measure = options_.measure};
   TW_ASSIGN(const PairedTimes times, run_in_turn(*usual_, *usual_, inputs_, pairs, random_));
   run_us_ = times.runs().a;
   set_times(entries_, times);
@@ -61,7 +62,8 @@ Status KernelTuner::drop_wrong_known() {
 // others are given up unless they are faster at once.
 Status KernelTuner::time_known() {
   if (best_schedules(entries_).empty()) return {};
-  const PairedOptions pairs{.seconds = 0.2, .least = 8, .most = 32, .stop = options_.stop};
+  const PairedOptions pairs{
+      .seconds = 0.2, .least = 8, .most = 32, .stop = options_.stop, .measure = options_.measure};
   TW_ASSIGN(const std::unique_ptr<Session> best, compile());
   TW_ASSIGN(const PairedTimes times, run_in_turn(*usual_, *best, inputs_, pairs, random_));
   for (KernelEntry& e : entries_) {
@@ -92,7 +94,7 @@ double KernelTuner::gap() {
 }
 
 Result<Comparison> KernelTuner::finish() {
-  return confirm_kernels(entries_, compiler_, plan_, inputs_, readers_, random_);
+  return confirm_kernels(entries_, compiler_, plan_, inputs_, readers_, options_.measure, random_);
 }
 
 std::vector<TunedKernel> KernelTuner::take_kernels() {

@@ -30,6 +30,7 @@ struct KernelTuneOptions {
   OnFinding found;                  // null: nobody wants to know
   std::function<bool()> stop;       // null: never
   std::function<double()> seconds;  // since tuning began
+  RunInTurn measure;                // null: by the clock
 };
 
 class KernelTuner {

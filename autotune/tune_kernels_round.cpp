@@ -32,7 +32,11 @@ Result<bool> KernelTuner::round() {
     TW_ASSIGN((is_best ? best : candidates),
               is_best ? compile() : compiler_.session(std::move(program)));
   }
-  const PairedOptions pairs{.seconds = 0.2, .least = kSome, .most = kEnough, .stop = options_.stop};
+  const PairedOptions pairs{.seconds = 0.2,
+                            .least = kSome,
+                            .most = kEnough,
+                            .stop = options_.stop,
+                            .measure = options_.measure};
   auto times = run_in_turn(*best, *candidates, inputs_, pairs, random_);
   seconds_to_finish_ = kPlacements * (options_.seconds() - since);
   if (!times.ok() && refused_++ == 0) refusal_ = times.error().to_string();

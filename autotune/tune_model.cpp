@@ -33,7 +33,8 @@ class ModelTuner {
             .known = options_.known,
             .found = options_.found,
             .stop = options_.stop,
-            .seconds = [this] { return seconds(); }};
+            .seconds = [this] { return seconds(); },
+            .measure = options_.measure};
   }
 
   Result<TuneResult> run(const ir::Graph& graph) {
@@ -60,6 +61,7 @@ class ModelTuner {
   Status decide_graph(const ir::Graph& graph) {
     graph_task_ = graph_key(graph);
     GraphTuneOptions how{.same_bits = options_.same_bits};
+    how.measure = options_.measure;
     if (options_.known) how.from = options_.known(graph_task_, "");
     how.known = options_.known;
     how.stop = [this] { return seconds() > options_.seconds / 3 || is_over(); };
@@ -94,8 +96,8 @@ class ModelTuner {
         std::make_unique<KernelTuner>(compiler_, plan_of(form->graph), inputs_, how_, random_);
     TW_RETURN_IF_ERROR(kernels->start(kernels_.get()));
     TW_RETURN_IF_ERROR(tune(*kernels, until));
-    const auto again =
-        try_again(trial, {graph_.form, *kernels_}, {*form, *kernels}, inputs_, random_);
+    const auto again = try_again(trial, {graph_.form, *kernels_}, {*form, *kernels}, inputs_,
+                                 random_, options_.measure);
     if (again.ok()) graph_.trials.push_back(*again);
     const bool taken = again.ok() && again->confirmed;
     if (taken) std::swap(kernels_, kernels);
@@ -151,7 +153,8 @@ class ModelTuner {
     TuneResult result;
     TW_ASSIGN(result.runs, kernels_->finish());
     if (before_) {
-      const PairedOptions pairs{.seconds = 0.25, .least = 4, .most = 40};
+      const PairedOptions pairs{
+          .seconds = 0.25, .least = 4, .most = 40, .measure = options_.measure};
       const auto usual = [&] { return compiler_.compile(plan_of(before_->graph), {}); };
       const auto best = [&] { return kernels_->compile(); };
       TW_ASSIGN(const Placements whole, run_at_placements(usual, best, inputs_, pairs, random_));

@@ -41,6 +41,7 @@ struct TuneOptions {
   OnFinding found;
   std::function<bool()> stop;
   std::function<void(const TuneProgress&)> progress;
+  RunInTurn measure;  // null: by the clock
 };
 
 struct TuneResult {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <sstream>
 
 #include "runtime/core/open_file.h"
@@ -112,6 +113,28 @@ Status Database::append(const Record& record) {
   }
   records_.push_back(record);
   return {};
+}
+
+Result<size_t> Database::merge(const Database& from) {
+  size_t added = 0;
+  std::set<std::string> known;
+  for (const Record& r : records_) known.insert(to_line(r));
+  for (const Record& r : from.records_) {
+    if (!from.is_current(r) || !known.insert(to_line(r)).second) continue;
+    TW_RETURN_IF_ERROR(append(r));
+    ++added;
+  }
+  return added;
+}
+
+std::string Database::to_json() const {
+  std::string text = "[";
+  for (const Record& r : records_) {
+    std::string line = to_line(r);
+    line.pop_back();
+    text += (text.size() > 1 ? ",\n " : "\n ") + line;
+  }
+  return text + "\n]\n";
 }
 
 Result<size_t> Database::prune() {

@@ -32,10 +32,16 @@ class Database {
   // Writes a line and flushes it to disk; the record is found from then on. Errors: kIo.
   Status append(const Record& record);
 
+  // Appends the current records of `from`, but for those that this one has already or has a newer one in
+  // place of; returns how many. Errors: kIo.
+  Result<size_t> merge(const Database& from);
+
   // The file anew, with the current records alone; how many lines went, damaged ones included. Readers
   // see the old file or the new one, never a part. Errors: kIo.
   Result<size_t> prune();
 
+  // All records as one JSON array.
+  std::string to_json() const;
   const std::vector<Record>& records() const { return records_; }  // in the order of the file
   // Lines that are no records of this version or one before: "line 3: the checksum is wrong".
   const std::vector<std::string>& damaged() const { return damaged_; }

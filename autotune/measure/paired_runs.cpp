@@ -203,6 +203,7 @@ Comparison PairedTimes::nodes(const std::set<std::string>& of_a,
 
 Result<PairedTimes> run_in_turn(Session& a, Session& b, InputSets inputs,
                                 const PairedOptions& options, std::mt19937& random) {
+  if (options.measure) return options.measure(a, b, inputs, options, random);
   PairedTimes times;
   for (const std::vector<Tensor>& set : inputs) {
     TW_ASSIGN(PairedTimes::OfSize of_size, PairedRuns(a, b, set, options).run(random));

@@ -41,11 +41,16 @@ struct PairedTimes {
 };
 // A model's inputs, at each size.
 using InputSets = std::span<const std::vector<Tensor>>;
+struct PairedOptions;
+// What run_in_turn does, done by another: tests make up times that no clock decides.
+using RunInTurn = std::function<Result<PairedTimes>(
+    Session& a, Session& b, InputSets inputs, const PairedOptions& options, std::mt19937& random)>;
 struct PairedOptions {
   // Pairs are run for about so long, and so many at least and at most, at each size.
   double seconds = 0.5;
   size_t least = 8, most = 64;
   std::function<bool()> stop;  // asked between pairs; null: never
+  RunInTurn measure;           // null: run_in_turn itself, by the clock
 };
 
 // They take turns; who goes first is drawn. In a turn a form is run some times before it is timed, so that

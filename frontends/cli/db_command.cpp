@@ -1,7 +1,6 @@
 // tilewright db: what a tuning database holds, and keeping it in order.
 #include <cstdio>
 #include <iostream>
-#include <set>
 
 #include "autotune/database/database.h"
 #include "frontends/cli/cli.h"
@@ -34,19 +33,6 @@ int check(const Database& db, const std::string& file) {
   return db.damaged().empty() ? kOk : kError;
 }
 
-// Records that `into` has already, or a newer one in place of, are not added.
-Result<size_t> merge(Database& into, const Database& from) {
-  size_t added = 0;
-  std::set<std::string> known;
-  for (const Record& r : into.records()) known.insert(autotune::to_line(r));
-  for (const Record& r : from.records()) {
-    if (!from.is_current(r) || !known.insert(autotune::to_line(r)).second) continue;
-    TW_RETURN_IF_ERROR(into.append(r));
-    ++added;
-  }
-  return added;
-}
-
 }  // namespace
 
 int db_command(const std::string& action, const std::vector<std::string>& files) {
@@ -64,13 +50,7 @@ int db_command(const std::string& action, const std::vector<std::string>& files)
     return kOk;
   }
   if (action == "export") {
-    std::cout << "[";
-    for (size_t i = 0; i < db->records().size(); ++i) {
-      std::string line = autotune::to_line(db->records()[i]);
-      line.pop_back();
-      std::cout << (i ? ",\n " : "\n ") << line;
-    }
-    std::cout << "\n]\n";
+    std::cout << db->to_json();
     return kOk;
   }
   if (action == "prune") {
@@ -82,7 +62,7 @@ int db_command(const std::string& action, const std::vector<std::string>& files)
   for (size_t i = 1; i < files.size(); ++i) {
     const auto from = Database::open(files[i]);
     if (!from.ok()) return report(from.error());
-    const auto added = merge(*db, *from);
+    const auto added = db->merge(*from);
     if (!added.ok()) return report(added.error());
     std::cout << files[i] << ": " << *added << " records added\n";
   }

@@ -28,7 +28,8 @@ class Findings {
 
   Status write(const Finding& f, State state) {
     const Record* last = db_.newest(f.task, device_);
-    if (last && last->state == state && last->answers == f.answers) return {};
+    if (last && last->state == state && last->answers == f.answers && last->schedule == f.schedule)
+      return {};
     return db_.append({.task = f.task,
                        .device = device_,
                        .family = f.family,

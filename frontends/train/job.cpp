@@ -70,12 +70,12 @@ void read_schedule(Table t, const OptimizerJob& o, ScheduleJob& s) {
 
 }  // namespace
 
-Result<Job> read_job(const std::filesystem::path& path) {
+Result<Job> read_job(const std::filesystem::path& path, std::vector<JobKey>* keys) {
   TW_ASSIGN(const toml::table root, parse_job_file(path));
   Job job;
   job.file = path;
   Status status;
-  Table t(root, "", path, status);
+  Table t(root, "", path, status, keys);
   t.read("model", job.model, true);
   t.read_word("loss", job.loss, {"cross_entropy", "mean_squares", "logistic", "output"});
   t.read("class_axis", job.class_axis, 1);

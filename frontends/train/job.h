@@ -114,9 +114,33 @@ struct Job {
   std::vector<std::string> outputs;
 };
 
+// A key that a job file may have, as it is asked for. `words` and `required` are of this job: another kind of
+// data or another optimiser has other keys.
+struct JobKey {
+  enum class Kind : uint8_t {
+    kTable,
+    kText,
+    kWord,  // one of `words`
+    kFile,  // relative to the job file's folder
+    kBool,
+    kInteger,  // from `least`
+    kNumber,   // in [least, below)
+    kPair,     // of such numbers
+    kTexts,
+    kNumbers,
+    kNames,  // a table of texts
+  };
+  std::string name;  // "steps", "optimizer.lr"
+  Kind kind = Kind::kText;
+  bool required = false;
+  double least = 0, below = 0;
+  std::vector<std::string> words = {};
+};
+
 // Errors (kInvalid, with the line): a key that there is not, a missing one, a value of another kind
-// or out of its range.
-Result<Job> read_job(const std::filesystem::path& path);
+// or out of its range. keys: all that were asked for are added there, also where there is an error; null: nobody
+// wants to know.
+Result<Job> read_job(const std::filesystem::path& path, std::vector<JobKey>* keys = nullptr);
 
 // Does the name match a pattern in which * is any text and ? any letter?
 bool matches(const std::string& pattern, const std::string& name);

@@ -97,21 +97,28 @@ Result<toml::table> parse_job_file(const std::filesystem::path& path) {
 }
 
 void Table::read(const char* key, std::string& to, bool required) {
+  note(key, {.kind = JobKey::Kind::kText, .required = required});
   if (const toml::node* n = find(key, required))
     take(key, n->value<std::string>(), "a text", *n, to);
 }
 
 void Table::read(const char* key, bool& to) {
+  note(key, {.kind = JobKey::Kind::kBool});
   if (const toml::node* n = find(key, false)) take(key, n->value<bool>(), "true or false", *n, to);
 }
 
 void Table::read(const char* key, std::filesystem::path& to, bool required) {
+  note(key, {.kind = JobKey::Kind::kFile, .required = required});
   std::string text;
   read(key, text, required);
   if (!text.empty()) to = file_.parent_path() / text;
 }
 
 void Table::read(const char* key, int64_t& to, int64_t least, bool required) {
+  note(key, {.kind = JobKey::Kind::kInteger,
+             .required = required,
+             .least = static_cast<double>(least),
+             .below = static_cast<double>(kMost)});
   const toml::node* n = find(key, required);
   if (!n) return;
   take(key, n->is_integer() ? n->value<int64_t>() : std::nullopt, "an integer", *n, to);
@@ -121,10 +128,12 @@ void Table::read(const char* key, int64_t& to, int64_t least, bool required) {
 }
 
 void Table::read(const char* key, double& to, double least, double below, bool required) {
+  note(key, {.kind = JobKey::Kind::kNumber, .required = required, .least = least, .below = below});
   if (const toml::node* n = find(key, required)) number(key, *n, least, below, to);
 }
 
 void Table::read(const char* key, double (&to)[2], double least, double below) {
+  note(key, {.kind = JobKey::Kind::kPair, .least = least, .below = below});
   const toml::node* n = find(key, false);
   if (!n) return;
   const toml::array* a = n->as_array();
@@ -133,6 +142,7 @@ void Table::read(const char* key, double (&to)[2], double least, double below) {
 }
 
 void Table::read(const char* key, std::vector<std::string>& to) {
+  note(key, {.kind = JobKey::Kind::kTexts});
   const toml::node* n = find(key, false);
   if (!n) return;
   const toml::array* a = n->as_array();
@@ -143,6 +153,7 @@ void Table::read(const char* key, std::vector<std::string>& to) {
 }
 
 void Table::read(const char* key, std::vector<double>& to) {
+  note(key, {.kind = JobKey::Kind::kNumbers});
   const toml::node* n = find(key, false);
   if (!n) return;
   const toml::array* a = n->as_array();
@@ -154,6 +165,7 @@ void Table::read(const char* key, std::vector<double>& to) {
 }
 
 void Table::read(const char* key, std::map<std::string, std::string>& to) {
+  note(key, {.kind = JobKey::Kind::kNames});
   const toml::node* n = find(key, false);
   if (!n) return;
   const toml::table* t = n->as_table();
@@ -164,6 +176,7 @@ void Table::read(const char* key, std::map<std::string, std::string>& to) {
 
 void Table::read_word(const char* key, std::string& to, const std::vector<std::string>& words,
                       bool required) {
+  note(key, {.kind = JobKey::Kind::kWord, .required = required, .words = words});
   read(key, to, required);
   const toml::node* n = table_.get(key);
   if (!n || !status_.ok() || std::find(words.begin(), words.end(), to) != words.end()) return;
@@ -174,12 +187,25 @@ void Table::read_word(const char* key, std::string& to, const std::vector<std::s
 
 // Where it is missing an empty one is read, whose required keys say nothing more.
 Table Table::table(const char* key) {
+  note(key, {.kind = JobKey::Kind::kTable, .required = true});
   seen_.push_back(key);
   static const toml::table kNone;
   const toml::node* n = table_.get(key);
   if (n && !n->is_table()) fail(*n, quoted(key) + " is no table");
   if (!n) missing("table [" + std::string(key) + "]");
-  return {n && n->is_table() ? *n->as_table() : kNone, key, file_, status_};
+  return {n && n->is_table() ? *n->as_table() : kNone, key, file_, status_, keys_};
+}
+
+bool Table::has(const char* key) {
+  note(key, {.kind = JobKey::Kind::kTable});
+  return table_.contains(key);
+}
+
+void Table::note(const char* key, JobKey as) {
+  if (!keys_) return;
+  as.name = name_.empty() ? key : name_ + "." + key;
+  const auto is_same = [&](const JobKey& known) { return known.name == as.name; };
+  if (std::none_of(keys_->begin(), keys_->end(), is_same)) keys_->push_back(std::move(as));
 }
 
 void Table::finish() {

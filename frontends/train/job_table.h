@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "frontends/train/job.h"
 #include "frontends/train/toml.h"
 #include "runtime/core/result.h"
 
@@ -20,12 +21,14 @@ Result<toml::table> parse_job_file(const std::filesystem::path& path);
 // was read is of no use then. Keys that are missing keep what `to` is, unless they are required.
 class Table {
  public:
-  // name: of the table, for messages; empty for the file's own keys.
+  // name: of the table, for messages; empty for the file's own keys. keys: all keys that are asked for are
+  // added there; null: nobody wants to know.
   Table(const toml::table& table, std::string name, const std::filesystem::path& file,
-        Status& status)
-      : table_(table), name_(std::move(name)), file_(file), status_(status) {}
+        Status& status, std::vector<JobKey>* keys = nullptr)
+      : table_(table), name_(std::move(name)), file_(file), status_(status), keys_(keys) {}
 
-  bool has(const char* key) const { return table_.contains(key); }
+  // Of a table inside.
+  bool has(const char* key);
   void read(const char* key, std::string& to, bool required = false);
   void read(const char* key, bool& to);
   // Relative to the file's folder.
@@ -50,6 +53,8 @@ class Table {
 
  private:
   std::string quoted(const std::string& key) const;
+  // The first note of a key stands.
+  void note(const char* key, JobKey as);
   const toml::node* find(const char* key, bool required);
   void missing(const std::string& what);
   void fail(const toml::node& n, const std::string& message);
@@ -62,6 +67,7 @@ class Table {
   const std::string name_;
   const std::filesystem::path& file_;
   Status& status_;
+  std::vector<JobKey>* const keys_;
   std::vector<std::string> seen_;  // keys that were asked for
 };
 

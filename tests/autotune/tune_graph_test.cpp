@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "autotune/database/task.h"
+#include "autotune/graph_candidates.h"
+#include "autotune/search/priced_form.h"
 #include "frontends/compiler/compiler.h"
 #include "ir/module_text/parser_graph.h"
 #include "passes/schedule/rules/choose_trace.h"
+#include "tests/autotune/made_up_times.h"
+#include "tests/autotune/random_seeds.h"
 
 namespace tilewright::autotune {
 namespace {
@@ -135,8 +139,27 @@ TEST(GraphAnswers, AreFollowedWhereTheGraphHasThem) {
   EXPECT_EQ(kernels_with({{"a.winograd", answer == 0 ? 2 : 0}, {"nobody.winograd", 2}}), usual);
 }
 
-// Each other answer is tried, on alike decisions at once, and what is best gives the same results.
-TEST(TuneGraph, TriesWhatElseThereIs) {
+// Microseconds of these nodes of a form, each kernel with its usual schedule.
+double us(const GraphForm& form, const std::set<std::string>& nodes, const MadeUpTimes& times) {
+  const auto options = lower();
+  std::map<std::string, double> of_task;
+  const auto add = [&](ir::Kernel k, const std::set<std::string>& constants) {
+    auto lowered = passes::lower_kernel(k, constants, options);
+    if (lowered.ok())
+      of_task[task_key(k, constants)] =
+          times.of(k.name, passes::to_string(*schedule_of(k, constants, options, {})));
+    return lowered;
+  };
+  EXPECT_TRUE(passes::lower_fused(form.graph, options, add).ok());
+  double sum = 0;
+  for (const std::string& n : nodes)
+    for (const std::string& task : form.tasks.at(n)) sum += of_task.at(task);
+  return sum;
+}
+
+// Each other answer is tried, on alike decisions at once. One that is faster has to be so twice, and what is best in
+// the end is faster than the usual form, or nothing is: times are made up, and say what must come out.
+TEST(TuneGraph, FollowsFromTheTimes) {
   const ir::Graph g = graph();
   const auto options = lower();
   const ModelCompiler compiler(options, assemble_options({}, options.machine, "g"), 1);
@@ -144,25 +167,68 @@ TEST(TuneGraph, TriesWhatElseThereIs) {
   for (int64_t i = 0; i < x.element_count(); ++i)
     x.data_as<float>()[i] = static_cast<float>(i % 23) / 23;
   const std::vector<std::vector<Tensor>> inputs{{x}};
-  std::mt19937 random(1);
-  const auto tuned = tune_graph(g, compiler, inputs, {}, random);
-  ASSERT_TRUE(tuned.ok()) << tuned.error().to_string();
-  EXPECT_FALSE(tuned->trials.empty());
-  size_t both = 0;
-  for (const GraphTrial& t : tuned->trials) {
-    EXPECT_EQ(t.refused, "");
-    EXPECT_GT(t.measured.pairs, 0u);
-    both += t.answers.size() == 2;
+  const GraphForm usual = *graph_form(g, options, {});
+  size_t confirmed = 0, both = 0;
+  for (const uint32_t seed : random_seeds(2)) {
+    SCOPED_TRACE("TILEWRIGHT_SEED=" + std::to_string(seed));
+    std::mt19937 random(seed);
+    MadeUpTimes times{.seed = seed};
+    const auto tuned = tune_graph(g, compiler, inputs, {.measure = times.as_measure()}, random);
+    ASSERT_TRUE(tuned.ok()) << tuned.error().to_string();
+    GraphForm best = usual;
+    std::set<Answers> once;  // those that were faster
+    Answers taken;
+    for (const GraphTrial& t : tuned->trials) {
+      ASSERT_EQ(t.refused, "");
+      both += t.answers.size() == 2;
+      const GraphForm other = *graph_form(g, options, merged(best.answers, t.answers));
+      const double here = us(best, differing_nodes(best, other), times),
+                   there = us(other, differing_nodes(other, best), times);
+      EXPECT_NEAR(t.measured.ratio, there / here, 1e-4) << t.alike << " " << t.answer;
+      const bool faster = there / here < kWorthwhile;
+      EXPECT_EQ(t.confirmed, faster && once.count(t.answers)) << t.alike << " " << t.answer;
+      if (faster && !t.confirmed) once.insert(t.answers);
+      if (!t.confirmed) continue;
+      ++confirmed;
+      EXPECT_EQ(once.erase(t.answers), 1u);
+      taken = merged(taken, t.answers);
+      best = *graph_form(g, options, taken);
+    }
+    EXPECT_TRUE(once.empty());
+    EXPECT_EQ(tuned->form.answers, taken);
+    if (!taken.empty()) {
+      const double before = us(usual, differing_nodes(usual, best), times),
+                   after = us(best, differing_nodes(best, usual), times);
+      EXPECT_NEAR(tuned->gain.ratio, after / before, 1e-4);
+      EXPECT_LT(after, before);
+    }
+    for (const auto& [name, value] : tuned->form.answers)
+      EXPECT_EQ(decision(tuned->form, name).answer, value);
   }
   EXPECT_GT(both, 0u);
-  for (const auto& [name, value] : tuned->form.answers)
-    EXPECT_EQ(decision(tuned->form, name).answer, value);
-  // From good answers it starts, and unknown ones are left out.
-  GraphTuneOptions known{.from = {.answers = {{"nobody.winograd", 2}, {"e.winograd", 0}}}};
-  known.stop = [] { return true; };
-  const auto again = tune_graph(g, compiler, inputs, known, random);
-  ASSERT_TRUE(again.ok()) << again.error().to_string();
-  EXPECT_TRUE(again->trials.empty());
+  EXPECT_GT(confirmed, 0u);
+}
+// From good answers it starts, and unknown ones are left out.
+TEST(TuneGraph, StartsFromWhatIsKnown) {
+  const ir::Graph g = graph();
+  const auto options = lower();
+  const ModelCompiler compiler(options, assemble_options({}, options.machine, "g"), 1);
+  const std::vector<std::vector<Tensor>> inputs{
+      {Tensor::allocate(DType::kFloat32, {1, 32, 24, 24}).value()}};
+  const Answers other{
+      {"e.winograd", decision(*graph_form(g, options, {}), "e.winograd").answer == 0 ? 2 : 0}};
+  const GraphForm usual = *graph_form(g, options, {}), known = *graph_form(g, options, other);
+  MadeUpTimes times;
+  const double ratio = us(known, differing_nodes(known, usual), times) /
+                       us(usual, differing_nodes(usual, known), times);
+  GraphTuneOptions how{.from = {.answers = merged({{"nobody.winograd", 2}}, other)}};
+  how.stop = [] { return true; };
+  how.measure = times.as_measure();
+  std::mt19937 random(1);
+  const auto tuned = tune_graph(g, compiler, inputs, how, random);
+  ASSERT_TRUE(tuned.ok()) << tuned.error().to_string();
+  EXPECT_TRUE(tuned->trials.empty());
+  EXPECT_EQ(tuned->form.answers, ratio < 1 ? other : Answers()) << ratio;
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -139,29 +138,6 @@ TEST(TuneModel, MeasuresNoCodeTwice) {
   const auto program = passes::lower_fused(result->graph.form.graph, *lower, compare);
   ASSERT_TRUE(program.ok()) << program.error().to_string();
   EXPECT_GE(forms, 40u);
-}
-// What was confirmed before and is slower now is given up, and so said; what nobody confirmed is not.
-TEST(TuneModel, WithdrawsWhatIsNotFaster) {
-  const auto first = tuned({}, {.seconds = 60, .trials = 60});
-  ASSERT_TRUE(first.ok()) << first.error().to_string();
-  const autotune::TunedKernel& kernel = first->kernels[0];
-  const auto slowest = std::max_element(
-      kernel.trials.begin(), kernel.trials.end(),
-      [](const auto& a, const auto& b) { return a.measured.ratio < b.measured.ratio; });
-  ASSERT_NE(slowest, kernel.trials.end());
-  ASSERT_GT(slowest->measured.ratio, 1.1);
-  for (const bool recorded : {true, false}) {
-    autotune::TuneOptions how{.seconds = 60, .trials = 1};
-    how.known = [&](const std::string& task, const std::string&) {
-      return task == kernel.task ? autotune::Known{slowest->answers, recorded} : autotune::Known{};
-    };
-    const auto again = tuned({}, how);
-    ASSERT_TRUE(again.ok()) << again.error().to_string();
-    for (const autotune::TunedKernel& k : again->kernels) {
-      EXPECT_EQ(k.withdrawn, recorded && k.task == kernel.task) << k.name;
-      EXPECT_FALSE(k.improved) << k.name;
-    }
-  }
 }
 TEST(TuneModel, EndsWhenItIsTold) {
   autotune::TuneOptions how{.seconds = 600};

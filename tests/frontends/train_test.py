@@ -1,130 +1,41 @@
 #!/usr/bin/env python3
-"""Trains small models as a user would: each optimiser and loss against NumPy in f64, what is written, and
-what mistakes in a job cost."""
+"""Trains small models as a user would: against NumPy in f64, what is written, and what mistakes in a job cost. Options
+together: train_options_test.py."""
 import json
 import os
 import subprocess
 
-from training import BATCH, DATA, INS, MODEL, OPTIONS, OUTPUT, OUTS, SGD, STEPS, Training, job_text, main
+from training import DATA, INS, MODEL, OPTIONS, OUTPUT, OUTS, SGD, STEPS, Training, job_text, main
+from training_model import loss_and_slope, update
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 
-def softmax(x):
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
-def loss_and_slope(kind, y, t):
-    """Of a mean over a batch, and its derivative by y."""
-    if kind == "mean_squares":
-        return ((y - t) ** 2).mean(), 2 * (y - t) / y.size
-    if kind == "logistic":
-        return (np.logaddexp(0, y) - y * t).mean(), (1 / (1 + np.exp(-y)) - t) / y.size
-    if kind == "output":
-        return y.mean(), np.full(y.shape, 1 / y.size)
-    p, rows = softmax(y), np.arange(len(y))
-    return -np.log(p[rows, t]).mean(), (p - np.eye(y.shape[1])[t]) / len(y)
-
-
-def update(o, step, p, g, s):
-    """torch.optim, step by step, and LAMB's paper; s: what the optimiser keeps."""
-    usual = {"adagrad": 1e-10, "lamb": 1e-6}.get(o["name"], 1e-8)
-    decay, lr, eps = o.get("weight_decay", 0), o["lr"], o.get("eps", usual)
-    if o["name"] == "adamw":
-        p = p * (1 - lr * decay)
-    elif o["name"] != "lamb":
-        g = g + decay * p
-    if o["name"] == "sgd":
-        s["m"] = o.get("momentum", 0) * s.get("m", 0) + g
-        return p - lr * (g + o.get("momentum", 0) * s["m"] if o.get("nesterov") else s["m"])
-    if o["name"] == "adagrad":
-        s["v"] = s.get("v", 0) + g * g
-        return p - lr * g / (np.sqrt(s["v"]) + eps)
-    if o["name"] == "rmsprop":
-        alpha = o.get("alpha", 0.99)
-        s["v"] = alpha * s.get("v", 0) + (1 - alpha) * g * g
-        s["m"] = o.get("momentum", 0) * s.get("m", 0) + g / (np.sqrt(s["v"]) + eps)
-        return p - lr * s["m"]
-    b1, b2 = o.get("betas", [0.9, 0.999])
-    s["m"] = b1 * s.get("m", 0) + (1 - b1) * g
-    s["v"] = b2 * s.get("v", 0) + (1 - b2) * g * g
-    mean, square = s["m"] / (1 - b1 ** (step + 1)), s["v"] / (1 - b2 ** (step + 1))
-    change = mean / (np.sqrt(square) + eps)
-    if o["name"] == "lamb":
-        change = change + decay * p
-        if p.any() and change.any():
-            change = change * np.linalg.norm(p) / np.linalg.norm(change)
-    return p - lr * change
-
-
 class Train(Training):
-    # The same training in f64: losses, the first gradients, and what the parameters are at the end.
-    # rate: the learning rate of a step; None: always the optimiser's.
-    def reference(self, loss, targets, o, rate=None):
+    # With an optimiser, against the same in f64.
+    def check(self, o):
+        done = self.train(self.job(optimizer={k: json.dumps(v) for k, v in o.items()}))
+        self.assertEqual(done.returncode, 0, done.stderr)
         w, b, kept, losses, first = self.w.astype("f8"), self.b.astype("f8"), ({}, {}), [], None
         for step, ids in enumerate(self.order):
             x = self.x[ids].astype("f8")
-            value, slope = loss_and_slope(loss, x @ w + b, targets[ids])
+            value, slope = loss_and_slope("mean_squares", x @ w + b, self.t[ids])
             losses.append(value)
             g = [x.T @ slope, slope.sum(0)]
             first = first or g
-            if "clip_value" in o:
-                g = [np.clip(k, -o["clip_value"], o["clip_value"]) for k in g]
-            if "clip_norm" in o:
-                norm = np.sqrt(sum((k * k).sum() for k in g))
-                g = [k * min(1, o["clip_norm"] / (norm + 1e-6)) for k in g]
-            now = {**o, "lr": rate(step)} if rate else o
-            of_b = {**now, "weight_decay": 0} if "b" in o.get("no_decay", ()) else now
-            w, b = update(now, step, w, g[0], kept[0]), update(of_b, step, b, g[1], kept[1])
-        return losses, first, w, b
-
-    def check(self, o, loss="mean_squares", array="t", rate=None, accumulate=1, **more):
-        targets = {"t": self.t, "c": self.classes, "p": (self.t > 0).astype("f8")}[array]
-        done = self.train(self.job({"loss": f'"{loss}"', "accumulate": accumulate}, {"targets": f'"{array}"'},
-                                   {k: json.dumps(v) for k, v in o.items()}, **more))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        losses, gradients, w, b = self.reference(loss, targets, o, rate)
+            w, b = update(o, step, w, g[0], kept[0]), update(o, step, b, g[1], kept[1])
         log = self.log()
-        if rate:
-            np.testing.assert_allclose([line["lr"] for line in log], [rate(k) for k in range(STEPS)], rtol=1e-14)
         self.assertEqual([line["step"] for line in log], list(range(STEPS)))
         np.testing.assert_allclose([line["loss"] for line in log], losses, rtol=2e-5, atol=1e-6)
         with np.load(self.path("gradients.npz")) as found:
-            np.testing.assert_allclose(found["w"], gradients[0], rtol=1e-5, atol=1e-6)
-            np.testing.assert_allclose(found["b"], gradients[1], rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(found["w"], first[0], rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(found["b"], first[1], rtol=1e-5, atol=1e-6)
         trained = onnx.load(self.path("trained.onnx"))
         self.assertEqual(trained.doc_string, "kept")
         found = {i.name: numpy_helper.to_array(i) for i in trained.graph.initializer}
         np.testing.assert_allclose(found["w"], w, rtol=1e-4, atol=2e-5)
         np.testing.assert_allclose(found["b"], b, rtol=1e-4, atol=2e-5)
-
-    def test_optimisers_are_those_of_torch(self):
-        for o in ({"name": "sgd", "lr": 0.1},
-                  {"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0.01},
-                  {"name": "sgd", "lr": 0.05, "momentum": 0.8, "nesterov": True},
-                  {"name": "adagrad", "lr": 0.1, "weight_decay": 0.02},
-                  {"name": "rmsprop", "lr": 0.01, "alpha": 0.9},
-                  {"name": "rmsprop", "lr": 0.01, "momentum": 0.5, "weight_decay": 0.1},
-                  {"name": "adam", "lr": 0.05, "weight_decay": 0.1},
-                  {"name": "adam", "lr": 0.05, "betas": [0.5, 0.9], "eps": 1e-4},
-                  {"name": "adamw", "lr": 0.05, "weight_decay": 0.3},
-                  {"name": "adamw", "lr": 0.05, "weight_decay": 0.3, "no_decay": ["b"]},
-                  {"name": "sgd", "lr": 0.1, "weight_decay": 0.3, "no_decay": ["b"]},
-                  {"name": "lamb", "lr": 0.05},
-                  {"name": "lamb", "lr": 0.05, "weight_decay": 0.2, "no_decay": ["b"]},
-                  {"name": "sgd", "lr": 0.1, "clip_norm": 0.5},
-                  {"name": "adam", "lr": 0.1, "clip_value": 0.05}):
-            with self.subTest(**o):
-                self.check(o)
-
-    # One sample at a time: the mean of parts of equal size is that of the batch.
-    def test_parts_of_a_batch_make_its_step(self):
-        for o in ({"name": "sgd", "lr": 0.1, "momentum": 0.9}, {"name": "adam", "lr": 0.05, "clip_norm": 0.5},
-                  {"name": "lamb", "lr": 0.05, "weight_decay": 0.2, "no_decay": ["b"]}):
-            self.check(o, accumulate=BATCH)
-        self.check({"name": "adamw", "lr": 0.05, "weight_decay": 0.1}, "cross_entropy", "c", accumulate=BATCH)
 
     def test_parts_divide_a_batch(self):
         self.refused(self.job({"accumulate": 3}), "'accumulate' does not divide batch, 7")
@@ -174,11 +85,6 @@ class Train(Training):
         for tensor in as_usual.graph.initializer:
             np.testing.assert_array_equal(found[tensor.name], numpy_helper.to_array(tensor))
 
-    def test_losses(self):
-        for loss, array in (("mean_squares", "t"), ("cross_entropy", "c"), ("logistic", "p"), ("output", "t")):
-            with self.subTest(loss=loss):
-                self.check({"name": "sgd", "lr": 0.1}, loss, array)
-
     # The classes of [batch, classes, 1] and [batch, 1, classes].
     def test_classes_lie_along_any_dimension(self):
         np.savez(self.path("data.npz"), x=self.x, c=self.classes[:, None])
@@ -200,20 +106,6 @@ class Train(Training):
             done = self.train(self.job(top))
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(message, done.stderr)
-
-    def test_schedules(self):
-        def warm(warmup, rate):
-            return lambda step: 0.1 * (step + 1) / warmup if step < warmup else rate(step - warmup)
-        for table, rate in (
-                ({"kind": '"constant"'}, lambda step: 0.1),
-                ({"kind": '"constant"', "warmup": 4}, warm(4, lambda t: 0.1)),
-                ({"kind": '"step"', "every": 3, "gamma": 0.5, "warmup": 2}, warm(2, lambda t: 0.1 * 0.5 ** (t // 3))),
-                ({"kind": '"cosine"'}, lambda t: 0.05 * (1 + np.cos(np.pi * t / STEPS))),
-                ({"kind": '"cosine"', "least": 0.02, "warmup": 5},
-                 warm(5, lambda t: 0.02 + 0.04 * (1 + np.cos(np.pi * t / (STEPS - 5)))))):
-            with self.subTest(**table):
-                for optimizer in ({"name": "sgd", "lr": 0.1}, {"name": "adam", "lr": 0.1}):
-                    self.check(optimizer, rate=rate, schedule=table)
 
     def test_only_what_matches_is_trained(self):
         done = self.train(self.job({"parameters": '["b*"]'}))
