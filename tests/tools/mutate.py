@@ -17,8 +17,12 @@ mutation/equivalent.txt counts as equivalent. A test that does not end finds the
 
 `tests` goes the other way round: each test runs with mutants that it reaches until it finds one;
 mutation/finds_none.txt holds the reasons of those that find none.
+
+A mutant may write and remove what it should not: run this where nothing can be lost. What is known is
+kept in FOLDER, so that a command that was ended goes on where it was; `plant` begins anew.
 """
 import argparse
+import contextlib
 import os
 import re
 import subprocess
@@ -80,6 +84,9 @@ class Work:
         drawn = drawing.draw(paths, options.count, options.seed, options.jobs, fixed)
         chosen = mutants.numbered(fixed + drawn)
         rows = mutants.rows(chosen)
+        for name in ("reached.json", "hunt.json", "found.json"):  # of the mutants before
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.file(name))
         mutants.save(self.file("mutants.json"), {
             "folders": options.folders, "seed": options.seed, "mutants": rows,
             "dropped": [[*place.key, why] for place, why in drawing.dropped]})
@@ -91,15 +98,11 @@ class Work:
     def load(self):
         """The planted mutants, the tests, and what each of these reaches."""
         planted = mutants.load(self.file("mutants.json"))
-        stamp = mutants.stamp(planted["mutants"])
-        kept = mutants.load(self.file("reached.json"), {})
-        known = kept["tests"] if kept.get("stamp") == stamp else {}
+        known = mutants.load(self.file("reached.json"), {})
         tests = [t for t in suite.default_tests(self.target) if re.search(self.options.only, t.name)]
         print(f"{len(tests)} tests", flush=True)
-
-        def keep():
-            mutants.save(self.file("reached.json"), {"stamp": stamp, "tests": known})
-        hunt.reach(tests, self.options.jobs, known, keep)
+        hunt.reach(tests, self.options.jobs, known,
+                   lambda: mutants.save(self.file("reached.json"), known))
         return planted, tests, {t.name: known[t.name] for t in tests}
 
     def hunt(self):
@@ -107,8 +110,10 @@ class Work:
         equivalent = mutants.read_equivalent(self.options.root)
         rows = planted["mutants"]
         path_of = {row["number"]: row["path"] for row in rows}
-        found = hunt.Hunt(tests, reached, path_of, self.options.limit).all(
-            self.options.jobs, self.options.likely)
+        hunted = hunt.Hunt(tests, reached, path_of, self.options.limit,
+                           keep=lambda: mutants.save(self.file("hunt.json"), hunted.state()))
+        hunted.go_on(mutants.load(self.file("hunt.json"), {}))
+        found = hunted.all(self.options.jobs, self.options.likely)
         for row in rows:
             row["found"] = ": ".join(found.get(row["number"], ())) or None
             row["tests"] = sum(row["number"] in entry["reached"] for entry in reached.values())
@@ -120,9 +125,8 @@ class Work:
     def tests(self):
         planted, tests, reached = self.load()
         rows = planted["mutants"]
-        hunted = mutants.load(self.file("found.json"), {"mutants": []})["mutants"]
-        same = mutants.stamp([{k: row[k] for k in rows[0]} for row in hunted]) == mutants.stamp(rows)
-        found = {row["number"]: row["found"].split(": ")[0] for row in hunted if same and row["found"]}
+        state = mutants.load(self.file("hunt.json"), {})
+        found = {number: test for number, (test, _) in state.get("found", [])}
         path_of = {row["number"]: row["path"] for row in rows}
         result = hunt.finders(hunt.Hunt(tests, reached, path_of, self.options.limit), found,
                               self.options.jobs, self.options.tries)
@@ -145,7 +149,11 @@ def main():
         errors = mutants.errors_of_equivalent(options.root, equivalent)
         print("\n".join([*errors, f"{len(equivalent)} equivalent mutants, {len(errors)} errors"]))
         return 1 if errors else 0
-    return getattr(Work(options), options.command)()
+    try:
+        return getattr(Work(options), options.command)()
+    except (RuntimeError, subprocess.CalledProcessError) as error:
+        print(error, file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

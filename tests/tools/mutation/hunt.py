@@ -32,8 +32,8 @@ def reach(tests, jobs, known, keep):
 class Hunt:
     """Mutants are given and found by number; `path_of` says where each lies."""
 
-    def __init__(self, tests, reached, path_of, seconds_more, report=print):
-        self.path_of, self.seconds_more, self.report = path_of, seconds_more, report
+    def __init__(self, tests, reached, path_of, seconds_more, report=print, keep=lambda: None):
+        self.path_of, self.seconds_more, self.report, self.keep = path_of, seconds_more, report, keep
         self.tests = [t for t in tests if not reached[t.name]["failure"]]
         self.seconds = {t.name: reached[t.name]["seconds"] for t in self.tests}
         self.reached = {t.name: set(reached[t.name]["reached"]) for t in self.tests}
@@ -48,7 +48,16 @@ class Hunt:
                 self.tried.update((test.name, n) for n in numbers)
             if failure and len(numbers) == 1 and numbers[0] not in self.found:
                 self.found[numbers[0]] = (test.name, failure)
+            self.keep()
         return failure
+
+    def state(self):
+        return {"found": list(self.found.items()), "tried": sorted(self.tried)}
+
+    def go_on(self, state):
+        """From where a hunt that was ended has left off."""
+        self.found.update((number, tuple(by)) for number, by in state.get("found", []))
+        self.tried.update(map(tuple, state.get("tried", [])))
 
     def likely(self, number, budget):
         """The tests that reach a mutant, those of its folder first, as far as the seconds go."""
@@ -62,7 +71,7 @@ class Hunt:
 
     def alone(self, number, budget):
         for test in self.likely(number, budget):
-            if self.run(test, [number]):
+            if number in self.found or (test.name, number) not in self.tried and self.run(test, [number]):
                 return
 
     def together(self, test):

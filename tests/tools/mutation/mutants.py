@@ -1,6 +1,5 @@
 """The mutants of a tree: drawn and listed ones, kept as a file between the commands."""
 import dataclasses
-import hashlib
 import json
 import os
 
@@ -60,10 +59,6 @@ def rows(mutants):
     """What the other commands read."""
     fields = [field.name for field in dataclasses.fields(places.Place) if field.name != "edits"]
     return [{"number": n, **{field: getattr(place, field) for field in fields}} for n, place in mutants]
-
-
-def stamp(rows_of_mutants):
-    return hashlib.sha256(json.dumps(rows_of_mutants).encode()).hexdigest()[:16]
 
 
 def label(row):

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -23,6 +24,9 @@ FIRST = [
     ("passes", r"aliases|share_kernels|control_flow|op_examples|graph_passes"),
     ("codegen", r"edge_operands|conversions|halves|codegen|vector_math|guarded_kernels|memory"),
 ]
+# A bug may ask for memory without end, write a file without end, or crash again and again.
+MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+BOUNDS = ["prlimit", f"--data={MEMORY}", f"--fsize={8 << 30}", "--core=0"]
 
 
 class Test:
@@ -40,14 +44,19 @@ class Test:
 
     def run(self, chosen, limit):
         """What failed with these variables in the environment, or None."""
-        # A model that another bug compiled is not to be taken from the cache.
-        environment = dict(os.environ, TILEWRIGHT_CACHE_BYTES="0", **chosen)
-        environment.setdefault("TILEWRIGHT_SHARED", os.path.join(os.path.dirname(tree.ROOT), "shared"))
-        with contextlib.nullcontext() if self.is_program else self.lock:
+        with contextlib.ExitStack() as stack:
+            if not self.is_program:
+                stack.enter_context(self.lock)
+            # A model that another bug compiled is not to be taken from the cache.
+            environment = dict(os.environ, TILEWRIGHT_CACHE_BYTES="0", **chosen)
+            environment.setdefault("TILEWRIGHT_SHARED", os.path.join(os.path.dirname(tree.ROOT), "shared"))
+            # What a test leaves behind when it is killed goes with the folder.
+            environment["TMPDIR"] = stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="test", ignore_cleanup_errors=True))
             start = time.monotonic()
-            process = subprocess.Popen(self.command, cwd=self.folder, env=environment,
-                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                       start_new_session=True)
+            process = subprocess.Popen([*BOUNDS, *self.command], cwd=self.folder, env=environment,
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT, start_new_session=True)
             try:
                 output, _ = process.communicate(timeout=limit)
             except subprocess.TimeoutExpired:
