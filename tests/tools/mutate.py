@@ -83,6 +83,8 @@ class Work:
         fixed = mutants.listed_bugs(self.target) if options.listed else []
         drawn = drawing.draw(paths, options.count, options.seed, options.jobs, fixed)
         chosen = mutants.numbered(fixed + drawn)
+        if len(chosen) >= schema.SIZE:
+            raise SystemExit(f"{len(chosen)} mutants; a tree has room for {schema.SIZE - 1}")
         rows = mutants.rows(chosen)
         for name in ("reached.json", "hunt.json", "found.json"):  # of the mutants before
             with contextlib.suppress(FileNotFoundError):

@@ -1,6 +1,7 @@
 """A small project for mutation_test.py, in which each kind of place occurs, and no other fault than its
 tests' own: `weak` runs all and looks at nothing, `away` reaches nothing."""
 SHAPES = """#include "sample/shapes.h"
+#define TW_UNLESS(condition) if (condition) return -1
 namespace tilewright {
 enum class Order { kRows, kColumns };
 constexpr int kMost = 4 + 4;            // constant
@@ -10,7 +11,6 @@ struct Pair { int first, second; };
 constexpr int twice(int x) { return x < 3 ? x * 2 : x + x; }  // constant
 static int difference(int a, int b) { return a - b; }
 static Order order_of(int x) { return x > 5 ? Order::kRows : Order::kColumns; }
-static const int* positive(const int& x) { return x > 0 ? &x : nullptr; }
 int area(int rows, int columns) {
   Box<3 + 2> box{};  // constant
   const int size = 5;
@@ -23,7 +23,14 @@ int area(int rows, int columns) {
   } else {
     box.value[1] = 1;
   }
-  if (const int* some = positive(rows)) box.value[2] = *some * columns;
+  TW_UNLESS(rows == 8 && columns == 8);
+  if (const int more = rows - columns) box.value[2] = more * columns;
+  if (const int half = (columns + 1) / 2; half > rows) table[2] += half;
+  int left = columns;
+  while (left > 4) {
+    --left;
+  }
+  for (const int value : box.value) table[1] += value + left;
   for (int i = 0; i < columns; ++i) {
     if (i == 3) continue;
     table[1] += (i + 1) % 4;
@@ -44,8 +51,10 @@ int unused(int x) { return x + 1; }
 }  // namespace tilewright
 """
 HEADER = """#pragma once
+#include <algorithm>
 namespace tilewright {
 int area(int rows, int columns);
+inline int capped(int x) { return std::min(x, 6); }
 }
 """
 PRINT = """
@@ -59,7 +68,7 @@ STRONG = """
 int main() {
   long sum = 0;
   for (int r = -3; r < 10; ++r)
-    for (int c = 0; c < 9; ++c) sum = (sum * 31 + tilewright::area(r, c)) % 1000003;
+    for (int c = 0; c < 9; ++c) sum = (sum * 31 + tilewright::area(r, c) + tilewright::capped(c)) % 1000003;
   return sum == EXPECTED ? 0 : 1;
 }
 """
@@ -89,5 +98,5 @@ def files(expected):
             "strong.cpp": include + STRONG.replace("EXPECTED", str(expected)),
             "away.cpp": "int main() {}\n", "CMakeLists.txt": BUILD, "CMakePresets.json": PRESETS,
             "tests/tools/mutation/equivalent.txt": "Mutants that change nothing.\n",
-            "tests/tools/mutation/finds_none.txt": "away It calls nothing of the sample.\n",
+            "tests/tools/mutation/finds_none.txt": "# None.\n",
             ".gitignore": "/build/\n"}

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 import mutation_sample as sample
-from mutation import find_places, hunt, mutants, places, schema, syntax, tree
+from mutation import find_places, hunt, mutants, places, report, schema, syntax, tree
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PATH = "sample/shapes.cpp"
@@ -39,7 +39,7 @@ class FakeTest:
 
 class Hunts(unittest.TestCase):
     def test_finds_what_each_alone_would(self):
-        for seed in range(200):
+        for seed in range(100):
             draws = random.Random(seed)
             count = draws.randint(1, 30)
             reached, tests = {}, []
@@ -62,9 +62,42 @@ class Hunts(unittest.TestCase):
                 self.assertLessEqual(set(numbers), set(reached[test.name]["reached"]))
                 alone = [run[0] for run in test.runs if len(run) == 1]
                 self.assertEqual(len(alone), len(set(alone)), seed)
+            failed = [(test.name, run[0]) for test in sound for run in test.runs
+                      if len(run) == 1 and run[0] in test.finds]
+            self.assertEqual(len(failed), len({n for _, n in failed}), seed)  # one test is enough
+            rest = draws.randint(0, sum(len(test.runs) for test in tests))
+            self.assertEqual(set(self.ended_and_gone_on(tests, reached, path_of, rest)), set(found), seed)
             fresh = hunt.Hunt(tests, reached, path_of, 1)
             finders = hunt.finders(fresh, {n: name for n, (name, _) in found.items()}, 1, count)
             self.assertEqual({n for n, f in finders.items() if f}, {t.name for t in sound if t.finds}, seed)
+
+    def ended_and_gone_on(self, tests, reached, path_of, runs):
+        """What is found by a hunt that ends after so many runs, and by one that goes on from there."""
+        class Ended(Exception):
+            pass
+
+        def count():
+            nonlocal runs
+            runs -= 1
+            if runs < 0:
+                raise Ended
+        first = hunt.Hunt(tests, reached, path_of, 1, lambda line: None, count)
+        try:
+            return first.all(1, 1)
+        except Ended:
+            second = hunt.Hunt(tests, reached, path_of, 1, lambda line: None)
+            second.go_on(json.loads(json.dumps(first.state())))
+            return second.all(1, 1)
+
+    def test_report_counts(self):
+        row = {"path": "ir/a.cpp", "line": 3, "kind": "constant", "function": "f", "text": "x = 1;",
+               "original": "1", "mutated": "2", "tests": 0}
+        rows = [{**row, "found": found, "equivalent": reason} for found, reason in
+                [("t: c", None), ("t: c", "Wrong."), (None, "It is unused."), (None, None)]]
+        lines = report.whole(rows, 0)
+        self.assertEqual(lines[1].split(), ["ir", "4", "2", "67", "%", "1", "1"])
+        self.assertEqual(sum(line.startswith("=== ") for line in lines), 1)
+        self.assertIn("4 planted, 2 found, 1 equivalent", lines)
 
     def test_all_that_are_left_run_together(self):
         test = FakeTest("a", {7})
@@ -109,6 +142,18 @@ class Sources(unittest.TestCase):
                 code += file.read()
         written = set(re.findall(r'(?:choice|add)\(\s*"([^"]+)"', code))
         self.assertEqual(kinds, written)
+        known = {(place.kind, place.original, place.mutated) for place in self.places}
+        self.assertLessEqual({
+            ("operand dropped", "rows != 7", "true"), ("operand dropped", "columns == 2", "false"),
+            ("operator", "rows < columns && rows != 7", "rows < columns || rows != 7"),
+            ("arguments swapped", "rows, columns", "columns, rows"),
+            ("condition negated", "half > rows", "!(half > rows)"),
+            ("condition is false", "const int more = rows - columns", "false"),
+            ("statement removed", "TW_UNLESS(rows == 8 && columns == 8)", ""),
+            ("operand dropped", "columns == 8", "true"), ("off by one", "columns", "(columns) - 1"),
+            ("boundary", "i < columns", "i <= columns")}, known)
+        swapped = [place.text for place in self.places if place.kind == "arguments swapped"]
+        self.assertEqual(len(swapped), 2, swapped)
         lines = sample.SHAPES.split("\n")
         self.assertFalse([p.key for p in self.places if "// constant" in lines[p.line - 1]])
 
@@ -118,17 +163,18 @@ class Sources(unittest.TestCase):
         if place.edits[0][2] == "" or place.original != self.content[start:end].decode().rstrip(";"):
             return None
         changed = self.content[:start] + (place.mutated or ";").encode() + self.content[end:]
-        return changed.decode().split("\n", 1)[1]
+        return changed.decode().split("\n", 2)[2]
 
     def test_a_chosen_mutant_does_what_its_text_says(self):
         tree.write_changed(os.path.join(self.root, schema.HEADER), schema.HEADER_TEXT.encode())
-        kept = [place for place in self.places if self.textual(place) and "size" not in place.text]
+        kept = [place for place in self.places
+                if self.textual(place) and "size" not in place.text and place.text != "--left;"]
         numbered = mutants.numbered(kept)
         tree.write_changed(os.path.join(self.root, "all.cpp"),
                            schema.render(self.content, numbered) + sample.PRINT.encode())
-        calls, text = [], "#include <cstdio>\n"
+        calls, text = [], "#include <cstdio>\n" + sample.SHAPES.split("\n")[1] + "\n"
         for number, place in [(0, None), *numbered]:
-            variant = self.textual(place) if place else sample.SHAPES.split("\n", 1)[1]
+            variant = self.textual(place) if place else sample.SHAPES.split("\n", 2)[2]
             text += f"namespace v{number} {{\n{variant}}}\n"
             calls.append(sample.PRINT.split("main() {")[1].replace("tilewright", f"v{number}::tilewright")
                          .rstrip().rstrip("}") + '  std::puts("");\n')
@@ -141,7 +187,7 @@ class Sources(unittest.TestCase):
         self.assertGreater(len(kept), 100)
         self.assertGreater(len(set(expected)), 50)
         for number, place in [(0, None), *numbered]:
-            environment = {"TILEWRIGHT_MUTANT": str(number)} if number else {}
+            environment = {"TILEWRIGHT_MUTANT": f"{schema.SIZE - 1},{number}"} if number else {}
             result = run(["./all"], self.root, env=environment)
             self.assertEqual(result.stdout, expected[number], place and place.key)
 
@@ -150,8 +196,8 @@ class Sources(unittest.TestCase):
         tree.write_changed(os.path.join(self.root, "print.cpp"), self.content + sample.PRINT.encode())
         run(["c++", "-std=c++20", "-w", "-I.", "print.cpp", "-o", "print"], self.root, check=True)
         total = 0
-        for value in map(int, run(["./print"], self.root).stdout.split()):
-            total = int(math.fmod(total * 31 + value, 1000003))
+        for i, value in enumerate(map(int, run(["./print"], self.root).stdout.split())):
+            total = int(math.fmod(total * 31 + value + min(i % 9, 6), 1000003))
         with tempfile.TemporaryDirectory() as folder:
             root, work = os.path.join(folder, "root"), os.path.join(folder, "work")
             for path, text in sample.files(total).items():
@@ -162,11 +208,14 @@ class Sources(unittest.TestCase):
                 return run([sys.executable, os.path.join(HERE, "mutate.py"), command, "--work", work,
                             "--root", root, "--limit", "1", *options], folder)
 
-            planted = mutate("plant", "--folders", "sample", "--count", "1000", "--seed", "3")
+            planted = mutate("plant", "--folders", "sample", "--count", "1000", "--seed", "3",
+                             "--headers")
             self.assertEqual(planted.returncode, 0, planted.stdout + planted.stderr)
             with open(os.path.join(work, "mutants.json"), encoding="utf-8") as file:
                 drawn = json.load(file)
-            lines = [row["line"] for row in drawn["mutants"]]
+            headers = [row["path"] for row in drawn["mutants"] if row["path"] != PATH]
+            self.assertEqual(headers, ["sample/shapes.h"])
+            lines = [row["line"] for row in drawn["mutants"] if row["path"] == PATH]
             self.assertEqual(len(lines), len(set(lines)))  # a line each, and all but the constant ones
             self.assertEqual(set(lines) | {line for line, _ in self.sizes(drawn)},
                              {place.line for place in self.places})
@@ -175,11 +224,14 @@ class Sources(unittest.TestCase):
             with open(os.path.join(folder, "found.json"), encoding="utf-8") as file:
                 rows = json.load(file)["mutants"]
             for row in rows:  # the strong test finds what it finds alone, and no other test any
+                if "no end" in (row["found"] or ""):
+                    self.assertEqual(row["text"], "--left;")
+                    continue
+                self.assertNotEqual(row["text"], "--left;")
                 alone = run([os.path.join(work, "tree", "build", "strong")], folder, timeout=20,
                             env={"TILEWRIGHT_MUTANT": str(row["number"])})
                 self.assertEqual(row["found"] is None, alone.returncode == 0, row)
-                self.assertEqual(row["found"] or "strong", row["found"] and "strong: " +
-                                 row["found"].split(": ")[1] or "strong")
+                self.assertIn((row["found"] or "strong").split(":")[0], "strong")
                 self.assertEqual(row["tests"], 0 if row["function"] == "unused" else 2, row)
             left = [row for row in rows if not row["found"]]
             self.assertEqual(hunted.returncode, 1 if left else 0, hunted.stdout + hunted.stderr)
@@ -187,10 +239,15 @@ class Sources(unittest.TestCase):
 
             finders = mutate("tests")
             self.assertEqual(finders.returncode, 1, finders.stdout + finders.stderr)
-            self.assertIn("weak finds none of the", finders.stdout)
-            self.assertIn("away finds none of the 0 that it reaches; It calls nothing", finders.stdout)
+            self.assertRegex(finders.stdout, r"weak: .*«--left»\n")
+            self.assertIn("away finds none of the 0 that it reaches\n", finders.stdout)
             self.assertIn("strong: ", finders.stdout)
             self.assertIn("3 tests, 1 find none", finders.stdout)
+            with open(os.path.join(root, mutants.LISTS, "finds_none.txt"), "a", encoding="utf-8") as file:
+                file.write("away It calls nothing.\n")
+            finders = mutate("tests", "--only", "strong|away")
+            self.assertEqual(finders.returncode, 0, finders.stdout + finders.stderr)
+            self.assertIn("away finds none of the 0 that it reaches; It calls nothing.", finders.stdout)
 
             path = os.path.join(root, mutants.LISTS, "equivalent.txt")
             with open(path, "a", encoding="utf-8") as file:
