@@ -38,19 +38,18 @@ class Drawing:
         return failure
 
     def keep_compiling(self, path, fixed, chosen):
-        """Those of the chosen places that compile, with those already fixed."""
-        if self.compiles(path, fixed + chosen) is None:
+        """Those of the chosen places that compile, with those already fixed: all, or what halves keep."""
+        failure = self.compiles(path, fixed + chosen)
+        if failure is None:
             return chosen
-        kept = []
-        for place in chosen:
-            failure = self.compiles(path, fixed + kept + [place])
-            if failure is None:
-                kept.append(place)
-            else:
-                self.dropped.append((place, failure))
-        if not kept and (failure := self.compiles(path, fixed)):
-            raise RuntimeError(f"{path}: does not compile without any mutant drawn: {failure}")
-        return kept
+        if len(chosen) > 1:
+            half = len(chosen) // 2
+            first = self.keep_compiling(path, fixed, chosen[:half])
+            return first + self.keep_compiling(path, fixed + first, chosen[half:])
+        if alone := self.compiles(path, fixed):
+            raise RuntimeError(f"{path}: does not compile without any mutant drawn: {alone}")
+        self.dropped.append((chosen[0], failure))
+        return []
 
     def draw(self, paths, count, seed, jobs, fixed=()):
         """Up to `count` places that compile together with `fixed`."""
@@ -77,7 +76,11 @@ class Drawing:
                 def kept(path):
                     before = [p for p in fixed if p.path == path] + drawn[path]
                     return path, self.keep_compiling(path, before, batch[path])
-                for path, places_kept in pool.map(kept, [p for p in batch if batch[p]]):
+                changed = [path for path in batch if batch[path]]
+                tried = list(pool.map(kept, [path for path in changed if path in self.commands.of]))
+                # A header is tried in another source, which is as it was by then.
+                tried += map(kept, [path for path in changed if path not in self.commands.of])
+                for path, places_kept in tried:
                     drawn[path] += places_kept
         return [place for path in sorted(drawn) for place in sorted(drawn[path], key=lambda p: p.line)]
 
