@@ -28,6 +28,7 @@ int area(int rows, int columns) {
   if (const int half = (columns + 1) / 2; half > rows) table[2] += half;
   int left = columns;
   while (left > 4) {
+    ::usleep(1);
     --left;
   }
   for (const int value : box.value) table[1] += value + left;
@@ -51,6 +52,8 @@ int unused(int x) { return x + 1; }
 }  // namespace tilewright
 """
 HEADER = """#pragma once
+#include <unistd.h>
+
 #include <algorithm>
 namespace tilewright {
 int area(int rows, int columns);
