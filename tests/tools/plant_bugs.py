@@ -10,34 +10,17 @@ last line is `N planted, N found`; the status is 1 when one was not found, or th
 """
 import argparse
 import concurrent.futures
-import contextlib
 import copy
-import json
 import os
 import re
-import shutil
-import subprocess
 import sys
 import threading
 import time
 
 import planted_bugs
+from mutation import suite, tree
 
-ROOT = os.path.abspath(os.path.join(planted_bugs.HERE, "..", ".."))
-# Which labels and names of tests meet a folder's bugs first.
-FIRST = [
-    ("runtime", r"runtime|compiled_model"),
-    ("frontends/tensor_files", r"tensor_files|errors|conformance"),
-    ("frontends", r"formulas|conv_transpose|read_model|errors|conformance"),
-    ("ir/ops", r"rounding|attention|sampling|conformance"),
-    ("ir", r"ir_|edge_operands|rounding"),
-    ("passes/graph", r"graph_passes|aliases|share_kernels"),
-    ("passes/schedule", r"primitives|trace|memory_kernels|op_examples|matrix_products"),
-    ("passes/loops", r"loop_passes|op_examples|memory_kernels"),
-    ("passes", r"aliases|share_kernels|control_flow|op_examples|graph_passes"),
-    ("codegen", r"edge_operands|conversions|halves|codegen|vector_math|guarded_kernels|memory"),
-]
-NOT_OF_BEHAVIOUR = re.compile(r"^tools\.")
+VARIABLE = "TILEWRIGHT_PLANTED"
 
 
 def parse():
@@ -54,110 +37,35 @@ def parse():
     return options
 
 
-def write_changed(path, content):
-    """What stays the same keeps its time, and is not built again."""
-    if os.path.exists(path):
-        with open(path, "rb") as file:
-            if file.read() == content:
-                return
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
-        file.write(content)
+def planted_sources(bugs):
+    """{path: text with all of its bugs}, and the header that they include."""
+    changed = {planted_bugs.HEADER: planted_bugs.HEADER_TEXT.encode()}
+    for path in {bug.path for bug in bugs}:
+        with open(os.path.join(tree.ROOT, path), encoding="utf-8") as file:
+            inside = [bug for bug in bugs if bug.path == path]
+            changed[path] = planted_bugs.planted_text(inside, file.read()).encode()
+    return changed
 
 
-def copy_tree(target, bugs):
-    """The files that git knows or would add, as they are now, with all bugs."""
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT,
-                            check=True, capture_output=True).stdout.decode().split("\0")
-    for path in filter(None, listed):
-        source, copy = os.path.join(ROOT, path), os.path.join(target, path)
-        if not os.path.isfile(source):
-            continue
-        with open(source, "rb") as file:
-            content = file.read()
-        inside = [bug for bug in bugs if bug.path == path]
-        if inside:
-            content = planted_bugs.planted_text(inside, content.decode()).encode()
-        write_changed(copy, content)
-        shutil.copymode(source, copy)
-    write_changed(os.path.join(target, planted_bugs.HEADER), planted_bugs.HEADER_TEXT.encode())
-    environment = os.path.join(ROOT, ".venv")
-    if os.path.exists(environment) and not os.path.lexists(os.path.join(target, ".venv")):
-        os.symlink(os.path.realpath(environment), os.path.join(target, ".venv"))
-
-
-def build(target, jobs):
-    for command in (["cmake", "--preset", "release", "-DTILEWRIGHT_TESTS=ON", "--log-level=WARNING"],
-                    ["ninja", "-C", "build", "-k", "0", "-j", str(jobs)]):
-        subprocess.run(command, cwd=target, check=True)
-
-
-class Test:
-    """A program of GoogleTest cases, or one test of another kind."""
-
+class Test(suite.Test):
     def __init__(self, name, command, properties):
-        self.name, self.command = name, command
-        self.is_program = name.startswith("test_")
-        self.folder = properties.get("WORKING_DIRECTORY")
-        self.limit = float(properties.get("TIMEOUT", 1500))
-        self.skip_status = properties.get("SKIP_RETURN_CODE")
-        self.labels = " ".join(properties.get("LABELS", []))
-        self.seconds = None  # that it took last, when it passed
-        self.lock = threading.Lock()  # other tests than programs share files
+        super().__init__(name, command, properties)
         self.once = threading.Lock()
         self.clean_failure = self.asked = None
-
-    def run(self, bug, limit):
-        """What failed, or None."""
-        environment = dict(os.environ, TILEWRIGHT_PLANTED=bug)
-        environment.setdefault("TILEWRIGHT_SHARED", os.path.join(os.path.dirname(ROOT), "shared"))
-        with contextlib.nullcontext() if self.is_program else self.lock:
-            start = time.monotonic()
-            process = subprocess.Popen(self.command, cwd=self.folder, env=environment,
-                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                       start_new_session=True)
-            try:
-                output, _ = process.communicate(timeout=limit)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, 9)
-                process.communicate()
-                return f"no end within {limit:.0f} s"
-        if process.returncode in (0, self.skip_status):
-            self.seconds = time.monotonic() - start
-            return None
-        text = output.decode(errors="replace")
-        failed = re.search(r"\[  FAILED  \] ([\w./]+)", text) or re.search(r"FAIL:? ([\w./-]+)", text)
-        return failed[1] if failed else f"status {process.returncode}"
 
     def finds(self, bug):
         """What fails with the bug, and does not without any; None: nothing."""
         limit = self.limit if self.seconds is None else 120 + 8 * self.seconds
-        failure = self.run(bug, limit)
+        failure = self.run({VARIABLE: bug}, limit)
         if failure is None:
             return None
         with self.once:
             if not self.asked:
-                self.asked, self.clean_failure = True, self.run("", self.limit)
+                self.asked, self.clean_failure = True, self.run({VARIABLE: ""}, self.limit)
                 if self.clean_failure:
                     print(f"left out: {self.name} fails without any bug: {self.clean_failure}",
                           flush=True)
         return None if self.clean_failure else failure
-
-
-def default_tests(target):
-    listing = subprocess.run(["ctest", "--test-dir", "build", "-LE", "^full$", "--show-only=json-v1"],
-                             cwd=target, check=True, capture_output=True)
-    tests = {}
-    for entry in json.loads(listing.stdout)["tests"]:
-        properties = {p["name"]: p["value"] for p in entry.get("properties", [])}
-        program = os.path.basename(entry["command"][0])
-        if NOT_OF_BEHAVIOUR.match(entry["name"]):
-            continue
-        if program.startswith("test_"):
-            tests[program] = Test(program, [entry["command"][0], "--gtest_fail_fast"], properties)
-        else:
-            tests[entry["name"]] = Test(entry["name"], entry["command"], properties)
-    return list(tests.values())
 
 
 def part_of(test, cases, parts):
@@ -173,14 +81,9 @@ def part_of(test, cases, parts):
 
 def in_order(tests, bug, first_only):
     """Those that meet the folder's bugs first; quick ones, then those not timed yet, programs first."""
-    pattern = next((p for folder, p in FIRST if bug.path.startswith(folder + "/")), r"^$")
-
-    def is_first(test):
-        return bool(re.search(pattern, f"{test.name} {test.labels}"))
-
     def rank(test):
         return (30 if test.is_program else 300) if test.seconds is None else test.seconds
-    return sorted((test for test in tests if is_first(test) == first_only), key=rank)
+    return sorted((test for test in tests if test.meets_first(bug.path) == first_only), key=rank)
 
 
 def hunt(bug, tests, first_only, parts):
@@ -202,16 +105,17 @@ def hunt(bug, tests, first_only, parts):
 def main():
     options = parse()
     every = planted_bugs.read_list()
-    errors = planted_bugs.errors_of(every, ROOT)
+    errors = planted_bugs.errors_of(every, tree.ROOT)
     for error in errors:
         print(error)
     if errors or options.check:
         print(f"{len(every)} bugs in the list, {len(errors)} errors")
         return 1 if errors else 0
     target = os.path.join(os.path.abspath(options.work), "tree")
-    copy_tree(target, every)
-    build(target, options.jobs)
-    tests = default_tests(target)
+    tree.copy_tree(target, planted_sources(every))
+    tree.configure(target)
+    tree.build(target, options.jobs)
+    tests = suite.default_tests(target, Test)
     print(f"{len(tests)} tests", flush=True)
     chosen = [bug for bug in every if re.search(options.only, bug.name)]
     lines, parts, left = [], {}, chosen
