@@ -209,7 +209,9 @@ Status ProgramRunner::check_indices(const Instruction& instruction) {
 }
 
 void ProgramRunner::share_pointer(int32_t root) {
-  for (int32_t b : layout_->members[root]) pointers_[b] = dynamic_[root].data;
+  uint8_t* const data = dynamic_[root].data;
+  for (int32_t b : layout_->members[root])
+    pointers_[b] = data ? data + layout_->offset[b] : nullptr;
 }
 
 // Makes room for `bytes`, keeping the first `keep`; counts what all dynamic buffers hold against
@@ -239,7 +241,7 @@ Status ProgramRunner::allocate(int32_t buffer) {
     const std::optional<int64_t> logical = logical_bytes(desc, symbols_),
                                  storage = evaluate(desc.bytes, symbols_);
     if (logical && storage)
-      bytes = std::max({bytes, *logical, *storage});
+      bytes = std::max(bytes, layout_->offset[b] + std::max(*logical, *storage));
     else if (b == root)
       return internal_error("buffer '" + name(b) + "' is allocated before its size is known");
   }
