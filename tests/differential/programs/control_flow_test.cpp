@@ -60,7 +60,8 @@ void check_model(uint64_t seed) {
     SCOPED_TRACE("run " + std::to_string(run));
     const Tensors inputs = draw_inputs(c.model, run);
     const UnrolledModel unrolled = unroll(c.model.model, inputs);
-    const auto found = alone.run(inputs), again = shared.run(inputs);
+    Tensors memory = inputs;
+    const auto found = alone.run(memory), again = shared.run(memory);
     ASSERT_TRUE(found.ok()) << found.error().to_string();
     ASSERT_TRUE(again.ok()) << again.error().to_string();
     expect_near(*found, unrolled.outputs, 1);
@@ -118,7 +119,8 @@ void check_gradients(uint64_t seed) {
     ASSERT_TRUE(take_gradients(unrolled.call).ok());
     const auto expected = interpret_graph(unrolled.call.graph, inputs);
     ASSERT_TRUE(expected.ok()) << expected.error().to_string();
-    const auto found = program.run(inputs);
+    Tensors memory = inputs;
+    const auto found = program.run(memory);
     ASSERT_TRUE(found.ok()) << found.error().to_string();
     expect_near(*found, expected->outputs, largest(expected->outputs));
   }

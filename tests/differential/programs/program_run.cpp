@@ -23,11 +23,17 @@ ProgramRun::ProgramRun(std::shared_ptr<const Executable> executable, int threads
   session_ = std::move(*session);
 }
 
-Result<Tensors> ProgramRun::run(const Tensors& inputs) {
+Result<Tensors> ProgramRun::run(Tensors& inputs) {
   std::vector<Tensor> given, outputs;
-  for (const HostTensor& t : inputs)
-    given.push_back(Tensor::borrow(t.dtype, t.shape, const_cast<uint8_t*>(t.bytes.data())));
+  for (const HostTensor& t : inputs) {
+    TW_ASSIGN(Tensor copy, Tensor::allocate(t.dtype, t.shape));
+    if (!t.bytes.empty()) std::memcpy(copy.data(), t.bytes.data(), t.bytes.size());
+    given.push_back(std::move(copy));
+  }
   TW_RETURN_IF_ERROR(session_->run(given, outputs));
+  for (size_t k = 0; k < inputs.size(); ++k)
+    if (HostTensor& t = inputs[k]; !t.bytes.empty())
+      std::memcpy(t.bytes.data(), given[k].data(), t.bytes.size());
   Tensors results;
   for (const Tensor& t : outputs) {
     HostTensor& copy = results.emplace_back(t.dtype(), t.shape());

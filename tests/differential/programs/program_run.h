@@ -17,8 +17,8 @@ class ProgramRun {
   // `dynamic_limit`: as in SessionOptions.
   ProgramRun(std::shared_ptr<const Executable> executable, int threads,
              int64_t dynamic_limit = int64_t{1} << 30);
-  // What one more run gives. Inputs that the graph updates hold its new contents afterwards.
-  Result<Tensors> run(const Tensors& inputs);
+  // What one more run gives. `inputs` is what their memory holds afterwards: updates, or the same.
+  Result<Tensors> run(Tensors& inputs);
 
  private:
   std::unique_ptr<Session> session_;
