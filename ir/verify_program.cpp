@@ -70,7 +70,7 @@ void ProgramVerifier::offset(int32_t number) {
     report(what + ", which is no multiple of " + std::to_string(kHostAlignment));
   const ProgramBuffer& whole = at(b.alias_of);
   const auto all = as_int(whole.elements), own = as_int(b.elements);
-  if (!all || !own || at(storage_root(p_, number)).dynamic) {
+  if (!all || !own) {
     if (b.alias_offset != 0) report(what + " of what has no size that is known");
     return;
   }

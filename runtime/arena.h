@@ -51,14 +51,18 @@ struct ArenaPlan {
 // Inference", 2020, section 5.2). Errors: kLimit when the arena exceeds kLargestAllocation.
 Result<ArenaPlan> plan_arena(std::span<const LiveInterval> intervals);
 
-// For tests of kernels: which side of each interval lies at a page that may not be touched.
+// For tests of kernels: which side of each interval lies at a page that may not be touched. Under a
+// guard, memory without contents is poisoned.
 enum class Guard : uint8_t { kNone, kBefore, kBehind };
 
 // Each interval on pages of its own between two guards; its first or its last line at one of them.
 // Errors: as plan_arena.
 Result<ArenaPlan> plan_guarded_arena(std::span<const LiveInterval> intervals, Guard guard);
 
-// As allocate_storage; reading or writing one of the pages at `guards` ends the process.
+// As allocate_storage, but poisoned; reading or writing one of the pages at `guards` ends the process.
 Result<Storage> allocate_guarded_storage(int64_t bytes, std::span<const int64_t> guards);
+
+// Fills memory that holds nothing: a float that is read from it is NaN, an integer -1 or the largest one.
+void poison(void* data, int64_t bytes);
 
 }  // namespace tilewright

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <string>
 
 #include "runtime/arena.h"
@@ -44,10 +45,16 @@ Result<Storage> allocate_guarded_storage(int64_t bytes, std::span<const int64_t>
     return limit_error("out of memory: cannot allocate " + std::to_string(bytes) + " bytes");
   Storage storage{std::shared_ptr<void>(data, [size](void* p) { munmap(p, size); }),
                   static_cast<uint8_t*>(data), bytes};
+  poison(storage.data, bytes);
   for (const int64_t at : guards)
     if (mprotect(storage.data + at, static_cast<size_t>(page_bytes()), PROT_NONE) != 0)
       return limit_error("cannot protect " + std::to_string(guards.size()) + " pages");
   return storage;
+}
+
+void poison(void* data, int64_t bytes) {
+  constexpr int kOnes = 0xff;
+  if (bytes > 0) std::memset(data, kOnes, static_cast<size_t>(bytes));
 }
 
 }  // namespace tilewright

@@ -65,6 +65,8 @@ Status ProgramRunner::run(ThreadPool& pool, Profiler* profiler, const CallObserv
       dynamic_[root] = {};
       share_pointer(root);
     }
+    if (plan_->is_guarded())
+      for (const auto& [offset, bytes] : plan_->poisoned_after[i]) poison(arena_ + offset, bytes);
   }
   return {};
 }
@@ -73,6 +75,9 @@ Status ProgramRunner::run_block(int32_t block) {
   if (block < 0) return {};
   const std::vector<Instruction>& code = variant_->blocks[block];
   const int32_t unsized = plan_->unsized[block];
+  if (plan_->is_guarded())
+    for (const int32_t root : plan_->poisoned_before[block])
+      poison(root_data_[root], plan_->root_bytes[root]);
   for (size_t i = 0; i < code.size(); ++i) {
     // What the block requires says more.
     if (unsized >= 0 && code[i].op != Op::kRequire) return unsized_error(*variant_, unsized);
@@ -156,6 +161,8 @@ Status ProgramRunner::set_workspace(const CallPlan& call) {
     if (bytes > run_workspace_.capacity) { TW_ASSIGN(run_workspace_, allocate_storage(bytes)); }
     base = run_workspace_.data;
   }
+  if (plan_->is_guarded())
+    poison(base, call.workspace_bytes(static_cast<int>(context_.abi.worker_count)));
   context_.abi.call_workspace = base;
   context_.abi.worker_workspace = base ? base + align_up(call.call_bytes) : nullptr;
   context_.abi.worker_workspace_stride = call.worker_stride;
@@ -209,7 +216,9 @@ Status ProgramRunner::check_indices(const Instruction& instruction) {
 }
 
 void ProgramRunner::share_pointer(int32_t root) {
-  for (int32_t b : layout_->members[root]) pointers_[b] = dynamic_[root].data;
+  uint8_t* const data = dynamic_[root].data;
+  for (int32_t b : layout_->members[root])
+    pointers_[b] = data ? data + layout_->offset[b] : nullptr;
 }
 
 // Makes room for `bytes`, keeping the first `keep`; counts what all dynamic buffers hold against
@@ -239,11 +248,12 @@ Status ProgramRunner::allocate(int32_t buffer) {
     const std::optional<int64_t> logical = logical_bytes(desc, symbols_),
                                  storage = evaluate(desc.bytes, symbols_);
     if (logical && storage)
-      bytes = std::max({bytes, *logical, *storage});
+      bytes = std::max(bytes, layout_->offset[b] + std::max(*logical, *storage));
     else if (b == root)
       return internal_error("buffer '" + name(b) + "' is allocated before its size is known");
   }
   TW_RETURN_IF_ERROR(grow(dynamic_[root], bytes, 0, name(root)));
+  if (plan_->is_guarded()) poison(dynamic_[root].data, dynamic_[root].capacity);
   share_pointer(root);
   return {};
 }

@@ -262,7 +262,9 @@ Status Session::prepare_outputs(std::span<const Tensor> inputs,
                  plan_->root_bytes[root] <= outputs[i].capacity();
     }
     if (!in_place) { TW_ASSIGN(slot.storage, allocate_storage(plan_->root_bytes[root])); }
-    runner_.set_root(root, in_place ? outputs[i].data() : slot.storage.data);
+    void* const data = in_place ? outputs[i].data() : slot.storage.data;
+    if (plan_->is_guarded()) poison(data, plan_->root_bytes[root]);
+    runner_.set_root(root, data);
   }
   return {};
 }

@@ -25,7 +25,8 @@ struct SessionOptions {
   // Of the model's random numbers, but for nodes with a seed of their own: run k of a session is
   // equal to run k of any other with this seed. 0: drawn from the system.
   uint64_t seed = 0;
-  // For tests of kernels: temporaries lie at pages that may not be touched, each on its own pages.
+  // For tests of kernels: temporaries lie at pages that may not be touched, each on its own pages, and what
+  // is read before it is written or after its last use is no number (poison).
   Guard guard = Guard::kNone;
   CallObserver observer;  // of every run, whose kernels are not profiled then; null: none
   Collectives* collectives = nullptr;  // see set_collectives

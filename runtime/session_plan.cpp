@@ -41,6 +41,7 @@ class PlanBuilder {
     for (size_t i = 0; i < intervals_.size(); ++i) *targets_[i] = arena.offsets[i];
     plan_.arena_bytes = arena.bytes;
     plan_.guards = std::move(arena.guards);
+    if (guard_ != Guard::kNone) add_poison(arena.offsets);
     return std::move(plan_);
   }
 
@@ -146,6 +147,22 @@ class PlanBuilder {
     }
     if (needs_staging(v_, loop)) add_interval(bytes, top, top, &plan_.staging[index]);
     return {};
+  }
+
+  void add_poison(const std::vector<int64_t>& offsets) {
+    const size_t count = v_.blocks[0].size();
+    plan_.poisoned_after.resize(count + 1);
+    for (size_t i = 0; i < intervals_.size(); ++i)
+      if (intervals_[i].last >= 0)
+        plan_.poisoned_after[std::min(count, static_cast<size_t>(intervals_[i].last))].emplace_back(
+            offsets[i], intervals_[i].bytes);
+    plan_.poisoned_before.resize(v_.blocks.size());
+    for (size_t b = 0; b < v_.buffers.size(); ++b) {
+      const std::vector<int32_t>& users = layout_.users[b];
+      if (layout_.root[b] == static_cast<int32_t>(b) && layout_.home[b] == Home::kArena &&
+          users.size() == 1 && users[0] > 0)
+        plan_.poisoned_before[users[0]].push_back(static_cast<int32_t>(b));
+    }
   }
 
   const VariantLayout& layout_;

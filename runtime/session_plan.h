@@ -60,6 +60,11 @@ struct Plan {
   std::vector<int64_t> staging;  // per loop: offset of the staging area of its carried values
   int64_t arena_bytes = 0;       // what the arena must hold at least
   std::vector<int64_t> guards;   // of the arena
+  // Under a guard, what is poisoned: per main instruction, the (offset, bytes) in the arena that nothing
+  // uses behind it; per block, the roots of buffers that it alone uses, before it runs.
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> poisoned_after;
+  std::vector<std::vector<int32_t>> poisoned_before;
+  bool is_guarded() const { return !poisoned_after.empty(); }
 };
 
 // Errors: a negative or overflowing size (internal), an arena beyond all limits.
