@@ -26,10 +26,12 @@ ValueId must_add_up(NodeImport& n, ValueId x, int axis, const std::vector<int64_
 
 namespace {
 
+// The shape may be known, follow from extents, or be found by the run; its length must be known.
 void reshape(NodeImport& n) {
   n.out(0, n.op("reshape", {n.required(0), n.required(1)},
                 {{"allowzero", n.int_attr("allowzero", 0)}}));
 }
+// Two dimensions: the product of those before the axis, and of the others.
 void flatten(NodeImport& n) {
   ValueId x = n.required(0);
   const int rank = n.rank(x);
@@ -42,6 +44,8 @@ void flatten(NodeImport& n) {
     (d < axis ? rows : columns) = (d < axis ? rows : columns) * n.dim(x, d);
   n.out(0, n.reshape(x, {simplify(rows), simplify(columns)}));
 }
+// Axes are an attribute until opset 13, and an operand from then on. Without any, known extents of 1 go, and the
+// run refuses open extents that turn out to be 1, as the rank would hang on them.
 void squeeze(NodeImport& n) {
   ValueId x = n.required(0);
   const int rank = n.rank(x);
@@ -65,6 +69,7 @@ void squeeze(NodeImport& n) {
   if (!kept.empty()) attributes["not_one"] = kept;
   n.out(0, n.op("reshape", {x, n.dims(dims)}, attributes));
 }
+// Axes count in the result, also where they are below 0.
 void unsqueeze(NodeImport& n) {
   ValueId x = n.required(0);
   auto axes = n.axes(1, 13);
@@ -89,6 +94,7 @@ void transpose(NodeImport& n) {
     for (int d = n.rank(x); d-- > 0;) perm.push_back(d);
   n.out(0, n.transpose(x, perm));
 }
+// Attributes start and end cut the list of extents, as a slice of Python does.
 void shape(NodeImport& n) {
   ValueId x = n.required(0), s = n.op("shape", {x});
   const int64_t rank = n.rank(x);
@@ -99,6 +105,7 @@ void shape(NodeImport& n) {
   const int64_t start = bound("start", 0), end = bound("end", rank);
   n.out(0, start == 0 && end == rank ? s : n.slice(s, 0, start, std::max(start, end)));
 }
+// The number of elements, known or found by the run.
 void size(NodeImport& n) {
   n.out(0, n.op("reduce_prod", {n.op("shape", {n.required(0)})}, {{"keepdims", int64_t{0}}}));
 }
@@ -109,6 +116,7 @@ void concat(NodeImport& n) {
   }
   n.out(0, n.op("concat", n.all_inputs(), {{"axis", n.int_attr("axis", 1)}}));
 }
+// Parts are an attribute, an operand, or equal ones, of which the last may be smaller from opset 18 on.
 void split(NodeImport& n) {
   ValueId x = n.required(0);
   const int axis = normalized_axis(n, n.int_attr("axis", 0), n.rank(x));
@@ -146,10 +154,12 @@ void slice(NodeImport& n) {
     for (size_t d = 0; d < starts.size(); ++d) axes.push_back(static_cast<int64_t>(d));
   n.out(0, n.op("slice", {x, n.ints(starts), n.ints(n.ints_attr("ends")), n.ints(axes)}));
 }
+// Negative indices count from the end; the run checks all that are not known.
 void gather(NodeImport& n) {
   n.out(0, n.op("gather", {n.required(0), n.required(1)}, {{"axis", n.int_attr("axis", 0)}}));
 }
 void expand(NodeImport& n) { n.out(0, n.op("expand", {n.required(0), n.required(1)})); }
+// One of several attributes holds the value; tensors became initializers when the model was read.
 void constant(NodeImport& n) {
   if (auto t = n.tensor_attr("value")) return n.out(0, n.constant(t));
   if (n.has_attr("value_int"))
@@ -165,6 +175,7 @@ void constant(NodeImport& n) {
   }
   n.unsupported("constant of strings, or without a value");
 }
+// Repeats one element, 0 in f32 where the node names none.
 void constant_of_shape(NodeImport& n) {
   ir::ConstantRef value = n.tensor_attr("value");
   ValueId fill = value ? n.constant(value) : n.scalar(0, DType::kFloat32);

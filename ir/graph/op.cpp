@@ -102,6 +102,7 @@ void InferContext::set_output(int i, TensorType type) {
   for (Expr& d : type.dims) d = simplify(d);
   outputs_[static_cast<size_t>(i)] = std::move(type);
 }
+// Symbols of a node are made once: inferring it again gives the same ones.
 Var InferContext::data_dependent_symbol(int index, const std::string& name) {
   auto& symbols = mutable_node_.defined_symbols;
   while (static_cast<int>(symbols.size()) <= index) {
@@ -133,12 +134,14 @@ bool NodeView::agree(const Expr& a, const Expr& b) const {
   if (!can_prove_equal(a, b)) expect_equal(a, b);
   return true;
 }
+// What is not proven becomes a requirement on the run's extents.
 bool NodeView::at_most(const Expr& a, const Expr& b, const std::string& rule) const {
   const auto x = as_int(a), y = as_int(b);
   if (x && y) return *x <= *y;
   if (!can_prove(a <= b)) expect({a, b, Relation::kAtMost, rule});
   return true;
 }
+// An open extent is a multiple if rounding it down to one changes nothing.
 bool NodeView::is_multiple(const Expr& a, int64_t of, const std::string& rule) const {
   if (const auto x = as_int(a)) return *x % of == 0;
   const Expr whole = simplify(floordiv(a, of) * Expr(of));

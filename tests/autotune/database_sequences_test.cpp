@@ -34,6 +34,7 @@ int last(const Lines& lines, F&& is_one) {
     if (is_one(lines[static_cast<size_t>(i)])) return i;
   return -1;
 }
+// The rules of Database, on the list: each returns the place of a line, or -1.
 int newest(const Lines& lines, const std::string& task, const std::string& device) {
   return last(lines, [&](const Line& l) { return l.task == task && l.device == device; });
 }
@@ -42,20 +43,24 @@ int decided(const Lines& lines, const std::string& task, const std::string& devi
     return l.task == task && l.device == device && l.state != State::kProvisional;
   });
 }
+// Returns the place of the record that compiling takes: the last decided one, if that is confirmed.
 int found(const Lines& lines, const std::string& task, const std::string& device) {
   const int i = decided(lines, task, device);
   return i >= 0 && lines[static_cast<size_t>(i)].state == State::kConfirmed ? i : -1;
 }
+// Whether pruning keeps a line.
 bool is_current(const Lines& lines, int i) {
   const Line& l = lines[static_cast<size_t>(i)];
   return i == newest(lines, l.task, l.device) || i == decided(lines, l.task, l.device);
 }
+// Returns the lines that pruning leaves.
 Lines current(const Lines& lines) {
   Lines left;
   for (size_t i = 0; i < lines.size(); ++i)
     if (is_current(lines, static_cast<int>(i))) left.push_back(lines[i]);
   return left;
 }
+// The task itself comes before its family on the device, and that before its family on others.
 int found_like(const Lines& lines, const std::string& task, const std::string& family,
                const std::string& device) {
   const auto is_found = [&](const Line& l) {
@@ -72,6 +77,7 @@ int found_like(const Lines& lines, const std::string& task, const std::string& f
 const std::vector<std::string> kTasks{"a-1", "a-2", "b-1", "graph-1"}, kDevices{"here", "there"},
     kFamilies{"a", "b", ""};
 
+// Two database files, each with the lines that it must hold, on which random steps are taken.
 class Sequence {
  public:
   explicit Sequence(uint32_t seed) : random_(seed) {
@@ -80,6 +86,7 @@ class Sequence {
   ~Sequence() {
     for (const File& f : files_) std::filesystem::remove(f.path);
   }
+  // Appends a new or an old record or half a line, opens anew, merges one file into the other, or prunes.
   void step() {
     const size_t i = below(files_.size()), other = (i + 1) % files_.size();
     File& f = files_[i];

@@ -18,6 +18,7 @@ namespace {
 
 using passes::Answers;
 
+// Two kernels that differ in length, so that the threshold for keeping a form differs, too.
 ir::Graph graph() {
   std::vector<float> weights(24 * 16, 0.25f);
   auto g = ir::parse_graph(

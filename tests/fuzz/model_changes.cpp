@@ -131,6 +131,7 @@ class Changes {
                        std::move(other));
         }
   }
+  // Puts a tensor in the place of initializer i, under its name.
   void add_constant(std::string what, int i, HostTensor t) {
     add(std::move(what), [i, t = std::move(t)](ModelProto& m) {
       TensorProto* to = m.mutable_graph()->mutable_initializer(i);
@@ -141,6 +142,7 @@ class Changes {
     });
   }
 
+  // A change of node i of the main graph.
   void add_node(int i, const std::string& what, std::function<void(NodeProto&)> change) {
     add(model_.graph().node(i).op_type() + what,
         [=](ModelProto& m) { change(*m.mutable_graph()->mutable_node(i)); });
@@ -176,6 +178,7 @@ class Changes {
       if (colon != one.npos) of_attribute(i, std::string(one.substr(0, colon)), one[colon + 1]);
     }
   }
+  // Sets an attribute of node i, which is added where the node leaves it out.
   void of_attribute(int i, const std::string& name, char kind) {
     const auto set = [&](const std::string& what, auto change) {
       add_node(i, "'s " + name + " " + what, [=](NodeProto& n) {

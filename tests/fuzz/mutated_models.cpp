@@ -16,6 +16,7 @@ namespace {
 
 constexpr unsigned kMostSeconds = 60;  // for one model; sanitizers take most of it
 
+// What the command is told. A run compiles for this machine, which takes most of the time.
 struct Options {
   std::vector<std::string> folders;
   uint64_t first = 0, count = 1000, run_every = 0, seconds = 0;

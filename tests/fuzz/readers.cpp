@@ -42,6 +42,7 @@ bool judged(const Result<T>& r) {
   judge(r.error());
   return false;
 }
+// Between the bytes of a file and the text that some readers take.
 std::string text_of(Span bytes) { return {bytes.begin(), bytes.end()}; }
 Bytes bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 
@@ -72,6 +73,7 @@ Bytes written(Write write) {
   return bytes;
 }
 
+// A tensor whose bytes differ, so that pieces at the wrong place show.
 HostTensor small_tensor() {
   HostTensor t(DType::kFloat32, {2, 3});
   for (size_t k = 0; k < t.bytes.size(); ++k) t.bytes[k] = static_cast<uint8_t>(k);

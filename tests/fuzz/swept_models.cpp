@@ -22,6 +22,7 @@ constexpr unsigned kMostSeconds = 60;     // for one model; sanitizers take most
 constexpr uint64_t kMostBytes = 1 << 20;  // of a file
 constexpr size_t kMostSaved = 1 << 16;    // of a result
 
+// What the command is told. Numbers are those of changes, counted over all files.
 struct Options {
   std::vector<std::string> folders;
   std::string save;
@@ -70,6 +71,7 @@ class Sweep {
   }
 
  private:
+  // A model may be refused when it is read, when it is compiled, or at the run.
   void sweep(const onnx_format::ModelProto& changed, uint64_t k, const std::string& what) {
     ++tried_;
     auto model = parse(changed);

@@ -8,6 +8,8 @@ namespace {
 bool is_float64(const Drawn& v) { return v.dtype == DType::kFloat64; }
 }  // namespace
 
+// Draws inputs of several ranks, of which some have an extent that a Scan can run over, then statements until something
+// was computed, and takes some of the values for outputs, inputs among them.
 ControlFlowModel ControlFlowDrawing::run() {
   Scope main{model_.mutable_graph(), {}};
   const int64_t rows = 1 + below(3), columns = 1 + below(4), steps = below(kMostPasses + 1);
@@ -38,6 +40,7 @@ ControlFlowModel ControlFlowDrawing::run() {
   return {model_, inputs_};
 }
 
+// Draws operators and control flow; at the greatest depth operators alone.
 void ControlFlowDrawing::statements(Scope& s, int depth, int64_t count) {
   for (int64_t k = 0; k < count; ++k) {
     if (depth == kDeepest || nodes_ > kMostNodes || chance(0.55)) {
@@ -76,6 +79,7 @@ void ControlFlowDrawing::result_or_none(Scope& s, onnx_format::NodeProto* node, 
     result(s, node, like.dtype, like.shape);
 }
 
+// Draws an If whose branches give values of one type, or of types that differ in their first extent.
 void ControlFlowDrawing::branch(Scope& s, int depth) {
   ++nodes_;
   auto* n = node(s, "If", {condition(s)});
@@ -122,6 +126,7 @@ void ControlFlowDrawing::give_states(Scope& body, const std::vector<Drawn>& take
     give(body, chance(0.35) ? pick(others) : *find_like(body, state));
   }
 }
+// Draws up to `most` values of a body whose rows the node stacks.
 std::vector<Drawn> ControlFlowDrawing::give_rows(Scope& body, int64_t most) {
   std::vector<Drawn> rows;
   for (int64_t k = 0, count = below(most + 1); k < count; ++k) {
@@ -132,6 +137,7 @@ std::vector<Drawn> ControlFlowDrawing::give_rows(Scope& body, int64_t most) {
   return rows;
 }
 
+// Draws a Loop with a number of iterations, a condition, both, or neither at first but one in the body.
 void ControlFlowDrawing::loop(Scope& s, int depth) {
   ++nodes_;
   std::vector<Drawn> initial = states(s);
@@ -175,6 +181,7 @@ void ControlFlowDrawing::loop(Scope& s, int depth) {
   }
 }
 
+// Draws a Scan over one to three sequences of equal lengths, along any axes and in any directions.
 void ControlFlowDrawing::scan(Scope& s, int depth) {
   // Sequences: values of open extents are read along these, others along any axis.
   std::vector<std::pair<Drawn, size_t>> sequences;
@@ -247,6 +254,7 @@ ControlFlowModel draw_control_flow(uint64_t seed, Steadiness steadiness) {
   return ControlFlowDrawing(seed, steadiness).run();
 }
 
+// Integers among the inputs are numbers of iterations.
 Tensors draw_inputs(const ControlFlowModel& model, uint64_t number) {
   std::mt19937_64 random(number);
   Tensors all;

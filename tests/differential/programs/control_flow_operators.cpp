@@ -1,3 +1,5 @@
+// The operators that a drawn graph has besides control flow. Each draws its operands from the values in scope, and adds
+// nothing if none fit. Results of floats stay within [-1, 1], so that iterations do not overflow.
 #include <algorithm>
 #include <numeric>
 
@@ -6,6 +8,7 @@
 namespace tilewright {
 
 namespace {
+// Returns the number of elements, with the largest number of passes for an extent that is open.
 int64_t known_elements(const Shape& shape) {
   int64_t n = 1;
   for (const int64_t e : shape) n *= e < 0 ? kMostPasses : std::max<int64_t>(e, 1);
@@ -14,16 +17,19 @@ int64_t known_elements(const Shape& shape) {
 bool is_float64(const Drawn& v) { return v.dtype == DType::kFloat64; }
 bool is_index(const Drawn& v) { return v.dtype == DType::kInt64 && v.shape.empty(); }
 bool is_truth(const Drawn& v) { return v.dtype == DType::kBool && v.shape.empty(); }
+// Whether a value of `end` broadcasts to one of `shape` without a change of extents.
 bool ends_in(const Shape& shape, const Shape& end) {
   return shape.size() >= end.size() && std::equal(end.rbegin(), end.rend(), shape.rbegin());
 }
 }  // namespace
 
+// Returns a scalar in scope, or a new constant if there is none of the type.
 Drawn ControlFlowDrawing::scalar_of(Scope& s, DType dtype) {
   const auto found = find(s, [&](const Drawn& v) { return v.dtype == dtype && v.shape.empty(); });
   return found ? *found : scalar(s, dtype, static_cast<double>(below(2)));
 }
 
+// Adds the operator and tanh of its result; the unbounded value leaves the scope.
 void ControlFlowDrawing::bounded(Scope& s, const std::string& op,
                                  const std::vector<Drawn>& operands, const Shape& shape) {
   const Drawn x = emit(s, op, operands, DType::kFloat64, shape);
@@ -62,6 +68,7 @@ void ControlFlowDrawing::combine(Scope& s) {
   if (chance(0.5)) std::swap(operands[0], operands[1]);
   bounded(s, pick<std::string>({"Add", "Sub", "Mul", "Max", "Min"}), operands, x->shape);
 }
+// Integers stay below 16: they become indices and numbers of iterations.
 void ControlFlowDrawing::integer(Scope& s) {
   const Drawn x = scalar_of(s, DType::kInt64), y = scalar_of(s, DType::kInt64);
   const Drawn z = emit(s, pick<std::string>({"Add", "Sub", "Max", "Min"}), {x, y});
@@ -101,6 +108,7 @@ void ControlFlowDrawing::reduce(Scope& s) {
   s.live.pop_back();
   emit(s, "Tanh", {sum});
 }
+// Permutes the dimensions of a value in any way.
 void ControlFlowDrawing::move(Scope& s) {
   const auto x = find(s, [](const Drawn& v) { return is_float64(v) && v.shape.size() >= 2; });
   if (!x) return;
@@ -113,6 +121,7 @@ void ControlFlowDrawing::move(Scope& s) {
   set(n, "perm", perm);
   result(s, n, DType::kFloat64, shape);
 }
+// Concatenates two values of one type, as long as the result stays small.
 void ControlFlowDrawing::join(Scope& s) {
   const auto x = find(s, [](const Drawn& v) {
     return is_float64(v) && v.is_closed() && !v.shape.empty() &&
@@ -127,6 +136,7 @@ void ControlFlowDrawing::join(Scope& s) {
   set(n, "axis", axis);
   result(s, n, DType::kFloat64, shape);
 }
+// Multiplies two matrices whose extents happen to fit.
 void ControlFlowDrawing::product(Scope& s) {
   const auto matrix = [](const Drawn& v) { return is_float64(v) && v.shape.size() == 2; };
   const auto x = find(s, matrix);
@@ -153,6 +163,7 @@ void ControlFlowDrawing::look_up(Scope& s) {
   set(n, "axis", axis);
   result(s, n, DType::kFloat64, shape);
 }
+// Selects one of two values of a type by a scalar condition.
 void ControlFlowDrawing::select(Scope& s) {
   const auto c = find(s, is_truth), x = find(s, is_float64);
   if (!c || !x) return;

@@ -19,6 +19,7 @@ const CompiledForm kForms[] = {
     {true, true, true}, {true, false}, {false, true, true}, {false, false}, {.small_caches = true}};
 constexpr uint64_t kRuns = 3;  // of one compiled model, with other numbers of passes
 
+// A model, and the graph that it was imported as.
 struct Case {
   ControlFlowModel model;
   ir::Graph graph;
@@ -32,6 +33,7 @@ void draw(uint64_t seed, Steadiness steadiness, Case& c) {
   ASSERT_TRUE(graph.ok()) << graph.error().to_string();
   c.graph = *graph;
 }
+// Tensors of equal shapes whose elements differ by rounding alone.
 void expect_near(const Tensors& found, const Tensors& expected, double scale) {
   ASSERT_EQ(found.size(), expected.size());
   for (size_t k = 0; k < found.size(); ++k) {
@@ -41,6 +43,7 @@ void expect_near(const Tensors& found, const Tensors& expected, double scale) {
     EXPECT_LE(*d, kRounding * scale) << "output " << k;
   }
 }
+// Returns the largest magnitude in the tensors, and at least 1: what errors are relative to.
 double largest(const Tensors& all) {
   double most = 1;
   for (const HostTensor& t : all)
@@ -48,6 +51,7 @@ double largest(const Tensors& all) {
   return most;
 }
 
+// The compiled model, by one thread and by three, gives what the unrolled graph gives, for several inputs.
 void check_model(uint64_t seed) {
   Case c;
   SCOPED_TRACE("TILEWRIGHT_SEED=" + std::to_string(seed));

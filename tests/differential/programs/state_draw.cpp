@@ -40,6 +40,7 @@ class StateDrawing : public ModelDraw {
   }
 
  private:
+  // Whether a value is an output already: each is at most once.
   static bool is_output(const Scope& s, const Drawn& v) {
     const auto& outputs = s.graph->output();
     return std::any_of(outputs.begin(), outputs.end(),
@@ -58,6 +59,7 @@ class StateDrawing : public ModelDraw {
     return pick(all);
   }
 
+  // Draws views, joins and kernels; control flow only outside of control flow.
   void statements(Scope& s, int depth, int64_t count) {
     for (int64_t k = 0; k < count; ++k) switch (below(depth == 0 ? 12 : 10)) {
         case 0:
@@ -94,6 +96,7 @@ class StateDrawing : public ModelDraw {
                    {x, constant(s, random_tensor(DType::kFloat64, {x.shape[1], columns}, random_))},
                    {x.shape[0], columns});
   }
+  // Transposes a matrix whose rows make whole lines.
   void turn(Scope& s) {
     const Drawn x = some(s, 2);
     if (x.shape[0] % kLine) return pointwise(s);
@@ -118,6 +121,7 @@ class StateDrawing : public ModelDraw {
   Drawn reshaped(Scope& s, const Drawn& x, const Shape& shape) {
     return emit(s, "Reshape", {x, integers(s, {shape.begin(), shape.end()})}, x.dtype, shape);
   }
+  // Views a matrix as another one, or as a vector.
   void reshape(Scope& s, const Drawn& x) {
     const int64_t lines = x.shape[0] * x.shape[1] / kLine;
     std::vector<int64_t> rows;
@@ -149,6 +153,7 @@ class StateDrawing : public ModelDraw {
     set(n, "axis", static_cast<int64_t>(axis));
     return result(s, n, parts[0].dtype, shape);
   }
+  // Draws an If that may read and give what is updated elsewhere.
   void branch(Scope& s, int depth) {
     auto* n = node(s, "If", {pick(conditions_)});
     Scope taken = subgraph(s, n, "then_branch"), other = subgraph(s, n, "else_branch");
@@ -162,6 +167,7 @@ class StateDrawing : public ModelDraw {
     }
     for (const Drawn& v : results) result(s, n, v.dtype, v.shape);
   }
+  // Draws a Loop that carries two values of one type, which its body can exchange.
   void loop(Scope& s, int depth) {
     const Drawn x = pick(s.live), y = some_like(s, x);
     auto* n =

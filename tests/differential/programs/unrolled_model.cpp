@@ -1,3 +1,6 @@
+// Executes a model node by node with the interpreter, and writes down each operator that it executes: an If leaves the
+// branch that was taken, a Loop or Scan leaves its body once for each iteration. Conditions and numbers of iterations
+// are known, as every value is.
 #include "tests/differential/programs/unrolled_model.h"
 
 #include <algorithm>
@@ -29,6 +32,7 @@ const std::map<std::string, const char*> kOperators = {
     {"MatMul", "matmul"},  {"Gather", "gather"},  {"Slice", "slice"},
     {"Reshape", "reshape"}};
 
+// Returns the elements of an initializer, which tests write as raw data.
 HostTensor decoded(const onnx_format::TensorProto& t) {
   HostTensor h(*dtype_from_onnx(t.data_type()), Shape(t.dims().begin(), t.dims().end()));
   TW_CHECK(t.raw_data().size() == h.bytes.size());
@@ -46,6 +50,7 @@ int64_t listed(const NodeProto& node, const char* name, int k) {
   return a && k < a->ints_size() ? a->ints(k) : 0;
 }
 
+// The state of one unrolling: the graph so far, and the tensor of each of its values.
 class Unrolling {
  public:
   UnrolledModel run(const onnx_format::ModelProto& model, const Tensors& inputs) {
@@ -61,6 +66,7 @@ class Unrolling {
   }
 
  private:
+  // Notes the tensor of a value.
   ValueId known(ValueId v, HostTensor t) {
     tensors_[v] = std::move(t);
     return v;
@@ -100,6 +106,7 @@ class Unrolling {
     for (const auto& o : graph.output()) outputs.push_back(names.at(o.name()));
     return outputs;
   }
+  // Gives the results of a node: those of its bodies, or those of one operator.
   Values node(const NodeProto& n, const Names& names) {
     Values operands;
     for (const std::string& name : n.input())
@@ -126,6 +133,8 @@ class Unrolling {
     return {op(kOperators.at(n.op_type()), operands, attributes)};
   }
 
+  // Operands of a Loop are the number of iterations, the condition, and the carried values; any of the first two may be
+  // absent. The condition that a body gives counts only if there was one at first.
   Values loop(const GraphProto& body, const Values& operands, const Names& names) {
     const auto carried = operands.size() - 2;
     Values state(operands.begin() + 2, operands.end());
@@ -148,6 +157,7 @@ class Unrolling {
     return state;
   }
 
+  // Operands of a Scan are its states, then its sequences, which are read along their axes in their directions.
   Values scan(const NodeProto& n, const Values& operands, const Names& names) {
     const GraphProto& body = attribute(n, "body")->g();
     const auto sequences = static_cast<size_t>(attribute(n, "num_scan_inputs")->i());
