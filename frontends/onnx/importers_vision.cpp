@@ -28,6 +28,15 @@ void max_unpool(NodeImport& n) {
   for (size_t d = 0; d < spatial; ++d)
     from.push_back(simplify((n.dim(x, static_cast<int>(d) + 2) - 1) * Expr(strides[d]) +
                             Expr(kernel[d] - pads[d] - pads[d + spatial])));
+  if (const auto wanted = n.has(2) ? n.known(n.in(2)) : std::nullopt;
+      wanted && wanted->size() == from.size())
+    for (size_t d = 0; d < from.size(); ++d) {
+      const Expr to = simplify(ir::cast(DType::kInt64, (*wanted)[d]));
+      if (d < 2)
+        n.require_equal(to, from[d], "output_shape has the batches and channels of X");
+      else
+        n.require_at_most(from[d], to, "output_shape has at least the extents of the windows");
+    }
   ValueId inferred = n.dims(from);
   Expr places = 1;
   for (const Expr& e : from) places = places * e;

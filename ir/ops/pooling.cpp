@@ -77,7 +77,7 @@ void compute_sum_pool(ComputeContext& c) {
 
 // --- max_unpool --------------------------------------------------------------------------------
 
-// Indices count in a tensor of the extents `from`; the result may have larger windows.
+// Indices count in a tensor of the extents `from`; the result may have others, and elements beyond it are left out.
 Status infer_max_unpool(InferContext& c) {
   auto dims = known_dims(c, 2), from = known_dims(c, 3);
   if (!dims || !from) return c.needs_value("the output shape is not known at compile time");
@@ -88,12 +88,6 @@ Status infer_max_unpool(InferContext& c) {
   for (int d = 0; d < c.rank(0); ++d)
     if (!c.agree(c.dim(0, d), c.dim(1, d)))
       return c.error("x is " + to_string(c.type(0)) + ", indices is " + to_string(c.type(1)));
-  for (size_t d = 0; d < dims->size(); ++d)
-    if (d < 2 ? !c.agree((*dims)[d], (*from)[d])
-              : !c.at_most((*from)[d], (*dims)[d],
-                           "the output shape has at least the extents that the window gives"))
-      return c.error("the output shape is " + to_string(TensorType{c.type(0).dtype, *dims}) +
-                     ", the window gives " + to_string(TensorType{c.type(0).dtype, *from}));
   c.set_output(0, c.type(0).dtype, *dims);
   return {};
 }

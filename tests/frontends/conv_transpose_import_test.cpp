@@ -85,14 +85,16 @@ TEST(ConvTransposeImport, ErrorsNameTheNodeAndTheRule) {
       {{{"output_padding", Ints{1, 1}}}, "do not fit 1 spatial dimensions"},
       {{{"strides", Ints{1, 1}}}, "do not fit 1 spatial dimensions"},
       {{{"dilations", Ints{1, 1}}}, "do not fit 1 spatial dimensions"},
-      {{{"strides", Ints{0}}}, "strides and dilations must be at least 1"},
+      {{{"strides", Ints{0}}},
+       "takes integers from 1 to 2147483648 as attribute 'strides', found 0"},
       {{{"pads", Ints{5, 4}}}, "extent -1"},
       {{{"output_shape", Ints{-3}}}, "extent -3"},
       {{{"group", int64_t{4}}},
        "channels do not fit: x is f32[1, 2, 5], w is f32[2, 3, 4], group is 4"},
       {{{"kernel_shape", Ints{3}}}, "kernel_shape does not fit w, which is f32[2, 3, 4]"},
       {{{"auto_pad", std::string("SAME")}}, "auto_pad 'SAME'"},
-      {{{"strides", Ints{INT64_MAX}}, {"output_padding", Ints{INT64_MIN}}}, "integers up to 2^31"},
+      {{{"strides", Ints{INT64_MAX}}, {"output_padding", Ints{INT64_MIN}}},
+       "as attribute 'output_padding', found -9223372036854775808"},
   };
   for (const auto& [attributes, phrase] : wrong) {
     const std::string text = imported(attributes);
