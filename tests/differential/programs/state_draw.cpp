@@ -19,16 +19,21 @@ class StateDrawing : public ModelDraw {
     Scope main{model_.mutable_graph(), {}};
     for (int k = 0; k < 2; ++k) conditions_.push_back(add_input(DType::kBool, {}));
     for (int64_t k = 2 + below(3); k > 0; --k)
-      main.live.push_back(add_input(DType::kFloat64, {1 + below(5), kLine * (1 + below(3))}));
+      main.live.push_back(
+          add_input(DType::kFloat64, chance(0.6) && !main.live.empty()
+                                         ? main.live.back().shape
+                                         : Shape{1 + below(5), kLine * (1 + below(3))}));
     if (chance(0.4)) main.live.push_back(add_input(DType::kFloat64, {kLine * (2 + below(6))}));
-    const std::vector<Drawn> states = main.live;
+    const std::vector<Drawn> states = states_ = main.live;
     statements(main, 0, 5 + below(8));
     std::vector<ir::Graph::Update> updates;
     for (const Drawn& state : states) {
       if (chance(0.25)) continue;
       const auto input = std::find_if(inputs_.begin(), inputs_.end(),
                                       [&](const Drawn& v) { return v.name == state.name; });
-      give(main, next(main, state));
+      Drawn after = next(main, state);
+      if (is_output(main, after)) after = emit(main, "Neg", {after});  // an output is listed once
+      give(main, after);
       updates.push_back(
           {static_cast<int32_t>(input - inputs_.begin()), main.graph->output_size() - 1});
     }
@@ -54,6 +59,13 @@ class StateDrawing : public ModelDraw {
   Drawn some_like(const Scope& s, const Drawn& like) {
     std::vector<Drawn> all;
     for (const Drawn& v : s.live)
+      if (v.same_type(like)) all.push_back(v);
+    return pick(all);
+  }
+
+  Drawn some_state(const Drawn& like) {
+    std::vector<Drawn> all;
+    for (const Drawn& v : states_)
       if (v.same_type(like)) all.push_back(v);
     return pick(all);
   }
@@ -179,13 +191,19 @@ class StateDrawing : public ModelDraw {
   // What a state becomes: of its own elements, pieces of it moved, others' values.
   Drawn next(Scope& s, const Drawn& state) {
     const auto rows = static_cast<size_t>(0);
-    switch (below(5)) {
+    switch (below(7)) {
       case 0: return some_like(s, state);
-      case 1:
+      case 1:  // of another state, which may become something of this one
+      case 2: {
+        const Drawn x = some_state(state), y = chance(0.5) ? x : some_like(s, state);
+        return x.shape.size() == 2 && chance(0.3) ? product(s, x, x.shape.back())
+                                                  : bounded(s, "Sub", {x, y}, x.shape);
+      }
+      case 3:
         return bounded(s, pick<std::string>({"Add", "Sub"}), {state, some_like(s, state)},
                        state.shape);
-      case 2: return pieces(s, state);
-      case 3:  // the first part leaves, another comes
+      case 4: return pieces(s, state);
+      case 5:  // the first part leaves, another comes
         if (const int64_t unit = state.shape.size() == 1 ? kLine : 1; state.shape[rows] > unit) {
           const Drawn kept = slice(s, state, unit, state.shape[rows], 0);
           Drawn come = slice(s, state, 0, unit, 0);
@@ -221,7 +239,7 @@ class StateDrawing : public ModelDraw {
     return parts.size() == 1 ? emit(s, "Neg", {state}) : joined(s, parts, 0);
   }
 
-  std::vector<Drawn> conditions_;
+  std::vector<Drawn> conditions_, states_;
 };
 
 }  // namespace
