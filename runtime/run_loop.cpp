@@ -14,6 +14,7 @@ Status ProgramRunner::run_loop(const Instruction& instruction) {
   if (loop.initial_cond >= 0) { TW_ASSIGN(more, read_bool(loop.initial_cond)); }
   std::vector<ScanState>& scans = scans_[instruction.target];
   scans.resize(loop.scans.size());
+  const int64_t passes = loop.body_cond < 0 ? trips : 0;  // 0: only the run can tell
   int64_t n = 0;
   for (; n < trips && more; ++n) {
     if (loop.iteration >= 0) {
@@ -23,7 +24,7 @@ Status ProgramRunner::run_loop(const Instruction& instruction) {
     }
     TW_RETURN_IF_ERROR(run_block(loop.body));
     for (size_t s = 0; s < scans.size(); ++s)
-      TW_RETURN_IF_ERROR(append_scan(loop.scans[s], scans[s]));
+      TW_RETURN_IF_ERROR(append_scan(loop.scans[s], passes, scans[s]));
     if (loop.body_cond >= 0) { TW_ASSIGN(more, read_bool(loop.body_cond)); }
     TW_RETURN_IF_ERROR(carry(instruction.target));
   }
@@ -33,8 +34,9 @@ Status ProgramRunner::run_loop(const Instruction& instruction) {
   return {};
 }
 
-// A scan grows like a vector: its storage doubles, so that n elements are copied O(n) times in all.
-Status ProgramRunner::append_scan(const LoopDesc::Scan& scan, ScanState& state) {
+// A scan of a known number of passes has room for all of them at once. Others grow like a vector: their
+// storage doubles, so that n elements are copied O(n) times in all.
+Status ProgramRunner::append_scan(const LoopDesc::Scan& scan, int64_t passes, ScanState& state) {
   TW_ASSIGN(const int64_t bytes, bytes_of(scan.element));
   if (state.element >= 0 && state.element != bytes)
     return invalid("loop: the elements of scan '" + name(scan.result) + "' differ: " +
@@ -42,9 +44,11 @@ Status ProgramRunner::append_scan(const LoopDesc::Scan& scan, ScanState& state) 
   state.element = bytes;
   const int64_t needed = state.used + bytes;
   if (needed > state.storage.capacity) {
-    // Doubling, as far as the limit lets it.
+    // As far as the limit lets it.
     const int64_t free_bytes = dynamic_limit_ - (dynamic_bytes_ - state.storage.capacity);
-    const int64_t wanted = std::max(needed, std::min(2 * state.storage.capacity, free_bytes));
+    const bool fits = passes > 0 && passes <= free_bytes / bytes;
+    const int64_t wanted =
+        std::max(needed, fits ? passes * bytes : std::min(2 * state.storage.capacity, free_bytes));
     TW_RETURN_IF_ERROR(grow(state.storage, wanted, state.used, name(scan.result)));
   }
   std::memcpy(state.storage.data + state.used, pointers_[scan.element], bytes);
@@ -61,6 +65,7 @@ Status ProgramRunner::finish_scan(const LoopDesc::Scan& scan, ScanState& state) 
                           (expected ? std::to_string(*expected) : "a known shape"));
   if (layout_->home[scan.result] == Home::kDynamic) {
     TW_RETURN_IF_ERROR(grow(state.storage, state.used, state.used, name(scan.result)));
+    TW_RETURN_IF_ERROR(trim(state));
     dynamic_bytes_ -= dynamic_[scan.result].capacity;
     dynamic_[scan.result] = std::move(state.storage);
     share_pointer(scan.result);
@@ -69,6 +74,17 @@ Status ProgramRunner::finish_scan(const LoopDesc::Scan& scan, ScanState& state) 
     dynamic_bytes_ -= state.storage.capacity;
   }
   state = {};
+  return {};
+}
+
+// Gives back the room that the result does not fill, which would count against the limit for as long as the
+// result lives.
+Status ProgramRunner::trim(ScanState& state) {
+  if (state.storage.capacity <= std::max(align_up(state.used), kAlignment)) return {};
+  TW_ASSIGN(Storage exact, allocate_storage(state.used));
+  std::memcpy(exact.data, state.storage.data, state.used);
+  dynamic_bytes_ -= state.storage.capacity - exact.capacity;
+  state.storage = std::move(exact);
   return {};
 }
 

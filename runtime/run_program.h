@@ -66,7 +66,8 @@ class ProgramRunner {
   Status copy(int32_t to, int32_t from);
   Status run_branch(const Instruction& instruction);
   Status run_loop(const Instruction& instruction);
-  Status append_scan(const LoopDesc::Scan& scan, ScanState& state);
+  Status append_scan(const LoopDesc::Scan& scan, int64_t passes, ScanState& state);
+  Status trim(ScanState& state);
   Status finish_scan(const LoopDesc::Scan& scan, ScanState& state);
   Status carry(int32_t loop);
   Status copy_to(int32_t state, int32_t computed, void* target);

@@ -1,6 +1,7 @@
 #include "tests/differential/programs/control_flow_drawing.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tilewright {
 
@@ -27,9 +28,11 @@ ControlFlowModel ControlFlowDrawing::run() {
     if (shape.size() == 2 || chance(0.7)) main.live.push_back(add_input(DType::kFloat64, shape));
   std::shuffle(main.live.begin(), main.live.end(), random_);
   const size_t given = main.live.size();
+  if (steady_) loop(main, 0);
   while (main.live.size() < given + 4) statements(main, 0, 3);
   for (const Drawn& v : main.live)
-    if (main.graph->output_size() < 8 && chance(v.name[0] == 'x' ? 0.03 : 0.5)) give(main, v);
+    if (main.graph->output_size() < 8 && chance(v.name[0] == 'x' ? 0.03 : steady_ ? 1 : 0.5))
+      give(main, v);
   if (main.graph->output_size() == 0 || chance(0.5)) {
     const Drawn last = main.live.back();
     const auto& outputs = main.graph->output();
@@ -89,11 +92,13 @@ void ControlFlowDrawing::branch(Scope& s, int depth) {
   statements(other, depth + 1, below(4));
   std::vector<Drawn> results;
   for (int64_t k = 0, count = 1 + below(3); k < count; ++k) {
-    const auto like = find(s, [](const Drawn& v) { return v.is_closed(); });
+    const auto like =
+        find(s, [&](const Drawn& v) { return v.is_closed() || (depth == 0 && chance(0.5)); });
     results.push_back(*like);
     const Drawn x = *find_like(taken, *like);
     Drawn y = *find_like(other, *like);
-    if (is_float64(y) && !y.shape.empty() && y.shape[0] > 0 && chance(0.25)) {  // of another extent
+    if (is_float64(y) && y.is_closed() && !y.shape.empty() && y.shape[0] > 0 &&
+        chance(0.25)) {  // of another extent
       auto* both = node(other, "Concat", {y, y});
       set(both, "axis", 0);
       Shape shape = y.shape;
@@ -137,12 +142,29 @@ std::vector<Drawn> ControlFlowDrawing::give_rows(Scope& body, int64_t most) {
   return rows;
 }
 
+// The state and the sum of what a loop inside stacks.
+Drawn ControlFlowDrawing::with_sum_of_rows(Scope& body, const Drawn& state) {
+  const size_t first = body.live.size();
+  loop(body, 1);
+  for (size_t k = first; k < body.live.size(); ++k) {
+    const Drawn x = body.live[k];
+    if (!is_float64(x) || x.is_closed()) continue;
+    std::vector<int64_t> axes(x.shape.size());
+    std::iota(axes.begin(), axes.end(), 0);
+    auto* n = node(body, "ReduceSum", {x, integers(body, axes)});
+    set(n, "keepdims", 0);
+    bounded(body, "Add", {state, result(body, n, x.dtype, {})}, {});
+    return body.live.back();
+  }
+  return state;
+}
+
 // Draws a Loop with a number of iterations, a condition, both, or neither at first but one in the body.
 void ControlFlowDrawing::loop(Scope& s, int depth) {
   ++nodes_;
   std::vector<Drawn> initial = states(s);
-  if (initial.empty() && steady_)
-    initial.push_back(*find(s, [](const Drawn& v) { return v.is_closed(); }));
+  const bool sums = steady_ && depth == 0;  // passes have memory that the run defines, and use it
+  if (sums) initial.insert(initial.begin(), scalar_of(s, DType::kFloat64));
   std::optional<int64_t> known;
   const bool counted = steady_ || chance(0.85), conditional = !steady_ && (!counted || chance(0.4));
   std::vector<Drawn> operands{counted ? passes(s, depth, known) : Drawn{},
@@ -167,9 +189,14 @@ void ControlFlowDrawing::loop(Scope& s, int depth) {
     }
   }
   give(body, more);
-  give_states(body, taken);
+  if (sums) {
+    give(body, with_sum_of_rows(body, taken[0]));
+    give_states(body, {taken.begin() + 1, taken.end()});
+  } else {
+    give_states(body, taken);
+  }
   // The results of a steady model do not grow.
-  const std::vector<Drawn> rows = give_rows(body, steady_ && depth == 0 ? 0 : 2);
+  const std::vector<Drawn> rows = give_rows(body, sums ? 0 : 2);
   if (initial.empty() && rows.empty()) give(body, number);
   for (const Drawn& v : taken) result_or_none(s, n, v);
   const int64_t extent = known ? *known : --open_;

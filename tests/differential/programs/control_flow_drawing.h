@@ -60,6 +60,7 @@ class ControlFlowDrawing : public ModelDraw {
   Drawn passes(Scope& s, int depth, std::optional<int64_t>& known);
   std::vector<Drawn> states(Scope& s);
   void give_states(Scope& body, const std::vector<Drawn>& taken);
+  Drawn with_sum_of_rows(Scope& body, const Drawn& state);
   std::vector<Drawn> give_rows(Scope& body, int64_t most);
   void result_or_none(Scope& s, onnx_format::NodeProto* node, const Drawn& like);
 

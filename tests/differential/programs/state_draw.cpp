@@ -19,16 +19,28 @@ class StateDrawing : public ModelDraw {
     Scope main{model_.mutable_graph(), {}};
     for (int k = 0; k < 2; ++k) conditions_.push_back(add_input(DType::kBool, {}));
     for (int64_t k = 2 + below(3); k > 0; --k)
-      main.live.push_back(add_input(DType::kFloat64, {1 + below(5), kLine * (1 + below(3))}));
+      main.live.push_back(
+          add_input(DType::kFloat64,
+                    chance(0.6) && !main.live.empty()
+                        ? main.live.back().shape
+                        : Shape{chance(0.25) ? kLine : 1 + below(5), kLine * (1 + below(3))}));
     if (chance(0.4)) main.live.push_back(add_input(DType::kFloat64, {kLine * (2 + below(6))}));
-    const std::vector<Drawn> states = main.live;
-    statements(main, 0, 5 + below(8));
+    const std::vector<Drawn> states = states_ = main.live;
+    // What is read after a state has its next value is still the old one.
+    std::vector<Drawn> after(states.size());
+    for (size_t k = 0; k < states.size(); ++k) {
+      if (chance(0.5)) after[k] = next(main, states[k]);
+      statements(main, 0, below(5));
+    }
+    statements(main, 0, 3);
     std::vector<ir::Graph::Update> updates;
-    for (const Drawn& state : states) {
-      if (chance(0.25)) continue;
+    for (size_t k = 0; k < states.size(); ++k) {
+      if (chance(0.2)) continue;
+      Drawn v = after[k].name.empty() ? next(main, states[k]) : after[k];
+      if (is_output(main, v)) v = emit(main, "Neg", {v});  // an output is listed once
+      give(main, v);
       const auto input = std::find_if(inputs_.begin(), inputs_.end(),
-                                      [&](const Drawn& v) { return v.name == state.name; });
-      give(main, next(main, state));
+                                      [&](const Drawn& x) { return x.name == states[k].name; });
       updates.push_back(
           {static_cast<int32_t>(input - inputs_.begin()), main.graph->output_size() - 1});
     }
@@ -59,6 +71,13 @@ class StateDrawing : public ModelDraw {
     return pick(all);
   }
 
+  Drawn some_state(const Drawn& like) {
+    std::vector<Drawn> all;
+    for (const Drawn& v : states_)
+      if (v.same_type(like)) all.push_back(v);
+    return pick(all);
+  }
+
   // Draws views, joins and kernels; control flow only outside of control flow.
   void statements(Scope& s, int depth, int64_t count) {
     for (int64_t k = 0; k < count; ++k) switch (below(depth == 0 ? 12 : 10)) {
@@ -71,7 +90,7 @@ class StateDrawing : public ModelDraw {
         case 6:
         case 7: join(s); break;
         case 8: reshape(s, some(s, 2)); break;
-        case 9: join(s); break;
+        case 9: view_of_product(s); break;
         case 10: branch(s, depth); break;
         default: loop(s, depth); break;
       }
@@ -110,6 +129,19 @@ class StateDrawing : public ModelDraw {
     return emit(s, "Slice", {x, integers(s, {from}), integers(s, {to}), integers(s, {axis})},
                 x.dtype, shape);
   }
+  // From the last row or column to the first.
+  Drawn mirrored(Scope& s, const Drawn& x) {
+    const int64_t axis = below(static_cast<int64_t>(x.shape.size()));
+    const std::vector<Drawn> operands{x, integers(s, {-1}), integers(s, {-1000}),
+                                      integers(s, {axis}), integers(s, {-1})};
+    return emit(s, "Slice", operands, x.dtype, x.shape);
+  }
+  // A kernel's result seen in another shape.
+  void view_of_product(Scope& s) {
+    const Drawn x = pick(s.live), row = reshaped(s, x, {1, count(x)});
+    reshaped(s, product(s, slice(s, row, 0, kLine, 1), count(x)), x.shape);
+  }
+  static int64_t count(const Drawn& x) { return *element_count(x.shape); }
   // Some rows, or some whole lines of all rows.
   Drawn part(Scope& s, const Drawn& x) {
     const int64_t axis =
@@ -185,13 +217,20 @@ class StateDrawing : public ModelDraw {
   // What a state becomes: of its own elements, pieces of it moved, others' values.
   Drawn next(Scope& s, const Drawn& state) {
     const auto rows = static_cast<size_t>(0);
-    switch (below(5)) {
+    switch (below(8)) {
       case 0: return some_like(s, state);
-      case 1:
+      case 1:  // of another state, which may become something of this one
+      case 2: {
+        const Drawn x = some_state(state), y = chance(0.5) ? x : some_like(s, state);
+        return x.shape.size() == 2 && chance(0.3) ? product(s, x, x.shape.back())
+                                                  : bounded(s, "Sub", {x, y}, x.shape);
+      }
+      case 3:
         return bounded(s, pick<std::string>({"Add", "Sub"}), {state, some_like(s, state)},
                        state.shape);
-      case 2: return pieces(s, state);
-      case 3:  // the first part leaves, another comes
+      case 4: return pieces(s, state);
+      case 6: return bounded(s, "Sub", {state, mirrored(s, some_state(state))}, state.shape);
+      case 5:  // the first part leaves, another comes
         if (const int64_t unit = state.shape.size() == 1 ? kLine : 1; state.shape[rows] > unit) {
           const Drawn kept = slice(s, state, unit, state.shape[rows], 0);
           Drawn come = slice(s, state, 0, unit, 0);
@@ -209,13 +248,15 @@ class StateDrawing : public ModelDraw {
   }
   // Its parts, each changed by itself, in the same order.
   Drawn pieces(Scope& s, const Drawn& state) {
-    const int64_t unit = state.shape.size() == 1 ? kLine : 1, count = state.shape[0] / unit;
+    const size_t axis = state.shape.size() == 2 && chance(0.5) ? 1 : 0;
+    const int64_t unit = axis + 1 == state.shape.size() ? kLine : 1,
+                  count = state.shape[axis] / unit;
     std::vector<Drawn> parts;
     for (int64_t at = 0; at < count;) {
       const int64_t end = at + 1 + below(count - at);
-      Drawn x = slice(s, state, at * unit, end * unit, 0);
+      Drawn x = slice(s, state, at * unit, end * unit, static_cast<int64_t>(axis));
       const Shape shape = x.shape;
-      if (unit == kLine && chance(0.5)) x = reshaped(s, x, {end - at, kLine});
+      if (shape.size() == 1 && chance(0.5)) x = reshaped(s, x, {end - at, kLine});
       if (x.shape.size() == 2 && chance(0.4))
         x = product(s, x, x.shape[1]);
       else if (chance(0.8))
@@ -224,10 +265,10 @@ class StateDrawing : public ModelDraw {
       parts.push_back(x);
       at = end;
     }
-    return parts.size() == 1 ? emit(s, "Neg", {state}) : joined(s, parts, 0);
+    return parts.size() == 1 ? emit(s, "Neg", {state}) : joined(s, parts, axis);
   }
 
-  std::vector<Drawn> conditions_;
+  std::vector<Drawn> conditions_, states_;
 };
 
 }  // namespace
