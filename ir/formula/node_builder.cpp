@@ -1,5 +1,6 @@
 #include "ir/formula/node_builder.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "ir/graph/op.h"
@@ -34,6 +35,14 @@ ValueId NodeBuilder::dims(const std::vector<Expr>& extents) {
   return numbers.size() == extents.size() ? ints(numbers)
                                           : op("extents", {}, {{"extents", Extents{extents}}});
 }
+namespace {
+// Returns the nearest integer, as casts of floats out of range do; 0 for NaN.
+int64_t nearest(double value) {
+  if (std::isnan(value)) return 0;
+  return value >= 0x1p63 ? INT64_MAX : value < -0x1p63 ? INT64_MIN : static_cast<int64_t>(value);
+}
+}  // namespace
+
 ValueId NodeBuilder::scalar(double value, DType dtype) {
   std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(dtype)));
   auto put = [&](auto v) { std::memcpy(bytes.data(), &v, bytes.size()); };
@@ -42,7 +51,7 @@ ValueId NodeBuilder::scalar(double value, DType dtype) {
     case DType::kFloat64: put(value); break;
     case DType::kFloat16:
     case DType::kBFloat16: return cast(scalar(value, DType::kFloat32), dtype);
-    default: put(static_cast<int64_t>(value)); break;  // little-endian: the low bytes
+    default: put(nearest(value)); break;  // little-endian: the low bytes
   }
   return constant(make_constant(dtype, {}, std::move(bytes)));
 }
