@@ -12,8 +12,10 @@ using ir::Expr;
 using ir::ValueId;
 
 ValueId must_add_up(NodeImport& n, ValueId x, int axis, const std::vector<int64_t>& parts) {
-  if (std::any_of(parts.begin(), parts.end(), [](int64_t part) { return part < 0; }))
-    n.fail("parts are " + to_string(parts));
+  constexpr int64_t kMost = int64_t{1} << 31;  // sums of these do not overflow
+  if (std::any_of(parts.begin(), parts.end(),
+                  [](int64_t part) { return part < 0 || part > kMost; }))
+    n.fail("parts are " + to_string(parts) + ", expected 0 to 2^31");
   const int64_t total = std::accumulate(parts.begin(), parts.end(), int64_t{0});
   const auto extent = ir::as_int(n.dim(x, axis));
   n.require_equal(total, n.dim(x, axis),
