@@ -27,7 +27,7 @@ struct KernelTuneOptions {
   uint32_t seed = 1;
   std::shared_ptr<CostModel> model;
   FindKnown known;                  // to start from; null: none
-  OnFinding found;                  // null: nobody wants to know
+  OnFinding found;                  // null: no callback
   std::function<bool()> stop;       // null: never
   std::function<double()> seconds;  // since tuning began
   RunInTurn measure;                // null: by the clock

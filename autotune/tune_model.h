@@ -37,7 +37,7 @@ struct TuneOptions {
   int threads = 1;  // of the sessions
   FindKnown known;  // null: none
   // Called with each form as it becomes the best one: who is ended before the last runs has that. An
-  // error ends tuning. Null: nobody wants to know.
+  // error ends tuning. Null: no callback.
   OnFinding found;
   std::function<bool()> stop;
   std::function<void(const TuneProgress&)> progress;

@@ -50,7 +50,7 @@ constexpr std::string_view kFlags[] = {
     "transB",
     "upper",
 };
-// These count elements, groups or parts, or are divided by.
+// Lists attributes that are sizes, counts or divisors.
 constexpr std::string_view kAtLeastOne[] = {
     "blocksize",       "chunk_size",    "dilations",
     "group",           "hidden_size",   "kernel_shape",

@@ -284,7 +284,7 @@ class Scan {
     }
     return joined;
   }
-  // Element k of a list with one for each of `count` sequences; 0 where the list is left out.
+  // Returns element k of a list attribute with one element per sequence, or 0 if the node omits the attribute.
   int64_t of_sequence(const char* attribute, int k, int count) const {
     const auto list = n_.ints_attr(attribute);
     if (list.empty()) return 0;

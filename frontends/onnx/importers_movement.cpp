@@ -132,7 +132,7 @@ void tensor_scatter(NodeImport& n) {
   const std::string mode = n.string_attr("mode", "linear");
   ValueId at = n.in(2);
   if (n.rank(cache) == n.rank(update)) {
-    // A circular cache has a place for each index from 0 on.
+    // A circular cache takes indices modulo its extent, so they have no upper bound but that of extents.
     const int d = normalized_axis(n, axis, n.rank(cache));
     n.require_at_most(n.dim(update, d), n.dim(cache, d), "the update fits in the cache");
     const Expr end =

@@ -46,8 +46,8 @@ void flatten(NodeImport& n) {
     (d < axis ? rows : columns) = (d < axis ? rows : columns) * n.dim(x, d);
   n.out(0, n.reshape(x, {simplify(rows), simplify(columns)}));
 }
-// Axes are an attribute until opset 13, and an operand from then on. Without any, known extents of 1 go, and the
-// run refuses open extents that turn out to be 1, as the rank would hang on them.
+// Axes are an attribute before opset 13 and an operand from opset 13 on. Without axes, dimensions whose extent is known
+// to be 1 are removed; the run checks that no dynamic extent is 1, since the rank would depend on it.
 void squeeze(NodeImport& n) {
   ValueId x = n.required(0);
   const int rank = n.rank(x);
@@ -156,7 +156,7 @@ void slice(NodeImport& n) {
     for (size_t d = 0; d < starts.size(); ++d) axes.push_back(static_cast<int64_t>(d));
   n.out(0, n.op("slice", {x, n.ints(starts), n.ints(n.ints_attr("ends")), n.ints(axes)}));
 }
-// Negative indices count from the end; the run checks all that are not known.
+// Negative indices count from the end. The run checks indices that are unknown at compile time.
 void gather(NodeImport& n) {
   n.out(0, n.op("gather", {n.required(0), n.required(1)}, {{"axis", n.int_attr("axis", 0)}}));
 }

@@ -26,7 +26,7 @@ struct Signature {
   std::string_view operands;
   // A list of name=set, one for each type variable; all operands of one variable have the same element type. A set
   // adds and subtracts element types and groups of them (all, num, floats, ints, uints): "f32+i64", "num-u64".
-  // `seq` allows a sequence, `none` allows nothing.
+  // `seq` is the set of sequences, and `none` the empty set.
   std::string_view types;
 };
 // The rows of signature_rows.cpp: of ai.onnx, and of com.microsoft.

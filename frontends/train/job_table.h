@@ -21,8 +21,8 @@ Result<toml::table> parse_job_file(const std::filesystem::path& path);
 // was read is of no use then. Keys that are missing keep what `to` is, unless they are required.
 class Table {
  public:
-  // name: of the table, for messages; empty for the file's own keys. keys: all keys that are asked for are
-  // added there; null: nobody wants to know.
+  // name: of the table, for messages; empty for the keys of the file itself. keys: receives every key that is read;
+  // null records none.
   Table(const toml::table& table, std::string name, const std::filesystem::path& file,
         Status& status, std::vector<JobKey>* keys = nullptr)
       : table_(table), name_(std::move(name)), file_(file), status_(status), keys_(keys) {}

@@ -36,7 +36,7 @@ std::optional<std::vector<Expr>> NodeView::known(int i) const {
   if (!has(i)) return std::nullopt;
   const Value& v = value(i);
   if (v.known) return v.known;
-  // A tensor without elements has none that are unknown.
+  // The elements of an empty tensor are always known.
   if (auto shape = constant_shape(v.type); shape && tilewright::element_count(*shape) == 0)
     return std::vector<Expr>{};
   if (!v.constant) return std::nullopt;
@@ -134,7 +134,7 @@ bool NodeView::agree(const Expr& a, const Expr& b) const {
   if (!can_prove_equal(a, b)) expect_equal(a, b);
   return true;
 }
-// What is not proven becomes a requirement on the run's extents.
+// Adds a requirement, which the run checks, if a <= b cannot be proven.
 bool NodeView::at_most(const Expr& a, const Expr& b, const std::string& rule) const {
   const auto x = as_int(a), y = as_int(b);
   if (x && y) return *x <= *y;

@@ -20,8 +20,8 @@ inline Axes zeros(int rank) { return Axes(static_cast<size_t>(rank), Expr(0)); }
 // Elements of a known integer operand as int64 expressions.
 std::optional<std::vector<Expr>> known_dims(const NodeView& c, int operand);
 
-// The first constant beyond 2^31 of numbers that extents are added to or multiplied with, whose sums and products
-// could overflow. Null: none.
+// Finds the first constant whose magnitude exceeds 2^31. Adding it to an extent or multiplying it with one could
+// overflow. Returns null if there is no such constant.
 const Expr* beyond_extents(const std::vector<Expr>& numbers);
 
 // "axis 3 of f32[2, 5]": the message for an axis outside the rank.

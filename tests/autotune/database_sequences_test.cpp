@@ -27,7 +27,7 @@ struct Line {
 };
 using Lines = std::vector<Line>;
 
-// The last line that `is_one`, by its place; -1: none.
+// Returns the index of the last line that satisfies the predicate, or -1 if there is none.
 template <typename F>
 int last(const Lines& lines, F&& is_one) {
   for (int i = static_cast<int>(lines.size()) - 1; i >= 0; --i)

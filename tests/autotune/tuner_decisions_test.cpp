@@ -59,7 +59,7 @@ class TunerDecisions : public testing::Test {
     EXPECT_TRUE(result.ok()) << result.error().to_string();
     return result.ok() ? std::move(*result) : TuneResult();
   }
-  // Kernels as the tuner has them, by task.
+  // Lowers the graph and records each kernel under its task key, as the tuner does.
   void find_kernels() {
     const auto add = [&](ir::Kernel k, const std::set<std::string>& constants) {
       kernels_[task_key(k, constants)] = {k, constants};
@@ -84,7 +84,8 @@ class TunerDecisions : public testing::Test {
     return like ? Begin{like->answers} : Begin{};
   }
 
-  // The rules. sure: pairs agree; otherwise no candidate's interval is below 1.
+  // Checks the outcome for one kernel against the tuner's rules. `sure`: the measured pairs agree; if they do not, the
+  // confidence interval of every candidate contains 1.
   void check(const TunedKernel& k, const Begin& begin, bool sure) const {
     const double usual = *us(k.task, {});
     Answers best;

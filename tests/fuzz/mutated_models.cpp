@@ -1,12 +1,10 @@
 // Models of a corpus with a few changes, imported, lowered through all passes and, each so many, compiled and run with
 // operands between pages that may not be touched. A model ends in a result or in an error of the user's kind: a crash,
 // a hang, an internal error or an access outside ends the process with the number of the model, which runs it alone.
-#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
-#include <filesystem>
 
+#include "tests/fuzz/command_line.h"
 #include "tests/fuzz/guarded_run.h"
 #include "tests/fuzz/model_mutator.h"
 #include "tests/fuzz/tried.h"
@@ -24,12 +22,7 @@ struct Options {
 
 // Model number k is a function of k and of the files in the folders alone.
 int fuzz(const Options& o) {
-  std::vector<std::filesystem::path> corpus;
-  for (const std::string& folder : o.folders)
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
-      if (entry.path().extension() == ".onnx" && entry.file_size() < 1 << 20)
-        corpus.push_back(entry.path());
-  std::sort(corpus.begin(), corpus.end());
+  const std::vector<std::filesystem::path> corpus = small_models(o.folders);
   if (corpus.empty()) {
     std::fprintf(stderr, "no .onnx files of less than a megabyte in the folders\n");
     return 2;
@@ -69,23 +62,13 @@ int fuzz(const Options& o) {
 
 int run_command(int argc, char** argv) {
   Options o;
-  for (int i = 1; i < argc; ++i) {
-    const std::string a = argv[i];
-    const auto number = [&] { return i + 1 < argc ? std::strtoull(argv[++i], nullptr, 10) : 0; };
-    if (a == "--first")
-      o.first = number();
-    else if (a == "--count")
-      o.count = number();
-    else if (a == "--run-every")
-      o.run_every = number();
-    else if (a == "--seconds")
-      o.seconds = number();
-    else if (a.rfind("--", 0) == 0)
-      o.folders.clear(), i = argc;
-    else
-      o.folders.push_back(a);
-  }
-  if (o.folders.empty()) {
+  CommandLine line{.numbers = {{"--first", &o.first},
+                               {"--count", &o.count},
+                               {"--run-every", &o.run_every},
+                               {"--seconds", &o.seconds}}};
+  const bool known = read_options(argc, argv, line);
+  o.folders = line.words;
+  if (!known || o.folders.empty()) {
     std::fprintf(
         stderr,
         "usage: mutated_models [--first N] [--count N] [--run-every N] [--seconds S] FOLDER...\n");

@@ -1,15 +1,14 @@
 // Compiles models of a corpus with each single change, and runs them with operands between pages that may not be
 // touched. Each ends in a result or in an error of the user's kind. With --save those with a result are kept with what
 // was given and what came, for compare_swept.py, which holds them against ONNX Runtime.
-#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "frontends/onnx/read_model.h"
 #include "frontends/tensor_files/npz.h"
 #include "tests/frontends/model_builder.h"
+#include "tests/fuzz/command_line.h"
 #include "tests/fuzz/guarded_run.h"
 #include "tests/fuzz/model_changes.h"
 #include "tests/fuzz/tried.h"
@@ -18,9 +17,8 @@ namespace tilewright {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr unsigned kMostSeconds = 60;     // for one model; sanitizers take most of it
-constexpr uint64_t kMostBytes = 1 << 20;  // of a file
-constexpr size_t kMostSaved = 1 << 16;    // of a result
+constexpr unsigned kMostSeconds = 60;   // for one model; sanitizers take most of it
+constexpr size_t kMostSaved = 1 << 16;  // of a result
 
 // What the command is told. Numbers are those of changes, counted over all files.
 struct Options {
@@ -29,17 +27,6 @@ struct Options {
   uint64_t first = 0, count = ~uint64_t{0}, every = 1;
 };
 
-// Returns the models of the folders in the order of their paths, so that numbers stay.
-std::vector<fs::path> files_of(const std::vector<std::string>& folders) {
-  std::vector<fs::path> all;
-  for (const std::string& folder : folders)
-    for (const auto& entry : fs::recursive_directory_iterator(folder))
-      if (entry.path().extension() == ".onnx" && entry.file_size() < kMostBytes)
-        all.push_back(entry.path());
-  std::sort(all.begin(), all.end());
-  return all;
-}
-
 // Goes over all changes of all files in order, and tries those of the options.
 class Sweep {
  public:
@@ -47,7 +34,7 @@ class Sweep {
 
   // Change number k is the same one for ever, as long as the files are.
   int run() {
-    const std::vector<fs::path> files = files_of(o_.folders);
+    const std::vector<fs::path> files = small_models(o_.folders);
     for (const fs::path& file : files) {
       onnx_format::ModelProto model;
       std::ifstream in(file, std::ios::binary);
@@ -102,23 +89,11 @@ class Sweep {
 
 int run_command(int argc, char** argv) {
   Options o;
-  for (int i = 1; i < argc; ++i) {
-    const std::string a = argv[i];
-    const auto number = [&] { return i + 1 < argc ? std::strtoull(argv[++i], nullptr, 10) : 0; };
-    if (a == "--first")
-      o.first = number();
-    else if (a == "--count")
-      o.count = number();
-    else if (a == "--every")
-      o.every = std::max<uint64_t>(number(), 1);
-    else if (a == "--save" && i + 1 < argc)
-      o.save = argv[++i];
-    else if (a.rfind("--", 0) == 0)
-      o.folders.clear(), i = argc;
-    else
-      o.folders.push_back(a);
-  }
-  if (o.folders.empty()) {
+  CommandLine line{.numbers = {{"--first", &o.first}, {"--count", &o.count}, {"--every", &o.every}},
+                   .texts = {{"--save", &o.save}}};
+  const bool known = read_options(argc, argv, line);
+  o.folders = line.words;
+  if (!known || o.folders.empty() || o.every == 0) {
     std::fprintf(stderr,
                  "usage: swept_models [--first N] [--count N] [--every N] [--save FOLDER] "
                  "FOLDER...\n");

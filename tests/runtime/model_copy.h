@@ -75,7 +75,7 @@ inline std::string load_error(const std::string& path, std::string_view label = 
   return e.ok() ? "no error" : e.error().message;
 }
 
-// Returns the result of the test model for the operand 1.
+// Runs the test model on the vector [1] and returns the one element of its result.
 inline float scale_one(Session& session) {
   std::vector<Tensor> in{floats({1}, {1})}, out;
   EXPECT_TRUE(session.run(in, out).ok());

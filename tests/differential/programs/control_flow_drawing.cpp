@@ -9,8 +9,8 @@ namespace {
 bool is_float64(const Drawn& v) { return v.dtype == DType::kFloat64; }
 }  // namespace
 
-// Draws inputs of several ranks, of which some have an extent that a Scan can run over, then statements until something
-// was computed, and takes some of the values for outputs, inputs among them.
+// Draws the inputs, of which some have a dimension of the extent `steps` for Scan; draws statements until the graph has
+// at least four computed values; then chooses the outputs, which may include inputs.
 ControlFlowModel ControlFlowDrawing::run() {
   Scope main{model_.mutable_graph(), {}};
   const int64_t rows = 1 + below(3), columns = 1 + below(4), steps = below(kMostPasses + 1);
@@ -281,7 +281,7 @@ ControlFlowModel draw_control_flow(uint64_t seed, Steadiness steadiness) {
   return ControlFlowDrawing(seed, steadiness).run();
 }
 
-// Integers among the inputs are numbers of iterations.
+// Integer inputs serve as trip counts of loops, so they are drawn between 0 and kMostPasses.
 Tensors draw_inputs(const ControlFlowModel& model, uint64_t number) {
   std::mt19937_64 random(number);
   Tensors all;
