@@ -71,10 +71,10 @@ class Layering(unittest.TestCase):
         self.check("runtime/distributed/bad.cpp", "#include <CLI/CLI.hpp>", "allowed in frontends/cli")
 
     def test_number_of_llvm_files(self):
-        files = {f"codegen/cpu/file{i}.cpp": "#include <llvm/IR/Module.h>\n" for i in range(18)}
+        files = {f"codegen/cpu/file{i}.cpp": "#include <llvm/IR/Module.h>\n" for i in range(19)}
         status, output = run_check("check_layering.py", {**TREE, **files})
         self.assertEqual(status, 1)
-        self.assertIn("19 files include LLVM headers", output)
+        self.assertIn("20 files include LLVM headers", output)
 
     def test_circles_of_leaf_folders(self):
         back = {"ir/loops/node.h": '#include "ir/text/printer.h"\n', "ir/text/printer.h": '#include "ir/graph.h"\n'}
